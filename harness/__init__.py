@@ -1,0 +1,1 @@
+"""The lab: real servers, real faults, and verdicts that can be trusted."""

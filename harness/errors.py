@@ -1,0 +1,28 @@
+"""What a user is told when something is wrong: what was found, what was expected, and what to type next."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class LabError(Exception):
+    """An error with a remedy. `found` is a sentence; `expected` and `next_step` may be empty."""
+
+    def __init__(self, found: str, expected: str = "", next_step: str = ""):
+        super().__init__(found)
+        self.found, self.expected, self.next_step = found, expected, next_step
+
+    def __str__(self) -> str:
+        lines = [self.found]
+        if self.expected:
+            lines.append(f"expected: {self.expected}")
+        if self.next_step:
+            lines.append(f"next: {self.next_step}")
+        return "\n".join(lines)
+
+
+def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "") -> LabError:
+    """The error for a name that does not exist, with the nearest one that does."""
+    names = sorted(known)
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
+    guess = f"; did you mean {nearest[0]}?" if nearest else ""
+    return LabError(f"unknown {kind} {name!r}{guess}", f"one of {', '.join(names) or '(none)'}", next_step)

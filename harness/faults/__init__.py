@@ -1,0 +1,1 @@
+"""What breaks: one file a kind. Each proves that it took hold and undoes exactly itself."""

@@ -1,0 +1,1 @@
+"""How one number is read, one file a kind."""

@@ -1,0 +1,102 @@
+"""Intervals on per-round figures, wide enough for every look that a sequential run takes at them.
+
+The method is Student's t on the logarithms of paired ratios (or on plain values), at a level from Bonferroni's
+correction for the planned looks. docs/statistics.md shows what this and the other candidates gave in simulation.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+
+class NoInterval(ValueError):
+    """The figures admit no interval; the text says why. A verdict made of them is UNKNOWN."""
+
+
+@dataclass(frozen=True)
+class Plan:
+    """How many quiet rounds a run takes and what risk of a wrong verdict it accepts per claim.
+
+    The run looks at its figures after each round from `min_rounds` to `max_rounds`. `alpha` is shared equally by these
+    looks (Bonferroni), so that the chance of even one wrong decision among them is at most `alpha`.
+    """
+
+    min_rounds: int = 3
+    max_rounds: int = 8
+    alpha: float = 0.05
+
+    def __post_init__(self) -> None:
+        if not 2 <= self.min_rounds <= self.max_rounds:
+            raise ValueError(f"expected 2 <= min_rounds <= max_rounds, found {self.min_rounds} and {self.max_rounds}; "
+                             "one round has no spread, so nothing can be decided by it")
+        if not 0 < self.alpha < 1:
+            raise ValueError(f"alpha is a probability between 0 and 1, found {self.alpha}")
+
+    @property
+    def looks(self) -> int:
+        return self.max_rounds - self.min_rounds + 1
+
+    @property
+    def level(self) -> float:
+        """Confidence level of the interval at each single look."""
+        return 1 - self.alpha / self.looks
+
+
+@dataclass(frozen=True)
+class Interval:
+    """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values."""
+
+    estimate: float
+    low: float
+    high: float
+    n: int
+    level: float
+
+    def __post_init__(self) -> None:
+        if not all(map(math.isfinite, (self.estimate, self.low, self.high))):
+            raise NoInterval(f"the computation gave {self.estimate} [{self.low}, {self.high}], which is no interval")
+
+
+def interval_of_mean(values: Sequence[float], level: float) -> Interval:
+    """Student's t interval of the mean. Raises NoInterval for fewer than 2, non-finite or all equal values."""
+    _check(values)
+    low, high = student(values, level)
+    return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), level)
+
+
+def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Interval:
+    """Interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios, geometric mean.
+
+    What both sides of a pair share (a warm CPU, a busy disk, a drift) cancels. Raises NoInterval as
+    `interval_of_mean` does, and for figures that are not positive, since they have no logarithm.
+    """
+    for pair in pairs:
+        if not all(math.isfinite(side) and side > 0 for side in pair):
+            raise NoInterval(f"a ratio needs two positive figures, found {pair[0]:g} and {pair[1]:g}")
+    logs = interval_of_mean([math.log(over / under) for over, under in pairs], level)
+    return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level)
+
+
+def student(values, level: float):
+    """Bounds of Student's t interval of the mean along the last axis, so that a simulation can judge many runs."""
+    from scipy.stats import ttest_1samp  # takes half a second, which commands that judge nothing need not pay
+
+    bounds = ttest_1samp(values, popmean=0, axis=-1).confidence_interval(level)
+    return bounds.low, bounds.high
+
+
+def highest_share(trials: int, level: float = 0.95) -> float:
+    """The highest share of bad trials that still fits none seen in `trials` (exact, Clopper and Pearson, one-sided)."""
+    from scipy.stats import binomtest
+
+    return float(binomtest(0, trials, alternative="less").proportion_ci(level, method="exact").high)
+
+
+def _check(values: Sequence[float]) -> None:
+    if any(not math.isfinite(value) for value in values):
+        raise NoInterval("a round's figure could not be computed")
+    if len(values) < 2:
+        raise NoInterval(f"an interval needs at least 2 rounds, found {len(values)}")
+    if math.isclose(min(values), max(values), rel_tol=1e-12, abs_tol=1e-12):
+        raise NoInterval(f"all {len(values)} rounds gave exactly the same figure, so its spread is unknown; "
+                         "a figure that never varies is stuck or rounded too far")

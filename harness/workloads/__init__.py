@@ -1,0 +1,1 @@
+"""What the clients do: settings plus one method, one file a kind."""

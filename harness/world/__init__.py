@@ -1,0 +1,1 @@
+"""The only place with subprocesses, sockets, SQL, HTTP, files and waiting."""

@@ -1,0 +1,31 @@
+"""Time as the lab sees it: now, and waiting on a condition. Nothing else in the harness sleeps."""
+
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+
+from harness.errors import LabError
+
+Found = TypeVar("Found")
+
+
+def now() -> str:
+    """The time of day in UTC, ISO 8601 to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def wait_until(condition: Callable[[], Found], what: str, seconds: float, every: float = 0.05, hint: str = "") -> Found:
+    """The first truthy answer of `condition`; LabError after `seconds`, saying what was waited for."""
+    attempts = Retrying(
+        retry=retry_if_result(lambda answer: not answer),
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(every),
+        sleep=time.sleep,
+    )
+    try:
+        return attempts(condition)
+    except RetryError as error:
+        raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint or "./lab status") from error
