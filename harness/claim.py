@@ -7,7 +7,7 @@ that lies inside or outside its bounds; anything between, and anything doubtful,
 import math
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass, field, replace
-from enum import Enum
+from enum import StrEnum
 from statistics import median
 from typing import Any
 
@@ -15,7 +15,7 @@ from harness.record import Record
 from harness.stats import Interval, NoInterval, Plan, highest_share, interval_of_mean, interval_of_ratio
 
 
-class Verdict(str, Enum):
+class Verdict(StrEnum):
     HOLDS = "HOLDS"
     REFUTED = "REFUTED"
     UNKNOWN = "UNKNOWN"
@@ -248,7 +248,7 @@ class Total:
         return SomeSeen(self)
 
     def sum(self, record: Record, engine: str, name: str | None = None) -> tuple[int, int]:
-        """(sum of the figure, number of measurements that took it). Raises NoInterval when one could not be computed."""
+        """(sum of the figure, number of measurements that took it). Raises NoInterval when one failed to compute."""
         name = name or self.name
         taken = [m.figures[name] for m in record.of(engine, self.case) if name in m.figures]
         if any(count is None or not math.isfinite(count) for count in taken):
@@ -327,7 +327,7 @@ def _why_not_decidable(quantity: Quantity, values: dict, record: Record, engine:
         return f"{len(values)} quiet rounds of {quantity.label}, {plan.min_rounds} are needed" + _noise(
             quantity.cases, record, engine)
     if len(values) > plan.max_rounds:
-        return f"{len(values)} rounds were measured but {plan.max_rounds} planned: a look beyond the plan is not paid for"
+        return f"{len(values)} rounds were measured, {plan.max_rounds} planned: a look beyond the plan is not paid for"
     return None
 
 
@@ -410,7 +410,8 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         finding = _find(claim, record, engine, plan)
         predicted = _predict(claim.predicted, record, engine)
     except Exception as error:  # whatever went wrong, it must not look like a decision
-        finding, predicted = Finding(Verdict.UNKNOWN, f"the judge failed: {type(error).__name__}: {error}", settled=True), None
+        reason = f"the judge failed: {type(error).__name__}: {error}"
+        finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True), None
     return Judgement(
         claim=claim.id, sentence=claim.sentence, engine=engine, relation=claim.relation.text, unit=claim.relation.unit,
         verdict=finding.verdict, reason=finding.reason, expected=expected.verdict, because=expected.because,

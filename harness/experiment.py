@@ -1,20 +1,17 @@
 """An experiment: one question, the cases it compares, and the claims that answer it."""
 
 import random
+import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
-from difflib import get_close_matches
 from typing import Any
 
 import msgspec
 
 from harness.claim import Claim, Expected, Judgement, Verdict, judge, why_not_applicable
+from harness.errors import LabError, unknown_name
 from harness.record import Record
 from harness.stats import Plan
-
-
-class ExperimentError(ValueError):
-    """An experiment or its data contradicts itself; the text names the nearest thing that exists."""
 
 
 @dataclass(frozen=True)
@@ -89,19 +86,19 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
-    """Decode the YAML beside an experiment. Raises ExperimentError that names the bad key and the nearest good one."""
+    """Decode the YAML beside an experiment. Raises LabError that names the bad key and the nearest good one."""
     try:
         return msgspec.yaml.decode(text, type=Data)
     except msgspec.MsgspecError as error:
-        raise ExperimentError(f"{name}: {error}{_hint(str(error))}") from error
+        raise _explained(str(error), name) from error
 
 
-def _hint(error: str) -> str:
-    unknown = error.split("unknown field `")
-    if len(unknown) < 2:
-        return ""
+def _explained(error: str, name: str) -> LabError:
+    unknown = re.search(r"unknown field `(.*?)`", error)
+    if not unknown:
+        return LabError(f"{name}: {error}", "the keys of docs/statistics.md, section expected verdicts")
     known = {key for kind in (Data, Published, PublishedRow, ClaimData, Expectation) for key in kind.__struct_fields__}
-    return _nearest(unknown[1].split("`")[0], known)
+    return unknown_name(f"key in {name}", unknown[1], known)
 
 
 # --- the experiment ---------------------------------------------------------------------------------------------------
@@ -114,7 +111,7 @@ class Experiment:
     """One question, answered by claims over cases.
 
     `workload` and `arrange` belong to the runner and are opaque here. `predict` maps a case and its measured figures
-    (such as rtt_p50_ms) to the figures that theory gives for it. Raises ExperimentError when its parts do not fit.
+    (such as rtt_p50_ms) to the figures that theory gives for it. Raises LabError when its parts do not fit.
     """
 
     name: str
@@ -134,17 +131,18 @@ class Experiment:
         self._refuse_twins("case", cases)
         self._refuse_twins("claim", claims)
         for claim in self.claims:
-            self._refuse_unknown(f"claim {claim.id!r} names the case", claim.relation.cases, cases)
-        self._refuse_unknown("the published rows name the case", [row.case for row in self.data.published.rows], cases)
-        self._refuse_unknown("the data name the claim", self.data.claims, claims)
-        self._refuse_unknown("the data expect of the claim", [known.claim for known in self.data.expected], claims)
+            self._refuse_unknown(f"case in claim {claim.id!r} of", claim.relation.cases, cases)
+        self._refuse_unknown("case in the published rows of", [row.case for row in self.data.published.rows], cases)
+        self._refuse_unknown("claim in the data of", self.data.claims, claims)
+        self._refuse_unknown("claim in the expected verdicts of", [k.claim for k in self.data.expected], claims)
+        self._refuse_unknown("engine in the expected verdicts of", [k.engine for k in self.data.expected], self.engines)
 
     def case(self, name: str) -> Case:
-        self._refuse_unknown("asked for the case", [name], [case.name for case in self.cases])
+        self._refuse_unknown("case of", [name], [case.name for case in self.cases])
         return next(case for case in self.cases if case.name == name)
 
     def preset(self, name: str) -> Preset:
-        self._refuse_unknown("asked for the preset", [name], self.presets)
+        self._refuse_unknown("preset of", [name], self.presets)
         return self.presets[name]
 
     def expected(self, claim: str, engine: str) -> Expected:
@@ -193,14 +191,12 @@ class Experiment:
 
     def _refuse_twins(self, kind: str, names: list[str]) -> None:
         if twins := sorted({name for name in names if names.count(name) > 1}):
-            raise ExperimentError(f"experiment {self.name}: two {kind}s are called {twins[0]!r}; names must differ")
+            raise LabError(f"two {kind}s of experiment {self.name} are called {twins[0]!r}", "names that differ")
 
-    def _refuse_unknown(self, who: str, names: Iterable[str], known: Iterable[str]) -> None:
-        known = list(known)
+    def _refuse_unknown(self, what: str, names: Iterable[str], known: Iterable[str]) -> None:
         for name in names:
             if name not in known:
-                raise ExperimentError(f"experiment {self.name}: {who} {name!r}, which does not exist"
-                                      f"{_nearest(name, known)}; there are: {', '.join(known)}")
+                raise unknown_name(f"{what} experiment {self.name}", name, known)
 
 
 def schedule(cases: Sequence, rounds: int, seed: int) -> Iterator[tuple[int, list]]:
@@ -213,8 +209,3 @@ def schedule(cases: Sequence, rounds: int, seed: int) -> Iterator[tuple[int, lis
         order = list(cases)
         random.Random(f"{seed}:{number}").shuffle(order)
         yield number, order
-
-
-def _nearest(name: str, known: Iterable[str]) -> str:
-    found = get_close_matches(name, list(known), n=1)
-    return f"; did you mean {found[0]!r}?" if found else ""

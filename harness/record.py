@@ -11,11 +11,9 @@ from functools import cached_property
 
 import msgspec
 
+from harness.errors import LabError
+
 SCHEMA = 1
-
-
-class RecordError(Exception):
-    """A record that cannot be read; the text names the line, what was found and what to do."""
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -178,7 +176,7 @@ class Record:
 
     @classmethod
     def parse(cls, lines: Iterable[bytes]) -> "Record":
-        """Read a record from its lines. Raises RecordError for a bad line that is not the last one."""
+        """Read a record from its lines. Raises LabError for a bad line that is not the last one."""
         lines = list(lines)
         events, torn = [], False
         for number, line in enumerate(lines, start=1):
@@ -194,11 +192,10 @@ class Record:
 
     @cached_property
     def run(self) -> Run:
-        """The first line. Raises RecordError when the record holds none."""
+        """The first line. Raises LabError when the record holds none."""
         if found := self._of(Run):
             return found[0]
-        raise RecordError("the record does not say what was run: expected a first line with \"event\": \"run\"; "
-                          "start the run again with: lab run EXPERIMENT")
+        raise LabError("the record does not say what was run", 'a first line with "event": "run"', "lab run EXPERIMENT")
 
     @property
     def engines(self) -> list[str]:
@@ -270,16 +267,16 @@ def _decode(line: bytes, number: int) -> Event:
     except msgspec.DecodeError as error:
         return _doubt_about_unknown_event(line, number, error)
     if isinstance(event, Run) and event.schema > SCHEMA:
-        raise RecordError(f"line {number} of the record has schema {event.schema}, this version reads up to {SCHEMA}; "
-                          "read it with the version of the lab that wrote it")
+        raise LabError(f"line {number} of the record has schema {event.schema}", f"a schema up to {SCHEMA}",
+                       "read it with the version of the lab that wrote it")
     return event
 
 
 def _doubt_about_unknown_event(line: bytes, number: int, error: Exception) -> Doubt:
     kind = _event_name(line)
     if kind is None or kind in _KNOWN:
-        raise RecordError(f"line {number} of the record cannot be read ({error}); expected one JSON object a line; "
-                          f"look at it with: sed -n {number}p record.jsonl") from error
+        raise LabError(f"line {number} of the record cannot be read: {error}", "one JSON object a line",
+                       f"sed -n {number}p record.jsonl") from error
     return Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")
 
 

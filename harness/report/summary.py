@@ -1,0 +1,253 @@
+"""summary.json: what a run found, in one versioned document (docs/summary.md, docs/summary.schema.json)."""
+
+import math
+
+import msgspec
+
+from harness.claim import Judgement, Verdict, exit_code, unit_of
+from harness.experiment import Experiment
+from harness.record import Lab, Measurement, Record, Spread
+from harness.stats import Interval, NoInterval, interval_of_mean
+
+SCHEMA = 1
+CRASHED = 3
+DISPLAY_LEVEL = 0.95
+OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", 2: "UNKNOWN", CRASHED: "CRASHED"}
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the summary."""
+
+
+class LabRow(Row, frozen=True, kw_only=True):
+    """What served one engine: the server's own version, image digests by service, settings as read back."""
+
+    engine: str
+    version: str
+    topology: str
+    images: dict[str, str]
+    settings: dict
+
+
+class NoiseRow(Row, frozen=True, kw_only=True):
+    """How quiet the host was: measurements taken, how many were noisy, the worst shares (0…1) and the reasons."""
+
+    measurements: int
+    noisy: int
+    worst_foreign_cpu: float | None = None
+    worst_steal: float | None = None
+    why: list[str] = []
+
+
+class Environment(Row, frozen=True, kw_only=True):
+    """The machine (kernel, CPUs, memory, engine versions), the servers, and the noise."""
+
+    host: dict
+    labs: list[LabRow]
+    noise: NoiseRow
+
+
+class FaultRow(Row, frozen=True, kw_only=True):
+    """One fault in one measurement and its proof; asked, before, during and after share `unit`."""
+
+    engine: str
+    case: str
+    round: int
+    link: str
+    toxic: str
+    unit: str
+    asked: float | None
+    before: float | None
+    during: Spread | None
+    after: float | None
+    seen: bool
+    why: str
+
+
+class FigureRow(Row, frozen=True, kw_only=True):
+    """Mean over the quiet rounds with its 95 % interval (absent when the rounds admit none), beside what was known."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    published: float | None = None
+    predicted: float | None = None
+    ratio_to_published: float | None = None
+    ratio_to_predicted: float | None = None
+
+
+class CaseRow(Row, frozen=True, kw_only=True):
+    """One case on one engine; `rounds` are the quiet ones that count, `noisy` the measurements that do not."""
+
+    engine: str
+    name: str
+    about: str
+    rounds: int
+    noisy: int
+    doubts: list[str]
+    figures: dict[str, FigureRow]
+
+
+class IntervalRow(Row, frozen=True, kw_only=True):
+    """A confidence interval at the level of one look, from n rounds."""
+
+    low: float
+    high: float
+    level: float
+    n: int
+
+
+class ClaimRow(Row, frozen=True, kw_only=True):
+    """A claim's verdict on one engine; `changed` tells that it is not the expected one."""
+
+    id: str
+    sentence: str
+    engine: str
+    relation: str
+    unit: str
+    verdict: Verdict
+    expected: Verdict
+    changed: bool
+    because: str
+    reason: str
+    published: float | None
+    predicted: float | None
+    measured: float | None
+    interval: IntervalRow | None
+    rounds: int
+
+
+class LeftOut(Row, frozen=True, kw_only=True):
+    """A claim that an engine cannot have, and why."""
+
+    claim: str
+    engine: str
+    reason: str
+
+
+class Summary(Row, frozen=True, kw_only=True):
+    """The whole run. `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for the exit codes 0, 1, 2 and 3."""
+
+    schema: int = SCHEMA
+    experiment: str
+    question: str
+    preset: str
+    seed: int
+    started: str
+    engines: list[str]
+    verdict: str
+    exit_code: int
+    ended: str | None
+    interrupted: str | None
+    crashed: str | None
+    torn: bool
+    source: str
+    environment: Environment
+    doubts: list[str]
+    faults: list[FaultRow]
+    cases: list[CaseRow]
+    claims: list[ClaimRow]
+    not_applicable: list[LeftOut]
+    record: str = "record.jsonl"
+
+
+def summarise(experiment: Experiment, record: Record) -> Summary:
+    """Judge the record and sum it up. Raises LabError when the record does not say what was run."""
+    run, judgements = record.run, experiment.judge(record)
+    code = CRASHED if record.crashed else exit_code(judgements)
+    return Summary(
+        experiment=run.experiment, question=experiment.question, preset=run.preset, seed=run.seed, started=run.started,
+        engines=run.engines, verdict=OUTCOMES[code], exit_code=code,
+        ended=record.end.why if record.end else None,
+        interrupted=record.interrupted.reason if record.interrupted else None,
+        crashed=record.crashed.error if record.crashed else None, torn=record.torn,
+        source=experiment.data.published.source, environment=_environment(record),
+        doubts=list(dict.fromkeys(doubt for engine in run.engines for doubt in record.doubts(engine))),
+        faults=_faults(record), cases=_cases(experiment, record), claims=[_claim(j) for j in judgements],
+        not_applicable=[LeftOut(claim=c, engine=e, reason=r) for c, e, r in experiment.left_out(record)])
+
+
+def encode(summary: Summary) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(summary), indent=2) + b"\n"
+
+
+def schema() -> bytes:
+    """The JSON schema of summary.json."""
+    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Summary)), indent=2) + b"\n"
+
+
+def _environment(record: Record) -> Environment:
+    labs = [lab for engine in record.engines if (lab := record.lab(engine))]
+    return Environment(host=record.run.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record.measurements))
+
+
+def _lab(lab: Lab) -> LabRow:
+    return LabRow(engine=lab.engine, version=lab.version, topology=lab.topology, images=lab.images,
+                  settings=lab.settings)
+
+
+def _noise(measurements: list[Measurement]) -> NoiseRow:
+    noisy = [m for m in measurements if not m.noise.quiet]
+    return NoiseRow(
+        measurements=len(measurements), noisy=len(noisy),
+        worst_foreign_cpu=max((m.noise.foreign_cpu or 0.0 for m in measurements), default=None),
+        worst_steal=max((m.noise.steal or 0.0 for m in measurements), default=None),
+        why=[f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}" for m in noisy])
+
+
+def _faults(record: Record) -> list[FaultRow]:
+    return [FaultRow(engine=m.engine, case=m.case, round=m.round, **{key: getattr(fault, key) for key in
+                     ("link", "toxic", "unit", "asked", "before", "during", "after", "seen", "why")})
+            for m in record.measurements for fault in m.faults]
+
+
+def _cases(experiment: Experiment, record: Record) -> list[CaseRow]:
+    return [_case(experiment, record, engine, case.name, case.about)
+            for engine in record.engines for case in experiment.cases if record.of(engine, case.name)]
+
+
+def _case(experiment: Experiment, record: Record, engine: str, name: str, about: str) -> CaseRow:
+    taken, quiet = record.of(engine, name), record.quiet(engine, name)
+    return CaseRow(
+        engine=engine, name=name, about=about, rounds=len(quiet), noisy=sum(not m.noise.quiet for m in taken),
+        doubts=[f"round {m.round}: {doubt}" for m in taken for doubt in m.reasons_to_doubt],
+        figures=_figures(experiment, record, engine, name))
+
+
+def _figures(experiment: Experiment, record: Record, engine: str, case: str) -> dict[str, FigureRow]:
+    names = dict.fromkeys(name for m in record.of(engine, case) for name in m.figures)
+    measured = {name: _mean(list(record.series(engine, case, name).values())) for name in names}
+    published = experiment.published(case)
+    predicted = experiment.predicted(case, {name: value for name, (value, _) in measured.items() if value is not None})
+    names |= dict.fromkeys([*published, *predicted])
+    return {name: _figure(name, *measured.get(name, (None, None)), published.get(name), predicted.get(name))
+            for name in names}
+
+
+def _mean(values: list[float]) -> tuple[float | None, Interval | None]:
+    if not values or not all(map(math.isfinite, values)):
+        return None, None
+    try:
+        return math.fsum(values) / len(values), interval_of_mean(values, DISPLAY_LEVEL)
+    except NoInterval:
+        return math.fsum(values) / len(values), None
+
+
+def _figure(name: str, value: float | None, interval: Interval | None, published: float | None,
+            predicted: float | None) -> FigureRow:
+    return FigureRow(
+        value=value, low=interval.low if interval else None, high=interval.high if interval else None,
+        unit=unit_of(name), published=published, predicted=predicted, ratio_to_published=_ratio(value, published),
+        ratio_to_predicted=_ratio(value, predicted))
+
+
+def _ratio(value: float | None, known: float | None) -> float | None:
+    return value / known if value is not None and known else None
+
+
+def _claim(judgement: Judgement) -> ClaimRow:
+    interval = judgement.interval
+    shared = {key: getattr(judgement, key) for key in ClaimRow.__struct_fields__ if key not in ("id", "interval")}
+    return ClaimRow(id=judgement.claim, **shared, interval=interval and IntervalRow(
+        low=interval.low, high=interval.high, level=interval.level, n=interval.n))

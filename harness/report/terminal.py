@@ -1,0 +1,70 @@
+"""A summary in the terminal: per engine a table of figures, then the claims. Reads well at 100 columns, in a pipe too."""
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from harness.claim import Verdict
+from harness.report import wording
+from harness.report.summary import CaseRow, ClaimRow, Summary
+
+STYLES = {Verdict.HOLDS: "green", Verdict.REFUTED: "red", Verdict.UNKNOWN: "yellow"}
+OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
+
+
+def show(summary: Summary, console: Console | None = None) -> None:
+    (console or Console()).print(render(summary))
+
+
+def render(summary: Summary) -> RenderableType:
+    parts: list[RenderableType] = [Text(summary.question, style="bold"), _subtitle(summary), ""]
+    parts += [Text(line, style="yellow") for line in wording.warnings(summary)]
+    for engine in summary.engines:
+        parts += [_figures(engine, summary), "", _claims(engine, summary), ""]
+    parts += [Text(f"not applicable: {left.engine}, {left.claim}: {left.reason}") for left in summary.not_applicable]
+    return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
+
+
+def _subtitle(summary: Summary) -> Text:
+    published = f"published: {summary.source}" if summary.source else "nothing published to compare with"
+    return Text(f"{summary.experiment}, {summary.preset}, seed {summary.seed} · {published}", style="dim")
+
+
+def _figures(engine: str, summary: Summary) -> Table:
+    version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
+    table = Table(title=f"{engine} ({version})", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table.add_column("case", no_wrap=True)
+    table.add_column("figure", no_wrap=True)
+    for heading in ("published", "predicted", "measured", "measured/predicted"):
+        table.add_column(heading, justify="right", no_wrap=heading == "measured", overflow="fold")
+    for case in summary.cases:
+        if case.engine == engine:
+            _add(table, case)
+    return table
+
+
+def _add(table: Table, case: CaseRow) -> None:
+    name = case.name
+    for figure, row in wording.headlines(case.figures).items():
+        label = figure if figure.endswith("_ms") or not row.unit else f"{figure} {row.unit}"
+        table.add_row(name, label, wording.number(row.published), wording.number(row.predicted),
+                      wording.measured(row), wording.number(row.ratio_to_predicted))
+        name = ""
+
+
+def _claims(engine: str, summary: Summary) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(max_width=20)
+    table.add_column()
+    for claim in summary.claims:
+        if claim.engine == engine:
+            table.add_row(Text(wording.verdict(claim), style=STYLES[claim.verdict]), _told(claim))
+    return table
+
+
+def _told(claim: ClaimRow) -> Text:
+    text = Text(claim.sentence)
+    text.append(f"\n{wording.evidence(claim)}", style="dim")
+    if claim.verdict is not Verdict.HOLDS or claim.changed:
+        text.append(f"\n{wording.explanation(claim)}", style=STYLES[claim.verdict])
+    return text

@@ -1,0 +1,80 @@
+"""How figures and verdicts are put into words, the same in every rendering."""
+
+from collections import Counter
+
+from harness.claim import Verdict
+from harness.report.summary import ClaimRow, FigureRow, Summary
+
+HEADLINES = ("throughput", "latency_p50_ms")
+OVERALL = {
+    "AS_EXPECTED": "every claim came out as expected",
+    "CHANGED": "a verdict changed",
+    "UNKNOWN": "not everything could be decided",
+    "CRASHED": "the run crashed",
+}
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, no exponent: 1067, 11.42, 0.9780."""
+    if value is None:
+        return "–"
+    if value == 0 or float(value).is_integer() and abs(value) < 1e6:
+        return f"{value:.0f}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.4g}".rstrip(".")
+
+
+def measured(row: FigureRow | ClaimRow) -> str:
+    """The value and its interval: 11.42 [11.38–11.46]."""
+    value, bounds = (row.value, row) if isinstance(row, FigureRow) else (row.measured, row.interval)
+    if bounds is None or bounds.low is None:
+        return number(value)
+    return f"{number(value)} [{number(bounds.low)}–{number(bounds.high)}]"
+
+
+def verdict(claim: ClaimRow) -> str:
+    """The verdict, and what it is worth when it is not the plain one."""
+    if claim.changed:
+        return f"{claim.verdict}, expected {claim.expected}"
+    return f"{claim.verdict} as expected" if claim.verdict is Verdict.REFUTED else str(claim.verdict)
+
+
+def evidence(claim: ClaimRow) -> str:
+    """The relation with the figures that are known: published, predicted, measured."""
+    known = {"published": number(claim.published), "predicted": number(claim.predicted), "measured": measured(claim)}
+    unit = f" {claim.unit}" if claim.unit else ""
+    figures = [f"{word} {text}{unit}" for word, text in known.items() if text != number(None)]
+    return " · ".join([claim.relation, *figures])
+
+
+def explanation(claim: ClaimRow) -> str:
+    """Why: the reason expected for a known refutation, else how it was or was not decided."""
+    if claim.verdict is Verdict.REFUTED and not claim.changed and claim.because:
+        return f"{claim.because} ({claim.reason})"
+    return claim.reason
+
+
+def overall(summary: Summary) -> str:
+    """One line: the outcome, then how many verdicts of each kind."""
+    counts = Counter(verdict(claim) for claim in summary.claims)
+    told = ", ".join(f"{count} {text}" for text, count in counts.items()) or "nothing was judged"
+    return f"{OVERALL[summary.verdict]}: {told} (exit code {summary.exit_code})"
+
+
+def warnings(summary: Summary) -> list[str]:
+    """What a reader must know before the figures."""
+    told = [f"crashed: {summary.crashed}" if summary.crashed else "",
+            f"interrupted by {summary.interrupted}" if summary.interrupted else "",
+            "the record has no end: the run was killed, or it is still going" if not summary.ended else "",
+            f"{summary.environment.noise.noisy} of {summary.environment.noise.measurements} measurements were noisy "
+            "and do not count" if summary.environment.noise.noisy else ""]
+    return [line for line in told if line] + [f"doubt: {doubt}" for doubt in summary.doubts]
+
+
+def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
+    """The figures that a table shows: those known from theory or literature and the usual ones; all if there are none.
+
+    A case's other figures stay in summary.json.
+    """
+    shown = {name: row for name, row in figures.items()
+             if name in HEADLINES or row.published is not None or row.predicted is not None}
+    return shown or figures

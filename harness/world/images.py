@@ -1,0 +1,127 @@
+"""The lab's images: which are missing or out of date, and building just those."""
+
+import hashlib
+import os
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from docker.errors import DockerException, ImageNotFound
+
+from harness.errors import LabError
+from harness.world import catalogue, docker_engine
+
+IMAGES = catalogue.ROOT / "images"
+PREFIX = "replication-lab/"
+BASE = f"{PREFIX}base"
+PULLED_BASE = ("debian", "trixie-slim")
+RECIPE = "replication-lab.recipe"
+CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+# What building takes besides the engines' own figures in engines.yaml, in MB.
+MEGABYTES = {"base": 300, "toxiproxy": 900, "load": 500}
+
+
+def source() -> str:
+    """Where images come from: local (default) or upstream; LabError for anything else."""
+    chosen = os.environ.get("LAB_IMAGES", "local")
+    if chosen not in ("local", "upstream"):
+        raise LabError(f"LAB_IMAGES is {chosen!r}", "local or upstream", "unset LAB_IMAGES")
+    return chosen
+
+
+def ensure(names: Iterable[str]) -> None:
+    """Build what is missing or older than its folder of images/; only what is asked for, and the base under it."""
+    wanted = [name for name in names if not is_current(name)]
+    if not wanted:
+        return
+    needs_base = not is_present(BASE)
+    _check_space([*(["base"] if needs_base else []), *wanted])
+    if needs_base:
+        _make_base()
+    print(f"building {', '.join(wanted)} (once; a few minutes at the most)", file=sys.stderr, flush=True)
+    _bake(wanted)
+
+
+def is_present(image: str) -> bool:
+    try:
+        docker_engine.client().images.get(image)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def is_current(name: str) -> bool:
+    """Whether the image exists and was built from what its folder holds now."""
+    try:
+        image = docker_engine.client().images.get(PREFIX + name)
+    except ImageNotFound:
+        return False
+    return image.labels.get(RECIPE) == recipe(name)
+
+
+def recipe(name: str) -> str:
+    """A digest of all that the image is made from: its folder, and for a server the shared one."""
+    folders = [IMAGES / name, *([IMAGES / "database"] if name in catalogue.engines() else [])]
+    digest = hashlib.sha256((IMAGES / "docker-bake.hcl").read_bytes())
+    for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
+        digest.update(path.relative_to(IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
+    return digest.hexdigest()[:16]
+
+
+def _check_space(names: Iterable[str]) -> None:
+    needed = sum(MEGABYTES[name] if name in MEGABYTES else catalogue.engines()[name].megabytes for name in names)
+    root = docker_engine.client().info()["DockerRootDir"]
+    folder = next((path for path in (Path(root), *Path(root).parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free // 1_000_000
+    if free < needed:
+        raise LabError(
+            f"{free} MB free on the disk of {folder}", f"{needed} MB to build {', '.join(names)}", "./lab clean --images, or docker system prune"
+        )
+
+
+def _make_base() -> None:
+    repository, tag = PULLED_BASE
+    try:
+        docker_engine.client().images.pull(repository, tag).tag(BASE)
+    except DockerException:
+        print("making the base image (no image registry answers)", file=sys.stderr, flush=True)
+        _bootstrap_base()
+
+
+def _bootstrap_base() -> None:
+    if not shutil.which("mmdebstrap"):
+        if not shutil.which("apt-get"):
+            raise LabError("no image registry answers and there is no mmdebstrap", "one of the two", "docker pull debian:trixie-slim")
+        install = [*docker_engine.APT_INSTALL, "mmdebstrap"]
+        docker_engine.allow_install("mmdebstrap (it makes the base image; no image registry answers)", [install])
+        docker_engine.run_as_root(install)
+    sudo = ["sudo"] if os.geteuid() else []
+    make = subprocess.Popen([*sudo, "sh", IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+    imported = subprocess.run(["docker", "import", "-", BASE], stdin=make.stdout, capture_output=True, text=True, check=False)
+    reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
+    if make.wait() or imported.returncode:
+        raise LabError(f"the base image was not made:\n{_last_lines(reason + imported.stderr)}", "mmdebstrap to succeed", "./lab doctor")
+
+
+def _bake(names: list[str]) -> None:
+    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(IMAGES / "docker-bake.hcl")]
+    for bundle in CA_BUNDLES:
+        if Path(bundle).exists():
+            command += ["--set", f"*.secrets=id=ca,src={bundle}"]
+            break
+    for name in names:
+        command += ["--set", f"{target(name)}.labels.{RECIPE}={recipe(name)}"]
+    built = subprocess.run([*command, *map(target, names)], cwd=catalogue.ROOT, capture_output=True, text=True, check=False)
+    if built.returncode:
+        raise LabError(f"building {', '.join(names)} failed:\n{_last_lines(built.stderr)}", "every step to succeed", "./lab doctor")
+
+
+def target(name: str) -> str:
+    """The bake target of an image: HCL allows no dot in a name."""
+    return name.replace(".", "-")
+
+
+def _last_lines(text: str, count: int = 15) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines()[-count:])

@@ -1,0 +1,75 @@
+"""The wire between nodes: Toxiproxy's HTTP API, a link at a time."""
+
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+import requests
+
+from harness.errors import LabError
+from harness.toxic import ToxicBody
+
+# Toxiproxy refuses requests that look like a browser's; it also answers in milliseconds or not at all.
+HEADERS, SECONDS = {"User-Agent": "replication-lab"}, 5
+
+
+class Toxiproxy:
+    """One Toxiproxy server, by the address of its API (`127.0.0.1:PORT`)."""
+
+    def __init__(self, address: str):
+        self.address = address
+        self._session = requests.Session()
+        self._session.headers.update(HEADERS)
+        # A company's proxy must not be asked about loopback.
+        self._session.trust_env = False
+
+    def call(self, method: str, path: str, body: Any = None) -> Any:
+        """The decoded JSON of an answer; LabError with Toxiproxy's own words when it refuses or does not answer."""
+        try:
+            answer = self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
+        except requests.RequestException as error:
+            raise LabError(f"Toxiproxy at {self.address} does not answer: {error}", "its API", "./lab status") from error
+        if not answer.ok:
+            raise LabError(f"Toxiproxy refused {method} {path}: {answer.text.strip()}", "a toxic that it knows", "./lab toxic")
+        return answer.json() if answer.content else None
+
+    def proxies(self) -> dict[str, dict[str, Any]]:
+        return self.call("GET", "/proxies")
+
+    def bytes_through(self) -> dict[str, int]:
+        """Bytes that crossed each proxy since Toxiproxy started, both ways: {proxy name: bytes}."""
+        text = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS).text
+        counted: dict[str, int] = {}
+        for line in text.splitlines():
+            if line.startswith("toxiproxy_proxy_received_bytes_total{"):
+                name = line.split('proxy="', 1)[1].split('"', 1)[0]
+                counted[name] = counted.get(name, 0) + int(float(line.rsplit(" ", 1)[1]))
+        return counted
+
+
+@dataclass(frozen=True)
+class Wire:
+    """A link as it stands in a running Toxiproxy; `address` is where the host reaches its listening port."""
+
+    name: str
+    toxiproxy: Toxiproxy
+    address: tuple[str, int]
+
+    def toxics(self) -> list[dict[str, Any]]:
+        return self.toxiproxy.call("GET", f"/proxies/{self.name}/toxics")
+
+    def add(self, body: ToxicBody) -> None:
+        self.toxiproxy.call("POST", f"/proxies/{self.name}/toxics", msgspec.to_builtins(body))
+
+    def remove(self, toxic: str) -> None:
+        self.toxiproxy.call("DELETE", f"/proxies/{self.name}/toxics/{toxic}")
+
+    def enable(self, enabled: bool) -> None:
+        """Switch the proxy on or off: off refuses and ends every connection across the link."""
+        self.toxiproxy.call("POST", f"/proxies/{self.name}", {"enabled": enabled})
+
+    def enabled(self) -> bool:
+        return self.toxiproxy.call("GET", f"/proxies/{self.name}")["enabled"]
+
+    def bytes_through(self) -> int:
+        return self.toxiproxy.bytes_through().get(self.name, 0)
