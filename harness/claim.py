@@ -98,7 +98,7 @@ class PerRoundTrip(Quantity):
 
     @property
     def label(self) -> str:
-        return f"{self.clients}/rtt({self.case})"
+        return f"({self.clients}/rtt({self.case}))"
 
     @property
     def figures(self) -> tuple[Figure, ...]:
@@ -197,7 +197,8 @@ class Bounds:
 
     @property
     def text(self) -> str:
-        return f"{self.quantity.label} {self._text}"
+        within = "in " if math.isfinite(self.low) and math.isfinite(self.high) else ""
+        return f"{self.quantity.label} {within}{self._limits}"
 
     def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
         values = self.quantity.series(record, engine)
@@ -220,16 +221,16 @@ class Bounds:
         if verdict is Verdict.UNKNOWN:
             return f"undecided after {interval.n} rounds: {found} straddles {self._straddled(interval)}"
         place = "inside" if verdict is Verdict.HOLDS else "outside"
-        return f"decided after {interval.n} rounds: {found} lies {place} {self._text}"
+        return f"decided after {interval.n} rounds: {found} lies {place} {self._limits}"
 
     def _straddled(self, interval: Interval) -> str:
         return " and ".join(f"{b:g}" for b in (self.low, self.high) if interval.low <= b <= interval.high)
 
     @property
-    def _text(self) -> str:
+    def _limits(self) -> str:
         if math.isinf(self.high):
             return f"≥ {self.low:g}"
-        return f"≤ {self.high:g}" if math.isinf(self.low) else f"in {self.low:g}–{self.high:g}"
+        return f"≤ {self.high:g}" if math.isinf(self.low) else f"{self.low:g}–{self.high:g}"
 
 
 @dataclass(frozen=True)

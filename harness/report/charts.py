@@ -8,7 +8,7 @@ import numpy as np
 from matplotlib.figure import Figure
 
 from harness.record import Record
-from harness.report.summary import CaseRow, FigureRow, Summary
+from harness.report.summary import CaseRow, FaultRow, FigureRow, Summary
 
 CURVE_POINTS = 150  # enough for a smooth curve; ten thousand commits drawn one by one would be megabytes
 STYLE = {"svg.fonttype": "none", "svg.hashsalt": "replication-lab", "font.family": "sans-serif", "font.size": 9,
@@ -27,13 +27,15 @@ def latency(engine: str, record: Record, cases: list[CaseRow]) -> str | None:
     """Share of commits answered within a time, by case: all quiet rounds together; log scale."""
     samples = {case.name: _pooled(record, engine, case.name, "latency_ms") for case in cases if case.engine == engine}
     samples = {name: values for name, values in samples.items() if values}
-    return _drawn(4.2, lambda axes: _latency(axes, samples)) if samples else None
+    colours = _colours(cases, engine)
+    return _drawn(4.2, lambda axes: _latency(axes, samples, colours)) if samples else None
 
 
 def round_trips(engine: str, summary: Summary) -> str | None:
     """The links' RTT during each round (min, median, max) against the RTT asked for."""
     faults = [f for f in summary.faults if f.engine == engine and f.during and f.unit == "ms"]
-    return _drawn(3.6, lambda axes: _round_trips(axes, faults)) if faults else None
+    colours = _colours(summary.cases, engine)
+    return _drawn(3.6, lambda axes: _round_trips(axes, faults, colours)) if faults else None
 
 
 def _drawn(height: float, draw) -> str:
@@ -70,11 +72,16 @@ def _distances(rows: list[FigureRow]) -> list[list[float]]:
     return [below, above]
 
 
-def _latency(axes, samples: dict[str, list[float]]) -> None:
+def _colours(cases: list[CaseRow], engine: str) -> dict:
+    """One colour per case, the same in every chart of an engine."""
+    names = [case.name for case in cases if case.engine == engine]
+    return dict(zip(names, matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(names))), strict=True))
+
+
+def _latency(axes, samples: dict[str, list[float]], colours: dict) -> None:
     shares = np.linspace(0, 1, CURVE_POINTS)
-    colours = matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(samples)))
-    for (name, values), colour in zip(samples.items(), colours, strict=True):
-        axes.plot(np.quantile(values, shares), shares, color=colour, label=f"{name} (n={len(values)})", linewidth=1.4)
+    for name, values in samples.items():
+        axes.plot(np.quantile(values, shares), shares, color=colours[name], label=f"{name} (n={len(values)})", linewidth=1.4)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("commit latency, ms (log scale)")
@@ -82,15 +89,14 @@ def _latency(axes, samples: dict[str, list[float]]) -> None:
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def _round_trips(axes, faults: list) -> None:
-    names = list(dict.fromkeys(fault.case for fault in faults))
-    colours = matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(names)))
-    for place, (name, colour) in enumerate(zip(names, colours, strict=True)):
+def _round_trips(axes, faults: list[FaultRow], colours: dict) -> None:
+    names = [name for name in colours if any(fault.case == name for fault in faults)]
+    for place, name in enumerate(names):
         mine = [fault for fault in faults if fault.case == name]
         middle = [fault.during.p50 for fault in mine]
         spread = [[f.during.p50 - f.during.min for f in mine], [f.during.max - f.during.p50 for f in mine]]
         shift = 0.5 * (place / max(len(names) - 1, 1) - 0.5)
-        axes.errorbar([f.round + shift for f in mine], middle, yerr=spread, fmt="o", markersize=3, color=colour,
+        axes.errorbar([f.round + shift for f in mine], middle, yerr=spread, fmt="o", markersize=3, color=colours[name],
                       linewidth=0.9, label=name)
     for asked in sorted({fault.asked for fault in faults if fault.asked is not None}):
         axes.axhline(asked, color="#c0392b", linewidth=0.9, linestyle="--", label=f"asked, {asked:g} ms")

@@ -28,7 +28,8 @@ def _suite(engine: str, summary: Summary) -> TestSuite:
 
 def _case(claim: ClaimRow, summary: Summary) -> TestCase:
     case = TestCase(f"{claim.id}: {claim.sentence}", classname=f"{summary.experiment}.{claim.engine}")
-    case.system_out = f"{wording.verdict(claim)}\n{wording.evidence(claim)}\n{wording.explanation(claim)}"
+    told = (wording.verdict(claim), claim.relation, wording.evidence(claim), wording.explanation(claim))
+    case.system_out = "\n".join(told)
     if claim.changed:
         case.result = [Failure(f"{wording.verdict(claim)}: {claim.reason}", "changed verdict")]
     elif claim.verdict is Verdict.UNKNOWN:

@@ -11,8 +11,8 @@ def render(summary: Summary, record: Record) -> str:
     pages = Environment(loader=PackageLoader("harness", "report"), autoescape=True, undefined=StrictUndefined,
                         trim_blocks=True, lstrip_blocks=True)
     pages.filters["number"] = wording.number
-    return pages.get_template("page.html.j2").render(
-        summary=summary, wording=wording, charts={engine: _charts(engine, summary, record) for engine in summary.engines})
+    drawn = {engine: _charts(engine, summary, record) for engine in summary.engines}
+    return pages.get_template("page.html.j2").render(summary=summary, wording=wording, charts=drawn)
 
 
 def _charts(engine: str, summary: Summary, record: Record) -> list[tuple[str, str]]:

@@ -1,19 +1,22 @@
-"""A summary in the terminal: per engine a table of figures, then the claims. Reads well at 100 columns, in a pipe too."""
+"""A summary in the terminal: per engine a table of figures, then the claims; made for 100 columns and for pipes."""
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from harness.claim import Verdict
 from harness.report import wording
 from harness.report.summary import CaseRow, ClaimRow, Summary
 
-STYLES = {Verdict.HOLDS: "green", Verdict.REFUTED: "red", Verdict.UNKNOWN: "yellow"}
+STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
 
 
+PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break the figures
+
+
 def show(summary: Summary, console: Console | None = None) -> None:
-    (console or Console()).print(render(summary))
+    console = console or Console()
+    console.print(render(summary), width=None if console.is_terminal else PIPE_WIDTH)
 
 
 def render(summary: Summary) -> RenderableType:
@@ -32,11 +35,12 @@ def _subtitle(summary: Summary) -> Text:
 
 def _figures(engine: str, summary: Summary) -> Table:
     version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
-    table = Table(title=f"{engine} ({version})", title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(title=f"{engine} ({version}); ratio = measured / predicted", title_justify="left",
+                  title_style="bold", box=None, pad_edge=False)
     table.add_column("case", no_wrap=True)
     table.add_column("figure", no_wrap=True)
-    for heading in ("published", "predicted", "measured", "measured/predicted"):
-        table.add_column(heading, justify="right", no_wrap=heading == "measured", overflow="fold")
+    for heading in ("published", "predicted", "measured", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
     for case in summary.cases:
         if case.engine == engine:
             _add(table, case)
@@ -58,13 +62,13 @@ def _claims(engine: str, summary: Summary) -> Table:
     table.add_column()
     for claim in summary.claims:
         if claim.engine == engine:
-            table.add_row(Text(wording.verdict(claim), style=STYLES[claim.verdict]), _told(claim))
+            table.add_row(Text(wording.verdict(claim), style=STYLES[wording.tone(claim)]), _told(claim))
     return table
 
 
 def _told(claim: ClaimRow) -> Text:
     text = Text(claim.sentence)
-    text.append(f"\n{wording.evidence(claim)}", style="dim")
-    if claim.verdict is not Verdict.HOLDS or claim.changed:
-        text.append(f"\n{wording.explanation(claim)}", style=STYLES[claim.verdict])
+    text.append(f"\n{claim.relation}\n{wording.evidence(claim)}", style="dim")
+    if wording.tone(claim) != "HOLDS" or claim.interval is None:
+        text.append(f"\n{wording.explanation(claim)}", style=STYLES[wording.tone(claim)])
     return text

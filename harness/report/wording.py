@@ -38,12 +38,19 @@ def verdict(claim: ClaimRow) -> str:
     return f"{claim.verdict} as expected" if claim.verdict is Verdict.REFUTED else str(claim.verdict)
 
 
+def tone(claim: ClaimRow) -> str:
+    """How a rendering colours a claim: HOLDS, KNOWN (a refutation that was expected), CHANGED or UNKNOWN."""
+    if claim.changed:
+        return "CHANGED"
+    return "KNOWN" if claim.verdict is Verdict.REFUTED else str(claim.verdict)
+
+
 def evidence(claim: ClaimRow) -> str:
-    """The relation with the figures that are known: published, predicted, measured."""
+    """The figures that are known: published, predicted, measured."""
     known = {"published": number(claim.published), "predicted": number(claim.predicted), "measured": measured(claim)}
     unit = f" {claim.unit}" if claim.unit else ""
     figures = [f"{word} {text}{unit}" for word, text in known.items() if text != number(None)]
-    return " · ".join([claim.relation, *figures])
+    return " · ".join(figures)
 
 
 def explanation(claim: ClaimRow) -> str:

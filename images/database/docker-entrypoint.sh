@@ -1,0 +1,266 @@
+#!/bin/bash
+# Starts a database server in the way of the vendors' images (same variables, same hooks), but without their second server:
+# the prepared data directory is copied and the real server runs accounts and hooks from an init file before it listens.
+#
+# The init file lies in the data directory and is the mark of an unfinished first start: its last statement writes FINISHED.
+# A first start that was killed leaves the mark without FINISHED, and the next start begins anew.
+set -eo pipefail
+shopt -s nullglob
+
+DATADIR=/var/lib/mysql
+PREPARED=/opt/datadir
+HOOKS=/docker-entrypoint-initdb.d
+SOCKET=/run/mysqld/mysqld.sock
+INIT_FILE=$DATADIR/.first-start.sql
+FINISHED=$DATADIR/.first-start.finished
+SERVER=$(command -v mariadbd || command -v mysqld)
+CLIENT=$(command -v mariadb || command -v mysql)
+
+log() {
+    printf '%s [entrypoint] %s\n' "$(date -u +%FT%TZ)" "$1" >&2
+}
+
+fail() {
+    log "error: $1"
+    exit 1
+}
+
+# --- arguments ---------------------------------------------------------------------------------------------------------
+
+is_server() {
+    [[ ${1##*/} == @(mysqld|mariadbd) ]]
+}
+
+wants_information_only() {
+    local argument
+    for argument in "$@"; do
+        case $argument in -\? | --help | --print-defaults | -V | --version) return 0 ;; esac
+    done
+    return 1
+}
+
+# --- environment -------------------------------------------------------------------------------------------------------
+
+# Sets VARIABLE from the first that is there: MYSQL_NAME, MYSQL_NAME_FILE, MARIADB_NAME, MARIADB_NAME_FILE.
+read_setting() {
+    local name=$1 spelling file
+    for spelling in "MYSQL_$name" "MARIADB_$name"; do
+        file=${spelling}_FILE
+        [[ -z ${!spelling:-} || -z ${!file:-} ]] || fail "both $spelling and $file are set; expected one of them"
+        if [[ -n ${!spelling:-} ]]; then
+            printf -v "$name" %s "${!spelling}"
+            return
+        elif [[ -n ${!file:-} ]]; then
+            [[ -r ${!file} ]] || fail "$file names ${!file}, which cannot be read"
+            printf -v "$name" %s "$(<"${!file}")"
+            return
+        fi
+    done
+    printf -v "$name" %s ""
+}
+
+read_environment() {
+    local name
+    for name in ROOT_PASSWORD RANDOM_ROOT_PASSWORD ALLOW_EMPTY_PASSWORD ROOT_HOST DATABASE USER PASSWORD; do
+        read_setting "$name"
+    done
+    [[ -z $USER || -n $PASSWORD ]] || fail "MYSQL_USER is set without MYSQL_PASSWORD; set both"
+    [[ -z $PASSWORD || -n $USER ]] || fail "MYSQL_PASSWORD is set without MYSQL_USER; set both"
+    [[ $USER != root ]] || fail "MYSQL_USER is root, which exists anyway; set MYSQL_ROOT_PASSWORD instead"
+}
+
+choose_root_password() {
+    if [[ -n $ROOT_PASSWORD || -n $ALLOW_EMPTY_PASSWORD ]]; then
+        return
+    elif [[ -n $RANDOM_ROOT_PASSWORD ]]; then
+        ROOT_PASSWORD=$(head -c 24 /dev/urandom | base64 | tr '+/' '-_')
+        log "GENERATED ROOT PASSWORD: $ROOT_PASSWORD"
+    else
+        fail "no root password: set one of MYSQL_ROOT_PASSWORD, MYSQL_RANDOM_ROOT_PASSWORD, MYSQL_ALLOW_EMPTY_PASSWORD"
+    fi
+}
+
+# --- data directory ----------------------------------------------------------------------------------------------------
+
+drop_root() {
+    log "runs as root: gives the data directory to mysql and continues as mysql"
+    chown -R mysql:mysql "$DATADIR" || fail "$DATADIR cannot be given to mysql; add the capabilities CHOWN, SETUID, SETGID"
+    exec setpriv --reuid=mysql --regid=mysql --init-groups -- "${BASH_SOURCE[0]}" "$@"
+}
+
+is_empty() {
+    [[ -z $(find "$DATADIR" -mindepth 1 -maxdepth 1 ! -name lost+found -print -quit) ]]
+}
+
+was_interrupted() {
+    [[ -e $INIT_FILE && ! -e $FINISHED ]]
+}
+
+discard_interrupted_first_start() {
+    log "the first start was interrupted; begins anew"
+    # The mark goes last: killed in here, the next start still finds it.
+    find "$DATADIR" -mindepth 1 -maxdepth 1 ! -name lost+found ! -path "$INIT_FILE" -exec rm -rf {} +
+    rm -f "$INIT_FILE"
+}
+
+copy_prepared_datadir() {
+    cp -a --reflink=auto "$PREPARED/." "$DATADIR/"
+}
+
+require_writable_datadir() {
+    [[ -w $DATADIR ]] || fail "$DATADIR cannot be written by uid $(id -u); on the host: chown -R $(id -u) DIRECTORY"
+}
+
+# --- first start: statements -------------------------------------------------------------------------------------------
+
+quoted() {
+    local text=${1//\\/\\\\}
+    printf "'%s'" "${text//\'/\'\'}"
+}
+
+# Not written to the binary log: each node creates its own accounts, and a replica must not carry transactions of its own.
+account_statements() {
+    local password host
+    password=$(quoted "$ROOT_PASSWORD")
+    echo "SET SESSION sql_log_bin = 0;"
+    for host in localhost "${ROOT_HOST:-%}"; do
+        echo "CREATE USER 'root'@'$host' IDENTIFIED BY $password;"
+        echo "GRANT ALL PRIVILEGES ON *.* TO 'root'@'$host' WITH GRANT OPTION;"
+    done
+    [[ -z $DATABASE ]] || echo "CREATE DATABASE \`$DATABASE\`;"
+    [[ -z $USER ]] || echo "CREATE USER $(quoted "$USER")@'%' IDENTIFIED BY $(quoted "$PASSWORD");"
+    # An underscore is a wildcard in a database name that is granted.
+    [[ -z $USER || -z $DATABASE ]] || echo "GRANT ALL PRIVILEGES ON \`${DATABASE//_/\\_}\`.* TO $(quoted "$USER")@'%';"
+    echo "SET SESSION sql_log_bin = 1;"
+}
+
+# Prints a hook's statements one a line, which is what every server reads from an init file. Fails where that needs more
+# than joining lines: other delimiters, client commands, comments or several statements in a line, text over several lines.
+as_init_statements() {
+    awk -v limit=16000 '
+        /^[[:space:]]*(--|#|$)/ { next }
+        { sub(/\r$/, "") }
+        tolower($1) ~ /^(delimiter|source|use|\\.*)$/ && !/^[[:space:]]*use .*;[[:space:]]*$/ { bad = 1 }
+        /\/\*|#|--[[:space:]]|\\[gG]|;.*[^[:space:]]/ { bad = 1 }
+        gsub(/\047/, "&") % 2 || gsub(/"/, "&") % 2 || gsub(/`/, "&") % 2 { bad = 1 }
+        { statement = statement (statement == "" ? "" : " ") $0; bad = bad || length(statement) > limit }
+        bad { exit }
+        /;[[:space:]]*$/ { print statement; statement = "" }
+        END { exit bad || statement != "" }
+    ' "$1"
+}
+
+# Prints what the hooks ask for, or fails when the init file cannot hold it.
+hook_statements() {
+    local hook
+    for hook in "$HOOKS"/*; do
+        case $hook in
+            *.sql)
+                [[ -z $DATABASE ]] || echo "USE \`$DATABASE\`;"
+                as_init_statements "$hook" || return 1
+                ;;
+            *.sh | *.sql.gz) return 1 ;;
+        esac
+    done
+}
+
+finish_statement() {
+    echo "SELECT 'finished' INTO OUTFILE '$FINISHED';"
+}
+
+write_init_file() {
+    (umask 077 && cat >"$INIT_FILE")
+}
+
+# --- first start: the vendors' way, for hooks that an init file cannot hold ---------------------------------------------
+
+ask_by_socket() {
+    MYSQL_PWD=$ROOT_PASSWORD "$CLIENT" --no-defaults --user=root --socket="$SOCKET" "$@"
+}
+
+start_temporary_server() {
+    "$@" --init-file="$INIT_FILE" --skip-networking --loose-skip-mysqlx --loose-wsrep-on=OFF &
+    TEMPORARY_SERVER=$!
+    until ask_by_socket --execute="SELECT 1" &>/dev/null; do
+        kill -0 "$TEMPORARY_SERVER" 2>/dev/null || fail "the server stopped during the first start; its messages are above"
+        sleep 0.1
+    done
+}
+
+stop_temporary_server() {
+    kill "$TEMPORARY_SERVER"
+    wait "$TEMPORARY_SERVER" || fail "the temporary server did not stop cleanly"
+}
+
+run_hook() {
+    log "hook $1"
+    case $1 in
+        *.sh) if [[ -x $1 ]]; then "$1"; else . "$1"; fi ;;
+        *.sql) ask_by_socket ${DATABASE:+"--database=$DATABASE"} <"$1" ;;
+        *.sql.gz) gunzip --stdout "$1" | ask_by_socket ${DATABASE:+"--database=$DATABASE"} ;;
+        *) log "ignored: expected .sh, .sql or .sql.gz" ;;
+    esac
+}
+
+run_hooks_in_temporary_server() {
+    local hook
+    start_temporary_server "$@"
+    for hook in "$HOOKS"/*; do
+        # Called plainly, not in a condition, so that `set -e` also stops inside of a sourced hook.
+        HOOK=$hook
+        run_hook "$hook"
+    done
+    HOOK=""
+    stop_temporary_server
+    touch "$FINISHED"
+}
+
+# --- steps -------------------------------------------------------------------------------------------------------------
+
+tell_failed_hook() {
+    local code=$?
+    [[ $code -eq 0 || -z ${HOOK:-} ]] || log "error: hook $HOOK failed with exit code $code; the first start is undone"
+}
+
+# Leaves the arguments that the real server needs on top of its own in INIT_ARGUMENTS.
+prepare_first_start() {
+    local hooks
+    choose_root_password
+    log "first start"
+    if hooks=$(hook_statements); then
+        { account_statements; echo "$hooks"; finish_statement; } | write_init_file
+        copy_prepared_datadir
+        INIT_ARGUMENTS=("--init-file=$INIT_FILE")
+    else
+        account_statements | write_init_file
+        copy_prepared_datadir
+        run_hooks_in_temporary_server "$@"
+    fi
+}
+
+forget_first_start() {
+    # The mark goes first: FINISHED alone means nothing, the mark alone means "begin anew".
+    rm -f "$INIT_FILE"
+    rm -f "$FINISHED"
+}
+
+_main() {
+    trap 'exit 143' TERM INT
+    trap tell_failed_hook EXIT
+    if [[ $# -eq 0 || $1 == -* ]]; then set -- "$SERVER" "$@"; fi
+    if ! is_server "$1" || wants_information_only "$@"; then exec "$@"; fi
+    if [[ $(id -u) -eq 0 ]]; then drop_root "$@"; fi
+
+    read_environment
+    require_writable_datadir
+    INIT_ARGUMENTS=()
+    if was_interrupted; then discard_interrupted_first_start; fi
+    if is_empty; then
+        prepare_first_start "$@"
+    else
+        forget_first_start
+    fi
+    exec "$@" "${INIT_ARGUMENTS[@]}"
+}
+
+_main "$@"

@@ -1,0 +1,117 @@
+"""Whole sequential runs, thousands at a time, to see how often a method's verdicts are wrong.
+
+The unit tests assert on `run`; `python tests/unit/simulation.py` prints the tables of docs/statistics.md.
+"""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from harness import stats
+from harness.stats import Plan
+
+SLOW_ROUND = np.log(1.5)
+
+
+def _normal(percent: float) -> Callable:
+    return lambda dice, size: dice.normal(0, percent / 100, size)
+
+
+def _slow_rounds(dice, size):
+    return dice.normal(0, 0.02, size) + SLOW_ROUND * (dice.random(size) < 0.1)
+
+
+def _paired(noise: Callable) -> Callable:
+    return lambda dice, size: noise(dice, size) - noise(dice, size)
+
+
+def _drifting(dice, size):
+    """Both cases of a round slow down alike, by 3 % a round; only what they do not share is left of it."""
+    drift = 0.03 * np.arange(size[-1])
+    return (drift + _normal(5)(dice, size)) - (drift + _normal(5)(dice, size))
+
+
+# The noise of a log ratio, by name. Its median is 0, so the typical ratio is the true one.
+SHAPES = {
+    "lognormal 1 %": _paired(_normal(1)),
+    "lognormal 5 %": _paired(_normal(5)),
+    "lognormal 15 %": _paired(_normal(15)),
+    "slow rounds ×1.5 (p=0.1), both cases": _paired(_slow_rounds),
+    "slow rounds ×1.5 (p=0.1), one case": lambda dice, size: _slow_rounds(dice, size) - _normal(2)(dice, size),
+    "heavy tails (t, 3 df) of 3 %": _paired(lambda dice, size: 0.03 * dice.standard_t(3, size)),
+    "common drift of 3 % a round": _drifting,
+}
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """Shares of the runs that ended HOLDS and REFUTED, and the mean number of rounds until the end."""
+
+    holds: float
+    refuted: float
+    rounds: float
+
+
+def run(shape: str, plan: Plan, *, ratio: float, bound: float, runs: int, seed: int = 1, interval: Callable = None,
+        level: float | None = None) -> Outcome:
+    """Runs of the claim "ratio ≥ bound" when the typical ratio is `ratio`: one look a round, until decided."""
+    logs = np.log(ratio) + SHAPES[shape](np.random.default_rng(seed), (runs, plan.max_rounds))
+    verdicts, ended = np.zeros(runs, int), np.full(runs, plan.max_rounds)
+    for rounds in range(plan.min_rounds, plan.max_rounds + 1):
+        low, high = (interval or stats.student)(logs[:, :rounds], level or plan.level)
+        now = np.where(low >= np.log(bound), 1, np.where(high < np.log(bound), -1, 0))
+        fresh = (verdicts == 0) & (now != 0)
+        verdicts[fresh], ended[fresh] = now[fresh], rounds
+    return Outcome(float(np.mean(verdicts > 0)), float(np.mean(verdicts < 0)), float(ended.mean()))
+
+
+def bootstrap(method: str) -> Callable:
+    """An interval of the mean by scipy's bootstrap, for comparison."""
+    from scipy.stats import bootstrap as resample
+
+    def interval(values, level):
+        found = resample((values,), np.mean, axis=-1, confidence_level=level, n_resamples=999, method=method,
+                         rng=np.random.default_rng(5)).confidence_interval
+        return found.low, found.high
+    return interval
+
+
+def order_statistics(values, level):
+    """Smallest and largest value, which hold the median with 1 - 2/2^n: no interval at all until that suffices."""
+    enough = 1 - 2 * 0.5 ** values.shape[-1] >= level
+    return (values.min(axis=-1), values.max(axis=-1)) if enough else (np.full(len(values), -np.inf), np.inf)
+
+
+def _tables() -> None:
+    for plan in (Plan(3, 8), Plan(3, 12)):
+        _print_candidates(plan)
+        _print_speed(plan)
+
+
+def _print_candidates(plan: Plan) -> None:
+    pocock = {8: 1 - 0.0142, 12: 1 - 0.0106}[plan.max_rounds]
+    methods = {"t, Bonferroni (used)": (stats.student, plan.level, 20_000),
+               "t, Pocock's level": (stats.student, pocock, 20_000), "t, looks not paid for": (stats.student, 0.95, 20_000),
+               "bootstrap percentile, Bonferroni": (bootstrap("percentile"), plan.level, 1_000),
+               "bootstrap BCa, Bonferroni": (bootstrap("BCa"), plan.level, 1_000),
+               "order statistics, Bonferroni": (order_statistics, plan.level, 20_000)}
+    print(f"\n### Wrong verdicts at the boundary, rounds {plan.min_rounds} to {plan.max_rounds} (%)\n")
+    print("| noise | " + " | ".join(methods) + " |\n" + "|---" * (1 + len(methods)) + "|")
+    for shape in SHAPES:
+        wrong = [run(shape, plan, ratio=0.9, bound=0.9, runs=n, interval=f, level=level) for f, level, n in methods.values()]
+        print(f"| {shape} | " + " | ".join(f"{100 * (w.holds + w.refuted):.1f}" for w in wrong) + " |")
+
+
+def _print_speed(plan: Plan) -> None:
+    distances = (1.02, 1.05, 1.1, 1.2, 1.5)
+    print(f"\n### Decided HOLDS (%) and mean rounds, true ratio above the bound, rounds {plan.min_rounds} to "
+          f"{plan.max_rounds}\n")
+    print("| noise | " + " | ".join(f"×{d}" for d in distances) + " |\n" + "|---" * (1 + len(distances)) + "|")
+    for shape in SHAPES:
+        found = [run(shape, plan, ratio=0.9 * d, bound=0.9, runs=5_000, seed=2) for d in distances]
+        print(f"| {shape} | " + " | ".join(f"{100 * o.holds:.0f} / {o.rounds:.1f}" for o in found) + " |")
+
+
+if __name__ == "__main__":
+    _tables()
