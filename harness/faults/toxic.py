@@ -1,0 +1,138 @@
+"""A toxic on a link: put on, calibrated, proved by what crosses the link, and taken off to the last body."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from harness.errors import LabError
+from harness.probes.round_trip import RoundTrip, spread
+from harness.record import Fault
+from harness.toxic import Toxic, ToxicBody
+from harness.world.wire import Wire
+
+# A link counts as slowed when its round trip is within a tenth of what was asked; the proxy itself costs < 3 ms.
+SHARE, PROXY_MS = 0.10, 3.0
+
+
+def put(wire: Wire, toxic: Toxic) -> None:
+    """Put a toxic on a link, in place of any other toxic there; what was there is put back if Toxiproxy refuses."""
+    before = wire.toxics()
+    clear(wire)
+    try:
+        for body in toxic.bodies:
+            wire.add(body)
+    except LabError:
+        clear(wire)
+        for found in before:
+            wire.add(_body(found))
+        raise
+
+
+def clear(wire: Wire) -> None:
+    """Take every toxic off a link."""
+    for found in wire.toxics():
+        wire.remove(found["name"])
+
+
+def _body(found: dict[str, Any]) -> ToxicBody:
+    return ToxicBody(found["name"], found["type"], found["stream"], found["attributes"], found["toxicity"])
+
+
+def calibrated(wire: Wire, toxic: Toxic, probe: RoundTrip) -> Toxic:
+    """The toxic with its latency lowered by what the proxy adds, in whole ms, so that the link's round trip is as asked.
+
+    Leaves the toxic that it returns on the link.
+    """
+    put(wire, toxic)
+    if not toxic.round_trip_ms or toxic.jitter_ms:
+        return toxic
+    for _ in range(3):
+        found = probe.typical()
+        if found is None:
+            raise LabError(f"nothing comes back across {wire.name}", f"a round trip of {toxic.round_trip_ms} ms", "./lab status")
+        over = round(found - toxic.round_trip_ms)
+        if not over:
+            break
+        toxic = _shortened(toxic, over)
+        put(wire, toxic)
+    return toxic
+
+
+def _shortened(toxic: Toxic, milliseconds: int) -> Toxic:
+    """The latency of the slower stream less so many ms; `round_trip_ms` of the result is what is set, not what is asked."""
+    slowest = max(toxic.bodies, key=lambda body: body.attributes.get("latency", 0))
+    attributes = {**slowest.attributes, "latency": max(0, int(slowest.attributes["latency"]) - milliseconds)}
+    shorter = ToxicBody(slowest.name, slowest.type, slowest.stream, attributes, slowest.toxicity)
+    return replace(toxic, bodies=tuple(shorter if body is slowest else body for body in toxic.bodies))
+
+
+@dataclass
+class ToxicOnLink:
+    """A toxic at work and what was measured of it; `fault()` is the evidence once the block has ended."""
+
+    link: str
+    toxic: str
+    asked_ms: float
+    tolerance_ms: float
+    before_ms: float | None = None
+    after_ms: float | None = None
+    trips: list[float] = field(default_factory=list)
+
+    def fault(self) -> Fault:
+        why = self._why_not_seen()
+        return Fault(
+            link=self.link,
+            toxic=self.toxic,
+            unit="ms",
+            asked=self.asked_ms,
+            before=_rounded(self.before_ms),
+            during=spread(self.trips),
+            after=_rounded(self.after_ms),
+            seen=not why,
+            why=why,
+        )
+
+    def _why_not_seen(self) -> str:
+        asked = f"asked {self.asked_ms:g} ms on {self.link}"
+        if not self.trips:
+            return f"{asked}, no round trip came back during the load"
+        # Every single trip: a toxic that was gone for one second of ten has bent the figures as well.
+        if min(self.trips) < self.asked_ms - self.tolerance_ms:
+            return f"{asked}, link RTT was {min(self.trips):.1f} ms during the load"
+        if spread(self.trips).p50 > self.asked_ms + self.tolerance_ms + PROXY_MS:
+            return f"{asked}, link RTT was {spread(self.trips).p50:.1f} ms during the load (median)"
+        for when, found in (("before", self.before_ms), ("after", self.after_ms)):
+            if self.asked_ms > PROXY_MS and (found is None or found > self.asked_ms / 2):
+                return f"{asked}, but the link did not come back to itself {when} it: {found} ms"
+        return ""
+
+
+def _rounded(value: float | None) -> float | None:
+    return None if value is None else round(value, 3)
+
+
+@contextmanager
+def toxic_on(wire: Wire, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterator[ToxicOnLink]:
+    """Within the block `toxic` (calibrated from `asked`) acts on the link, watched all the time; afterwards it is off.
+
+    Only the bodies that were put on are taken off. One that is gone already, behind the lab's back, is not an error
+    here: the evidence tells.
+    """
+    tolerance = asked.round_trip_ms * SHARE + asked.jitter_ms
+    acting = ToxicOnLink(wire.name, asked.name, asked.round_trip_ms, tolerance, before_ms=probe.typical())
+    for body in toxic.bodies:
+        wire.add(body)
+    try:
+        with probe.watching() as acting.trips:
+            yield acting
+        acting.trips += probe.pings(2)
+    finally:
+        for body in toxic.bodies:
+            _remove_if_there(wire, body.name)
+        acting.after_ms = probe.typical()
+
+
+def _remove_if_there(wire: Wire, name: str) -> None:
+    if name in {found["name"] for found in wire.toxics()}:
+        wire.remove(name)

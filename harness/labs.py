@@ -1,0 +1,157 @@
+"""Labs as a user wants them: up and proved, as they are, and gone."""
+
+from collections.abc import Callable
+from contextlib import closing, suppress
+from statistics import median
+
+from harness.errors import LabError
+from harness.faults import toxic as toxic_fault
+from harness.probes.commit_latency import CommitLatency
+from harness.probes.round_trip import RoundTrip
+from harness.toxic import Toxic
+from harness.world import catalogue, compose, docker_engine, images
+from harness.world.compose import Lab, Proof
+
+Tell = Callable[[str], None]
+# A commit waits for one round trip; half of it leaves room for a link whose two ways differ, and none for a fall-back.
+WAITED_SHARE = 0.9
+
+
+def image_names(engine: str, load: bool = False) -> list[str]:
+    """The images that a lab of this engine needs from images/."""
+    of_load = ["load"] if load else []
+    return of_load if images.source() == "upstream" else [engine, "toxiproxy", *of_load]
+
+
+def up(topology: str, engine: str, name: str | None = None, toxics: dict[str, str] | None = None, tell: Tell = print) -> Lab:
+    """A lab that is up and proved, the running one if it is whole; LabError, and nothing left, when it cannot be had.
+
+    `toxics` maps links to names in toxics/, in place of the topology's own.
+    """
+    found = catalogue.topology(topology)
+    catalogue.engine(engine, images.source())
+    wanted = {**found.toxics, **(toxics or {})}
+    for link, toxic in wanted.items():
+        found.link(link)
+        catalogue.toxic(toxic)
+    docker_engine.ensure()
+    tidy(tell)
+    name = name or f"lab-{topology}"
+    if running := compose.all_labs().get(name):
+        return _again(running, engine, wanted, tell)
+    images.ensure(image_names(engine))
+    tell(f"starting {name}: {topology}, {engine}")
+    lab = compose.start(found, engine, name)
+    try:
+        lab.keep(prove(lab, wanted, tell), wanted)
+    except BaseException:
+        lab.down()
+        raise
+    return lab
+
+
+def tidy(tell: Tell) -> None:
+    """Remove what killed commands left behind, saying so."""
+    for project in compose.sweep():
+        tell(f"removed {project}: a command that was killed had left it behind")
+
+
+def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
+    if lab.engine != engine:
+        raise LabError(f"{lab.name} is up with {lab.engine}", f"{engine}, or another --name", f"./lab down {lab.name}")
+    stopped = [service for service, container in lab.containers.items() if container.status != "running"]
+    if stopped:
+        raise LabError(f"{', '.join(stopped)} of {lab.name} stopped", "all running", f"./lab down {lab.name}, then up again")
+    if lab.state() is None:
+        tell(f"{lab.name} is up and was never proved")
+        lab.keep(prove(lab, wanted, tell), wanted)
+    else:
+        tell(f"{lab.name} is up already; nothing changed")
+    return lab
+
+
+def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
+    """Put the toxics on and prove links and replication; LabError at the first thing that is not so."""
+    proofs = [_prove_link(lab, link, catalogue.toxic(toxic)) for link, toxic in toxics.items()]
+    if lab.topology.replication == "semisync":
+        proofs += _prove_semisync(lab)
+    proofs += [_prove_row_arrives(lab)]
+    for proof in proofs:
+        tell(f"  {'proved' if proof.ok else 'NOT SO'}: {proof.what}: {proof.found}")
+    for proof in proofs:
+        if not proof.ok:
+            raise LabError(f"{proof.what}: {proof.found}", "the state that the topology promises", f"./lab up {lab.topology.name}")
+    return proofs
+
+
+def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
+    wire = lab.wire(link)
+    with closing(RoundTrip(wire, lab.server(lab.topology.link(link).source))) as probe:
+        bare = probe.typical()
+        toxic_fault.calibrated(wire, toxic, probe)
+        found = None if toxic.silences or toxic.resets else probe.typical()
+    what = f"link {link} is {toxic.name}"
+    if toxic.silences or toxic.resets:
+        return Proof(what, "nothing comes back across it", True)
+    ok = found is not None and abs(found - toxic.round_trip_ms) <= toxic.jitter_ms + max(3.0, toxic.round_trip_ms * 0.05)
+    return Proof(what, f"round trip {_ms(found)} (asked {toxic.round_trip_ms} ms; {_ms(bare)} without the toxic)", ok)
+
+
+def _ms(value: float | None) -> str:
+    return "no answer" if value is None else f"{value:.1f} ms"
+
+
+def _prove_semisync(lab: Lab) -> list[Proof]:
+    source = lab.topology.source.name
+    server = lab.server(source)
+    commit = CommitLatency(server)
+    commit.commits(1)
+    before = server.semisync()
+    latency = median(commit.commits(3))
+    after = server.semisync()
+    acknowledged = after.acknowledged - before.acknowledged
+    trip = _round_trip(lab, source)
+    return [
+        Proof("semi-sync is on", f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}", after.active),
+        Proof(
+            "a commit waits for the replica",
+            f"{latency:.1f} ms a commit ({latency / trip:.2f} round trips); {acknowledged} of 3 acknowledged",
+            latency >= WAITED_SHARE * trip and acknowledged == 3 and after.unacknowledged == before.unacknowledged,
+        ),
+    ]
+
+
+def _round_trip(lab: Lab, node: str) -> float:
+    """The shortest of the round trips from a node to its replicas, in ms: the one that answers a commit first."""
+    trips = []
+    for link in lab.topology.links_from(node):
+        with closing(RoundTrip(lab.wire(link.name), lab.server(node))) as probe:
+            trips.append(probe.typical() or 0.0)
+    return min(trips)
+
+
+def _prove_row_arrives(lab: Lab) -> Proof:
+    """A row written on the source is waited for on every other node."""
+    source = lab.server(lab.topology.source.name)
+    CommitLatency(source).commits(1)
+    count = "SELECT COUNT(*) FROM lab.commit_probe"
+    written = source.value(count)
+    others = [node.name for node in lab.topology.nodes if node.role != "source"]
+    for link in lab.topology.links:
+        lab.server(link.target).wait_for(lab.server(link.source).position())
+    found = {name: lab.server(name).value(count) for name in others}
+    arrived = all(rows == written for rows in found.values())
+    return Proof("a row written on the source arrives", ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()), arrived)
+
+
+def down(name: str | None, tell: Tell = print) -> None:
+    """Take a lab away with its data; the only one when no name is given, and no error when there is none."""
+    with suppress(LabError):
+        tidy(tell)
+    labs = compose.all_labs()
+    if name is None and not labs:
+        tell("no lab is up")
+        return
+    lab = compose.find(name)
+    lab.down()
+    tell(f"{lab.name} is down; its containers, networks and volumes are gone")

@@ -1,0 +1,50 @@
+"""What else the machine did meanwhile: CPU that neither the lab's containers nor the harness used, and stolen time."""
+
+import time
+from dataclasses import dataclass
+
+from harness.record import Noise
+from harness.world import host
+from harness.world.compose import Lab
+
+# The engine, its shims and the kernel's own work for the lab count as foreign too: measured at 2-9 % of two cores
+# under full load. A quarter is somebody else. Stolen time above a twentieth has bent every timing seen here.
+FOREIGN_LIMIT, STEAL_LIMIT = 0.25, 0.05
+
+
+@dataclass(frozen=True)
+class NoiseMeter:
+    """Started before a measurement, read after it."""
+
+    lab: Lab
+    began: float
+    machine: host.CpuTime
+    containers: float
+
+    @classmethod
+    def start(cls, lab: Lab) -> "NoiseMeter":
+        return cls(lab, time.perf_counter(), host.CpuTime.read(), lab.cpu_seconds())
+
+    def read(self) -> Noise:
+        """Shares of all CPUs since the start; quiet unless a limit was passed."""
+        now, used = host.CpuTime.read(), self.lab.cpu_seconds() - self.containers
+        total = max(now.total - self.machine.total, 1e-3)
+        foreign = (now.busy - self.machine.busy - used - (now.own - self.machine.own)) / total
+        steal = (now.stolen - self.machine.stolen) / total
+        why = _why_noisy(max(foreign, 0.0), steal)
+        return Noise(
+            foreign_cpu=round(max(foreign, 0.0), 4),
+            steal=round(steal, 4),
+            psi_cpu_some=host.cpu_pressure(),
+            load1=round(host.load1(), 2),
+            quiet=not why,
+            why=why,
+        )
+
+
+def _why_noisy(foreign: float, steal: float) -> str:
+    if foreign > FOREIGN_LIMIT:
+        return f"other programs used {foreign:.0%} of the CPUs (limit {FOREIGN_LIMIT:.0%})"
+    if steal > STEAL_LIMIT:
+        return f"{steal:.0%} of the CPU time was stolen by other virtual machines (limit {STEAL_LIMIT:.0%})"
+    return ""

@@ -1,0 +1,77 @@
+"""The round trip across a link: a server's answer to a ping, by a connection that crosses the link itself."""
+
+import threading
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+
+import pymysql
+
+from harness.record import Spread
+from harness.world.sql import Server
+from harness.world.wire import Wire
+
+PINGS = 5
+PAUSE_SECONDS = 0.2
+
+
+class RoundTrip:
+    """Pings `server` (the link's upstream) through `wire`. Connected before a toxic goes on, so that it need not wait."""
+
+    def __init__(self, wire: Wire, server: Server):
+        self.wire = wire
+        self._connection = server.connect(address=wire.address)
+        self._busy = threading.Lock()
+
+    def close(self) -> None:
+        with self._busy:
+            self._connection.close()
+
+    def ping(self) -> float | None:
+        """One round trip in ms; None when the connection was ended or nothing came back."""
+        with self._busy:
+            began = time.perf_counter()
+            try:
+                self._connection.ping(reconnect=False)
+            except (pymysql.err.Error, OSError):
+                return None
+            return (time.perf_counter() - began) * 1000
+
+    def pings(self, count: int = PINGS) -> list[float]:
+        """`count` round trips one after another, in ms; fewer when the connection is lost."""
+        return [trip for trip in (self.ping() for _ in range(count)) if trip is not None]
+
+    def typical(self, count: int = PINGS) -> float | None:
+        """The median of `count` round trips in ms, None when none came back."""
+        trips = self.pings(count)
+        return median(trips) if trips else None
+
+    @contextmanager
+    def watching(self) -> Iterator[list[float]]:
+        """Pings all through the block; the list fills as they come back, in ms."""
+        trips: list[float] = []
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.is_set():
+                trip = self.ping()
+                if trip is None:
+                    return
+                trips.append(trip)
+                done.wait(PAUSE_SECONDS)
+
+        watcher = threading.Thread(target=watch, daemon=True, name=f"watch {self.wire.name}")
+        watcher.start()
+        try:
+            yield trips
+        finally:
+            done.set()
+            watcher.join()
+
+
+def spread(values: list[float]) -> Spread | None:
+    """Smallest, median, largest and count, or None of nothing."""
+    if not values:
+        return None
+    return Spread(min=round(min(values), 3), p50=round(median(values), 3), max=round(max(values), 3), n=len(values))

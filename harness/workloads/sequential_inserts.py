@@ -1,0 +1,77 @@
+"""Sequential autocommit inserts: the published test, by one client or by many at once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from harness.errors import LabError
+from harness.world.compose import Lab
+
+SCRIPT = Path(__file__).with_suffix(".lua")
+TABLE = "CREATE TABLE IF NOT EXISTS lab.foo (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, text VARCHAR(8)) ENGINE=InnoDB"
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """What the clients saw: commits acknowledged, commits a second, and each one's latency in ms."""
+
+    commits: int
+    throughput: float
+    latencies_ms: list[float]
+
+    @property
+    def figures(self) -> dict[str, float]:
+        low, middle, high = np.quantile(self.latencies_ms, [0, 0.5, 0.95])
+        return {
+            "commits": self.commits,
+            "throughput": round(self.throughput, 3),
+            "latency_min_ms": round(float(low), 3),
+            "latency_p50_ms": round(float(middle), 3),
+            "latency_p95_ms": round(float(high), 3),
+        }
+
+
+@dataclass(frozen=True)
+class SequentialInserts:
+    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`."""
+
+    clients: int = 1
+    rows: int = 0
+    seconds: float = 0
+    seed: int = 7
+
+    def prepare(self, lab: Lab) -> None:
+        """Make the table on the source and hand the script to the load container."""
+        lab.server(lab.topology.source.name).execute(TABLE)
+        lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
+
+    def run(self, lab: Lab) -> Inserted:
+        """Run the clients against the source; LabError when a single statement of theirs failed."""
+        printed = lab.run("load", *self._command(lab), environment={"MYSQL_PWD": lab.password})
+        return self._parse(printed)
+
+    def _command(self, lab: Lab) -> list[str]:
+        return [
+            "sysbench",
+            f"/tmp/{SCRIPT.name}",
+            "--db-driver=mysql",
+            f"--mysql-host={lab.topology.source.name}",
+            "--mysql-user=lab",
+            f"--mysql-password={lab.password}",
+            "--mysql-db=lab",
+            f"--threads={self.clients}",
+            f"--events={self.rows}",
+            f"--time={0 if self.rows else self.seconds:g}",
+            f"--rand-seed={self.seed}",
+            "run",
+        ]
+
+    def _parse(self, printed: str) -> Inserted:
+        lines = [line.split()[1:] for line in printed.splitlines() if line.startswith("client ")]
+        latencies = [int(each) / 1000 for line in lines for each in line[1:]]
+        if not latencies:
+            raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
+        # Each client is a closed loop of its own: the sum of their rates has no ragged edge at start and end.
+        rate = sum((len(line) - 1) / float(line[0]) for line in lines if float(line[0]) > 0)
+        return Inserted(len(latencies), rate, latencies)
