@@ -197,8 +197,7 @@ class Bounds:
 
     @property
     def text(self) -> str:
-        within = "in " if math.isfinite(self.low) and math.isfinite(self.high) else ""
-        return f"{self.quantity.label} {within}{self._limits}"
+        return f"{self.quantity.label} {self._limits}"
 
     def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
         values = self.quantity.series(record, engine)
@@ -220,8 +219,8 @@ class Bounds:
         found = f"{interval.low:.4g}–{interval.high:.4g}"
         if verdict is Verdict.UNKNOWN:
             return f"undecided after {interval.n} rounds: {found} straddles {self._straddled(interval)}"
-        place = "inside" if verdict is Verdict.HOLDS else "outside"
-        return f"decided after {interval.n} rounds: {found} lies {place} {self._limits}"
+        compared = "is" if verdict is Verdict.HOLDS else "is not"
+        return f"decided after {interval.n} rounds: {found} {compared} {self._limits}"
 
     def _straddled(self, interval: Interval) -> str:
         return " and ".join(f"{b:g}" for b in (self.low, self.high) if interval.low <= b <= interval.high)
@@ -230,7 +229,7 @@ class Bounds:
     def _limits(self) -> str:
         if math.isinf(self.high):
             return f"≥ {self.low:g}"
-        return f"≤ {self.high:g}" if math.isinf(self.low) else f"{self.low:g}–{self.high:g}"
+        return f"≤ {self.high:g}" if math.isinf(self.low) else f"in {self.low:g}–{self.high:g}"
 
 
 @dataclass(frozen=True)

@@ -110,7 +110,8 @@ Predict = Callable[[Case, dict[str, float]], dict[str, float]]
 class Experiment:
     """One question, answered by claims over cases.
 
-    `workload` and `arrange` belong to the runner and are opaque here. `predict` maps a case and its measured figures
+    `workload` (case, preset -> workload), `prepare` (lab) and `arrange` (lab, case -> context of a watch) are the
+    runner's and opaque here. `predict` maps a case and its measured figures
     (such as rtt_p50_ms) to the figures that theory gives for it. Raises LabError when its parts do not fit.
     """
 
@@ -122,6 +123,7 @@ class Experiment:
     presets: dict[str, Preset] = field(default_factory=lambda: {"quick": Preset("quick"), "full": Preset("full")})
     engines: tuple[str, ...] = ()
     workload: Any = None
+    prepare: Any = None
     arrange: Any = None
     data: Data = Data()
     predict: Predict | None = None

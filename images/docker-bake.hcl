@@ -30,10 +30,11 @@ target "mariadb" {
   tags     = ["replication-lab/mariadb"]
 }
 
-# Fetches server binaries from the Maven repository; tools only, no server in it.
+# Where the builds below fetch server binaries by Maven; tools only. Tagged, or the engine would keep it without a name.
 target "maven" {
   inherits = ["_on_base"]
   context  = "images/maven"
+  tags     = ["replication-lab/maven"]
 }
 
 target "mysql-8-0" {

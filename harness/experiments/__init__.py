@@ -1,1 +1,17 @@
 """One question a file, with the figures from the literature in the YAML beside it."""
+
+import importlib
+from pathlib import Path
+
+from harness.errors import unknown_name
+from harness.experiment import Experiment
+
+
+def names() -> list[str]:
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
+
+
+def load(name: str) -> Experiment:
+    if name not in names():
+        raise unknown_name("experiment", name, names(), "./lab run --help")
+    return importlib.import_module(f"harness.experiments.{name}").experiment

@@ -81,7 +81,8 @@ def _colours(cases: list[CaseRow], engine: str) -> dict:
 def _latency(axes, samples: dict[str, list[float]], colours: dict) -> None:
     shares = np.linspace(0, 1, CURVE_POINTS)
     for name, values in samples.items():
-        axes.plot(np.quantile(values, shares), shares, color=colours[name], label=f"{name} (n={len(values)})", linewidth=1.4)
+        label = f"{name} (n={len(values)})"
+        axes.plot(np.quantile(values, shares), shares, color=colours[name], label=label, linewidth=1.4)
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
     axes.set_xlabel("commit latency, ms (log scale)")

@@ -17,6 +17,14 @@ class Sightings:
     ahead_ms: list[float]
 
     @property
+    def commits(self) -> int:
+        return len(self.ahead_ms)
+
+    @property
+    def samples(self) -> dict[str, list[float]]:
+        return {"ahead_ms": self.ahead_ms}
+
+    @property
     def figures(self) -> dict[str, float]:
         ordered = sorted(self.ahead_ms)
         return {
@@ -32,7 +40,7 @@ class FirstSeen:
 
     rows: int = 10
 
-    def run(self, lab: Lab) -> Sightings:
+    def run(self, lab: Lab, seed: int) -> Sightings:
         """Times are of one clock in one process, taken when the answers arrived."""
         server = lab.server(lab.topology.source.name)
         with server.session() as writer, server.session() as reader:

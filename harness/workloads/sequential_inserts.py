@@ -21,6 +21,10 @@ class Inserted:
     latencies_ms: list[float]
 
     @property
+    def samples(self) -> dict[str, list[float]]:
+        return {"latency_ms": self.latencies_ms}
+
+    @property
     def figures(self) -> dict[str, float]:
         low, middle, high = np.quantile(self.latencies_ms, [0, 0.5, 0.95])
         return {
@@ -39,19 +43,18 @@ class SequentialInserts:
     clients: int = 1
     rows: int = 0
     seconds: float = 0
-    seed: int = 7
 
     def prepare(self, lab: Lab) -> None:
         """Make the table on the source and hand the script to the load container."""
         lab.server(lab.topology.source.name).execute(TABLE)
         lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
 
-    def run(self, lab: Lab) -> Inserted:
+    def run(self, lab: Lab, seed: int) -> Inserted:
         """Run the clients against the source; LabError when a single statement of theirs failed."""
-        printed = lab.run("load", *self._command(lab), environment={"MYSQL_PWD": lab.password})
+        printed = lab.run("load", *self._command(lab, seed), environment={"MYSQL_PWD": lab.password})
         return self._parse(printed)
 
-    def _command(self, lab: Lab) -> list[str]:
+    def _command(self, lab: Lab, seed: int) -> list[str]:
         return [
             "sysbench",
             f"/tmp/{SCRIPT.name}",
@@ -63,7 +66,7 @@ class SequentialInserts:
             f"--threads={self.clients}",
             f"--events={self.rows}",
             f"--time={0 if self.rows else self.seconds:g}",
-            f"--rand-seed={self.seed}",
+            f"--rand-seed={seed}",
             "run",
         ]
 

@@ -17,6 +17,11 @@ def now() -> str:
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
+def timer() -> float:
+    """Seconds from an arbitrary moment, for differences only."""
+    return time.perf_counter()
+
+
 def wait_until(condition: Callable[[], Found], what: str, seconds: float, every: float = 0.05, hint: str = "") -> Found:
     """The first truthy answer of `condition`; LabError after `seconds`, saying what was waited for."""
     attempts = Retrying(

@@ -185,7 +185,7 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
         lab.down()
         raise reason from error
     except BaseException:
-        with _signals_held():
+        with signals_held():
             lab.down()
         raise
     return lab
@@ -221,7 +221,7 @@ def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) 
     return LabError(f"{service} never got healthy ({status}; {said}). Its last log lines:\n  {log}", "serving and replicating", "./lab doctor")
 
 
-class _signals_held:
+class signals_held:
     """Ctrl-C and SIGTERM wait while what they interrupted is taken away; a second one would leave half of it behind."""
 
     def __enter__(self) -> None:

@@ -157,6 +157,14 @@ class Server:
         for name, value in settings.items():
             self.execute(f"SET GLOBAL {name} = {value!r}")
 
+    def tables(self, database: str) -> list[str]:
+        """The tables of a database, as DATABASE.TABLE."""
+        return [f"{database}.{next(iter(row.values()))}" for row in self.rows(f"SHOW TABLES FROM {database}")]
+
+    def checksum(self, table: str) -> int | None:
+        """The server's own checksum of a table's rows."""
+        return self.rows(f"CHECKSUM TABLE {table}")[0]["Checksum"]
+
     # -- semi-sync ------------------------------------------------------------------------------------------------
 
     def semisync(self) -> SemiSync:

@@ -11,6 +11,7 @@ DATADIR=/var/lib/mysql
 PREPARED=/opt/datadir
 HOOKS=/docker-entrypoint-initdb.d
 SOCKET=/run/mysqld/mysqld.sock
+SPLIT_STATEMENTS=/usr/local/lib/split-statements.awk
 INIT_FILE=$DATADIR/.first-start.sql
 FINISHED=$DATADIR/.first-start.finished
 SERVER=$(command -v mariadbd || command -v mysqld)
@@ -134,22 +135,6 @@ account_statements() {
     echo "SET SESSION sql_log_bin = 1;"
 }
 
-# Prints a hook's statements one a line, which is what every server reads from an init file. Fails where that needs more
-# than joining lines: other delimiters, client commands, comments or several statements in a line, text over several lines.
-as_init_statements() {
-    awk -v limit=16000 '
-        /^[[:space:]]*(--|#|$)/ { next }
-        { sub(/\r$/, "") }
-        tolower($1) ~ /^(delimiter|source|use|\\.*)$/ && !/^[[:space:]]*use .*;[[:space:]]*$/ { bad = 1 }
-        /\/\*|#|--[[:space:]]|\\[gG]|;.*[^[:space:]]/ { bad = 1 }
-        gsub(/\047/, "&") % 2 || gsub(/"/, "&") % 2 || gsub(/`/, "&") % 2 { bad = 1 }
-        { statement = statement (statement == "" ? "" : " ") $0; bad = bad || length(statement) > limit }
-        bad { exit }
-        /;[[:space:]]*$/ { print statement; statement = "" }
-        END { exit bad || statement != "" }
-    ' "$1"
-}
-
 # Prints what the hooks ask for, or fails when the init file cannot hold it.
 hook_statements() {
     local hook
@@ -157,7 +142,7 @@ hook_statements() {
         case $hook in
             *.sql)
                 [[ -z $DATABASE ]] || echo "USE \`$DATABASE\`;"
-                as_init_statements "$hook" || return 1
+                awk -f "$SPLIT_STATEMENTS" "$hook" || return 1
                 ;;
             *.sh | *.sql.gz) return 1 ;;
         esac

@@ -92,14 +92,16 @@ def _tables() -> None:
 def _print_candidates(plan: Plan) -> None:
     pocock = {8: 1 - 0.0142, 12: 1 - 0.0106}[plan.max_rounds]
     methods = {"t, Bonferroni (used)": (stats.student, plan.level, 20_000),
-               "t, Pocock's level": (stats.student, pocock, 20_000), "t, looks not paid for": (stats.student, 0.95, 20_000),
+               "t, Pocock's level": (stats.student, pocock, 20_000),
+               "t, looks not paid for": (stats.student, 0.95, 20_000),
                "bootstrap percentile, Bonferroni": (bootstrap("percentile"), plan.level, 1_000),
                "bootstrap BCa, Bonferroni": (bootstrap("BCa"), plan.level, 1_000),
                "order statistics, Bonferroni": (order_statistics, plan.level, 20_000)}
     print(f"\n### Wrong verdicts at the boundary, rounds {plan.min_rounds} to {plan.max_rounds} (%)\n")
     print("| noise | " + " | ".join(methods) + " |\n" + "|---" * (1 + len(methods)) + "|")
     for shape in SHAPES:
-        wrong = [run(shape, plan, ratio=0.9, bound=0.9, runs=n, interval=f, level=level) for f, level, n in methods.values()]
+        wrong = [run(shape, plan, ratio=0.9, bound=0.9, runs=runs, interval=interval, level=level)
+                 for interval, level, runs in methods.values()]
         print(f"| {shape} | " + " | ".join(f"{100 * (w.holds + w.refuted):.1f}" for w in wrong) + " |")
 
 

@@ -1,0 +1,335 @@
+"""Does a claim come to the right verdict, and to UNKNOWN whenever it should?"""
+
+import math
+
+import pytest
+import synthetic
+from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
+
+from harness.claim import (
+    Expected,
+    Verdict,
+    exit_code,
+    figure,
+    judge,
+    latency_min,
+    per_round_trip,
+    rtt,
+    throughput,
+    total,
+)
+from harness.errors import LabError
+from harness.experiment import Case, Experiment, parse_data, schedule
+from harness.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
+from harness.stats import Plan
+
+PLAN = Plan(3, 8)
+AS_CLAIMED = Expected()
+ASYNC = throughput("async-85ms").over(throughput("none"))
+HOLDS, REFUTED, UNKNOWN = Verdict.HOLDS, Verdict.REFUTED, Verdict.UNKNOWN
+
+
+def judged(relation, of=None, expected=AS_CLAIMED, **parts):
+    return judge(claim(relation, **parts), of or record(4), "mariadb", PLAN, expected)
+
+
+def counts(*pairs) -> Record:
+    """A record of rounds with (seen, trials)."""
+    return Record([run(), *(Measurement(engine="mariadb", round=n, case="none", figures={"lost": s, "trials": t})
+                            for n, (s, t) in enumerate(pairs, start=1))])
+
+
+@pytest.mark.parametrize(("relation", "verdict"), [
+    (ASYNC.at_least(0.7), HOLDS), (ASYNC.at_least(0.99), REFUTED), (ASYNC.at_least(0.895), UNKNOWN),
+    (ASYNC.at_most(0.99), HOLDS), (ASYNC.at_most(0.7), REFUTED), (ASYNC.equals(within=0.2), HOLDS),
+    (ASYNC.equals(within=0.02), REFUTED), (ASYNC.between(0.8, 1.0), HOLDS),
+    (rtt("after-sync-85ms-1").between(84, 87), HOLDS),
+    (rtt("after-sync-85ms-1").between(84, 85), REFUTED), (latency_min("after-sync-85ms-1").at_least(80), HOLDS),
+    (throughput("after-commit-85ms-16").over(per_round_trip("after-commit-85ms-16", 16)).equals(0.05), HOLDS),
+])
+def test_intervals_inside_hold_outside_refute_and_astride_decide_nothing(relation, verdict):
+    """The verdict follows from where the interval lies."""
+    assert judged(relation).verdict is verdict
+
+
+def test_an_undecided_claim_tells_its_interval_and_what_it_straddles():
+    """UNKNOWN comes with the figures that made it so."""
+    assert "straddles 0.895" in judged(ASYNC.at_least(0.895)).reason
+    assert "undecided after 4 rounds" in judged(ASYNC.at_least(0.895)).reason
+
+
+def test_the_law_is_clients_over_the_measured_round_trip():
+    """16 clients that each wait 80 ms commit 200 times a second."""
+    of = Record([run(), measurement("after-sync-85ms-16", 1, figures={"rtt_p50_ms": 80.0})])
+
+    assert per_round_trip("after-sync-85ms-16", 16).series(of, "mariadb") == {1: 200.0}
+
+
+def test_pairs_are_made_of_the_same_round():
+    """A round that is quiet on one side only makes no pair."""
+    of = replaced(record(4), "none", 2, noise=Noise(quiet=False, why="foreign CPU 0.4"))
+
+    assert set(ASYNC.series(of, "mariadb")) == {1, 3, 4}
+
+
+def test_too_few_quiet_rounds_are_unknown_with_the_noise():
+    """A noisy host is a reason for UNKNOWN, and the reader is told which noise."""
+    of = replaced(record(3), "none", 2, noise=Noise(quiet=False, why="foreign CPU 0.4"))
+
+    judgement = judged(ASYNC.at_least(0.7), of)
+
+    assert judgement.verdict is UNKNOWN
+    assert "2 quiet rounds" in judgement.reason
+    assert "none, round 2: foreign CPU 0.4" in judgement.reason
+
+
+@pytest.mark.parametrize(("sabotage", "reason"), [
+    ({"faults": [toxic(seen=False, during=0.4)]}, "fault not seen: asked 85 ms"),
+    ({"proofs": [Proof(what="no_tx", expected="+0", found="+3", ok=False)]}, "no_tx: expected +0, found +3"),
+    ({"doubts": ["semi-sync fell back"]}, "semi-sync fell back"),
+    ({"figures": {"rtt_p50_ms": math.nan}}, "could not be computed in round 2"),
+    ({"figures": {"rtt_p50_ms": 0.0}}, "could not be computed in round 2"),
+])
+def test_one_untrustworthy_measurement_makes_its_claims_unknown(sabotage, reason):
+    """An unseen fault, a failed proof, a doubt or a failed computation in one round undoes a claim that would hold."""
+    relation = throughput("after-sync-85ms-1").over(per_round_trip("after-sync-85ms-1")).between(0.95, 1)
+    assert judged(relation).verdict is HOLDS
+
+    judgement = judged(relation, replaced(record(4), "after-sync-85ms-1", 2, **sabotage))
+
+    assert judgement.verdict is UNKNOWN
+    assert reason in judgement.reason
+
+
+def test_a_doubt_about_one_case_leaves_claims_about_others_alone():
+    """Only the claims that use the doubtful case are undone."""
+    of = replaced(record(4), "after-sync-85ms-1", 2, doubts=["semi-sync fell back"])
+
+    assert judged(ASYNC.at_least(0.7), of).verdict is HOLDS
+
+
+def test_a_doubt_about_the_run_makes_every_claim_unknown():
+    """Nothing holds when the replica differs from the source at the end."""
+    of = record(4, ("mariadb",), Doubt(engine="mariadb", reason="replica and source differ"))
+
+    assert {j.verdict for j in experiment().judge(of)} == {UNKNOWN}
+
+
+@pytest.mark.parametrize("relation", [
+    ASYNC.at_least(0.7), total("none", "lost").is_zero(trials="trials"), total("none", "lost").is_positive(),
+])
+def test_cases_that_were_not_measured_are_unknown(relation):
+    """Nothing measured is nothing known."""
+    judgement = judged(relation, Record([run(), lab()]))
+
+    assert judgement.verdict is UNKNOWN
+    assert "was not measured" in judgement.reason
+
+
+def test_a_figure_that_nobody_took_is_unknown_and_names_those_taken():
+    """A misspelt figure is told from a case that did not run."""
+    judgement = judged(figure("none", "thruput").at_least(1))
+
+    assert judgement.verdict is UNKNOWN
+    assert "recorded were" in judgement.reason and "throughput" in judgement.reason
+
+
+def test_figures_that_never_vary_are_unknown():
+    """Equal figures in all rounds tell nothing about their spread, so no interval of zero width decides."""
+    of = Record([run(), *(measurement("none", n, figures={"throughput": 5.0}) for n in range(1, 9))])
+
+    judgement = judged(throughput("none").at_least(1), of)
+
+    assert judgement.verdict is UNKNOWN
+    assert "exactly the same" in judgement.reason
+
+
+def test_rounds_beyond_the_plan_are_unknown():
+    """A look that was not planned is not paid for."""
+    assert "beyond the plan" in judged(ASYNC.at_least(0.7), record(9)).reason
+
+
+@pytest.mark.parametrize(("rounds", "verdict"), [
+    ([(0, 10), (0, 10), (0, 10)], HOLDS), ([(0, 10), (0, 10)], UNKNOWN), ([(0, 10), (1, 10)], REFUTED),
+    ([(0, 0)], UNKNOWN), ([(0, 30), (math.nan, 10)], UNKNOWN), ([(0, 30), (0, math.nan)], UNKNOWN),
+])
+def test_never_needs_enough_trials_and_one_counterexample_refutes_it(rounds, verdict):
+    """Zero in enough trials holds, one counterexample refutes, a count that failed decides nothing."""
+    judgement = judged(total("none", "lost").is_zero(trials="trials", at_least=30), counts(*rounds))
+
+    assert judgement.verdict is verdict
+
+
+@pytest.mark.parametrize(("rounds", "verdict"), [([(0, 10), (1, 10)], HOLDS), ([(0, 10)] * 8, UNKNOWN)])
+def test_once_is_enough_and_never_seen_proves_nothing(rounds, verdict):
+    """One example holds; its absence is UNKNOWN, not REFUTED."""
+    assert judged(total("none", "lost").is_positive(), counts(*rounds)).verdict is verdict
+
+
+def test_a_counterexample_in_a_noisy_round_counts():
+    """A lost row is lost, however busy the host was."""
+    lost = Measurement(engine="mariadb", round=4, case="none", figures={"lost": 1, "trials": 10},
+                       noise=Noise(quiet=False))
+    of = counts((0, 10), (0, 10), (0, 10)).plus(lost)
+
+    assert judged(total("none", "lost").is_zero(trials="trials"), of).verdict is REFUTED
+
+
+def test_what_was_decided_before_an_interruption_stays_decided():
+    """An interrupted run keeps its decisions; what was open is UNKNOWN because of the interruption."""
+    decided = record(4, ("mariadb",), Interrupted(reason="SIGINT"))
+    still_open = record(2, ("mariadb",), Interrupted(reason="SIGINT"))
+
+    assert judged(ASYNC.at_least(0.7), decided).verdict is HOLDS
+    assert judged(ASYNC.at_least(0.7), still_open).reason.startswith("interrupted by SIGINT; 2 quiet rounds")
+
+
+@pytest.mark.parametrize(("of", "reason"), [
+    (record(2, ("mariadb",), Crashed(error="no space left")), "the run crashed: no space left"),
+    (Record(record(2).events, torn=True), "the run was killed"),
+])
+def test_a_run_that_broke_off_says_so(of, reason):
+    """What a crashed or killed run left open names the crash."""
+    assert reason in judged(ASYNC.at_least(0.7), of).reason
+
+
+def test_a_judge_that_crashes_decides_nothing():
+    """An error within a claim is UNKNOWN with the error, even when the relation had already decided."""
+    def broken(record, engine):
+        raise KeyError("rtt")
+
+    judgement = judged(ASYNC.at_least(0.7), predicted=broken)
+
+    assert judgement.verdict is UNKNOWN
+    assert "KeyError: 'rtt'" in judgement.reason
+
+
+@pytest.mark.parametrize(("predicted", "value"), [
+    (0.9, 0.9), (lambda record, engine: 2.0, 2.0), (rtt("none"), None), (None, None), (math.nan, None),
+])
+def test_a_prediction_may_be_a_number_a_quantity_or_computed(predicted, value):
+    """Whatever a prediction is made of, it comes out as a number or not at all."""
+    assert judged(ASYNC.at_least(0.7), predicted=predicted).predicted == value
+
+
+@pytest.mark.parametrize(("relation", "expected", "changed", "code"), [
+    (ASYNC.at_least(0.7), HOLDS, False, 0), (ASYNC.at_least(0.7), REFUTED, True, 1),
+    (ASYNC.at_least(0.99), REFUTED, False, 0), (ASYNC.at_least(0.99), HOLDS, True, 1),
+    (ASYNC.at_least(0.895), HOLDS, False, 2), (ASYNC.at_least(0.895), REFUTED, False, 2),
+])
+def test_only_a_changed_verdict_fails_and_unknown_is_never_green(relation, expected, changed, code):
+    """The exit code is 1 for a verdict that is not the expected one, 2 for UNKNOWN, 0 otherwise."""
+    judgement = judged(relation, expected=Expected(expected, "because"))
+
+    assert judgement.changed is changed
+    assert exit_code([judgement]) == code
+
+
+def test_a_change_outweighs_unknown_and_nothing_judged_is_not_green():
+    """One changed verdict makes 1 whatever else there is; no verdicts at all make 2."""
+    changed, unknown = judged(ASYNC.at_least(0.99)), judged(ASYNC.at_least(0.895))
+
+    assert exit_code([unknown, changed]) == 1
+    assert exit_code([]) == 2
+
+
+def test_a_case_that_an_engine_cannot_have_leaves_its_claims_out():
+    """The claim is not judged for that engine, and the reason is kept."""
+    without = lab(not_applicable={"after-commit-85ms-1": "MySQL 5.5 has no wait point"})
+    of = Record([run(), without])
+
+    assert "after-commit-shows" not in [j.claim for j in experiment().judge(of)]
+    assert experiment().left_out(of) == [
+        ("after-commit-shows", "mariadb", "after-commit-85ms-1: MySQL 5.5 has no wait point")]
+
+
+def test_a_run_is_decided_when_no_round_can_change_anything():
+    """Undecided figures want more rounds; verdicts and doubts do not."""
+    few, open_claim = experiment(), claim(ASYNC.at_least(0.895))
+
+    assert not few.decided(record(2), "mariadb")
+    assert not experiment([open_claim], data="{}").decided(record(4), "mariadb")
+    assert experiment([claim(ASYNC.at_least(0.7))], data="{}").decided(record(4), "mariadb")
+    assert experiment([open_claim], data="{}").decided(
+        replaced(record(4), "none", 1, doubts=["stuck"]), "mariadb")
+
+
+def test_the_plan_is_the_recorded_one():
+    """A record is judged by the rounds that its run planned, not by today's preset."""
+    assert experiment().plan(record(3, ("mariadb",), max_rounds=20)).max_rounds == 20
+    assert experiment().plan(record(3)).max_rounds == 8
+
+
+@pytest.mark.parametrize(("data", "told"), [
+    ("expcted: []", "did you mean expected"), ("published: {sources: x}", "did you mean source"),
+    ("expected: [{claim: async-costs-little, engine: mariadb, verdict: UNKNOWN, because: x}]", "never good enough"),
+    ("expected: [{claim: async-costs-little, engine: mariadb, verdict: REFUTED}]", "because"),
+    ("claims: {async-cost-little: {published: 1}}", "did you mean async-costs-little"),
+    ("published: {source: x, rows: [{case: nine, figure: throughput, value: 1}]}", "did you mean none"),
+    ("expected: [{claim: async-costs-little, engine: mariabd, verdict: REFUTED, because: x}]", "did you mean mariadb"),
+])
+def test_data_that_do_not_fit_are_refused_with_the_nearest_name(data, told):
+    """Unknown keys, cases, claims and engines, and verdicts that nobody may expect, are errors."""
+    with pytest.raises(LabError, match=told):
+        experiment(data=data)
+
+
+@pytest.mark.parametrize(("claims", "told"), [
+    ([claim(throughput("asink-85ms").at_least(1))], "did you mean async-85ms"),
+    ([claim(ASYNC.at_least(1)), claim(ASYNC.at_least(2))], "two claims"),
+])
+def test_claims_that_do_not_fit_are_refused(claims, told):
+    """A claim about a case that does not exist, and two claims of one name, are errors."""
+    with pytest.raises(LabError, match=told):
+        experiment(claims, data="{}")
+
+
+def test_published_figures_come_from_the_data():
+    """The table in the literature is data, shown with the claim."""
+    judgement = experiment().judge(record(4))[0]
+
+    assert judgement.published == 0.88
+    assert experiment().published("none") == {"throughput": 1066.8}
+
+
+def test_a_known_refutation_carries_its_reason():
+    """A verdict expected to be REFUTED is not a change, and says because of what."""
+    found = {j.claim: j for j in experiment().judge(record(4))}["sixteen-clients-pipeline"]
+
+    assert (found.verdict, found.changed) == (REFUTED, False)
+    assert "AFTER_SYNC" in found.because
+
+
+def test_rounds_are_shuffled_by_the_seed_alone():
+    """Same seed, same orders; each round has every case once; orders differ from round to round."""
+    cases = [Case(name) for name in "abcdefgh"]
+    rounds = list(schedule(cases, 4, seed=7))
+
+    assert rounds == list(schedule(cases, 4, seed=7))
+    assert rounds[:2] == list(schedule(cases, 2, seed=7))
+    assert [n for n, _ in rounds] == [1, 2, 3, 4]
+    assert all(sorted(c.name for c in order) == list("abcdefgh") for _, order in rounds)
+    assert len({tuple(c.name for c in order) for _, order in rounds}) == 4
+    assert rounds != list(schedule(cases, 4, seed=8))
+
+
+def test_an_unknown_preset_names_those_that_exist():
+    """A misspelt preset is told the nearest."""
+    with pytest.raises(LabError, match="did you mean quick"):
+        experiment().preset("quikc")
+
+
+def test_an_experiment_needs_no_data():
+    """The smallest experiment has a case and a claim."""
+    smallest = Experiment("x", "?", "async", (Case("none"),), (claim(throughput("none").at_least(1)),))
+
+    assert smallest.expected("a-claim", "mariadb") == Expected()
+    assert parse_data("{}") == smallest.data
+
+
+def test_the_synthetic_run_holds_all_but_the_known_refutation():
+    """The record that the other tests sabotage is a sound one."""
+    verdicts = {j.claim: j.verdict for j in experiment(
+        [c for c in synthetic.CLAIMS if c.id != "link-is-as-asked"]).judge(record(5))}
+
+    assert [name for name, verdict in verdicts.items() if verdict is not HOLDS] == ["sixteen-clients-pipeline"]

@@ -1,0 +1,141 @@
+"""Is what was recorded what is read, whatever happened in between?"""
+
+import math
+
+import pytest
+import synthetic
+from synthetic import measurement, run, toxic
+
+from harness.errors import LabError
+from harness.record import Crashed, Doubt, End, Interrupted, Noise, Proof, Record, Run, encode
+
+
+def lines(record: Record) -> list[bytes]:
+    return [encode(event) for event in record.events]
+
+
+def test_a_record_reads_as_it_was_written():
+    """Every kind of event survives the way through its line."""
+    written = synthetic.record(2, ("mariadb",), Doubt(reason="why"), Interrupted(reason="SIGINT"), Crashed(error="x"))
+
+    assert Record.parse(lines(written)).events == written.events
+
+
+def test_an_event_is_one_line():
+    """A newline within a text does not break the line."""
+    assert encode(Crashed(error="two\nlines")).count(b"\n") == 1
+
+
+@pytest.mark.parametrize("cut", [1, 20, 200])
+def test_a_torn_last_line_is_dropped_and_remembered(cut):
+    """After a SIGKILL in the middle of a line, all that came before is still there, and the record says so."""
+    whole = lines(Record([run(), measurement("none", 1)]))
+
+    parsed = Record.parse([whole[0], whole[1][:cut]])
+
+    assert parsed.torn
+    assert parsed.events == (run(),)
+
+
+def test_a_last_line_that_lacks_its_newline_only_is_kept():
+    """A line that is complete but for its newline lost nothing."""
+    parsed = Record.parse([encode(run()), encode(End(why="decided")).rstrip()])
+
+    assert not parsed.torn
+    assert parsed.end == End(why="decided")
+
+
+@pytest.mark.parametrize("newline", [b"\n", b""], ids=("lines with newlines", "lines without"))
+def test_a_torn_line_in_the_middle_is_an_error_that_names_it(newline):
+    """Damage anywhere but at the end is not passed over, however the lines were split."""
+    with pytest.raises(LabError, match="line 2") as told:
+        Record.parse([encode(run()), encode(measurement("none", 1))[:50] + newline, encode(End(why="decided"))])
+
+    assert "sed -n 2p" in str(told.value)
+
+
+def test_a_last_line_that_is_whole_but_wrong_is_an_error():
+    """Only a line without its end counts as torn: a whole one of the wrong shape is damage."""
+    with pytest.raises(LabError, match="line 2"):
+        Record.parse([encode(run()), b'{"event": "measurement"}\n'])
+
+
+def test_unknown_fields_of_newer_records_are_ignored():
+    """A newer version may add fields."""
+    line = encode(End(why="decided")).replace(b'"why"', b'"mood":"good","why"')
+
+    assert Record.parse([line]).end == End(why="decided")
+
+
+def test_unknown_events_of_newer_records_become_doubts():
+    """An event that this version cannot read may speak against the figures, so it is not passed over."""
+    parsed = Record.parse([encode(run()), b'{"event":"earthquake"}\n', encode(End(why="decided"))])
+
+    assert "earthquake" in parsed.doubts("mariadb")[0]
+
+
+def test_a_newer_schema_is_refused():
+    """A record of a schema to come is an error, not a guess."""
+    newer = encode(run()).replace(b'"schema":1', b'"schema":2')
+
+    with pytest.raises(LabError, match="schema 2"):
+        Record.parse([newer])
+
+
+def test_an_empty_record_says_what_is_missing():
+    """A run killed before its first line has nothing to judge."""
+    with pytest.raises(LabError, match="what was run"):
+        _ = Record.parse([]).run
+
+
+def test_noisy_rounds_do_not_count():
+    """A round counts by its quiet measurement, also when a repetition came after a noisy one."""
+    noisy = {"noise": Noise(quiet=False, why="steal 0.2")}
+    record = Record([run(), measurement("none", 1, figures={"throughput": 1.0}, **noisy),
+                     measurement("none", 1, figures={"throughput": 2.0}), measurement("none", 2, **noisy)])
+
+    assert record.series("mariadb", "none", "throughput") == {1: 2.0}
+    assert len(record.of("mariadb", "none")) == 3
+
+
+def test_a_figure_that_could_not_be_computed_stays_visible():
+    """NaN cannot be written as JSON; it comes back as NaN, not as a missing round."""
+    written = measurement("none", 1, figures={"throughput": math.nan})
+
+    parsed = Record.parse([encode(written)])
+
+    assert math.isnan(parsed.series("mariadb", "none", "throughput")[1])
+
+
+def test_a_fault_that_was_not_seen_is_a_doubt_with_the_figures():
+    """The doubt says what was asked and what was found."""
+    told = measurement("after-sync-85ms-1", 1, faults=[toxic(seen=False, during=0.4)]).reasons_to_doubt
+
+    assert told == ["fault not seen: asked 85 ms of wan-85ms on link source-replica, it was 0.4 ms during the load"]
+
+
+def test_a_failed_proof_is_a_doubt_with_the_figures():
+    """The doubt says what was expected and what was found."""
+    proof = Proof(what="Rpl_semi_sync_master_no_tx", expected="+0", found="+3", ok=False)
+
+    told = measurement("none", 1, proofs=[proof]).reasons_to_doubt
+
+    assert told == ["Rpl_semi_sync_master_no_tx: expected +0, found +3"]
+
+
+def test_a_doubt_about_one_engine_leaves_the_others_alone():
+    """A doubt about the whole run concerns all engines, one about an engine only that one."""
+    record = Record([run(), Doubt(engine="mysql-5.5", reason="one"), Doubt(reason="all")])
+
+    assert record.doubts("mariadb") == ["all"]
+    assert record.doubts("mysql-5.5") == ["one", "all"]
+
+
+def test_a_longer_record_leaves_the_shorter_as_it_was():
+    """A record in use does not change under its reader."""
+    short = Record([run()])
+
+    longer = short.plus(End(why="decided"))
+
+    assert (len(short.events), len(longer.events)) == (1, 2)
+    assert isinstance(longer.run, Run)
