@@ -1,7 +1,7 @@
 """Labs as a user wants them: up and proved, as they are, and gone."""
 
 from collections.abc import Callable
-from contextlib import closing, suppress
+from contextlib import closing
 from statistics import median
 
 from harness.errors import LabError
@@ -144,14 +144,36 @@ def _prove_row_arrives(lab: Lab) -> Proof:
     return Proof("a row written on the source arrives", ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()), arrived)
 
 
-def down(name: str | None, tell: Tell = print) -> None:
+def down(name: str | None, tell: Tell = print) -> list[str]:
     """Take a lab away with its data; the only one when no name is given, and no error when there is none."""
-    with suppress(LabError):
-        tidy(tell)
-    labs = compose.all_labs()
-    if name is None and not labs:
+    docker_engine.client()
+    tidy(tell)
+    if name is None and not compose.all_labs():
         tell("no lab is up")
-        return
+        return []
     lab = compose.find(name)
     lab.down()
     tell(f"{lab.name} is down; its containers, networks and volumes are gone")
+    return [lab.name]
+
+
+def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
+    """Put a toxic on a link of a running lab (or take all off: none), and measure what came of it."""
+    wire = lab.wire(link)
+    if toxic == "none":
+        toxic = "lan"
+    return _prove_link(lab, wire.name, catalogue.toxic(toxic))
+
+
+def clean(with_images: bool, tell: Tell = print) -> list[str]:
+    """Remove what killed commands left behind, and every lab that no running command uses; what was removed."""
+    docker_engine.client()
+    gone = compose.sweep()
+    for name, lab in compose.all_labs().items():
+        if not lab.is_in_use():
+            tell(f"removing {name}")
+            lab.down()
+            gone.append(name)
+    if with_images:
+        gone += images.remove_all()
+    return gone

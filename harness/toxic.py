@@ -24,7 +24,7 @@ class ToxicBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     name: str
     type: str
     stream: str
-    attributes: dict[str, float]
+    attributes: dict[str, int | float]
     toxicity: float = 1.0
 
 
@@ -98,7 +98,7 @@ def _check(file: str, body: ToxicBody) -> None:
     for attribute, value in body.attributes.items():
         if attribute not in ATTRIBUTES[body.type]:
             raise unknown_name(f"attribute of {body.type} in toxics/{file}.json", attribute, ATTRIBUTES[body.type])
-        if value != int(value):
+        if not isinstance(value, int):
             raise LabError(f"{where} has {attribute} {value:g}", f"a whole number: Toxiproxy refuses fractions of {attribute}")
         if value < ATTRIBUTES[body.type][attribute]:
             raise LabError(f"{where} has {attribute} {value:g}", f"{ATTRIBUTES[body.type][attribute]} or more")

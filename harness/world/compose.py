@@ -149,6 +149,11 @@ class Lab:
         """Remember that this lab came up whole: from now on nobody takes it for something left behind."""
         write_whole(self.state_file, msgspec.json.format(msgspec.json.encode(State(self.topology.name, self.engine, proofs, toxics))))
 
+    def is_in_use(self) -> bool:
+        """Whether the process that started it still runs: a run or a test of its own, not to be taken from it."""
+        marks = {container.labels[LABEL] for container in self.containers.values()}
+        return any(_is_alive(mark) for mark in marks)
+
     def down(self) -> None:
         """Take everything of this lab away. Its data go too, so nothing is stopped gently."""
         remove(self.name)

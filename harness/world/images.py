@@ -125,3 +125,12 @@ def target(name: str) -> str:
 
 def _last_lines(text: str, count: int = 15) -> str:
     return "\n".join(f"  {line}" for line in text.strip().splitlines()[-count:])
+
+
+def remove_all() -> list[str]:
+    """Remove the lab's images from the engine; their names."""
+    client = docker_engine.client()
+    tags = sorted({tag for image in client.images.list() for tag in image.tags if tag.startswith(PREFIX)})
+    for tag in tags:
+        client.images.remove(tag, force=True)
+    return tags

@@ -1,0 +1,36 @@
+"""From the name of an experiment to a judged run on disk, and back again from its record."""
+
+from pathlib import Path
+
+from harness import experiments
+from harness.experiment import Experiment
+from harness.report import Summary, summarise, write
+from harness.runner import Run, Tell, World
+from harness.world import journal
+from harness.world.journal import Journal
+
+
+def run(experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, world: World | None = None) -> tuple[Path, Summary]:
+    """Run an experiment and write its report; the folder and the summary. Refuses bad names before anything starts."""
+    world = world or World()
+    chosen = experiment.preset(preset)
+    world.make_ready(engines, tell)
+    started = Run(experiment, chosen, engines, seed, Journal(experiment.name), world, tell)
+    try:
+        started.run()
+    finally:
+        summary = summarise(experiment, started.journal.record)
+        write(started.journal.folder, summary, started.journal.record)
+    return started.journal.folder, summary
+
+
+def judge(run: str) -> Summary:
+    """Judge a run again from its record alone."""
+    _, record = journal.read(run)
+    return summarise(experiments.load(record.run.experiment), record)
+
+
+def report(run: str) -> list[str]:
+    """Write a run's report again; the paths written."""
+    folder, record = journal.read(run)
+    return [str(folder / name) for name in write(folder, summarise(experiments.load(record.run.experiment), record), record)]

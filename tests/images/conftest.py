@@ -1,0 +1,200 @@
+"""Containers for the tests of the images: labelled, always removed, asked by conditions and never by sleeping."""
+
+import io
+import secrets
+import tarfile
+import time
+
+import docker
+import pymysql
+import pytest
+from engines import ENGINES
+
+LABEL = "replication-lab.test"
+PATIENCE_S = 20
+
+
+def until(condition, what, patience=PATIENCE_S):
+    """Return the first true value of ``condition()``; fail with ``what`` was waited for after ``patience`` seconds."""
+    deadline = time.monotonic() + patience
+    while not (value := condition()):
+        if time.monotonic() > deadline:
+            pytest.fail(f"waited {patience} s for {what}")
+        time.sleep(0.05)
+    return value
+
+
+class Server:
+    """A database container and the questions a test asks it."""
+
+    def __init__(self, container, password):
+        self.container = container
+        self.password = password
+
+    @property
+    def name(self):
+        return self.container.name
+
+    def connect(self, user="root", password=None, **options):
+        """Open a connection by TCP, as ``user``; raises ``pymysql.err.OperationalError`` when refused."""
+        self.container.reload()
+        port = self.container.ports["3306/tcp"][0]["HostPort"]
+        password = self.password if password is None else password
+        return pymysql.connect(
+            host="127.0.0.1", port=int(port), user=user, password=password, connect_timeout=5, autocommit=True, **options
+        )
+
+    def ask(self, statement):
+        """Run one statement as root and return its rows."""
+        with self.connect() as connection, connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall()
+
+    def run(self, script):
+        """Run the statements of ``script``, separated by semicolons, in one session as root."""
+        lines = [line.partition("--")[0] for line in script.splitlines()]
+        with self.connect() as connection, connection.cursor() as cursor:
+            for statement in filter(str.strip, " ".join(lines).split(";")):
+                cursor.execute(statement)
+
+    def serves(self):
+        """Whether a query is answered now; fails at once when the container has stopped."""
+        self.container.reload()
+        if self.container.status == "exited":
+            pytest.fail(f"the container stopped instead of serving:\n{self.log()}")
+        try:
+            return bool(self.ask("SELECT 1"))
+        except (pymysql.err.OperationalError, KeyError, IndexError):
+            return False
+
+    def wait(self):
+        """Return this server once it serves."""
+        until(self.serves, f"{self.name} to serve")
+        return self
+
+    def execute(self, *command):
+        """Run a command in the container; return its exit code and its output."""
+        code, output = self.container.exec_run(list(command))
+        return code, output.decode().strip()
+
+    def health(self):
+        """Exit code and line of the health check, run now."""
+        return self.execute("lab-health")
+
+    def log(self):
+        """Everything the container said so far."""
+        return self.container.logs().decode(errors="replace")
+
+    def exit_code(self):
+        """The exit code of the container, awaited."""
+        return self.container.wait(timeout=PATIENCE_S)["StatusCode"]
+
+
+class Stage:
+    """Starts servers of one engine and removes them, with their volumes and networks, at the end."""
+
+    def __init__(self, client, engine):
+        self.client = client
+        self.engine = engine
+        self._props = []
+
+    def server(self, *flags, hooks=None, environment=None, password=None, run_as_root=False, **options):
+        """Start a server with as little power as possible. ``hooks``: file name → content, for its first start."""
+        password = secrets.token_hex(8) if password is None else password
+        environment = {"MYSQL_ROOT_PASSWORD": password} if environment is None else environment
+        container = self.client.containers.create(
+            self.engine.image,
+            list(flags),
+            environment=environment,
+            labels={LABEL: "1"},
+            ports={"3306/tcp": ("127.0.0.1", None)},
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges"],
+            **options,
+        )
+        self._props.append(lambda: container.remove(force=True, v=True))
+        if hooks:
+            container.put_archive("/docker-entrypoint-initdb.d", archive(hooks))
+        container.start()
+        return Server(container, password)
+
+    def volume(self):
+        """Create an empty volume."""
+        volume = self.client.volumes.create(labels={LABEL: "1"})
+        self._props.append(lambda: volume.remove(force=True))
+        return volume
+
+    def network(self):
+        """Create a network."""
+        network = self.client.networks.create(f"replication-lab-test-{secrets.token_hex(4)}", labels={LABEL: "1"})
+        self._props.append(network.remove)
+        return network
+
+    def clear(self):
+        """Remove everything in reverse order; what is gone already is no error."""
+        while self._props:
+            remove = self._props.pop()
+            try:
+                remove()
+            except docker.errors.NotFound:
+                pass
+
+
+def archive(files):
+    """A tar archive of ``files`` (name → text or bytes), readable and executable by everybody."""
+    buffer = io.BytesIO()
+    with tarfile.open(fileobj=buffer, mode="w") as tar:
+        for name, content in files.items():
+            data = content.encode() if isinstance(content, str) else content
+            member = tarfile.TarInfo(name)
+            member.size, member.mode = len(data), 0o755
+            tar.addfile(member, io.BytesIO(data))
+    return buffer.getvalue()
+
+
+def require_image(client, image, build_command):
+    """Skip the test when ``image`` does not exist, and say how to build it."""
+    try:
+        client.images.get(image)
+    except docker.errors.ImageNotFound:
+        pytest.skip(f"no image {image}; build it: {build_command}")
+
+
+@pytest.fixture(scope="session")
+def client():
+    try:
+        engine = docker.from_env()
+        engine.ping()
+    except docker.errors.DockerException as error:
+        pytest.skip(f"no Docker engine answers ({error}); start it, or type: make lab-doctor")
+    yield engine
+    engine.close()
+
+
+@pytest.fixture(scope="module", params=ENGINES)
+def engine(request, client):
+    engine = ENGINES[request.param]
+    require_image(client, engine.image, engine.build_command)
+    return engine
+
+
+@pytest.fixture(scope="module")
+def stage(client, engine):
+    stage = Stage(client, engine)
+    yield stage
+    stage.clear()
+
+
+@pytest.fixture
+def loose_image(client):
+    """Runs commands in containers of any image: ``loose_image(image, *command, **options)`` → started container."""
+    containers = []
+
+    def start(image, *command, **options):
+        require_image(client, image, f"docker buildx bake -f images/docker-bake.hcl {image.rpartition('/')[2]}")
+        containers.append(client.containers.run(image, list(command) or None, detach=True, labels={LABEL: "1"}, **options))
+        return containers[-1]
+
+    yield start
+    for container in containers:
+        container.remove(force=True, v=True)

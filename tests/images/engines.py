@@ -1,0 +1,79 @@
+"""What differs between the servers, as far as the tests of their images need to know it."""
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Engine:
+    """One database image: its name, the bake target that builds it, and how its servers replicate."""
+
+    image: str
+    target: str
+    source_flags: tuple[str, ...]
+    follow_source: str
+    start_replica: str
+    stop_replica: str
+    has_server_uuid: bool = True
+
+    @property
+    def build_command(self):
+        """What to type to get the image."""
+        return f"docker buildx bake -f images/docker-bake.hcl {self.target}"
+
+
+_GTID_FLAGS = ("--log-bin=bin", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
+# Over several lines and with comments on purpose: an init file takes one statement a line, the entrypoint has to join them.
+_CHANGE_REPLICATION_SOURCE = """
+-- follow the source
+CHANGE REPLICATION SOURCE TO
+    SOURCE_HOST = '{host}', SOURCE_USER = '{user}', SOURCE_PASSWORD = '{password}', -- generated
+    SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1;
+"""
+
+ENGINES = {
+    "mariadb": Engine(
+        image="replication-lab/mariadb",
+        target="mariadb",
+        source_flags=("--log-bin=bin", "--gtid-strict-mode=1"),
+        # PREPARE and EXECUTE, because that is how a hook puts a variable into this statement.
+        follow_source="""
+SET @follow = CONCAT("CHANGE MASTER TO MASTER_HOST = '{host}', MASTER_USER = '{user}', ",
+    "MASTER_PASSWORD = '{password}', MASTER_USE_GTID = slave_pos, MASTER_CONNECT_RETRY = 1, ",
+    "MASTER_SSL = 0, MASTER_SSL_VERIFY_SERVER_CERT = 0");
+PREPARE follow FROM @follow;
+EXECUTE follow;
+DEALLOCATE PREPARE follow;
+""",
+        start_replica="START SLAVE",
+        stop_replica="STOP SLAVE",
+        has_server_uuid=False,
+    ),
+    "mysql-8.0": Engine(
+        image="replication-lab/mysql-8.0",
+        target="mysql-8-0",
+        source_flags=_GTID_FLAGS,
+        follow_source=_CHANGE_REPLICATION_SOURCE,
+        start_replica="START REPLICA",
+        stop_replica="STOP REPLICA",
+    ),
+    "mysql-5.5": Engine(
+        image="replication-lab/mysql-5.5",
+        target="mysql-5-5",
+        source_flags=("--log-bin=bin",),
+        follow_source="""
+CHANGE MASTER TO
+    MASTER_HOST = '{host}', MASTER_USER = '{user}', MASTER_PASSWORD = '{password}', MASTER_CONNECT_RETRY = 1;
+""",
+        start_replica="START SLAVE",
+        stop_replica="STOP SLAVE",
+        has_server_uuid=False,
+    ),
+    "mysql": Engine(
+        image="replication-lab/mysql",
+        target="mysql",
+        source_flags=_GTID_FLAGS,
+        follow_source=_CHANGE_REPLICATION_SOURCE,
+        start_replica="START REPLICA",
+        stop_replica="STOP REPLICA",
+    ),
+}

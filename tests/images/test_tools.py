@@ -1,0 +1,99 @@
+"""The images beside the databases, and what no image may contain."""
+
+import ssl
+import tarfile
+import tempfile
+from pathlib import Path
+
+import pytest
+import requests
+from conftest import require_image, until
+from engines import ENGINES
+
+TOXIPROXY = "replication-lab/toxiproxy"
+LOAD = "replication-lab/load"
+
+
+@pytest.fixture
+def toxiproxy(loose_image):
+    """The address of Toxiproxy's API."""
+    container = loose_image(TOXIPROXY, ports={"8474/tcp": ("127.0.0.1", None)}, cap_drop=["ALL"])
+    container.reload()
+    address = f"http://127.0.0.1:{container.ports['8474/tcp'][0]['HostPort']}"
+
+    def answers():
+        try:
+            return requests.get(f"{address}/version", timeout=2).ok
+        except requests.ConnectionError:
+            return False
+
+    until(answers, "Toxiproxy to answer")
+    return address
+
+
+def test_toxiproxy_takes_a_latency_toxic(toxiproxy):
+    """Toxiproxy answers with its version, makes a proxy and puts a latency toxic on it."""
+    proxy = {"name": "replica", "listen": "0.0.0.0:3307", "upstream": "source:3306"}
+    toxic = {"type": "latency", "stream": "upstream", "attributes": {"latency": 85}}
+    requests.post(f"{toxiproxy}/proxies", json=proxy, timeout=2).raise_for_status()
+    requests.post(f"{toxiproxy}/proxies/replica/toxics", json=toxic, timeout=2).raise_for_status()
+    found = requests.get(f"{toxiproxy}/proxies/replica/toxics", timeout=2).json()
+
+    assert "2.12.0" == requests.get(f"{toxiproxy}/version", timeout=2).json()["version"]
+    assert [85] == [each["attributes"]["latency"] for each in found]
+
+
+def test_toxiproxy_image_can_check_itself(loose_image):
+    """The client lies where a health check looks for it, in an image that has no shell."""
+    container = loose_image(TOXIPROXY)
+
+    until(lambda: container.exec_run(["/toxiproxy-cli", "list"]).exit_code == 0, "toxiproxy-cli list to succeed")
+
+
+@pytest.fixture
+def load(loose_image):
+    return loose_image(LOAD, cap_drop=["ALL"])
+
+
+@pytest.mark.parametrize("tool", ["sysbench", "fio", "mariadb", "mariadb-slap", "curl"])
+def test_load_image_has(load, tool):
+    """Each tool that a workload or a probe starts is there and runs."""
+    code, output = load.exec_run([tool, "--version"])
+
+    assert 0 == code, output
+
+
+def test_load_image_ends_at_once(load):
+    """A container that waits for work ends at SIGTERM, not ten seconds later at SIGKILL."""
+    load.kill("SIGTERM")
+
+    assert load.wait(timeout=2)["StatusCode"] == 0
+
+
+IMAGES = [TOXIPROXY, LOAD, "replication-lab/maven", *(engine.image for engine in ENGINES.values())]
+
+
+@pytest.mark.parametrize("image", IMAGES)
+def test_image_keeps_no_build_secret(client, loose_image, image):
+    """The CA bundle that was handed to the build is in no layer: neither where it was mounted nor under another name."""
+    require_image(client, image, "docker buildx bake -f images/docker-bake.hcl")
+    bundle = ssl.get_default_verify_paths().cafile
+    size = Path(bundle).stat().st_size if bundle else -1
+    container = client.containers.create(image, labels={"replication-lab.test": "1"})
+    try:
+        found = secrets_in(container, size)
+    finally:
+        container.remove()
+
+    assert [] == found
+
+
+def secrets_in(container, size):
+    """Paths in the container's file system that lie in /run/secrets with content, or have exactly ``size`` bytes."""
+    with tempfile.TemporaryFile() as file:
+        for chunk in container.export():
+            file.write(chunk)
+        file.seek(0)
+        with tarfile.open(fileobj=file) as tar:
+            files = [member for member in tar if member.isfile() and member.size]
+    return [m.name for m in files if m.name.startswith("run/secrets/") or m.size == size]
