@@ -15,7 +15,9 @@ from harness import experiments, labs, screens, views
 from harness.errors import LabError
 from harness.world import catalogue, compose, docker_engine
 
-out, err = Console(highlight=False, soft_wrap=True), Console(stderr=True, highlight=False, soft_wrap=True)
+# A pipe has no width of its own; addresses and sentences must not be broken for want of one.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
 FAILED = 3  # 0, 1 and 2 are verdicts
 click.UsageError.exit_code = FAILED
 

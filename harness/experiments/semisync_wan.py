@@ -49,7 +49,7 @@ def workload(case: Case, preset: Preset) -> SequentialInserts | FirstSeen:
     clients = case.settings.get("clients", 1)
     if _waits_a_round_trip(case):
         return SequentialInserts(clients=clients, rows=preset.sizes["far_rows"] * clients)
-    return SequentialInserts(rows=preset.sizes["near_rows"])
+    return SequentialInserts(rows=preset.sizes["near_rows"], seconds=preset.sizes["near_seconds"])
 
 
 def _waits_a_round_trip(case: Case) -> bool:
@@ -166,8 +166,8 @@ experiment = Experiment(
     cases=_cases(),
     claims=_claims(),
     presets={
-        "quick": Preset("quick", min_rounds=3, max_rounds=5, sizes={"near_rows": 1_000, "far_rows": 18, "seen_rows": 6}),
-        "full": Preset("full", min_rounds=3, max_rounds=8, sizes={"near_rows": 10_000, "far_rows": 1_000, "seen_rows": 30}),
+        "quick": Preset("quick", min_rounds=3, max_rounds=5, sizes={"near_rows": 0, "near_seconds": 1, "far_rows": 18, "seen_rows": 6}),
+        "full": Preset("full", min_rounds=3, max_rounds=8, sizes={"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "seen_rows": 30}),
     },
     engines=("mariadb", "mysql-8.0", "mysql-5.5", "mysql", "percona"),
     workload=workload,

@@ -39,32 +39,33 @@ def _body(found: dict[str, Any]) -> ToxicBody:
     return ToxicBody(found["name"], found["type"], found["stream"], found["attributes"], found["toxicity"])
 
 
-def calibrated(wire: Wire, toxic: Toxic, probe: RoundTrip) -> Toxic:
-    """The toxic with its latency lowered by what the proxy adds, in whole ms, so that the link's round trip is as asked.
+def calibrated(wire: Wire, asked: Toxic, probe: RoundTrip) -> Toxic:
+    """The toxic with its latency corrected by what the proxy adds, in whole ms, so that the link's round trip is as asked.
 
     Leaves the toxic that it returns on the link.
     """
-    put(wire, toxic)
-    if not toxic.round_trip_ms or toxic.jitter_ms:
+    put(wire, asked)
+    toxic = asked
+    if not asked.round_trip_ms or asked.jitter_ms:
         return toxic
     for _ in range(3):
         found = probe.typical()
         if found is None:
-            raise LabError(f"nothing comes back across {wire.name}", f"a round trip of {toxic.round_trip_ms} ms", "./lab status")
-        over = round(found - toxic.round_trip_ms)
+            raise LabError(f"nothing comes back across {wire.name}", f"a round trip of {asked.round_trip_ms} ms", "./lab status")
+        over = round(found - asked.round_trip_ms)
         if not over:
             break
-        toxic = _shortened(toxic, over)
+        toxic = _corrected(toxic, over)
         put(wire, toxic)
     return toxic
 
 
-def _shortened(toxic: Toxic, milliseconds: int) -> Toxic:
-    """The latency of the slower stream less so many ms; `round_trip_ms` of the result is what is set, not what is asked."""
+def _corrected(toxic: Toxic, over_ms: int) -> Toxic:
+    """The latency of the slower stream less what the round trip is over (more, where it is under)."""
     slowest = max(toxic.bodies, key=lambda body: body.attributes.get("latency", 0))
-    attributes = {**slowest.attributes, "latency": max(0, int(slowest.attributes["latency"]) - milliseconds)}
-    shorter = ToxicBody(slowest.name, slowest.type, slowest.stream, attributes, slowest.toxicity)
-    return replace(toxic, bodies=tuple(shorter if body is slowest else body for body in toxic.bodies))
+    attributes = {**slowest.attributes, "latency": max(0, int(slowest.attributes["latency"]) - over_ms)}
+    corrected = ToxicBody(slowest.name, slowest.type, slowest.stream, attributes, slowest.toxicity)
+    return replace(toxic, bodies=tuple(corrected if body is slowest else body for body in toxic.bodies))
 
 
 @dataclass

@@ -1,5 +1,7 @@
 """A summary in the terminal: per engine a table of figures, then the claims; made for 100 columns and for pipes."""
 
+import sys
+
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
@@ -15,8 +17,8 @@ PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break t
 
 
 def show(summary: Summary, console: Console | None = None) -> None:
-    console = console or Console()
-    console.print(render(summary), width=None if console.is_terminal else PIPE_WIDTH)
+    console = console or (Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH))
+    console.print(render(summary))
 
 
 def render(summary: Summary) -> RenderableType:

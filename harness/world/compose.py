@@ -4,6 +4,7 @@ import io
 import os
 import secrets
 import signal
+import socket
 import subprocess
 import tarfile
 from collections.abc import Iterable
@@ -104,8 +105,20 @@ class Lab:
         return self.servers[node]
 
     def wire(self, link: str) -> Wire:
-        found = self.topology.link(link)
-        return Wire(link, self.toxiproxy, self.published("toxiproxy", found.port))
+        return Wire(link, self.toxiproxy, self.nearest("toxiproxy", self.topology.link(link).port))
+
+    def nearest(self, service: str, port: int) -> tuple[str, int]:
+        """The shortest way to a container's port: its own address where this machine routes to it, else the published one.
+
+        A published port of loopback goes through the engine's userland proxy, 0.2 to 0.4 ms a round trip: as much as
+        a link without toxics. Where the engine runs in a machine of its own there is no other way.
+        """
+        published = self.published(service, port)
+        networks = self.container(service).attrs["NetworkSettings"]["Networks"].values()
+        for network in networks:
+            if _is_reachable(network["IPAddress"], port):
+                return network["IPAddress"], port
+        return published
 
     def run(self, service: str, *command: str, environment: dict[str, str] | None = None) -> str:
         """What a command in a container prints; LabError with its last lines when it fails."""
@@ -157,6 +170,14 @@ class Lab:
     def down(self) -> None:
         """Take everything of this lab away. Its data go too, so nothing is stopped gently."""
         remove(self.name)
+
+
+def _is_reachable(address: str, port: int) -> bool:
+    try:
+        with socket.create_connection((address, port), timeout=0.3):
+            return True
+    except OSError:
+        return False
 
 
 def write_whole(path: Path, content: bytes) -> None:

@@ -180,6 +180,7 @@ stop_temporary_server() {
 run_hook() {
     log "hook $1"
     case $1 in
+        # shellcheck disable=SC1090 # the hook is known when the container runs
         *.sh) if [[ -x $1 ]]; then "$1"; else . "$1"; fi ;;
         *.sql) ask_by_socket ${DATABASE:+"--database=$DATABASE"} <"$1" ;;
         *.sql.gz) gunzip --stdout "$1" | ask_by_socket ${DATABASE:+"--database=$DATABASE"} ;;

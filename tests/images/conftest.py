@@ -1,9 +1,11 @@
 """Containers for the tests of the images: labelled, always removed, asked by conditions and never by sleeping."""
 
+import contextlib
 import io
 import secrets
 import tarfile
 import time
+from concurrent.futures import ThreadPoolExecutor
 
 import docker
 import pymysql
@@ -38,11 +40,10 @@ class Server:
     def connect(self, user="root", password=None, **options):
         """Open a connection by TCP, as ``user``; raises ``pymysql.err.OperationalError`` when refused."""
         self.container.reload()
-        port = self.container.ports["3306/tcp"][0]["HostPort"]
+        port = int(self.container.ports["3306/tcp"][0]["HostPort"])
         password = self.password if password is None else password
-        return pymysql.connect(
-            host="127.0.0.1", port=int(port), user=user, password=password, connect_timeout=5, autocommit=True, **options
-        )
+        options |= {"connect_timeout": 5, "autocommit": True}
+        return pymysql.connect(host="127.0.0.1", port=port, user=user, password=password, **options)
 
     def ask(self, statement):
         """Run one statement as root and return its rows."""
@@ -77,6 +78,12 @@ class Server:
         code, output = self.container.exec_run(list(command))
         return code, output.decode().strip()
 
+    def kill_and_start(self):
+        """End the server as a power cut would, and start it again."""
+        self.container.kill("SIGKILL")
+        self.exit_code()
+        self.container.start()
+
     def health(self):
         """Exit code and line of the health check, run now."""
         return self.execute("lab-health")
@@ -96,58 +103,61 @@ class Stage:
     def __init__(self, client, engine):
         self.client = client
         self.engine = engine
-        self._props = []
+        self._containers = []
+        self._rest = []
 
-    def server(self, *flags, hooks=None, environment=None, password=None, run_as_root=False, **options):
-        """Start a server with as little power as possible. ``hooks``: file name → content, for its first start."""
+    def server(self, *flags, files=None, environment=None, password=None, **options):
+        """Start a server with as little power as possible, without waiting for it.
+
+        ``files``: directory → {name → content}, there before the first start. ``environment`` replaces the usual one.
+        """
         password = secrets.token_hex(8) if password is None else password
-        environment = {"MYSQL_ROOT_PASSWORD": password} if environment is None else environment
+        options |= {"cap_drop": ["ALL"], "security_opt": ["no-new-privileges"], "labels": {LABEL: "1"}}
         container = self.client.containers.create(
             self.engine.image,
             list(flags),
-            environment=environment,
-            labels={LABEL: "1"},
+            environment={"MYSQL_ROOT_PASSWORD": password} if environment is None else environment,
             ports={"3306/tcp": ("127.0.0.1", None)},
-            cap_drop=["ALL"],
-            security_opt=["no-new-privileges"],
             **options,
         )
-        self._props.append(lambda: container.remove(force=True, v=True))
-        if hooks:
-            container.put_archive("/docker-entrypoint-initdb.d", archive(hooks))
+        self._containers.append(container)
+        for directory, content in (files or {}).items():
+            container.put_archive(directory, archive(content))
         container.start()
         return Server(container, password)
 
     def volume(self):
         """Create an empty volume."""
-        volume = self.client.volumes.create(labels={LABEL: "1"})
-        self._props.append(lambda: volume.remove(force=True))
-        return volume
+        self._rest.append(self.client.volumes.create(labels={LABEL: "1"}))
+        return self._rest[-1]
 
     def network(self):
         """Create a network."""
-        network = self.client.networks.create(f"replication-lab-test-{secrets.token_hex(4)}", labels={LABEL: "1"})
-        self._props.append(network.remove)
-        return network
+        name = f"replication-lab-test-{secrets.token_hex(4)}"
+        self._rest.append(self.client.networks.create(name, labels={LABEL: "1"}))
+        return self._rest[-1]
 
     def clear(self):
-        """Remove everything in reverse order; what is gone already is no error."""
-        while self._props:
-            remove = self._props.pop()
-            try:
-                remove()
-            except docker.errors.NotFound:
-                pass
+        """Remove the containers, then what they used; what is gone already is no error."""
+        with ThreadPoolExecutor() as together:
+            list(together.map(remove_container, self._containers))
+        for thing in self._rest:
+            thing.remove()
+
+
+def remove_container(container):
+    with contextlib.suppress(docker.errors.NotFound):
+        container.remove(force=True, v=True)
 
 
 def archive(files):
-    """A tar archive of ``files`` (name → text or bytes), readable and executable by everybody."""
+    """A tar archive of ``files`` (name → text or bytes), owned by the account of the servers, executable."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, content in files.items():
             data = content.encode() if isinstance(content, str) else content
             member = tarfile.TarInfo(name)
-            member.size, member.mode = len(data), 0o755
+            member.size, member.mode, member.uid, member.gid = len(data), 0o755, 999, 999
             tar.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
 
@@ -192,9 +202,10 @@ def loose_image(client):
 
     def start(image, *command, **options):
         require_image(client, image, f"docker buildx bake -f images/docker-bake.hcl {image.rpartition('/')[2]}")
-        containers.append(client.containers.run(image, list(command) or None, detach=True, labels={LABEL: "1"}, **options))
+        options |= {"detach": True, "labels": {LABEL: "1"}}
+        containers.append(client.containers.run(image, list(command) or None, **options))
         return containers[-1]
 
     yield start
     for container in containers:
-        container.remove(force=True, v=True)
+        remove_container(container)

@@ -22,7 +22,7 @@ class Engine:
 
 
 _GTID_FLAGS = ("--log-bin=bin", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
-# Over several lines and with comments on purpose: an init file takes one statement a line, the entrypoint has to join them.
+# Over several lines and with comments on purpose: the entrypoint has to make one line of it for an init file.
 _CHANGE_REPLICATION_SOURCE = """
 -- follow the source
 CHANGE REPLICATION SOURCE TO

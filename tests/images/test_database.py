@@ -2,12 +2,23 @@
 
 import gzip
 import secrets
+from types import SimpleNamespace
 
 import pymysql
 import pytest
 from conftest import until
 
+HOOKS = "/docker-entrypoint-initdb.d"
+CLERKS_PASSWORD = "it's \\ 'quoted'"
 SHOP = "CREATE TABLE shop.visits (id INT AUTO_INCREMENT PRIMARY KEY, who VARCHAR(20));\n"
+# The first run waits to be killed.
+HANG_ONCE = """#!/bin/bash
+if [ ! -e /tmp/second ]; then touch /tmp/second; exec sleep infinity; fi
+"""
+VISIT_BY_SCRIPT = """#!/bin/bash
+client=$(command -v mariadb || command -v mysql)
+MYSQL_PWD=$MYSQL_ROOT_PASSWORD $client -uroot -e "INSERT INTO shop.visits (who) VALUES ('script')"
+"""
 
 
 def visit(who):
@@ -18,21 +29,54 @@ def visitors(server):
     return [who for (who,) in server.ask("SELECT who FROM shop.visits ORDER BY id")]
 
 
-# --- an ordinary node --------------------------------------------------------------------------------------------------
+@pytest.fixture(scope="module", autouse=True)
+def cast(stage):
+    """The servers of this file. They start together, because starting is what takes the time; each test waits for its own."""
+    volume = stage.volume()
+    return SimpleNamespace(
+        node=ordinary_node(stage),
+        interrupted=stage.server(files={HOOKS: hooks_of_every_kind()}),
+        half_copied=stage.server(files={"/var/lib/mysql": {".first-start.sql": "", "ibdata1": "half"}}),
+        random=server_on(stage, volume, environment={"MYSQL_RANDOM_ROOT_PASSWORD": "1"}, password=""),
+        bad_statement=stage.server(files={HOOKS: {"10-bad.sql": "CREATE TABLE nowhere.t (id INT);\n"}}),
+        bad_script=stage.server(files={HOOKS: {"10-bad.sh": "#!/bin/bash\nexit 42\n"}}),
+        volume=volume,
+    )
 
 
-@pytest.fixture(scope="module")
-def node(stage):
-    """A node with a database, a user and a hook, as a Compose file would ask for it."""
+def ordinary_node(stage):
     password = secrets.token_hex(8)
     environment = {
-        "MYSQL_ROOT_PASSWORD": password,
+        "MYSQL_ROOT_PASSWORD_FILE": f"{HOOKS}/password",
         "MYSQL_DATABASE": "shop",
         "MYSQL_USER": "clerk",
-        "MYSQL_PASSWORD": "it's \\ 'quoted'",
+        "MYSQL_PASSWORD": CLERKS_PASSWORD,
     }
-    hooks = {"10-shop.sql": SHOP + visit("hook")}
-    return stage.server("--server-id=7", hooks=hooks, environment=environment, password=password).wait()
+    files = {HOOKS: {"10-shop.sql": SHOP + visit("hook"), "password": password}}
+    return stage.server("--server-id=7", files=files, environment=environment, password=password)
+
+
+def hooks_of_every_kind():
+    return {
+        "10-shop.sql": "CREATE DATABASE shop;\n" + SHOP + "DELIMITER //\nSELECT 1 //\n",
+        "20-hang.sh": HANG_ONCE,
+        "30-visit.sh": VISIT_BY_SCRIPT,
+        "40-visit.sql.gz": gzip.compress(visit("archive").encode()),
+        "README": "ignored",
+    }
+
+
+def server_on(stage, volume, **options):
+    return stage.server(volumes={volume.name: {"bind": "/var/lib/mysql"}}, **options)
+
+
+# --- an ordinary node -------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def node(cast):
+    """A running node with a database, a user and a hook, as a Compose file would ask for it."""
+    return cast.node.wait()
 
 
 def test_root_logs_in_with_the_given_password_only(node):
@@ -53,7 +97,7 @@ def test_no_account_exists_but_the_requested_ones(node):
 
 def test_user_owns_the_database_and_nothing_else(node):
     """The user of the environment works in its database and may not look into others."""
-    with node.connect("clerk", "it's \\ 'quoted'", database="shop") as connection, connection.cursor() as cursor:
+    with node.connect("clerk", CLERKS_PASSWORD, database="shop") as connection, connection.cursor() as cursor:
         cursor.execute("CREATE TABLE till (cents INT)")
         with pytest.raises(pymysql.err.OperationalError, match="denied"):
             cursor.execute("SELECT * FROM mysql.user")
@@ -69,11 +113,19 @@ def test_health_tells_serving(node):
     assert (0, "serving") == node.health()
 
 
+def test_health_leaves_no_passwords_in_the_data_directory(node):
+    """Once the node serves, the init file with its passwords is gone."""
+    node.health()
+
+    _, names = node.execute("ls", "-A", "/var/lib/mysql")
+    assert "first-start" not in names
+
+
 def test_role_replica_without_source_is_unhealthy(node):
     """A node that is meant to be a replica is not healthy until it is told its source."""
-    code, line = node.execute("env", "LAB_ROLE=replica", "lab-health")
+    answer = node.execute("env", "LAB_ROLE=replica", "lab-health")
 
-    assert (1, "serving, not replicating: no source is configured") == (code, line)
+    assert (1, "serving, not replicating: no source is configured") == answer
 
 
 def test_health_tells_not_serving(node):
@@ -98,48 +150,28 @@ def test_data_survives_kill_and_hooks_do_not_run_again(node):
     """After SIGKILL the node comes back with every committed row, and the first start is not repeated."""
     node.run(visit("client"))
 
-    node.container.kill("SIGKILL")
-    node.exit_code()
-    node.container.start()
-    node.wait()
+    node.kill_and_start()
 
-    assert ["hook", "client"] == visitors(node)
+    assert ["hook", "client"] == visitors(node.wait())
 
 
 def test_sigterm_stops_the_server_cleanly(node):
     """SIGTERM ends in an orderly shutdown, within five seconds."""
-    node.wait().container.kill("SIGTERM")
+    node.container.kill("SIGTERM")
 
     assert 0 == node.container.wait(timeout=5)["StatusCode"]
     assert "Shutdown complete" in node.log()
 
 
-# --- hooks that an init file cannot hold -------------------------------------------------------------------------------
-
-# The first run of the script waits to be killed.
-HANG_ONCE = """#!/bin/bash
-if [ ! -e /tmp/second ]; then touch /tmp/second; exec sleep infinity; fi
-"""
+# --- first starts that are not ordinary -------------------------------------------------------------------------------
 
 
 @pytest.fixture(scope="module")
-def interrupted(stage):
-    """A node with hooks of every kind, killed in the middle of the first start and started again."""
-    hooks = {
-        "10-shop.sql": "CREATE DATABASE shop;\n" + SHOP + "DELIMITER //\nSELECT 1 //\n",
-        "20-hang.sh": HANG_ONCE,
-        "30-visit.sh": '#!/bin/bash\nMYSQL_PWD=$MYSQL_ROOT_PASSWORD $CLIENT -uroot -e "' + visit("script").strip() + '"',
-        "40-visit.sql.gz": gzip.compress(visit("archive").encode()),
-        "README": "ignored",
-    }
-    password = secrets.token_hex(8)
-    client = "mariadb" if "mariadb" in stage.engine.image else "mysql"
-    environment = {"MYSQL_ROOT_PASSWORD": password, "CLIENT": client}
-    server = stage.server(hooks=hooks, environment=environment, password=password)
-    until(lambda: "hook /docker-entrypoint-initdb.d/20-hang.sh" in server.log(), "the hook that hangs")
-    server.container.kill("SIGKILL")
-    server.exit_code()
-    server.container.start()
+def interrupted(cast):
+    """A node with hooks that an init file cannot hold, killed in the middle of the first start and started again."""
+    server = cast.interrupted
+    until(lambda: f"hook {HOOKS}/20-hang.sh" in server.log(), "the hook that hangs")
+    server.kill_and_start()
     return server.wait()
 
 
@@ -151,35 +183,34 @@ def test_first_start_that_was_killed_begins_anew(interrupted):
 
 def test_script_hooks_do_not_run_on_restart(interrupted):
     """Scripts and archives run on the first start only."""
-    interrupted.container.restart()
-    interrupted.wait()
+    interrupted.kill_and_start()
 
-    assert ["script", "archive"] == visitors(interrupted)
+    assert ["script", "archive"] == visitors(interrupted.wait())
 
 
-def test_half_copied_data_directory_is_replaced(stage):
+def test_half_copied_data_directory_is_replaced(cast):
     """A data directory whose copy was cut off is thrown away and copied again."""
-    volume = stage.volume()
-    mounts = {volume.name: {"bind": "/var/lib/mysql"}}
-    half = "cd /var/lib/mysql && touch .first-start.sql && echo half >ibdata1"
-    stage.server("bash", "-c", half, volumes=mounts).exit_code()
-
-    assert ((1,),) == stage.server(volumes=mounts).wait().ask("SELECT 1")
+    assert ((1,),) == cast.half_copied.wait().ask("SELECT 1")
 
 
-def test_data_directory_with_data_is_taken_as_it_is(stage):
-    """A second container on the same volume finds the first one's accounts; its own settings for a first start are void."""
-    volume = stage.volume()
-    mounts = {volume.name: {"bind": "/var/lib/mysql"}}
-    first = stage.server(volumes=mounts, environment={"MYSQL_RANDOM_ROOT_PASSWORD": "1"}, password="")
-    until(lambda: "ready for connections" in first.log(), "the first container to serve")
-    first.password = first.log().partition("GENERATED ROOT PASSWORD: ")[2].split()[0]
-    first.wait().container.stop()
+def test_random_root_password_is_told_in_the_log(cast):
+    """A generated password opens the server, and the health check, which does not know it, still tells that it serves."""
+    server = cast.random
+    until(lambda: server.health()[0] == 0, "the server with a random password to be healthy")
+    server.password = server.log().partition("GENERATED ROOT PASSWORD: ")[2].split()[0]
 
-    assert ((1,),) == stage.server(volumes=mounts, password=first.password, environment={}).wait().ask("SELECT 1")
+    assert ((1,),) == server.ask("SELECT 1")
 
 
-# --- errors ------------------------------------------------------------------------------------------------------------
+def test_data_directory_with_data_is_taken_as_it_is(cast, stage):
+    """A second container on the same volume finds the first one's accounts and needs no settings for a first start."""
+    cast.random.container.kill()
+    second = server_on(stage, cast.volume, environment={}, password=cast.random.password)
+
+    assert ((1,),) == second.wait().ask("SELECT 1")
+
+
+# --- errors -----------------------------------------------------------------------------------------------------------
 
 
 def test_missing_root_password_is_told_in_one_line(stage):
@@ -199,23 +230,19 @@ def test_setting_given_twice_is_refused(stage):
     assert "both MYSQL_ROOT_PASSWORD and MYSQL_ROOT_PASSWORD_FILE are set" in server.log()
 
 
-def test_failed_statement_of_a_hook_is_told_by_the_health_check(stage):
+def test_failed_statement_of_a_hook_is_told_by_the_health_check(cast):
     """A server that goes on after a failed hook is not healthy, and its log names the statement's error."""
-    server = stage.server(hooks={"10-bad.sql": "CREATE TABLE nowhere.t (id INT);\n"}).wait()
-
-    code, line = server.health()
+    code, line = cast.bad_statement.wait().health()
 
     assert 1 == code
     assert line.startswith("not serving: a statement of the first start failed")
-    assert "nowhere" in server.log()
+    assert "nowhere" in cast.bad_statement.log()
 
 
-def test_failed_script_hook_stops_the_container(stage):
+def test_failed_script_hook_stops_the_container(cast):
     """A script that fails ends the first start with its name and its exit code."""
-    server = stage.server(hooks={"10-bad.sh": "#!/bin/bash\nexit 42\n"})
-
-    assert 42 == server.exit_code()
-    assert "hook /docker-entrypoint-initdb.d/10-bad.sh failed with exit code 42" in server.log()
+    assert 42 == cast.bad_script.exit_code()
+    assert f"hook {HOOKS}/10-bad.sh failed with exit code 42" in cast.bad_script.log()
 
 
 def test_any_command_runs_instead_of_the_server(stage):

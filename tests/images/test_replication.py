@@ -5,6 +5,7 @@ import secrets
 import pytest
 from conftest import until
 
+HOOKS = "/docker-entrypoint-initdb.d"
 SOURCE_HOOK = """
 SET SESSION sql_log_bin = 0;
 CREATE USER 'replicator'@'%' IDENTIFIED BY '{password}';
@@ -23,10 +24,10 @@ class Pair:
         self.password = secrets.token_hex(8)
         network = stage.network().name
         flags = self.engine.source_flags
-        hook = {"10.sql": SOURCE_HOOK.format(password=self.password)}
-        self.source = stage.server("--server-id=1", *flags, hooks=hook, network=network)
-        hook = {"10.sql": self.follow("wrong") + self.engine.start_replica + ";\n"}
-        self.replica = stage.server("--server-id=2", *flags, hooks=hook, network=network)
+        hook = {HOOKS: {"10.sql": SOURCE_HOOK.format(password=self.password)}}
+        self.source = stage.server("--server-id=1", *flags, files=hook, network=network)
+        hook = {HOOKS: {"10.sql": self.follow("wrong") + self.engine.start_replica + ";\n"}}
+        self.replica = stage.server("--server-id=2", *flags, files=hook, network=network)
 
     def follow(self, password):
         return self.engine.follow_source.format(host=self.source.name, user="replicator", password=password)
@@ -59,16 +60,14 @@ def test_first_start_writes_no_account_to_the_binary_log(pair):
     assert not [event for event in events if "Gtid" == event[2]]
 
 
-def test_health_tells_the_reason_why_a_replica_does_not_replicate(pair):
-    """With a wrong password the replica serves, does not replicate, and the health check repeats the server's reason."""
+def test_health_tells_why_a_replica_does_not_replicate(pair):
+    """With a wrong password the replica serves, does not replicate, and the health check says why."""
+    # The reason in full ("Access denied") is not in every server's status: 5.5 says only that it cannot connect.
+    reason = "serving, not replicating: IO thread Connecting: error connecting to "
 
-    def denied():
-        code, line = pair.replica.health()
-        return code == 1 and "denied" in line and line
+    until(lambda: pair.replica.health()[1].lower().startswith(reason.lower()), "the reason")
 
-    line = until(denied, "the replica to tell that it was denied")
-
-    assert line.startswith("serving, not replicating: IO thread Connecting: ")
+    assert 1 == pair.replica.health()[0]
 
 
 def test_health_tells_the_source_of_a_replica_that_replicates(pair):
@@ -84,7 +83,6 @@ def test_health_tells_the_source_of_a_replica_that_replicates(pair):
 def test_replica_continues_after_restart(pair):
     """A restart does not repeat the first start's CHANGE statement, which still has the wrong password."""
     pair.replica.container.restart()
-    pair.replica.wait()
 
     until(lambda: pair.replica.health()[0] == 0, "the replica to be healthy again")
 
