@@ -34,9 +34,10 @@ def up(topology: str, engine: str, name: str | None = None, toxics: dict[str, st
     for link, toxic in wanted.items():
         found.link(link)
         catalogue.toxic(toxic)
+    name = name or f"lab-{topology}"
+    compose.check_name(name)
     docker_engine.ensure()
     tidy(tell)
-    name = name or f"lab-{topology}"
     if running := compose.all_labs().get(name):
         return _again(running, engine, wanted, tell)
     images.ensure(image_names(engine))

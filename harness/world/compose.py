@@ -1,7 +1,9 @@
 """Labs: a Compose project each, stood up by testcontainers, found again by label, and taken away to the last volume."""
 
 import io
+import logging
 import os
+import re
 import secrets
 import signal
 import socket
@@ -196,6 +198,8 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
     """Stand a topology up and wait until every node is healthy; on any failure take it away again and say why."""
     from testcontainers.compose import DockerCompose  # only here: half a second that `lab status` need not wait
 
+    # It tells a failed command at length; the error that is raised from it here says what a user can do.
+    logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
     lab = Lab(name, topology, engine, secrets.token_urlsafe(12))
     write_whole(lab.env_file, _environment(lab).encode())
     compose = DockerCompose(
@@ -215,6 +219,12 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
             lab.down()
         raise
     return lab
+
+
+def check_name(name: str) -> None:
+    """Refuse what Compose would refuse as a project's name."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
+        raise LabError(f"{name!r} cannot be the name of a lab", "small letters, digits, - and _", "./lab up --help")
 
 
 def _environment(lab: Lab) -> str:
