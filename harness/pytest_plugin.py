@@ -7,7 +7,7 @@ import pytest
 
 from harness import experiments, labs, running
 from harness.report import Summary
-from harness.world import catalogue, compose, docker_engine
+from harness.world import catalogue, compose, docker_engine, images
 from harness.world.compose import Lab
 
 
@@ -20,7 +20,7 @@ def engines_of(config: pytest.Config, experiment: str) -> list[str]:
     asked = config.getoption("--engine")
     if asked != "all":
         return asked.split(",")
-    return [name for name in experiments.load(experiment).engines if "local" in catalogue.engine_images(name)]
+    return [name for name in experiments.load(experiment).engines if images.source() in catalogue.engines()[name].images]
 
 
 def quietly(line: str) -> None:
@@ -76,7 +76,7 @@ def nothing_left_behind() -> Iterator[None]:
     """At the end of a session there is no lab that it started, also after failures."""
     yield
     if docker_engine.is_running():
-        left = [name for name, lab in compose.all_labs().items() if lab.is_in_use()]
+        left = [name for name, lab in compose.all_labs().items() if lab.is_own()]
         for name in left:
             compose.remove(name)
         assert not left, f"the session had to remove {', '.join(left)}"

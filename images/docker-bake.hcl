@@ -4,7 +4,8 @@
 #
 # Behind a proxy that inspects TLS, hand in the bundle that trusts it; it is mounted for single steps and never stored:
 #
-#     docker buildx bake -f images/docker-bake.hcl --set '*.secrets=id=ca,src=/etc/ssl/certs/ca-certificates.crt' mysql-8-0
+#     docker buildx bake -f images/docker-bake.hcl \
+#         --set '*.secrets=id=ca,src=/etc/ssl/certs/ca-certificates.crt' mysql-8-0
 
 variable "BASE" {
   default = "replication-lab/base"

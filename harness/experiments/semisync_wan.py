@@ -74,8 +74,8 @@ def arrange(lab: Lab, case: Case):
         yield semisync_probe.Watch(source, replica, wanted, wait_point, path)
     finally:
         source.set_semisync(False)
-        if wanted == "none":
-            replica.start_replica()
+        # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
+        replica.start_replica()
         replica.wait_for(source.position())
 
 

@@ -5,6 +5,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+import msgspec
+
 from harness.errors import LabError
 from harness.probes.round_trip import RoundTrip, spread
 from harness.record import Fault
@@ -13,6 +15,7 @@ from harness.world.wire import Wire
 
 # A link counts as slowed when its round trip is within a tenth of what was asked; the proxy itself costs < 3 ms.
 SHARE, PROXY_MS = 0.10, 3.0
+CORRECTIONS, RATE_NEAR, SILENCE_SECONDS = 5, 0.04, 0.5
 
 
 def put(wire: Wire, toxic: Toxic) -> None:
@@ -40,32 +43,81 @@ def _body(found: dict[str, Any]) -> ToxicBody:
 
 
 def calibrated(wire: Wire, asked: Toxic, probe: RoundTrip) -> Toxic:
-    """The toxic with its latency corrected by what the proxy adds, in whole ms, so that the link's round trip is as asked.
+    """The toxic corrected by what the proxy adds or loses, so that the link's round trip and rate are as asked.
 
-    Leaves the toxic that it returns on the link.
+    Toxiproxy's latency is an integer and comes out up to 2 ms long; its rate comes out short, as it sleeps a little too
+    long after each 32 KB. Leaves the toxic that it returns on the link.
     """
     put(wire, asked)
     toxic = asked
-    if not asked.round_trip_ms or asked.jitter_ms:
-        return toxic
-    for _ in range(3):
-        found = probe.typical()
-        if found is None:
-            raise LabError(f"nothing comes back across {wire.name}", f"a round trip of {asked.round_trip_ms} ms", "./lab status")
-        over = round(found - asked.round_trip_ms)
-        if not over:
+    for _ in range(CORRECTIONS):
+        corrected = _corrected(toxic, asked, probe)
+        if corrected is toxic:
             break
-        toxic = _corrected(toxic, over)
+        toxic = corrected
         put(wire, toxic)
     return toxic
 
 
-def _corrected(toxic: Toxic, over_ms: int) -> Toxic:
+def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
+    """The toxic nearer to what was asked, by a measurement of it as it is; the same one where it is near enough."""
+    if asked.silences or asked.resets:
+        return toxic
+    if asked.round_trip_ms and not asked.jitter_ms:
+        found = probe.typical()
+        if found is None:
+            raise LabError(
+                f"nothing comes back across {probe.wire.name}", f"a round trip of {asked.round_trip_ms} ms", "./lab status"
+            )
+        over = round(found - asked.round_trip_ms)
+        return _shortened(toxic, over) if over else toxic
+    if asked.rate_kbps:
+        share = asked.rate_kbps / probe.kilobytes_per_second()
+        return _widened(toxic, share) if abs(share - 1) > RATE_NEAR else toxic
+    return toxic
+
+
+def _widened(toxic: Toxic, share: float) -> Toxic:
+    """Both directions' rates times `share`."""
+    return replace(
+        toxic,
+        bodies=tuple(
+            replace_attributes(body, rate=round(body.attributes["rate"] * share)) if body.type == "bandwidth" else body
+            for body in toxic.bodies
+        ),
+    )
+
+
+def _shortened(toxic: Toxic, over_ms: int) -> Toxic:
     """The latency of the slower stream less what the round trip is over (more, where it is under)."""
     slowest = max(toxic.bodies, key=lambda body: body.attributes.get("latency", 0))
-    attributes = {**slowest.attributes, "latency": max(0, int(slowest.attributes["latency"]) - over_ms)}
-    corrected = ToxicBody(slowest.name, slowest.type, slowest.stream, attributes, slowest.toxicity)
-    return replace(toxic, bodies=tuple(corrected if body is slowest else body for body in toxic.bodies))
+    shorter = replace_attributes(slowest, latency=max(0, int(slowest.attributes["latency"]) - over_ms))
+    return replace(toxic, bodies=tuple(shorter if body is slowest else body for body in toxic.bodies))
+
+
+def replace_attributes(body: ToxicBody, **attributes: int) -> ToxicBody:
+    return msgspec.structs.replace(body, attributes={**body.attributes, **attributes})
+
+
+def realised(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
+    """What the link does with `toxic` on it, in words, and whether that is what its file says."""
+    if toxic.silences:
+        try:
+            return f"a round trip came back after {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
+        except TimeoutError:
+            return f"nothing came back within {SILENCE_SECONDS:g} s", True
+    if toxic.resets:
+        reset = probe.typical(1) is None
+        return ("its connections are ended" if reset else "its connections live on"), reset
+    trip = probe.typical()
+    if trip is None:
+        return "nothing comes back across it", False
+    near = abs(trip - toxic.round_trip_ms) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05)
+    said = f"round trip {trip:.1f} ms (asked {toxic.round_trip_ms} ms)"
+    if not toxic.rate_kbps:
+        return said, near
+    rate = probe.kilobytes_per_second()
+    return f"{said}, {rate:.0f} KB/s (asked {toxic.rate_kbps} KB/s)", near and abs(rate / toxic.rate_kbps - 1) <= 0.1
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 import time
 
+from harness.world import clock
 from harness.world.sql import Server
 
 TABLE = "lab.commit_probe"
@@ -19,6 +20,6 @@ class CommitLatency:
         return [self._commit() for _ in range(count)]
 
     def _commit(self) -> float:
-        began = time.perf_counter()
+        began = clock.timer()
         self._server.execute(f"INSERT INTO {TABLE} (at) VALUES ({time.time():.3f})")
-        return (time.perf_counter() - began) * 1000
+        return (clock.timer() - began) * 1000

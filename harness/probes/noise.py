@@ -1,6 +1,5 @@
 """What else the machine did meanwhile: CPU that neither the lab's containers nor the harness used, and stolen time."""
 
-import time
 from dataclasses import dataclass
 
 from harness.record import Noise
@@ -17,13 +16,12 @@ class NoiseMeter:
     """Started before a measurement, read after it."""
 
     lab: Lab
-    began: float
     machine: host.CpuTime
     containers: float
 
     @classmethod
     def start(cls, lab: Lab) -> "NoiseMeter":
-        return cls(lab, time.perf_counter(), host.CpuTime.read(), lab.cpu_seconds())
+        return cls(lab, host.CpuTime.read(), lab.cpu_seconds())
 
     def read(self) -> Noise:
         """Shares of all CPUs since the start; quiet unless a limit was passed."""

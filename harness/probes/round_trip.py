@@ -1,19 +1,19 @@
 """The round trip across a link: a server's answer to a ping, by a connection that crosses the link itself."""
 
 import threading
-import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from statistics import median
 
-import pymysql
-
 from harness.record import Spread
-from harness.world.sql import Server
+from harness.world import clock
+from harness.world.sql import Server, answers_ping
 from harness.world.wire import Wire
 
 PINGS = 5
 PAUSE_SECONDS = 0.2
+# Above any round trip and any bulk answer that is asked for here; a black hole costs a probe this long, no longer.
+ANSWER_SECONDS = 3
 
 
 class RoundTrip:
@@ -21,7 +21,7 @@ class RoundTrip:
 
     def __init__(self, wire: Wire, server: Server):
         self.wire = wire
-        self._connection = server.connect(address=wire.address)
+        self._connection = server.connect(address=wire.address, answer_seconds=ANSWER_SECONDS)
         self._busy = threading.Lock()
 
     def close(self) -> None:
@@ -31,12 +31,8 @@ class RoundTrip:
     def ping(self) -> float | None:
         """One round trip in ms; None when the connection was ended or nothing came back."""
         with self._busy:
-            began = time.perf_counter()
-            try:
-                self._connection.ping(reconnect=False)
-            except (pymysql.err.Error, OSError):
-                return None
-            return (time.perf_counter() - began) * 1000
+            began = clock.timer()
+            return (clock.timer() - began) * 1000 if answers_ping(self._connection) else None
 
     def pings(self, count: int = PINGS) -> list[float]:
         """`count` round trips one after another, in ms; fewer when the connection is lost."""
@@ -46,6 +42,24 @@ class RoundTrip:
         """The median of `count` round trips in ms, None when none came back."""
         trips = self.pings(count)
         return median(trips) if trips else None
+
+    def answer_within(self, seconds: float) -> float:
+        """One round trip in ms; TimeoutError when nothing came back in time. The connection is of no use after that."""
+        answered: list[float | None] = []
+        asking = threading.Thread(target=lambda: answered.append(self.ping()), daemon=True)
+        asking.start()
+        asking.join(seconds)
+        if not answered:
+            raise TimeoutError(f"nothing came back across {self.wire.name} within {seconds:g} s")
+        return answered[0] or 0.0
+
+    def kilobytes_per_second(self, kilobytes: int = 8_000) -> float:
+        """What the link carries from its upstream, by one long answer; 1 KB is 1000 bytes, as in Toxiproxy's rate."""
+        began = clock.timer()
+        with self._busy, self._connection.cursor() as cursor:
+            cursor.execute(f"SELECT REPEAT('x', {kilobytes * 1000})")
+            cursor.fetchall()
+        return kilobytes / (clock.timer() - began)
 
     @contextmanager
     def watching(self) -> Iterator[list[float]]:

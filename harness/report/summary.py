@@ -10,9 +10,9 @@ from harness.record import Lab, Measurement, Record, Spread
 from harness.stats import Interval, NoInterval, interval_of_mean
 
 SCHEMA = 1
-CRASHED = 3
+UNKNOWN, CRASHED = 2, 3
 DISPLAY_LEVEL = 0.95
-OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", 2: "UNKNOWN", CRASHED: "CRASHED"}
+OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHED"}
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -155,7 +155,7 @@ class Summary(Row, frozen=True, kw_only=True):
 def summarise(experiment: Experiment, record: Record) -> Summary:
     """Judge the record and sum it up. Raises LabError when the record does not say what was run."""
     run, judgements = record.run, experiment.judge(record)
-    code = CRASHED if record.crashed else exit_code(judgements)
+    code = CRASHED if record.crashed else exit_code(judgements) or (UNKNOWN if _broke_off(record) else 0)
     return Summary(
         experiment=run.experiment, question=experiment.question, preset=run.preset, seed=run.seed, started=run.started,
         engines=run.engines, verdict=OUTCOMES[code], exit_code=code,
@@ -166,6 +166,11 @@ def summarise(experiment: Experiment, record: Record) -> Summary:
         doubts=list(dict.fromkeys(doubt for engine in run.engines for doubt in record.doubts(engine))),
         faults=_faults(record), cases=_cases(experiment, record), claims=[_claim(j) for j in judgements],
         not_applicable=[LeftOut(claim=c, engine=e, reason=r) for c, e, r in experiment.left_out(record)])
+
+
+def _broke_off(record: Record) -> bool:
+    """Whether checks that come after the last round, such as the comparison of the copies, never took place."""
+    return record.torn or record.interrupted is not None
 
 
 def encode(summary: Summary) -> bytes:

@@ -1,9 +1,9 @@
 """Who sees a row first: its writer, told that it is committed, or anybody else who looks."""
 
 import threading
-import time
 from dataclasses import dataclass
 
+from harness.world import clock
 from harness.world.compose import Lab
 
 # Thread switches and the reader's own query come to a few ms on a busy machine; a WAN's round trip is far above.
@@ -55,7 +55,7 @@ class FirstSeen:
         looker.start()
         with writer.cursor() as cursor:
             cursor.execute("INSERT INTO foo (text) VALUES ('seen')")
-        answered = time.perf_counter()
+        answered = clock.timer()
         looker.join()
         return (answered - seen[0]) * 1000
 
@@ -63,4 +63,4 @@ class FirstSeen:
         with reader.cursor() as cursor:
             while not cursor.execute(f"SELECT id FROM foo WHERE id > {int(last)} LIMIT 1"):
                 pass
-        seen.append(time.perf_counter())
+        seen.append(clock.timer())

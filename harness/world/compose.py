@@ -9,8 +9,10 @@ import signal
 import socket
 import subprocess
 import tarfile
-from collections.abc import Iterable
+import threading
+from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -31,6 +33,7 @@ PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 CONFIG_FILES = "com.docker.compose.project.config_files"
 WORKING_DIR = "com.docker.compose.project.working_dir"
 STATE = catalogue.RUNS / "labs"
+WATCH_SECONDS = 0.5
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -164,6 +167,10 @@ class Lab:
         """Remember that this lab came up whole: from now on nobody takes it for something left behind."""
         write_whole(self.state_file, msgspec.json.format(msgspec.json.encode(State(self.topology.name, self.engine, proofs, toxics))))
 
+    def is_own(self) -> bool:
+        """Whether this very process started it."""
+        return owner() in {container.labels[LABEL] for container in self.containers.values()}
+
     def is_in_use(self) -> bool:
         """Whether the process that started it still runs: a run or a test of its own, not to be taken from it."""
         marks = {container.labels[LABEL] for container in self.containers.values()}
@@ -204,12 +211,13 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
     write_whole(lab.env_file, _environment(lab).encode())
     compose = DockerCompose(
         context=catalogue.ROOT,
-        compose_file_name=f"compose/{topology.name}.yaml",
+        compose_file_name=str(catalogue.compose_file(topology.name)),
         env_file=str(lab.env_file),
         profiles=["load"] if load else None,
     )
     try:
-        compose.start()
+        with _ended_when_a_node_exits(lab):
+            compose.start()
     except subprocess.CalledProcessError as error:
         reason = _why_not_started(lab, error)
         lab.down()
@@ -219,6 +227,29 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
             lab.down()
         raise
     return lab
+
+
+@contextmanager
+def _ended_when_a_node_exits(lab: Lab) -> Iterator[None]:
+    """End `docker compose up` as soon as a container of the lab has exited: it would wait for its health for a minute."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(WATCH_SECONDS):
+            if any(container.status in ("exited", "dead") for container in _containers(lab.name)):
+                for child in psutil.Process().children():
+                    with suppress(psutil.Error):
+                        if str(lab.env_file) in child.cmdline():
+                            child.terminate()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True, name=f"watch {lab.name}")
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
 
 
 def check_name(name: str) -> None:

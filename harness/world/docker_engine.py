@@ -10,6 +10,7 @@ from functools import cache
 from pathlib import Path
 
 import docker
+import psutil
 from docker.errors import DockerException
 
 from harness.errors import LabError
@@ -76,6 +77,25 @@ def ensure() -> docker.DockerClient:
     found = client()
     compose_version()
     return found
+
+
+def is_running() -> bool:
+    """Whether an engine answers that this user may use."""
+    try:
+        return bool(docker.from_env(timeout=5).ping())
+    except (DockerException, OSError):
+        return False
+
+
+def stop() -> bool:
+    """Stop the engine if it is one that the lab started itself; whether it was."""
+    if not PID.exists():
+        return False
+    number = int(PID.read_text())
+    run_as_root(["kill", str(number)])
+    wait_until(lambda: not psutil.pid_exists(number), "the end of the Docker engine", 30, hint=f"tail {LOG}")
+    client.cache_clear()
+    return True
 
 
 def _answers() -> bool:

@@ -62,8 +62,9 @@ def is_current(name: str) -> bool:
 
 
 def recipe(name: str) -> str:
-    """A digest of all that the image is made from: its folder, and for a server the shared one."""
-    folders = [IMAGES / name, *([IMAGES / "database"] if name in catalogue.engines() else [])]
+    """A digest of all that the image is made from: its folder, and for a server the ones that servers share."""
+    shared = ("database", "maven") if name in catalogue.engines() else ()
+    folders = [IMAGES / folder for folder in (name, *shared)]
     digest = hashlib.sha256((IMAGES / "docker-bake.hcl").read_bytes())
     for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
         digest.update(path.relative_to(IMAGES).as_posix().encode() + b"\0" + path.read_bytes())

@@ -89,7 +89,9 @@ class Server:
         self._connection: pymysql.Connection | None = None
         self._lock = threading.RLock()
 
-    def connect(self, address: tuple[str, int] | None = None, database: str | None = None) -> pymysql.Connection:
+    def connect(
+        self, address: tuple[str, int] | None = None, database: str | None = None, answer_seconds: float = ANSWER_SECONDS
+    ) -> pymysql.Connection:
         """A new autocommit connection, by another address (a link's, say) if one is given; the caller closes it."""
         host, port = address or self.address
         return pymysql.connect(
@@ -100,8 +102,8 @@ class Server:
             database=database,
             autocommit=True,
             connect_timeout=CONNECT_SECONDS,
-            read_timeout=ANSWER_SECONDS,
-            write_timeout=ANSWER_SECONDS,
+            read_timeout=answer_seconds,
+            write_timeout=answer_seconds,
         )
 
     def close(self) -> None:
@@ -267,6 +269,15 @@ class Server:
             yield connection
         finally:
             connection.close()
+
+
+def answers_ping(connection: pymysql.Connection) -> bool:
+    """Whether a ping came back; no when the connection was ended or the answer took too long."""
+    try:
+        connection.ping(reconnect=False)
+    except (pymysql.err.Error, OSError):
+        return False
+    return True
 
 
 def _is_lost(error: Exception) -> bool:

@@ -37,7 +37,7 @@ class Toxiproxy:
         return self.call("GET", "/proxies")
 
     def bytes_through(self) -> dict[str, int]:
-        """Bytes that crossed each proxy since Toxiproxy started, both ways: {proxy name: bytes}."""
+        """Bytes of each proxy's ended connections, both ways: {proxy name: bytes}. Living ones are not counted yet."""
         text = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS).text
         counted: dict[str, int] = {}
         for line in text.splitlines():

@@ -1,8 +1,8 @@
 #!/bin/bash
-# Starts a database server in the way of the vendors' images (same variables, same hooks), but without their second server:
+# Starts a database server in the way of the vendors' images (same variables, same hooks), but without a second server:
 # the prepared data directory is copied and the real server runs accounts and hooks from an init file before it listens.
 #
-# The init file lies in the data directory and is the mark of an unfinished first start: its last statement writes FINISHED.
+# The init file lies in the data directory and marks an unfinished first start: its last statement writes FINISHED.
 # A first start that was killed leaves the mark without FINISHED, and the next start begins anew.
 set -eo pipefail
 shopt -s nullglob
@@ -26,7 +26,7 @@ fail() {
     exit 1
 }
 
-# --- arguments ---------------------------------------------------------------------------------------------------------
+# --- arguments ------------------------------------------------------------------------------------------------------
 
 is_server() {
     [[ ${1##*/} == @(mysqld|mariadbd) ]]
@@ -40,7 +40,7 @@ wants_information_only() {
     return 1
 }
 
-# --- environment -------------------------------------------------------------------------------------------------------
+# --- environment ----------------------------------------------------------------------------------------------------
 
 # Sets VARIABLE from the first that is there: MYSQL_NAME, MYSQL_NAME_FILE, MARIADB_NAME, MARIADB_NAME_FILE.
 read_setting() {
@@ -81,11 +81,11 @@ choose_root_password() {
     fi
 }
 
-# --- data directory ----------------------------------------------------------------------------------------------------
+# --- data directory -------------------------------------------------------------------------------------------------
 
 drop_root() {
     log "runs as root: gives the data directory to mysql and continues as mysql"
-    chown -R mysql:mysql "$DATADIR" || fail "$DATADIR cannot be given to mysql; add the capabilities CHOWN, SETUID, SETGID"
+    chown -R mysql:mysql "$DATADIR" || fail "$DATADIR cannot be given to mysql; add capabilities CHOWN, SETUID, SETGID"
     exec setpriv --reuid=mysql --regid=mysql --init-groups -- "${BASH_SOURCE[0]}" "$@"
 }
 
@@ -112,14 +112,14 @@ require_writable_datadir() {
     [[ -w $DATADIR ]] || fail "$DATADIR cannot be written by uid $(id -u); on the host: chown -R $(id -u) DIRECTORY"
 }
 
-# --- first start: statements -------------------------------------------------------------------------------------------
+# --- first start: statements ----------------------------------------------------------------------------------------
 
 quoted() {
     local text=${1//\\/\\\\}
     printf "'%s'" "${text//\'/\'\'}"
 }
 
-# Not written to the binary log: each node creates its own accounts, and a replica must not carry transactions of its own.
+# Not in the binary log: each node creates its own accounts, and a replica must not carry transactions of its own.
 account_statements() {
     local password host
     password=$(quoted "$ROOT_PASSWORD")
@@ -157,7 +157,7 @@ write_init_file() {
     (umask 077 && cat >"$INIT_FILE")
 }
 
-# --- first start: the vendors' way, for hooks that an init file cannot hold ---------------------------------------------
+# --- first start: the vendors' way, for hooks that an init file cannot hold -----------------------------------------
 
 ask_by_socket() {
     MYSQL_PWD=$ROOT_PASSWORD "$CLIENT" --no-defaults --user=root --socket="$SOCKET" "$@"
@@ -167,7 +167,7 @@ start_temporary_server() {
     "$@" --init-file="$INIT_FILE" --skip-networking --loose-skip-mysqlx --loose-wsrep-on=OFF &
     TEMPORARY_SERVER=$!
     until ask_by_socket --execute="SELECT 1" &>/dev/null; do
-        kill -0 "$TEMPORARY_SERVER" 2>/dev/null || fail "the server stopped during the first start; its messages are above"
+        kill -0 "$TEMPORARY_SERVER" 2>/dev/null || fail "the server stopped in its first start; its messages are above"
         sleep 0.1
     done
 }
@@ -177,10 +177,10 @@ stop_temporary_server() {
     wait "$TEMPORARY_SERVER" || fail "the temporary server did not stop cleanly"
 }
 
+# shellcheck disable=SC1090 # which file is sourced is known when the container runs
 run_hook() {
     log "hook $1"
     case $1 in
-        # shellcheck disable=SC1090 # the hook is known when the container runs
         *.sh) if [[ -x $1 ]]; then "$1"; else . "$1"; fi ;;
         *.sql) ask_by_socket ${DATABASE:+"--database=$DATABASE"} <"$1" ;;
         *.sql.gz) gunzip --stdout "$1" | ask_by_socket ${DATABASE:+"--database=$DATABASE"} ;;
@@ -201,7 +201,7 @@ run_hooks_in_temporary_server() {
     touch "$FINISHED"
 }
 
-# --- steps -------------------------------------------------------------------------------------------------------------
+# --- steps ----------------------------------------------------------------------------------------------------------
 
 tell_failed_hook() {
     local code=$?

@@ -1,5 +1,5 @@
 # Prints the statements of an SQL file one a line, which is the only form that every server reads from an init file.
-# Fails (exit 1) where that is impossible: commands of the client such as DELIMITER, or statements over the servers' limit.
+# Fails (exit 1) where that is impossible: a client's command such as DELIMITER, a statement over the servers' limit.
 
 BEGIN {
     LIMIT = 16000 # bytes; the servers' buffer for one statement of an init file is 20 000
@@ -23,7 +23,8 @@ function at_start() {
 }
 
 function is_client_command(line) {
-    return tolower(line) ~ /^[[:space:]]*delimiter[[:space:]]/ || tolower(line) ~ /^[[:space:]]*(source|use)[[:space:]][^;]*$/
+    line = tolower(line)
+    return line ~ /^[[:space:]]*delimiter[[:space:]]/ || line ~ /^[[:space:]]*(source|use)[[:space:]][^;]*$/
 }
 
 function give_up() {

@@ -157,7 +157,7 @@ def archive(files):
         for name, content in files.items():
             data = content.encode() if isinstance(content, str) else content
             member = tarfile.TarInfo(name)
-            member.size, member.mode, member.uid, member.gid = len(data), 0o755, 999, 999
+            member.size, member.mode, member.uid, member.gid = (len(data), 0o755, 999, 999)
             tar.addfile(member, io.BytesIO(data))
     return buffer.getvalue()
 

@@ -9,6 +9,7 @@ import pytest
 from conftest import until
 
 HOOKS = "/docker-entrypoint-initdb.d"
+OF_ROOT = {"/var/lib/mysql": "uid=0,mode=755"}
 CLERKS_PASSWORD = "it's \\ 'quoted'"
 SHOP = "CREATE TABLE shop.visits (id INT AUTO_INCREMENT PRIMARY KEY, who VARCHAR(20));\n"
 # The first run waits to be killed.
@@ -31,7 +32,7 @@ def visitors(server):
 
 @pytest.fixture(scope="module", autouse=True)
 def cast(stage):
-    """The servers of this file. They start together, because starting is what takes the time; each test waits for its own."""
+    """The servers of this file. They start together, as starting takes the time; each test waits for its own."""
     volume = stage.volume()
     return SimpleNamespace(
         node=ordinary_node(stage),
@@ -39,6 +40,9 @@ def cast(stage):
         half_copied=stage.server(files={"/var/lib/mysql": {".first-start.sql": "", "ibdata1": "half"}}),
         random=server_on(stage, volume, environment={"MYSQL_RANDOM_ROOT_PASSWORD": "1"}, password=""),
         bad_statement=stage.server(files={HOOKS: {"10-bad.sql": "CREATE TABLE nowhere.t (id INT);\n"}}),
+        # What handing a data directory over takes, and no more.
+        started_as_root=stage.server(user="root", cap_add=["CHOWN", "DAC_OVERRIDE", "SETUID", "SETGID"], tmpfs=OF_ROOT),
+        unwritable=stage.server(tmpfs=OF_ROOT),
         bad_script=stage.server(files={HOOKS: {"10-bad.sh": "#!/bin/bash\nexit 42\n"}}),
         volume=volume,
     )
@@ -194,7 +198,7 @@ def test_half_copied_data_directory_is_replaced(cast):
 
 
 def test_random_root_password_is_told_in_the_log(cast):
-    """A generated password opens the server, and the health check, which does not know it, still tells that it serves."""
+    """A generated password opens the server; the health check, which does not know it, tells that it serves."""
     server = cast.random
     until(lambda: server.health()[0] == 0, "the server with a random password to be healthy")
     server.password = server.log().partition("GENERATED ROOT PASSWORD: ")[2].split()[0]
@@ -220,6 +224,19 @@ def test_missing_root_password_is_told_in_one_line(stage):
     assert 1 == server.exit_code()
     assert 1 == len(server.log().splitlines())
     assert "MYSQL_ROOT_PASSWORD, MYSQL_RANDOM_ROOT_PASSWORD, MYSQL_ALLOW_EMPTY_PASSWORD" in server.log()
+
+
+def test_unwritable_data_directory_is_told(cast):
+    """A data directory of somebody else is an error that names the owner it needs."""
+    assert 1 == cast.unwritable.exit_code()
+    assert "/var/lib/mysql cannot be written by uid 999; on the host: chown -R 999" in cast.unwritable.log()
+
+
+def test_started_as_root_the_server_still_runs_as_mysql(cast):
+    """As in the vendors' images, root only hands the data directory over."""
+    _, status = cast.started_as_root.wait().execute("cat", "/proc/1/status")
+
+    assert "Uid:\t999\t999\t999\t999" in status
 
 
 def test_setting_given_twice_is_refused(stage):

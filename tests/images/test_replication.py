@@ -92,7 +92,7 @@ def test_health_tells_a_stopped_applier(pair):
     pair.replica.run("SET SESSION sql_log_bin = 0; INSERT INTO shop.visits VALUES (2)")
     pair.source.run("INSERT INTO shop.visits VALUES (2)")
 
-    code, line = until(lambda: (found := pair.replica.health())[0] == 1 and found, "the applier to stop")
+    _, line = until(lambda: (found := pair.replica.health())[0] == 1 and found, "the applier to stop")
 
     # Which error it was, a server with several appliers tells in its log only.
     assert line.startswith("serving, not replicating: SQL thread No: ")

@@ -1,0 +1,28 @@
+"""Every claim of semisync_wan comes out as it is known to, on real servers; UNKNOWN is never good enough."""
+
+import pytest
+
+from harness import experiments
+from harness.claim import Verdict
+from harness.pytest_plugin import engines_of
+
+NAME = "semisync_wan"
+
+
+def pytest_generate_tests(metafunc):
+    """One test an engine and claim."""
+    claims = [claim.id for claim in experiments.load(NAME).claims]
+    pairs = [(engine, claim) for engine in engines_of(metafunc.config, NAME) for claim in claims]
+    metafunc.parametrize(("engine", "claim"), pairs)
+
+
+def test_claim_comes_out_as_expected(judged, engine, claim):
+    """A verdict that changed, or that could not be reached, fails."""
+    summary = judged(NAME, engine)
+    for left_out in summary.not_applicable:
+        if (left_out.claim, left_out.engine) == (claim, engine):
+            pytest.skip(left_out.reason)
+    row = next(row for row in summary.claims if (row.id, row.engine) == (claim, engine))
+
+    assert row.verdict is not Verdict.UNKNOWN, row.reason
+    assert not row.changed, f"{row.sentence}: {row.verdict}, expected {row.expected}: {row.reason}"

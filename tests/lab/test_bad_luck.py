@@ -1,0 +1,150 @@
+"""Ctrl-C, SIGTERM and SIGKILL at any moment: nothing is left, or the next command finds and removes it."""
+
+import json
+import signal
+import socket
+
+import pytest
+
+from harness.record import Record
+from harness.world import catalogue, compose, docker_engine
+from harness.world.clock import wait_until
+from tests.lab.conftest import things_of
+
+
+def read_until(process, text):
+    """The lines a command printed, up to the first that holds `text`."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return lines
+    raise AssertionError(f"{text!r} never came:\n{''.join(lines)}")
+
+
+def its_containers(name):
+    client = docker_engine.client()
+    return client.containers.list(all=True, filters={"label": [f"{compose.PROJECT}={name}"]})
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
+    """Stopped while its containers come up."""
+    process = start_command("up", "semisync", "--name", name)
+    wait_until(lambda: its_containers(name), "the first container", 20)
+
+    process.send_signal(number)
+
+    assert process.wait(30) == 130
+    assert [] == things_of(name)
+
+
+def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command, name):
+    """SIGKILL leaves containers behind; any later command that starts something finds them by their dead owner."""
+    process = start_command("up", "semisync", "--name", name)
+    wait_until(lambda: its_containers(name), "the first container", 20)
+    process.kill()
+    process.wait()
+    wait_until(lambda: not compose_is_running(name), "the end of the orphaned docker compose", 30)
+    assert name in compose.left_behind()
+
+    doctor = command("doctor")
+    swept = command("clean")
+
+    assert doctor.returncode == 3 and name in doctor.stdout
+    assert name in swept.stdout
+    assert [] == things_of(name)
+
+
+def compose_is_running(name):
+    """`docker compose` lives on for a moment when its parent is killed."""
+    import psutil
+
+    return any(name in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
+
+
+def test_a_running_lab_is_not_taken_for_something_left_behind(command, name):
+    """Its process has ended long ago, and it was meant to stay."""
+    assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
+
+    assert name not in compose.left_behind()
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_command, number):
+    """Stopped in the middle of a measurement: the record is readable, the report written, no container left."""
+    process = start_command("run", "semisync_wan")
+    read_until(process, "round 1 of")
+    (project,) = (one for one in compose.all_labs() if one.startswith("run-semisync") and pid_of(one) == process.pid)
+
+    process.send_signal(number)
+
+    assert process.wait(30) == 2, "an interrupted run has decided nothing"
+    folder = (catalogue.RUNS / "latest").resolve()
+    record = Record.parse((folder / "record.jsonl").read_bytes().splitlines(keepends=True))
+    assert record.interrupted.reason == number.name
+    assert record.end.why == "interrupted"
+    assert json.loads((folder / "summary.json").read_bytes())["interrupted"]
+    assert [] == things_of(project)
+
+
+def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, command):
+    """What was measured can be judged; what was running is removed by the next command."""
+    process = start_command("run", "semisync_wan")
+    read_until(process, "round 1 of")
+    (project,) = (one for one in compose.all_labs() if one.startswith("run-semisync") and pid_of(one) == process.pid)
+    process.kill()
+    process.wait()
+
+    judged = command("judge", "latest", "--json")
+    swept = command("clean")
+
+    assert judged.returncode == 2
+    assert all(claim["verdict"] == "UNKNOWN" for claim in json.loads(judged.stdout)["claims"])
+    assert project in swept.stdout
+    assert [] == things_of(project)
+
+
+def pid_of(project):
+    container = next(iter(compose.all_labs()[project].containers.values()))
+    return int(container.labels[compose.LABEL].partition("-")[0])
+
+
+def test_a_busy_port_is_a_clear_error(command, name):
+    """The port is named, and nothing of the lab is left."""
+    with socket.create_server(("127.0.0.1", 0)) as taken:
+        port = taken.getsockname()[1]
+
+        answer = command("up", "async", "--name", name, LAB_PORT_SOURCE=str(port))
+
+    assert answer.returncode == 3
+    assert "a host port is taken" in answer.stderr and str(port) in answer.stderr
+    assert [] == things_of(name)
+
+
+def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, name):
+    """A server that refuses a setting ends; the error quotes it, and nothing is left."""
+    broken = catalogue.ROOT / "compose" / f"_{name}.yaml"
+    text = (catalogue.ROOT / "compose/async.yaml").read_text()
+    broken.write_text(text.replace("[--server-id=1]", "[--server-id=1, --no-such-setting=1]"))
+    topology = catalogue.topology("async")
+    monkeypatch.setattr(catalogue, "compose_file", lambda _name: broken)
+    try:
+        with pytest.raises(Exception, match="source never got healthy") as error:
+            compose.start(topology, "mariadb", name)
+    finally:
+        broken.unlink()
+
+    assert "no-such-setting" in str(error.value)
+    assert [] == things_of(name)
+
+
+def test_a_stopped_node_is_told_not_mended(command, name):
+    """Who stopped it may be watching it; `up` says how to begin anew."""
+    command("up", "async", "--name", name, "--toxic", "source-replica=lan")
+    compose.find(name).container("replica").kill()
+
+    answer = command("up", "async", "--name", name)
+
+    assert answer.returncode == 3
+    assert f"replica of {name} stopped" in answer.stderr

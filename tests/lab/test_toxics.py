@@ -1,0 +1,94 @@
+"""Every file of toxics/ does to a real link what it says, and taking it off leaves the link as it was."""
+
+from contextlib import closing
+
+import pytest
+
+from harness.faults.toxic import calibrated, clear, put
+from harness.probes.round_trip import RoundTrip
+from harness.world import catalogue
+from harness.world.clock import wait_until
+
+LINK = "source-replica"
+
+
+@pytest.fixture
+def probe(loaded):
+    """Round trips across the link, connected while it is clear; the link is clear again afterwards."""
+    with closing(RoundTrip(loaded.wire(LINK), loaded.server("source"))) as probe:
+        yield probe
+    clear(loaded.wire(LINK))
+
+
+@pytest.mark.parametrize("toxic", ["wan-85ms", "wan-200ms"])
+def test_a_latency_is_realised_to_the_millisecond(loaded, probe, toxic):
+    """Calibrated against what is measured, and gone at once."""
+    asked = catalogue.toxic(toxic)
+
+    calibrated(loaded.wire(LINK), asked, probe)
+
+    assert probe.typical(9) == pytest.approx(asked.round_trip_ms, abs=1.0)
+    clear(loaded.wire(LINK))
+    assert probe.typical() < 5
+
+
+def test_jitter_spreads_round_trips_around_its_latency(loaded, probe):
+    """They differ from each other by more than the proxy does, and stay within what the file says."""
+    asked = catalogue.toxic("jitter")
+    put(loaded.wire(LINK), asked)
+
+    trips = probe.pings(20)
+
+    assert max(trips) - min(trips) > 3
+    assert asked.round_trip_ms - asked.jitter_ms - 1 <= min(trips)
+
+
+def test_a_lan_is_the_bare_proxy(loaded, probe):
+    """No toxic, a round trip far below a WAN's."""
+    put(loaded.wire(LINK), catalogue.toxic("lan"))
+
+    assert [] == loaded.wire(LINK).toxics()
+    assert probe.typical() < 5
+
+
+def test_a_black_hole_answers_nothing_while_its_connections_stay(loaded, probe):
+    """The replica still believes that it is connected; that is the danger of it."""
+    put(loaded.wire(LINK), catalogue.toxic("black-hole"))
+
+    with pytest.raises(TimeoutError):
+        probe.answer_within(0.5)
+    assert loaded.server("replica").replication().connected
+
+
+def test_a_reset_ends_connections(loaded, probe):
+    """The probe's own connection is one of them."""
+    put(loaded.wire(LINK), catalogue.toxic("reset"))
+
+    assert probe.typical() is None
+
+
+def test_a_slow_line_carries_what_its_file_says(loaded, probe):
+    """Megabytes through the link take as long as at 12 500 KB/s, within a tenth."""
+    asked = catalogue.toxic("slow-100mbit")
+    free = probe.kilobytes_per_second()
+    calibrated(loaded.wire(LINK), asked, probe)
+
+    slowed = probe.kilobytes_per_second()
+
+    assert free > 2 * asked.rate_kbps
+    assert slowed == pytest.approx(asked.rate_kbps, rel=0.1)
+
+
+def test_the_replica_is_fed_through_the_link(loaded):
+    """The bytes of a written row are counted by the proxy: nothing bypasses it."""
+    source, wire = loaded.server("source"), loaded.wire(LINK)
+    before = wire.bytes_through()
+
+    source.execute("CREATE TABLE lab.big (body LONGTEXT)", "INSERT INTO lab.big VALUES (REPEAT('x', 1000000))")
+    replica = loaded.server("replica")
+    replica.wait_for(source.position())
+    # Toxiproxy counts a connection's bytes when it ends.
+    replica.stop_replica()
+    wait_until(lambda: wire.bytes_through() - before > 1_000_000, "a megabyte through the link", 10)
+
+    replica.start_replica()

@@ -1,0 +1,97 @@
+"""`lab up`, `status`, `show`, `sql`, `toxic` and `down`, as a user types them."""
+
+import json
+
+import pytest
+
+from harness.world import catalogue, compose
+from tests.lab.conftest import things_of
+
+
+@pytest.fixture(scope="module")
+def up(command):
+    """A lab brought up by the command, and what it printed."""
+    answer = command("up", "semisync", "--name", "test-up")
+    assert answer.returncode == 0, answer.stderr
+    yield answer
+    compose.remove("test-up")
+
+
+def test_up_proves_link_and_semisync_and_says_how_to_connect(up):
+    """What is printed names the measured round trip, the timed commit and an address."""
+    assert "proved: link source-replica is wan-85ms: round trip 8" in up.stderr
+    assert "3 of 3 acknowledged" in up.stderr
+    assert "connect   source 127.0.0.1:" in up.stdout
+
+
+def test_up_again_changes_nothing(up, command):
+    """The containers are the very same, and it says so."""
+    before = {service: one.id for service, one in compose.find("test-up").containers.items()}
+
+    again = command("up", "semisync", "--name", "test-up")
+
+    assert again.returncode == 0
+    assert "up already; nothing changed" in again.stderr
+    assert before == {service: one.id for service, one in compose.find("test-up").containers.items()}
+
+
+def test_up_with_another_engine_under_the_same_name_is_refused(up, command):
+    """The running lab is not replaced."""
+    answer = command("up", "semisync", "--name", "test-up", "--engine", "mysql-5.5")
+
+    assert answer.returncode == 3
+    assert "is up with mariadb" in answer.stderr
+
+
+def test_status_as_data_holds_nodes_links_and_proofs(up, command):
+    """A program can read what a person sees."""
+    (lab,) = (each for each in json.loads(command("status", "--json").stdout) if each["name"] == "test-up")
+
+    assert [node["health"] for node in lab["nodes"]] == ["healthy", "healthy"]
+    assert lab["links"][0]["toxics"] == ["wan-85ms"]
+    assert 80 < lab["links"][0]["round_trip_ms"] < 95
+    assert all(proof["ok"] for proof in lab["proofs"])
+
+
+def test_show_draws_the_topology_from_its_source_down(up, command):
+    """Source, its link with the toxic, and the replica under it, in this order."""
+    tree = command("show", "test-up").stdout
+
+    assert tree.index("source (source)") < tree.index("link source-replica  wan-85ms") < tree.index("replica (replica)")
+
+
+def test_sql_runs_a_statement_on_a_node(up, command):
+    """The replica knows its own server id."""
+    answer = command("sql", "replica", "--lab", "test-up", "-e", "SELECT @@server_id AS id", "--json")
+
+    assert json.loads(answer.stdout) == [{"id": 2}]
+
+
+def test_a_second_lab_stands_beside_the_first(up, command, name):
+    """Other ports, another password, and the first lab's toxic untouched by the second's."""
+    assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
+
+    first, second = compose.find("test-up"), compose.find(name)
+    assert first.password != second.password
+    assert first.published("source", 3306) != second.published("source", 3306)
+    assert [] == second.wire("source-replica").toxics()
+    assert 2 == len(first.wire("source-replica").toxics())
+
+
+def test_down_takes_everything_of_the_lab_away_and_nothing_else(command):
+    """No container, network, volume or state file of it is left; another lab's are."""
+    command("up", "async", "--name", "test-down", "--toxic", "source-replica=lan")
+    assert things_of("test-down")
+
+    assert command("down", "test-down").returncode == 0
+
+    assert [] == things_of("test-down")
+    assert [] == list((catalogue.RUNS / "labs").glob("test-down*"))
+
+
+def test_down_without_a_lab_is_no_error_but_an_unknown_name_is(command):
+    """It says which labs there are."""
+    answer = command("down", "no-such-lab")
+
+    assert answer.returncode == 3
+    assert "no lab 'no-such-lab' is up" in answer.stderr

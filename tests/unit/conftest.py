@@ -1,0 +1,106 @@
+"""What keeps the unit tests without Docker, network and waiting, and the fake world that they run experiments in."""
+
+import functools
+import socket
+import time
+from pathlib import Path
+
+import docker
+import pytest
+
+from harness import running, toxic
+from harness.errors import LabError
+from harness.experiment import Preset
+from harness.report import summarise
+from harness.runner import Run
+from harness.toxic import ToxicBody
+from harness.world import catalogue, clock, docker_engine, fake, journal
+
+
+@pytest.fixture(autouse=True)
+def no_world(monkeypatch):
+    """Docker, sockets, installations and sleep are out of reach: a test that tries to use them fails at once."""
+
+    def forbidden(what):
+        def refuse(*_arguments, **_options):
+            raise AssertionError(f"a unit test used {what}")
+
+        return refuse
+
+    monkeypatch.setattr(docker, "from_env", forbidden("the Docker engine"))
+    monkeypatch.setattr(docker_engine, "run_as_root", forbidden("root's power"))
+    monkeypatch.setattr(socket.socket, "connect", forbidden("a socket"))
+    monkeypatch.setattr(time, "sleep", forbidden("sleep"))
+    remembered = (docker_engine.client, docker_engine.compose_version)
+    for answer in remembered:
+        answer.cache_clear()
+    yield
+    for answer in remembered:
+        answer.cache_clear()
+
+
+@pytest.fixture
+def runs(monkeypatch, tmp_path) -> Path:
+    """runs/ of this test's own."""
+    folder = tmp_path / "runs"
+    monkeypatch.setattr(catalogue, "RUNS", folder)
+    monkeypatch.setattr(running, "Journal", functools.partial(journal.Journal, runs=folder))
+    return folder
+
+
+@pytest.fixture
+def fake_world(monkeypatch):
+    """Make a FakeWorld whose clock is the harness's."""
+
+    def make(**troubles) -> fake.FakeWorld:
+        world = fake.FakeWorld(**troubles)
+        monkeypatch.setattr(clock, "timer", world.clock.timer)
+        return world
+
+    return make
+
+
+@pytest.fixture
+def ran(fake_world, runs):
+    """Run an experiment in a fake world, without the cost of drawing a report: (summary, record, world)."""
+
+    def run(experiment, engines=("mariadb",), preset="quick", seed=7, **troubles):
+        world = fake_world(**troubles)
+        book = journal.Journal(experiment.name, runs=runs)
+        Run(experiment, experiment.preset(preset), list(engines), seed, book, world, lambda _line: None).run()
+        return summarise(experiment, book.record), book.record, world
+
+    return run
+
+
+@pytest.fixture
+def brief():
+    """The smallest plan in which something can be decided, with the semi-sync experiment's smallest sizes."""
+    return Preset("quick", 2, 2, {"near_rows": 20, "near_seconds": 0, "far_rows": 6, "seen_rows": 6})
+
+
+@pytest.fixture
+def latency():
+    """Make a toxic of these latencies in ms, downstream and upstream."""
+
+    def make(down: int, up: int, name: str = "far", jitter: int = 0) -> toxic.Toxic:
+        bodies = [
+            ToxicBody(f"{name}-{way}", "latency", f"{way}stream", {"latency": ms, "jitter": jitter})
+            for way, ms in (("down", down), ("up", up))
+        ]
+        return toxic.Toxic(name, "a test's", tuple(bodies))
+
+    return make
+
+
+@pytest.fixture
+def refused():
+    """Call something that must be refused; its LabError, checked to say what was found and what was expected."""
+
+    def call(act, *arguments, **options) -> LabError:
+        with pytest.raises(LabError) as told:
+            act(*arguments, **options)
+        assert told.value.found and told.value.expected, "an error says what was found and what was expected"
+        return told.value
+
+    return call

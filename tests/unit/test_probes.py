@@ -1,0 +1,317 @@
+"""Does each proof fail when what it proves is not so?"""
+
+import threading
+from contextlib import closing
+from dataclasses import replace
+
+import pymysql
+import pytest
+
+from harness.probes import noise, round_trip, semisync
+from harness.probes.commit_latency import CommitLatency
+from harness.probes.round_trip import RoundTrip, spread
+from harness.workloads.first_seen import FirstSeen
+from harness.workloads.sequential_inserts import SequentialInserts
+from harness.world import catalogue, fake, host
+
+
+@pytest.fixture
+def lab(fake_world) -> fake.FakeLab:
+    """The semi-sync pair, its link bare."""
+    return fake.FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
+
+
+# --- semi-sync --------------------------------------------------------------------------------------------------------
+
+
+def watched(lab, meanwhile=lambda: None, wanted="semisync", wait_point="AFTER_SYNC", path="proxy") -> dict[str, bool]:
+    """Which proofs of a load of ten commits came out, when `meanwhile` happens after the fifth."""
+    source, replica = lab.server("source"), lab.server("replica")
+    source.set_semisync(wanted == "semisync", wait_point)
+    watch = semisync.Watch(source, replica, wanted, wait_point, path)
+    for number in range(10):
+        if number == 5:
+            meanwhile()
+        lab.commit()
+    return {proof.what.split(" (")[0]: proof.ok for proof in watch.proofs(10)}
+
+
+def failed(proofs: dict[str, bool]) -> set[str]:
+    return {what for what, ok in proofs.items() if not ok}
+
+
+ACKNOWLEDGED, STAYED = "semi-sync acknowledged every commit", "semi-sync stayed as arranged"
+NOT_WAITED, PATH = "no commit waited for a replica", "the replica replicates by the path of the case"
+ALONE = "no replica is connected"
+
+
+def test_an_undisturbed_load_is_proved(lab):
+    """All three proofs come out where nothing happened, with and without semi-sync."""
+    assert not failed(watched(lab))
+    assert not failed(watched(lab, wanted="async"))
+
+
+def test_a_fall_back_fails_two_proofs(lab):
+    """Commits that were not acknowledged, and the fall-back itself."""
+    assert failed(watched(lab, lambda: fake.fall_back(lab))) == {ACKNOWLEDGED, STAYED}
+
+
+def test_a_fall_back_that_healed_is_still_seen(lab):
+    """Status is ON again at the end of the load; the counters tell."""
+
+    def fall_back_and_heal():
+        fake.fall_back(lab)
+        lab.commit()
+        source = lab.server("source")
+        source.semisync_state = replace(source.semisync_state, active=True)
+
+    assert failed(watched(lab, fall_back_and_heal)) == {ACKNOWLEDGED, STAYED}
+
+
+def test_switching_off_is_seen(lab):
+    """Semi-sync that somebody switched off stands as OFF, and its commits are missing from the acknowledged."""
+    assert failed(watched(lab, lambda: fake.switch_semisync_off(lab))) == {ACKNOWLEDGED, STAYED}
+
+
+def test_switching_on_is_seen(lab):
+    """Semi-sync where none was wanted acknowledges commits that should not have waited."""
+
+    def switch_on():
+        lab.server("source").set_semisync(True)
+
+    assert failed(watched(lab, switch_on, wanted="async")) == {NOT_WAITED, STAYED}
+
+
+def test_a_changed_wait_point_is_seen(lab):
+    """AFTER_COMMIT where AFTER_SYNC was arranged."""
+
+    def change():
+        lab.server("source").set_semisync(True, "AFTER_COMMIT")
+
+    assert failed(watched(lab, change)) == {STAYED}
+
+
+def test_another_path_is_seen(lab):
+    """A replica that dials the source itself does not cross the link."""
+
+    def redirect():
+        lab.server("replica").replicate_from("source", 3306)
+
+    assert failed(watched(lab, redirect)) == {PATH}
+    assert not failed(watched(lab, path="direct"))
+
+
+def test_a_stopped_replica_is_seen(lab):
+    """Threads that stand still fail the proof of the path; commits are no longer acknowledged."""
+    assert failed(watched(lab, lab.server("replica").stop_replica)) == {ACKNOWLEDGED, PATH}
+
+
+def test_a_replica_that_should_be_away_is_seen(lab):
+    """Without a replica means that its threads stand still."""
+    assert failed(watched(lab, wanted="none")) == {ALONE}
+    lab.server("replica").stop_replica()
+    assert not failed(watched(lab, wanted="none"))
+
+
+def test_fewer_commits_acknowledged_than_made_are_seen(lab):
+    """Ten acknowledgements do not prove eleven commits."""
+    watch = semisync.Watch(lab.server("source"), lab.server("replica"), "semisync", "AFTER_SYNC", "proxy")
+    lab.server("source").set_semisync(True, "AFTER_SYNC")
+    for _ in range(10):
+        lab.commit()
+
+    assert [proof.ok for proof in watch.proofs(10)][0] and not [proof.ok for proof in watch.proofs(11)][0]
+
+
+def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
+    """A status of ON with nobody acknowledging is not ready."""
+    asked = []
+    monkeypatch.setattr(semisync, "wait_until", lambda condition, what, seconds: asked.append(condition()))
+    lab.server("source").set_semisync(True)
+    semisync.wait_until_acknowledged(lab.server("source"))
+    lab.server("replica").stop_replica()
+    semisync.wait_until_acknowledged(lab.server("source"))
+
+    assert asked == [True, False]
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+class Machine:
+    """A lab and a host whose CPU seconds are as told."""
+
+    def __init__(self, monkeypatch):
+        self.cpu, self.containers = host.CpuTime(busy=0, stolen=0, total=0, own=0), 0.0
+        monkeypatch.setattr(host.CpuTime, "read", lambda: self.cpu)
+        monkeypatch.setattr(host, "load1", lambda: 0.5)
+        monkeypatch.setattr(host, "cpu_pressure", lambda: None)
+
+    def cpu_seconds(self) -> float:
+        return self.containers
+
+    def after(self, **cpu):
+        """The noise of a load of 100 CPU seconds."""
+        meter = noise.NoiseMeter.start(self)
+        self.containers += cpu.pop("containers", 0)
+        self.cpu = host.CpuTime(**{"busy": 0, "stolen": 0, "total": 100, "own": 0, **cpu})
+        return meter.read()
+
+
+@pytest.mark.parametrize(
+    ("cpu", "why"),
+    [
+        ({"busy": 24}, ""),
+        ({"busy": 26}, "other programs used 26% of the CPUs"),
+        ({"busy": 90, "containers": 60, "own": 10}, ""),
+        ({"busy": 90, "containers": 40, "own": 10}, "other programs used 40% of the CPUs"),
+        ({"stolen": 4}, ""),
+        ({"stolen": 6}, "6% of the CPU time was stolen"),
+        ({"busy": 5, "containers": 20}, ""),
+    ],
+)
+def test_noise_is_what_neither_lab_nor_harness_used(cpu, why, monkeypatch):
+    """The limits are a quarter of foreign CPU and a twentieth stolen; the lab's own work never counts as noise."""
+    found = Machine(monkeypatch).after(**cpu)
+
+    assert found.quiet == (not why)
+    assert found.why.startswith(why) and found.foreign_cpu >= 0
+
+
+# --- round trips and commits ------------------------------------------------------------------------------------------
+
+
+class Connection:
+    """A connection that answers `answers` pings, then is lost."""
+
+    def __init__(self, answers: float):
+        self.answers, self.closed = answers, False
+
+    def ping(self, reconnect):
+        assert not reconnect, "a connection that comes back would hide that it was ended"
+        self.answers -= 1
+        if self.answers < 0:
+            raise pymysql.err.OperationalError(2013, "Lost connection")
+
+    def close(self):
+        self.closed = True
+
+
+class Upstream:
+    """A server that remembers by which address it was dialled."""
+
+    def __init__(self, answers: float):
+        self.connection = Connection(answers)
+
+    def connect(self, address):
+        self.address = address
+        return self.connection
+
+
+def test_a_round_trip_goes_through_the_link():
+    """The probe dials the link's own port, and hangs up at the end."""
+    upstream = Upstream(100)
+    with closing(RoundTrip(fake.FakeWire("link"), upstream)) as probe:
+        assert len(probe.pings(4)) == 4
+
+    assert upstream.address == fake.FakeWire.address and upstream.connection.closed
+
+
+def test_a_lost_connection_gives_fewer_trips_and_no_error():
+    """What did not come back is missing; nothing at all is None."""
+    probe = RoundTrip(fake.FakeWire("link"), Upstream(2))
+
+    assert len(probe.pings(5)) == 2
+    assert probe.typical() is None
+
+
+def test_a_load_is_watched_until_it_ends(monkeypatch):
+    """Trips are collected while the block runs, and the watcher is gone after it."""
+    monkeypatch.setattr(round_trip, "PAUSE_SECONDS", 0)
+    enough = threading.Event()
+
+    class Counted(RoundTrip):
+        def ping(self):
+            trip = super().ping()
+            if self._connection.answers < 90:
+                enough.set()
+            return trip
+
+    probe = Counted(fake.FakeWire("link"), Upstream(100))
+    with probe.watching() as trips:
+        assert enough.wait(5)
+
+    assert len(trips) >= 10
+    assert not [thread for thread in threading.enumerate() if thread.name == "watch link"]
+
+
+def test_watching_ends_with_the_connection():
+    """A connection that is ended during the load ends the watch, not the load."""
+    with RoundTrip(fake.FakeWire("link"), Upstream(0)).watching() as trips:
+        pass
+
+    assert trips == []
+
+
+def test_a_spread_is_smallest_middle_largest_and_count():
+    """Nothing read gives no spread."""
+    found = spread([3.0, 1.0, 2.0])
+
+    assert (found.min, found.p50, found.max, found.n) == (1.0, 2.0, 3.0, 3)
+    assert spread([]) is None
+
+
+def test_commits_are_timed_one_by_one(lab):
+    """As many latencies as commits, each of a statement of its own."""
+    source = lab.server("source")
+    source.set_semisync(True)
+
+    assert len(CommitLatency(source).commits(3)) == 3
+    assert source.semisync().acknowledged == 3
+
+
+# --- workloads --------------------------------------------------------------------------------------------------------
+
+
+def test_every_client_is_counted_at_its_own_rate(lab, monkeypatch):
+    """Rates of closed loops add up, so that clients that end at different times leave no ragged edge."""
+    printed = "sysbench says hello\nclient 2.000000 1000000 1000000\nclient 1.000000 250000 250000 250000 250000\n"
+    monkeypatch.setattr(lab, "run", lambda *_, **__: printed)
+    outcome = SequentialInserts(clients=2, rows=6).run(lab, seed=1)
+
+    assert (outcome.commits, outcome.throughput) == (6, 2 / 2 + 4 / 1)
+    assert outcome.figures["latency_p50_ms"] == 250 and outcome.figures["latency_min_ms"] == 250
+    assert len(outcome.samples["latency_ms"]) == 6
+
+
+def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeypatch, refused):
+    """No line of a client is an error that shows the end of the output."""
+    monkeypatch.setattr(lab, "run", lambda *_, **__: "FATAL: no such table")
+
+    assert "FATAL: no such table" in refused(SequentialInserts(rows=1).run, lab, seed=1).found
+
+
+@pytest.mark.parametrize(
+    ("settings", "events", "time"), [({"rows": 10, "seconds": 9}, "--events=10", "--time=0"), ({"seconds": 1.5}, "--events=0", "--time=1.5")]
+)
+def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, events, time):
+    """Rows win where both are given; the password does not appear in what another user of the host could list."""
+    commands = []
+    monkeypatch.setattr(lab, "run", lambda _service, *command, **__: commands.append(command) or "client 1.0 5 5\n")
+    SequentialInserts(**settings).run(lab, seed=42)
+
+    assert {events, time, "--rand-seed=42", "--threads=1"} <= set(commands[0])
+
+
+@pytest.mark.parametrize(("wait_point", "early"), [("AFTER_SYNC", 0), ("AFTER_COMMIT", 8)])
+def test_who_sees_a_row_first_depends_on_the_wait_point(lab, latency, wait_point, early):
+    """With AFTER_COMMIT others read a row a round trip before its writer is answered; with AFTER_SYNC never."""
+    for body in latency(42, 43).bodies:
+        lab.wire("source-replica").add(body)
+    lab.server("source").set_semisync(True, wait_point)
+    figures = FirstSeen(rows=8).run(lab, seed=1).figures
+
+    assert (figures["trials"], figures["seen_early"]) == (8, early)
+    assert abs(figures["seen_ahead_ms"] - (86 if early else 0)) < 1
+
+

@@ -1,0 +1,347 @@
+"""Does a run measure what it planned, stop when it may, and end in UNKNOWN when something was wrong?"""
+
+from dataclasses import replace
+
+import pytest
+
+from harness import running
+from harness.claim import Claim, Verdict, figure, throughput
+from harness.errors import LabError
+from harness.experiment import Case, Data, Experiment, Expectation, Preset
+from harness.experiments.semisync_wan import experiment as semisync_wan
+from harness.experiments.semisync_wan import arrange, prepare
+from harness.record import Record
+from harness.runner import NOISY_REPEATS, Session
+from harness.workloads.sequential_inserts import SequentialInserts
+from harness.world import fake, journal
+
+FAR = "after-commit-85ms-1"
+COMMIT_COSTS_A_TRIP = Claim("costs-a-trip", "semi-sync is slower", throughput(FAR).over(throughput("none")).at_most(0.1))
+LEVEL = Claim("level", "none is as fast as itself", throughput("none").over(throughput("again")).at_least(1.0))
+
+
+def tiny(*claims, cases=(), least=2, most=3, data=None, **parts) -> Experiment:
+    """The two ends of the semi-sync experiment, a few rows each."""
+    known = [semisync_wan.case("none"), semisync_wan.case(FAR), *cases]
+    plan = Preset("quick", least, most)
+    return Experiment(
+        name="semisync_wan",
+        question="What does a commit cost?",
+        topology="semisync",
+        cases=tuple(known),
+        claims=claims or (COMMIT_COSTS_A_TRIP,),
+        presets={"quick": plan},
+        engines=("mariadb", "mysql-5.5"),
+        data=data or Data(),
+        **({"workload": lambda *_: SequentialInserts(rows=8), "prepare": prepare, "arrange": arrange} | parts),
+    )
+
+
+def again() -> Case:
+    """The same case under another name: whoever compares the two compares noise with itself."""
+    return replace(semisync_wan.case("none"), name="again")
+
+
+def shortened(preset: Preset) -> Experiment:
+    """semisync_wan itself, all its cases and claims, in as few rounds as can be decided."""
+    return replace(semisync_wan, presets={"quick": preset})
+
+
+def at(load: int, trouble: fake.Meanwhile) -> fake.Meanwhile:
+    """The trouble in one load only."""
+    return lambda lab, number: trouble(lab, number) if number == load else None
+
+
+def verdicts(summary) -> dict[str, Verdict]:
+    return {claim.id: claim.verdict for claim in summary.claims}
+
+
+def order(record: Record) -> list[tuple[int, str]]:
+    return [(m.round, m.case) for m in record.measurements]
+
+
+# --- rounds -----------------------------------------------------------------------------------------------------------
+
+
+def test_the_published_claims_hold_in_the_model(ran):
+    """In a world that keeps the laws every claim of semisync_wan holds, and the run ends as soon as it is decided."""
+    summary, record, world = ran(semisync_wan)
+
+    assert (summary.exit_code, record.end.why) == (0, "decided")
+    assert set(verdicts(summary).values()) == {Verdict.HOLDS}
+    assert world.loads == len(semisync_wan.cases) * semisync_wan.preset("quick").min_rounds
+
+
+def test_a_server_without_wait_points_is_judged_by_what_it_has(ran, brief):
+    """Cases that MySQL 5.5 cannot have are not run, not judged, and listed with the reason."""
+    summary, record, _ = ran(shortened(brief), engines=["mysql-5.5"])
+
+    assert not [m.case for m in record.measurements if m.case.startswith("after-sync")]
+    assert "after-sync-never-shows-early" not in verdicts(summary)
+    assert summary.not_applicable[0].reason.endswith("mysql-5.5 has no wait_point")
+
+
+def test_rounds_are_interleaved(ran):
+    """Each round measures every case once before the next round begins."""
+    _, record, _ = ran(tiny(LEVEL, cases=[again()]))
+    rounds = [{case for number, case in order(record) if number == n} for n in (1, 2, 3)]
+
+    assert [number for number, _ in order(record)] == sorted(number for number, _ in order(record))
+    assert rounds == [{"none", FAR, "again"}] * 3
+
+
+def test_a_seed_gives_the_same_run_again(ran):
+    """The order of cases follows from the seed: equal for equal seeds, another for another."""
+    many = tiny(LEVEL, cases=[again(), *semisync_wan.cases[1:4]], least=3)
+    orders = [order(ran(many, seed=seed)[1]) for seed in (7, 7, 8)]
+
+    assert orders[0] == orders[1] != orders[2]
+
+
+def test_rounds_stop_when_all_is_decided(ran):
+    """A claim far from its bound takes the least number of rounds and no more."""
+    _, record, _ = ran(tiny(least=2, most=9))
+
+    assert max(number for number, _ in order(record)) == 2
+    assert record.end.why == "decided"
+
+
+def test_rounds_end_at_the_limit_in_unknown(ran):
+    """A claim that sits on its bound goes on to the planned limit and is UNKNOWN, with exit status 2."""
+    summary, record, _ = ran(tiny(LEVEL, cases=[again()], most=4))
+
+    assert max(number for number, _ in order(record)) == 4
+    assert (record.end.why, summary.exit_code) == ("round limit", 2)
+    assert "straddles 1" in summary.claims[0].reason
+
+
+def test_a_changed_verdict_fails_the_run(ran):
+    """A claim that comes out other than expected gives exit status 1."""
+    never = Claim("never", "semi-sync is faster", throughput(FAR).over(throughput("none")).at_least(1.0))
+
+    assert ran(tiny(never))[0].exit_code == 1
+
+
+def test_an_expected_refutation_is_green(ran):
+    """A refutation that the data expect, with a reason, gives exit status 0."""
+    never = Claim("never", "semi-sync is faster", throughput(FAR).over(throughput("none")).at_least(1.0))
+    known = Data(expected=[Expectation("never", "mariadb", Verdict.REFUTED, "it waits for the replica")])
+
+    assert ran(tiny(never, data=known))[0].exit_code == 0
+
+
+def test_engines_follow_one_another_in_one_record(ran):
+    """Two engines give two labs, both taken down, and a verdict for each."""
+    summary, record, world = ran(tiny(), engines=["mariadb", "mysql-5.5"])
+
+    assert world.came_up == world.taken_down == ["mariadb", "mysql-5.5"]
+    assert [claim.engine for claim in summary.claims] == ["mariadb", "mysql-5.5"]
+    assert record.lab("mysql-5.5").version == "mysql-5.5-fake"
+
+
+def test_what_the_lab_ran_with_is_recorded(ran):
+    """The record states versions, images, the settings read back and the plan."""
+    _, record, _ = ran(tiny())
+
+    assert record.lab("mariadb").settings == {"innodb_flush_log_at_trx_commit": "0", "sync_binlog": "0"}
+    assert record.lab("mariadb").images == {"source": "sha256:fake", "replica": "sha256:fake"}
+    assert record.run.settings == {"min_rounds": 2, "max_rounds": 3, "alpha": 0.05}
+
+
+def test_the_link_is_calibrated_and_measured_during_every_load(ran):
+    """A toxic's evidence holds what was asked and the round trips before, during and after."""
+    _, record, _ = ran(tiny())
+    faults = [fault for m in record.measurements for fault in m.faults]
+
+    assert len(faults) == 2
+    for fault in faults:
+        assert (fault.seen, fault.asked) == (True, 85)
+        assert fault.before < 1 and fault.after < 1
+        assert abs(fault.during.p50 - 85) < 1
+
+
+# --- noise ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_noisy_measurement_is_taken_again_under_the_same_round(ran):
+    """One noisy load costs one more measurement of the same case and round; the verdict stays."""
+    summary, record, _ = ran(tiny(), noisy=lambda load: load == 1)
+
+    assert order(record)[0] == order(record)[1]
+    assert [m.noise.quiet for m in record.measurements[:2]] == [False, True]
+    assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
+
+
+def test_a_host_that_stays_noisy_gives_unknown(ran):
+    """Noise to the end gives UNKNOWN that names the noise, after so many repetitions and not for ever."""
+    summary, record, world = ran(tiny(), noisy=lambda _load: True)
+
+    assert world.loads == 2 * 3 * (1 + NOISY_REPEATS)
+    assert summary.exit_code == 2
+    assert "other programs used 60% of the CPUs" in summary.claims[0].reason
+
+
+# --- sabotage: whatever was wrong, the verdict is UNKNOWN and says why ------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("trouble", "reason"),
+    [
+        (fake.fall_back, "semi-sync acknowledged every commit"),
+        (fake.switch_semisync_off, "semi-sync acknowledged every commit"),
+        (fake.take_toxics_off, "fault not seen: asked 85 ms on source-replica, link RTT was 0."),
+        (fake.fail_load, "`sysbench` in load ended with 1"),
+        (fake.diverge, "replica differs from the source in lab.foo"),
+    ],
+)
+def test_a_sabotaged_load_is_never_judged(ran, trouble, reason):
+    """One bad load of semi-sync in one round is enough: UNKNOWN with the reason, never HOLDS, exit status 2."""
+    undisturbed = ran(tiny())[1]
+    bad = [m.case for m in undisturbed.measurements].index(FAR) + 1
+    summary, _, _ = ran(tiny(), meanwhile=at(bad, trouble))
+
+    assert verdicts(summary) == {"costs-a-trip": Verdict.UNKNOWN}
+    assert reason in summary.claims[0].reason
+    assert summary.exit_code == 2
+
+
+SABOTAGED = [(fake.fall_back, "after-"), (fake.switch_semisync_off, "after-"), (fake.take_toxics_off, "85ms")]
+
+
+@pytest.mark.parametrize(("trouble", "cases"), SABOTAGED, ids=lambda part: getattr(part, "__name__", None))
+def test_semisync_wan_sees_each_sabotage_in_every_case_that_it_bends(ran, brief, trouble, cases):
+    """Every claim that rests on a sabotaged case is UNKNOWN; those that do not are judged as ever."""
+    summary, _, _ = ran(shortened(brief), meanwhile=trouble)
+    relations = {claim.id: claim.relation.cases for claim in semisync_wan.claims}
+
+    for claim in summary.claims:
+        bent = any(cases in case for case in relations[claim.id])
+        assert claim.verdict is Verdict.UNKNOWN if bent else claim.verdict is Verdict.HOLDS or claim.rounds, claim
+    assert summary.exit_code == 2
+
+
+def test_a_replica_that_never_acknowledges_is_a_doubt_and_not_a_crash(ran, monkeypatch):
+    """A case that cannot be arranged is recorded with the reason, and the other cases go on."""
+
+    def never(*_):
+        raise LabError("waited 20 s and a commit acknowledged by a semi-synchronous replica did not come")
+
+    monkeypatch.setattr("harness.probes.semisync.wait_until_acknowledged", never)
+    summary, record, _ = ran(tiny())
+
+    assert summary.claims[0].verdict is Verdict.UNKNOWN
+    assert "waited 20 s" in summary.claims[0].reason
+    assert record.series("mariadb", "none", "throughput")
+
+
+def test_a_foreign_toxic_on_the_link_is_a_doubt(ran):
+    """A link that somebody else slows down meanwhile is not as slow as asked, and does not come back to itself."""
+
+    def foreign(lab, number):
+        if number == 1:
+            lab.wire("source-replica").add(fake.ToxicBody("foreign", "latency", "upstream", {"latency": 300}))
+
+    summary, _, _ = ran(tiny(), meanwhile=foreign)
+
+    assert summary.claims[0].verdict is Verdict.UNKNOWN
+    assert "fault not seen" in summary.claims[0].reason
+
+
+# --- how a run ends ---------------------------------------------------------------------------------------------------
+
+
+def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs):
+    """After SIGTERM in a load the record says so, the report exists, the lab is gone and the exit status is not 0."""
+    world = fake_world(meanwhile=at(3, fake.interrupt))
+    folder, summary = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world)
+
+    assert summary.interrupted == "SIGTERM"
+    assert summary.exit_code == 2
+    assert "interrupted by SIGTERM" in summary.claims[0].reason
+    assert world.taken_down == ["mariadb"]
+    assert {"record.jsonl", "summary.json", "junit.xml", "report.html"} <= {path.name for path in folder.iterdir()}
+
+
+def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
+    """A run that was stopped before its copies were compared is not as expected, however well it went until then."""
+
+    def interrupt(_session):
+        raise KeyboardInterrupt("SIGINT")
+
+    monkeypatch.setattr(Session, "compare_copies", interrupt)
+    summary, record, _ = ran(tiny())
+
+    assert (record.end.why, summary.claims[0].verdict) == ("interrupted", Verdict.HOLDS)
+    assert summary.exit_code == 2
+
+
+def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs):
+    """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised again."""
+    world = fake_world(meanwhile=at(3, fake.crash))
+    with pytest.raises(ZeroDivisionError):
+        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world)
+    folder, record = journal.read(str(runs / "latest"))
+
+    assert record.crashed.error == "ZeroDivisionError: a defect of the harness"
+    assert record.end.why == "crashed"
+    assert '"exit_code": 3' in (folder / "summary.json").read_text()
+    assert world.taken_down == ["mariadb"]
+
+
+def test_a_lab_is_taken_down_when_it_cannot_be_prepared(fake_world, runs):
+    """What fails before the first load takes the lab away as well."""
+
+    def fail(_lab):
+        raise LabError("no table", "a table")
+
+    world = fake_world()
+    with pytest.raises(LabError, match="no table"):
+        running.run(tiny(prepare=fail), ["mariadb"], "quick", 7, lambda _: None, world)
+
+    assert world.taken_down == ["mariadb"]
+
+
+def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused):
+    """An unknown engine or preset leaves no folder and no lab."""
+    world = fake_world()
+    error = refused(running.run, tiny(), ["mariadbb"], "quick", 7, print, world)
+    assert "did you mean mariadb?" in error.found
+    error = refused(running.run, tiny(), ["mariadb"], "quik", 7, print, world)
+    assert "did you mean quick?" in error.found
+
+    assert not runs.exists() and not world.came_up
+
+
+def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief):
+    """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
+    _, first = running.run(shortened(brief), ["mariadb"], "quick", 7, lambda _: None, fake_world())
+
+    assert running.judge("latest") == first
+
+
+def test_a_report_can_be_written_again(fake_world, runs, brief):
+    """`lab report` writes the same three files from the record."""
+    folder, _ = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, fake_world())
+    for name in ("summary.json", "junit.xml", "report.html"):
+        (folder / name).unlink()
+
+    assert [path.rpartition("/")[2] for path in running.report("latest")] == ["summary.json", "junit.xml", "report.html"]
+    assert "semisync_wan" in (folder / "report.html").read_text()
+
+
+def test_an_unknown_run_names_the_runs_there_are(fake_world, runs, refused):
+    """Asking for a record that does not exist lists the latest that do."""
+    folder, _ = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, fake_world())
+
+    assert refused(running.judge, "yesterday").expected == folder.name
+
+
+def test_two_runs_in_one_second_have_folders_of_their_own(runs):
+    """The second of two runs with one name gets a number, and latest points at it."""
+    from datetime import datetime
+
+    noon = datetime(2030, 1, 1, 12)
+    first, second = (journal.Journal("x", now=lambda: noon, runs=runs) for _ in range(2))
+
+    assert (first.folder.name, second.folder.name) == ("20300101-120000-x", "20300101-120000-x-2")
+    assert (runs / "latest").resolve() == second.folder

@@ -1,0 +1,279 @@
+"""Are toxics read strictly, put on whole, proved by what crosses the link, and taken off to the last body?"""
+
+import json
+import os
+import signal
+
+import pytest
+
+from harness.faults.toxic import calibrated, clear, put, realised, toxic_on
+from harness.toxic import parse_toxic
+from harness.world import catalogue
+from harness.world.fake import FakeRoundTrip, FakeWire
+
+BODY = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}}
+
+
+def toxic_file(**changes) -> str:
+    return json.dumps({"about": "a test's", "toxics": [{**BODY, **changes}]})
+
+
+@pytest.fixture
+def wire() -> FakeWire:
+    return FakeWire("source-replica")
+
+
+def names(wire) -> list[str]:
+    return [body["name"] for body in wire.toxics()]
+
+
+def within(wire, toxic, meanwhile=lambda: None, asked=None):
+    """The evidence of a toxic that acts during `meanwhile`."""
+    with toxic_on(wire, toxic, asked or toxic, FakeRoundTrip(wire)) as acting:
+        meanwhile()
+    return acting.fault()
+
+
+# --- the files --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", catalogue.toxics())
+def test_every_toxic_of_the_lab_is_well_formed(name):
+    """Each file parses, and says first of all what it is about."""
+    text = (catalogue.ROOT / "toxics" / f"{name}.json").read_text()
+
+    assert catalogue.toxic(name).about.endswith(".")
+    assert next(iter(json.loads(text))) == "about"
+
+
+def test_the_toxics_promised_are_there():
+    """LAN, two WANs, jitter, a slow line, a black hole and a reset."""
+    assert {"lan", "wan-85ms", "wan-200ms", "jitter", "slow-100mbit", "black-hole", "reset"} <= set(catalogue.toxics())
+
+
+def test_bodies_of_all_toxics_have_names_of_their_own():
+    """No two toxics share a body's name, so that what sits on a link tells which toxic it is."""
+    bodies = [body.name for name in catalogue.toxics() for body in catalogue.toxic(name).bodies]
+
+    assert len(bodies) == len(set(bodies))
+
+
+@pytest.mark.parametrize(
+    ("text", "found", "expected"),
+    [
+        ("{", "toxics/x.json cannot be read", "keys about and toxics"),
+        ('{"about": "a", "toxics": [], "more": 1}', "unknown field `more`", "keys about and toxics"),
+        (toxic_file(latency=1), "unknown field `latency`", "name, type, stream, attributes"),
+        (toxic_file(type="latencyy"), "unknown toxic type in toxics/x.json 'latencyy'; did you mean latency?", "bandwidth"),
+        (toxic_file(attributes={"latencie": 1}), "unknown attribute of latency in toxics/x.json 'latencie'", "jitter"),
+        (toxic_file(stream="sideways"), "far has stream 'sideways'", "upstream or downstream"),
+        (toxic_file(attributes={"latency": 42.5}), "far has latency 42.5", "a whole number"),
+        (toxic_file(attributes={"latency": -1}), "far has latency -1", "0 or more"),
+        (toxic_file(type="bandwidth", attributes={"rate": -5}), "far has rate -5", "1 or more"),
+        (toxic_file(type="bandwidth", attributes={"rate": 0}), "far has rate 0", "1 or more"),
+        (toxic_file(toxicity=0), "far has toxicity 0", "more than 0 and at most 1"),
+    ],
+)
+def test_a_bad_toxic_is_refused_with_what_was_found_and_expected(text, found, expected, refused):
+    """Each mistake in a file names itself and what would be right."""
+    error = refused(parse_toxic, "x", text)
+
+    assert found in error.found
+    assert expected in error.expected
+
+
+def test_an_unknown_toxic_suggests_the_nearest(refused):
+    """A mistyped name is answered with the one that was meant and the command that lists them."""
+    error = refused(catalogue.toxic, "wan-85")
+
+    assert "did you mean wan-85ms?" in error.found
+    assert error.next_step == "./lab toxic"
+
+
+def test_a_toxic_knows_what_it_does_to_a_link(latency):
+    """Round trip and jitter add up over both ways; the narrower rate counts; silence and reset are told apart."""
+    far = latency(42, 43, jitter=10)
+
+    assert (far.round_trip_ms, far.jitter_ms, far.rate_kbps) == (85, 20, None)
+    assert catalogue.toxic("slow-100mbit").rate_kbps == 12_500
+    assert catalogue.toxic("black-hole").silences and not catalogue.toxic("black-hole").resets
+    assert catalogue.toxic("reset").resets and not catalogue.toxic("reset").silences
+
+
+# --- putting on and taking off ----------------------------------------------------------------------------------------
+
+
+def test_put_replaces_what_is_there(wire, latency):
+    """One toxic after another: only the second remains."""
+    put(wire, latency(10, 10, "near"))
+    put(wire, latency(42, 43, "far"))
+
+    assert names(wire) == ["far-down", "far-up"]
+
+
+def test_put_restores_what_was_there_when_refused(wire, latency, refused):
+    """A toxic that Toxiproxy refuses halfway leaves the link as it was, attributes included."""
+    put(wire, latency(10, 10, "near"))
+    before = wire.toxics()
+    wire.refused.add("far-up")
+    with pytest.raises(Exception, match="refused the toxic far-up"):
+        put(wire, latency(42, 43, "far"))
+
+    assert wire.toxics() == before
+
+
+def test_clear_takes_off_everything_of_its_link_only(latency):
+    """Another link keeps its toxics."""
+    one, other = FakeWire("one"), FakeWire("other")
+    for each in (one, other):
+        put(each, latency(42, 43))
+    clear(one)
+
+    assert (names(one), names(other)) == ([], ["far-down", "far-up"])
+
+
+def test_only_what_was_put_on_is_taken_off(wire, latency):
+    """A foreign toxic on the same link is still there after the block, also when the block fails."""
+    wire.add(latency(0, 0, "foreign").bodies[0])
+    with pytest.raises(ZeroDivisionError):
+        within(wire, latency(42, 43), lambda: 1 / 0)
+
+    assert names(wire) == ["foreign-down"]
+
+
+# --- calibration ------------------------------------------------------------------------------------------------------
+
+
+class AdjustedWire(FakeWire):
+    """A link whose round trip is off by `over` ms whenever a toxic acts on it; counts how often it is changed."""
+
+    over, additions = 0.0, 0
+
+    def add(self, body):
+        super().add(body)
+        self.additions += 1
+
+    def round_trip_ms(self):
+        return sum(body["attributes"]["latency"] for body in self.toxics()) + (self.over if self.toxics() else 0)
+
+
+@pytest.mark.parametrize(("over", "latencies"), [(1.2, {42}), (3.0, {40, 42}), (-2.0, {42, 45}), (0.3, {42, 43})])
+def test_calibration_corrects_both_ways_and_stops(over, latencies, latency):
+    """The slower stream takes the correction, up or down; the realised round trip is within 0.5 ms of what was asked."""
+    wire = AdjustedWire("link")
+    wire.over = over
+    result = calibrated(wire, latency(42, 43), FakeRoundTrip(wire))
+
+    assert {body.attributes["latency"] for body in result.bodies} == latencies
+    assert abs(wire.round_trip_ms() - 85) <= 0.5
+    assert wire.additions <= 2 * 2, "a single correction is enough for a steady error"
+
+
+def test_calibration_ends_also_when_it_cannot_succeed(latency):
+    """A link that follows no setting is given up after a few tries; the evidence of each load will tell."""
+    wire = AdjustedWire("link")
+    wire.round_trip_ms = lambda: 200.0
+    calibrated(wire, latency(42, 43), FakeRoundTrip(wire))
+
+    assert wire.additions <= 2 * 10
+
+
+def test_jitter_is_not_calibrated(wire, latency):
+    """Where round trips differ on purpose one median says nothing about the setting."""
+    jittery = latency(42, 43, jitter=10)
+
+    assert calibrated(wire, jittery, FakeRoundTrip(wire)) is jittery
+
+
+def test_a_dead_link_cannot_be_calibrated(wire, latency, refused):
+    """Where nothing comes back there is an error that names the link."""
+    wire.enable(False)
+
+    assert "nothing comes back across source-replica" in refused(
+        calibrated, wire, latency(42, 43), FakeRoundTrip(wire)
+    ).found
+
+
+def test_a_rate_is_calibrated_as_well(wire):
+    """A link that carries a tenth less than its toxic says is widened until it carries what was asked."""
+    asked = catalogue.toxic("slow-100mbit")
+    result = calibrated(wire, asked, FakeRoundTrip(wire))
+
+    assert result.rate_kbps > asked.rate_kbps
+    assert abs(wire.kilobytes_per_second() / asked.rate_kbps - 1) < 0.05
+
+
+@pytest.mark.parametrize("name", catalogue.toxics())
+def test_what_a_toxic_does_is_told_in_words(wire, name):
+    """A link with the toxic on it does what its file says; a link with nothing on it does so for the LAN only."""
+    toxic, probe = catalogue.toxic(name), FakeRoundTrip(wire)
+    assert realised(toxic, probe)[1] == (name == "lan")
+    calibrated(wire, toxic, probe)
+
+    assert realised(toxic, probe)[1]
+
+
+# --- the evidence -----------------------------------------------------------------------------------------------------
+
+
+def test_a_toxic_that_acted_is_seen(wire, latency):
+    """Asked, before, during and after are recorded, and nothing is doubted."""
+    fault = within(wire, latency(42, 43))
+
+    assert (fault.seen, fault.why, fault.asked) == (True, "", 85)
+    assert fault.before < 1 and fault.after < 1 and fault.during.p50 > 80
+
+
+def test_no_toxic_at_all_is_seen_as_such(wire):
+    """A link that was asked to be bare and is, is no doubt."""
+    assert within(wire, catalogue.toxic("lan")).seen
+
+
+def test_a_toxic_removed_during_the_load_is_not_seen(wire, latency):
+    """A single fast round trip is enough."""
+    fault = within(wire, latency(42, 43), lambda: clear(wire))
+
+    assert not fault.seen
+    assert "asked 85 ms on source-replica, link RTT was 0." in fault.why
+
+
+def test_a_link_slower_than_asked_is_not_seen_as_asked(wire, latency):
+    """A second toxic on the link during the load is told by the median."""
+    slow = latency(60, 60, "slow")
+    fault = within(wire, latency(42, 43), lambda: [wire.add(body) for body in slow.bodies])
+
+    assert not fault.seen
+    assert "(median)" in fault.why or "did not come back" in fault.why
+
+
+def test_a_calibrated_toxic_far_too_slow_is_told_by_the_median(wire, latency):
+    """What acts may differ from what was asked; what was asked is the measure."""
+    fault = within(wire, latency(60, 60), asked=latency(42, 43))
+
+    assert "link RTT was 12" in fault.why and "(median)" in fault.why
+
+
+def test_a_link_that_does_not_come_back_to_itself_is_doubted(wire, latency):
+    """Something else slowed the link before the toxic came: its effect cannot be told apart."""
+    wire.add(latency(50, 0, "foreign").bodies[0])
+    fault = within(wire, latency(42, 0))
+
+    assert not fault.seen
+    assert "did not come back to itself before it" in fault.why or "(median)" in fault.why
+
+
+def test_a_link_from_which_nothing_came_back_is_doubted(wire, latency):
+    """No round trip during the load is no evidence."""
+    wire.enable(False)
+    fault = within(wire, latency(42, 43))
+
+    assert (fault.seen, fault.during) == (False, None)
+    assert "no round trip came back" in fault.why
+
+
+def test_an_interruption_takes_the_toxic_off(wire, latency):
+    """SIGINT in the middle of the load leaves the link as it was."""
+    with pytest.raises(KeyboardInterrupt):
+        within(wire, latency(42, 43), lambda: os.kill(os.getpid(), signal.SIGINT))
+
+    assert names(wire) == []
