@@ -3,6 +3,7 @@
 import os
 import signal
 import sys
+import traceback
 from collections.abc import Callable
 from typing import Any
 
@@ -273,7 +274,7 @@ def _stop(number: int, _frame: Any) -> None:
 
 
 def main() -> None:
-    """The entry point: errors become three lines and exit status 3; Ctrl-C and SIGTERM clean up first."""
+    """The entry point: errors become three lines and exit status 3, defects a traceback and 3; signals clean up first."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:
@@ -285,5 +286,9 @@ def main() -> None:
         err.print(f"[red]error:[/] {screens.plain(str(error))}")
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as stop:
-        err.print(f"stopped ({str(stop) or 'SIGINT'}); what this command had started is gone")
+        # click wraps an interruption; the signal's name is in what it wrapped.
+        err.print(f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); what this command had started is gone")
         sys.exit(130)
+    except Exception:
+        traceback.print_exc()
+        sys.exit(FAILED)

@@ -160,15 +160,26 @@ class Session:
             clear(wire)
 
     def rounds(self) -> str:
-        """Round after round until every claim is decided or the plan's limit is reached: "decided" or "round limit"."""
+        """Round after round until every claim is decided or the plan's limit is reached: "decided" or "round limit".
+
+        After the plan's first rounds only the cases of claims that are still open are measured.
+        """
         plan = self.run.preset
         for number, order in schedule(self.cases, plan.max_rounds, self.run.seed):
-            for position, case in enumerate(order, 1):
-                self.run.tell(f"{self.engine}, round {number} of {plan.min_rounds}-{plan.max_rounds}, {position}/{len(order)}: {case.about}")
-                self._measure_quietly(case, number)
-            if number >= plan.min_rounds and self.experiment.decided(self.run.journal.record, self.engine):
+            still_open = self._open_cases() if number > plan.min_rounds else {case.name for case in order}
+            if not still_open:
                 return "decided"
-        return "round limit"
+            chosen = [case for case in order if case.name in still_open]
+            for position, case in enumerate(chosen, 1):
+                self.run.tell(f"{self.engine}, round {number} of {plan.min_rounds}-{plan.max_rounds}, {position}/{len(chosen)}: {case.about}")
+                self._measure_quietly(case, number)
+        return "round limit" if self._open_cases() else "decided"
+
+    def _open_cases(self) -> set[str]:
+        """The cases of claims that another round may decide."""
+        judgements = self.experiment.judge(self.run.journal.record, self.engine)
+        unsettled = {judgement.claim for judgement in judgements if not judgement.settled}
+        return {case for claim in self.experiment.claims if claim.id in unsettled for case in claim.relation.cases}
 
     def _measure_quietly(self, case: Case, number: int) -> None:
         """Measure a case; again when somebody else was busy on the machine, but not for ever."""

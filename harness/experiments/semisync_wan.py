@@ -87,7 +87,8 @@ def _dial(replica, path: str, lab: Lab) -> None:
 
 
 def prepare(lab: Lab) -> None:
-    """The published settings on the source, the table, and the script in the load container."""
+    """Two sites as in the published test, its settings on the source, the table, and the script of the load."""
+    lab.place(("source", "load"), ("replica", "toxiproxy"))
     lab.server("source").set_global(**RELAXED)
     SequentialInserts().prepare(lab)
 
@@ -166,8 +167,8 @@ experiment = Experiment(
     cases=_cases(),
     claims=_claims(),
     presets={
-        "quick": Preset("quick", min_rounds=3, max_rounds=5, sizes={"near_rows": 0, "near_seconds": 1, "far_rows": 18, "seen_rows": 6}),
-        "full": Preset("full", min_rounds=3, max_rounds=8, sizes={"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "seen_rows": 30}),
+        "quick": Preset("quick", min_rounds=3, max_rounds=12, sizes={"near_rows": 0, "near_seconds": 1, "far_rows": 18, "seen_rows": 6}),
+        "full": Preset("full", min_rounds=3, max_rounds=12, sizes={"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "seen_rows": 30}),
     },
     engines=("mariadb", "mysql-8.0", "mysql-5.5", "mysql", "percona"),
     workload=workload,

@@ -11,7 +11,7 @@ from harness.world.sql import Server, answers_ping
 from harness.world.wire import Wire
 
 PINGS = 5
-PAUSE_SECONDS = 0.2
+PAUSE_SECONDS = 0.02
 # Above any round trip and any bulk answer that is asked for here; a black hole costs a probe this long, no longer.
 ANSWER_SECONDS = 3
 

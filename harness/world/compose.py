@@ -150,6 +150,22 @@ class Lab:
             answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), self.containers.values())
             return sum(answer["cpu_stats"]["cpu_usage"]["total_usage"] for answer in answers) / 1e9
 
+    def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
+        """Give each site (a tuple of services) CPUs of its own, as machines in different places have: {service: CPUs}.
+
+        Otherwise the scheduler moves client and server between sharing a core and not, and the same load commits now
+        7 000, now 16 000 rows a second. Does nothing where there are fewer CPUs than sites.
+        """
+        cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        share = len(cpus) // len(sites)
+        if not share:
+            return {}
+        placed = {service: cpus[at * share : (at + 1) * share] for at, site in enumerate(sites) for service in site}
+        given = {service: ",".join(map(str, numbers)) for service, numbers in placed.items()}
+        for service, numbers in given.items():
+            self.container(service).update(cpuset_cpus=numbers)
+        return given
+
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}
 
@@ -274,7 +290,8 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
     last = "\n  ".join(said.splitlines()[-4:])
     if "address already in use" in said or "port is already allocated" in said:
         return LabError(f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself")
-    for service, container in lab.containers.items():
+    # One that has ended is the reason why others wait in vain.
+    for service, container in sorted(lab.containers.items(), key=lambda each: each[1].status == "running"):
         health = container.attrs["State"].get("Health", {})
         if container.status != "running" or health.get("Status") not in (None, "healthy"):
             return _never_healthy(lab, service, container.status, health)

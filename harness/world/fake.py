@@ -269,6 +269,9 @@ class FakeLab:
     def put(self, service: str, path: str, content: bytes) -> None:
         pass
 
+    def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
+        return {}
+
     def load_begins(self) -> None:
         """From here on commits are counted towards the trouble of this load."""
         self._world.loads += 1

@@ -203,7 +203,7 @@ class Upstream:
     def __init__(self, answers: float):
         self.connection = Connection(answers)
 
-    def connect(self, address):
+    def connect(self, address, **_options):
         self.address = address
         return self.connection
 
@@ -295,7 +295,7 @@ def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeyp
     ("settings", "events", "time"), [({"rows": 10, "seconds": 9}, "--events=10", "--time=0"), ({"seconds": 1.5}, "--events=0", "--time=1.5")]
 )
 def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, events, time):
-    """Rows win where both are given; the password does not appear in what another user of the host could list."""
+    """Rows win where both are given; the seed is handed on."""
     commands = []
     monkeypatch.setattr(lab, "run", lambda _service, *command, **__: commands.append(command) or "client 1.0 5 5\n")
     SequentialInserts(**settings).run(lab, seed=42)

@@ -69,7 +69,7 @@ def test_the_published_claims_hold_in_the_model(ran):
 
     assert (summary.exit_code, record.end.why) == (0, "decided")
     assert set(verdicts(summary).values()) == {Verdict.HOLDS}
-    assert world.loads == len(semisync_wan.cases) * semisync_wan.preset("quick").min_rounds
+    assert world.loads < len(semisync_wan.cases) * semisync_wan.preset("quick").max_rounds
 
 
 def test_a_server_without_wait_points_is_judged_by_what_it_has(ran, brief):
@@ -83,7 +83,7 @@ def test_a_server_without_wait_points_is_judged_by_what_it_has(ran, brief):
 
 def test_rounds_are_interleaved(ran):
     """Each round measures every case once before the next round begins."""
-    _, record, _ = ran(tiny(LEVEL, cases=[again()]))
+    _, record, _ = ran(tiny(LEVEL, cases=[again()], least=3))
     rounds = [{case for number, case in order(record) if number == n} for n in (1, 2, 3)]
 
     assert [number for number, _ in order(record)] == sorted(number for number, _ in order(record))
@@ -104,6 +104,14 @@ def test_rounds_stop_when_all_is_decided(ran):
 
     assert max(number for number, _ in order(record)) == 2
     assert record.end.why == "decided"
+
+
+def test_later_rounds_measure_what_is_still_open(ran):
+    """After the least number of rounds the cases of decided claims are left alone."""
+    _, record, _ = ran(tiny(LEVEL, COMMIT_COSTS_A_TRIP, cases=[again()], least=2, most=4))
+
+    assert {case for number, case in order(record) if number > 2} == {"none", "again"}
+    assert record.end.why == "round limit"
 
 
 def test_rounds_end_at_the_limit_in_unknown(ran):

@@ -1,0 +1,105 @@
+"""Do imports point downward, and does only the world touch the world?"""
+
+import ast
+import shutil
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from harness.world import catalogue
+
+ROOT = catalogue.ROOT
+MODULES = sorted((ROOT / "harness").rglob("*.py"))
+# One forbidden line for each contract of pyproject.toml: (module, what it must not say).
+SABOTAGE = [
+    ("probes/noise.py", "from harness import runner"),
+    ("runner.py", "import subprocess"),
+    ("report/wording.py", "from harness.world import catalogue"),
+    ("stats.py", "import os"),
+]
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess:
+    """import-linter over the harness in `folder`, as `make lint` calls it."""
+    program = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
+    return subprocess.run([sys.executable, "-c", program], cwd=folder, capture_output=True, text=True, check=False)
+
+
+@pytest.fixture
+def copy(tmp_path) -> Path:
+    """A copy of the harness to spoil."""
+    shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
+    shutil.copy(ROOT / "pyproject.toml", tmp_path)
+    return tmp_path
+
+
+def test_imports_point_downward():
+    """Every contract of pyproject.toml is kept; the output names the chain that breaks one."""
+    found = lint(ROOT)
+
+    assert found.returncode == 0, found.stdout
+    assert "0 broken" in found.stdout
+
+
+def test_every_contract_can_break(copy):
+    """One forbidden import for each contract breaks them all: none of them is asleep."""
+    for module, line in SABOTAGE:
+        path = copy / "harness" / module
+        path.write_text(path.read_text() + f"\n{line}\n")
+    found = lint(copy)
+
+    assert found.returncode == 1
+    assert "0 kept, 4 broken" in found.stdout
+
+
+def test_a_module_without_a_place_is_noticed(copy):
+    """A new module has to be put into the layers of pyproject.toml."""
+    (copy / "harness" / "stray.py").write_text("")
+
+    assert lint(copy).returncode == 1
+
+
+def calls(path: Path) -> set[str]:
+    """The dotted names that a module calls."""
+    return {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+
+
+def mentions(path: Path) -> set[str]:
+    """The dotted names that a module uses, called or handed on."""
+    return {ast.unparse(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_only_the_clock_sleeps(path):
+    """Everything waits on conditions, by clock.wait_until."""
+    if path.name == "clock.py":
+        assert "time.sleep" in mentions(path)
+    else:
+        assert not {name for name in mentions(path) | calls(path) if name.rpartition(".")[2] == "sleep"}
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_no_command_goes_through_a_shell(path):
+    """Commands are lists of words, so that no name can become a command."""
+    keywords = [word for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) for word in node.keywords]
+
+    assert "os.system" not in calls(path)
+    assert not [word for word in keywords if word.arg == "shell"]
+
+
+@pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
+def test_every_module_says_what_it_is(path):
+    """A docstring at the head of each module that holds anything."""
+    tree = ast.parse(path.read_text())
+
+    assert ast.get_docstring(tree) or not tree.body
+
+
+@pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.stem)
+def test_every_test_says_what_it_tests(path):
+    """Each test function has one sentence."""
+    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+
+    assert not [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]

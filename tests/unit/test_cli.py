@@ -1,0 +1,272 @@
+"""Does the command line explain itself, refuse bad input in three lines, and end with the status it promises?"""
+
+import json
+import signal
+import sys
+
+import pytest
+from click.testing import CliRunner
+
+from harness import cli, experiments, labs, running
+from harness.errors import LabError
+from harness.world import catalogue, compose, docker_engine
+
+COMMANDS = sorted(cli.cli.commands)
+
+
+@pytest.fixture(autouse=True)
+def no_labs(monkeypatch):
+    """No lab is up, and nobody may start one."""
+    monkeypatch.setattr(compose, "all_labs", dict)
+    monkeypatch.setattr(compose, "start", lambda *_, **__: pytest.fail("a lab was started"))
+
+
+@pytest.fixture
+def lab(monkeypatch, capsys):
+    """Type a command: (exit status, standard output, standard error)."""
+
+    def typed(*arguments):
+        monkeypatch.setattr(sys, "argv", ["lab", *arguments])
+        handlers = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as end:
+            status = end.code or 0
+        finally:
+            for number, handler in handlers:
+                signal.signal(number, handler)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return typed
+
+
+# --- help -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_explains_itself_by_example(command):
+    """--help says what the command does and shows a line that can be typed."""
+    said = CliRunner().invoke(cli.cli, [command, "--help"], prog_name="lab")
+
+    assert said.exit_code == 0
+    assert f"lab {command}" in said.output.split("Example:", 1)[1]
+
+
+def test_the_commands_promised_are_there():
+    """up, down, status, show, sql, toxic, run, judge, report, doctor, clean."""
+    promised = {"up", "down", "status", "show", "sql", "toxic", "run", "judge", "report", "doctor", "clean"}
+
+    assert promised <= set(COMMANDS)
+
+
+@pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"completion"}))
+def test_every_command_that_prints_data_has_json(command):
+    """--json is an option of each."""
+    assert "json_" in [parameter.name for parameter in cli.cli.commands[command].params]
+
+
+# --- bad input --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["up", "semisink"], "did you mean semisync?"),
+        (["up", "semisync", "--engine", "mysql-8"], "did you mean mysql-8.0?"),
+        (["up", "semisync", "--toxic", "source-replica=wan-85"], "did you mean wan-85ms?"),
+        (["up", "semisync", "--toxic", "source-repica=wan-85ms"], "did you mean source-replica?"),
+        (["up", "semisync", "--toxic", "wan-85ms"], "names no toxic"),
+        (["run", "semisync-wan"], "did you mean semisync_wan?"),
+        (["run", "semisync_wan", "--engine", "mariadb,mysq"], "did you mean mysql?"),
+        (["toxic", "--check", "reseet"], "did you mean reset?"),
+        (["toxic", "source-replica"], "no toxic named for source-replica"),
+        (["judge", "no-such-run"], "no record in no-such-run"),
+        (["show"], "no lab is up"),
+        (["sql", "-e", "SELECT 1"], "no lab is up"),
+        (["upp"], "No such command 'upp'"),
+        (["up", "--nmae", "x"], "No such option"),
+        (["judge", "a", "b"], "unexpected extra argument"),
+    ],
+)
+def test_bad_input_ends_with_status_3_and_the_way_on(lab, runs, monkeypatch, arguments, said):
+    """Nothing is started, standard output stays empty, the nearest good name is suggested."""
+    monkeypatch.setattr(docker_engine, "ensure", lambda: pytest.fail("the engine was touched"))
+    status, out, err = lab(*arguments)
+
+    assert (status, out) == (3, "")
+    assert said in err and "Traceback" not in err
+
+
+def test_an_error_is_three_lines(lab):
+    """What was found, what was expected, what to type next."""
+    _, _, err = lab("toxic", "--check", "reseet")
+    found, expected, next_ = err.strip().splitlines()
+
+    assert found.startswith("error: unknown toxic 'reseet'")
+    assert expected.startswith("expected: one of ") and next_.startswith("next: ./lab")
+
+
+def test_square_brackets_in_an_error_are_shown_as_they_are(lab, monkeypatch):
+    """Text from outside is not taken for colours."""
+
+    def fail(*_):
+        raise LabError("[red] in lab.foo [/]", "")
+
+    monkeypatch.setattr(labs, "down", fail)
+
+    assert "error: [red] in lab.foo [/]" in lab("down")[2]
+
+
+@pytest.mark.parametrize(
+    ("stop", "said"), [(KeyboardInterrupt("SIGTERM"), "stopped (SIGTERM)"), (KeyboardInterrupt(), "stopped (SIGINT)")]
+)
+def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said):
+    """Status 130, no traceback."""
+
+    def interrupted(*_):
+        raise stop
+
+    monkeypatch.setattr(labs, "down", interrupted)
+    status, _, err = lab("down")
+
+    assert status == 130 and said in err and len(err.strip().splitlines()) == 1
+
+
+def test_a_defect_of_the_harness_has_a_status_of_its_own(lab, monkeypatch):
+    """Status 3 with the traceback: never 1, which says that a verdict changed."""
+    monkeypatch.setattr(labs, "down", lambda *_: 1 / 0)
+    status, _, err = lab("down")
+
+    assert status == 3
+    assert "ZeroDivisionError" in err and "Traceback" in err
+
+
+def test_a_signal_becomes_an_interruption_with_its_name():
+    """What the record calls it is what was sent."""
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        cli._stop(signal.SIGTERM, None)
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def world(fake_world, runs, brief, monkeypatch):
+    """`lab run` goes to a fake world, in the smallest plan."""
+    from dataclasses import replace
+
+    found = fake_world()
+    short = replace(experiments.load("semisync_wan"), presets={"quick": brief, "full": brief})
+    monkeypatch.setattr(running, "World", lambda: found)
+    monkeypatch.setattr(experiments, "load", lambda _name: short)
+    return found
+
+
+@pytest.mark.parametrize("status", [0, 1, 2])
+def test_the_status_of_a_run_is_its_verdict(lab, world, monkeypatch, status):
+    """0 as expected, 1 changed, 2 unknown, and the same from `lab judge`."""
+    from msgspec.structs import replace
+
+    real = running.summarise
+    monkeypatch.setattr(running, "write", lambda *_: [])
+    monkeypatch.setattr(running, "summarise", lambda *parts: replace(real(*parts), exit_code=status))
+
+    assert lab("run", "semisync_wan")[0] == status
+    assert lab("judge")[0] == status
+
+
+def test_a_run_prints_its_summary_as_data(lab, world):
+    """Standard output is one JSON document, the same as summary.json; everything else goes to standard error."""
+    status, out, err = lab("run", "semisync_wan", "--json")
+    summary = json.loads(out)
+
+    assert summary["exit_code"] == status
+    assert summary["experiment"] == "semisync_wan" and summary["preset"] == "quick"
+    assert "record and report:" in err and "round 1 of" in err
+    assert json.loads(lab("judge", "--json")[1]) == summary
+
+
+def test_a_crashed_run_ends_with_status_3(lab, world):
+    """The report is written, and the status tells a crash from a verdict."""
+    from harness.world import fake
+
+    world.meanwhile = fake.crash
+    status, _, err = lab("run", "semisync_wan")
+
+    assert status == 3 and "a defect of the harness" in err
+    assert json.loads(lab("judge", "--json")[1])["verdict"] == "CRASHED"
+
+
+def test_an_interrupted_run_is_not_green(lab, world):
+    """Status 2, with what there is, and the report."""
+    from harness.world import fake
+
+    world.meanwhile = fake.interrupt
+    status, out, err = lab("run", "semisync_wan")
+
+    assert status == 2 and "interrupted" in out
+    assert world.taken_down == ["mariadb"]
+
+
+# --- data -------------------------------------------------------------------------------------------------------------
+
+
+def test_toxics_are_listed_as_text_and_as_data(lab):
+    """Each name with what it is about."""
+    found = json.loads(lab("toxic", "--json")[1])
+
+    assert list(found) == catalogue.toxics()
+    assert "wan-85ms" in lab("toxic")[1]
+
+
+def test_no_lab_is_no_error(lab, monkeypatch):
+    """`status` and `down` say so and end well."""
+    monkeypatch.setattr(docker_engine, "client", lambda: None)
+    monkeypatch.setattr(compose, "sweep", list)
+
+    assert json.loads(lab("status", "--json")[1]) == []
+    assert "make lab-up" in lab("status")[1]
+    assert lab("down")[0] == 0 and json.loads(lab("down", "--json")[1]) == {"down": []}
+    assert json.loads(lab("clean", "--json")[1]) == {"removed": []}
+
+
+def test_a_machine_without_an_engine_is_examined_all_the_same(lab, monkeypatch):
+    """`doctor` shows what can be seen, and ends with status 3 for what is missing."""
+
+    def nobody():
+        raise LabError("no Docker engine answers", "a running engine", "./lab up")
+
+    monkeypatch.setattr(docker_engine, "client", nobody)
+    monkeypatch.setattr(docker_engine, "compose_version", nobody)
+    status, out, _ = lab("doctor", "--json")
+    findings = {finding["what"]: finding for finding in json.loads(out)}
+
+    assert status == 3
+    assert findings["machine"]["ok"] and not findings["docker engine"]["ok"]
+    assert findings["docker engine"]["next_step"] == "./lab up"
+
+
+@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
+def test_the_shell_completes_names(lab, shell):
+    """The script for the shell, and the names behind it."""
+    assert "_LAB_COMPLETE" in lab("completion", shell)[1]
+
+
+@pytest.mark.parametrize(
+    ("command", "parameter", "typed", "names"),
+    [
+        ("up", "topology", "semi", ["semisync"]),
+        ("up", "engine", "mysql-8", ["mysql-8.0"]),
+        ("run", "experiment", "semi", ["semisync_wan"]),
+        ("toxic", "toxic", "wan", ["wan-200ms", "wan-85ms"]),
+        ("down", "name", "", []),
+    ],
+)
+def test_names_are_completed(command, parameter, typed, names):
+    """Topologies, engines, experiments, toxics and the labs that are up."""
+    found = next(each for each in cli.cli.commands[command].params if each.name == parameter)
+    completed = found.shell_complete(None, typed)
+
+    assert [getattr(each, "value", each) for each in completed] == names

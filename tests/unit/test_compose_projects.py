@@ -1,0 +1,341 @@
+"""Are labs found by label, kept private, and told apart from what a killed command left behind?"""
+
+import os
+import signal
+import stat
+import subprocess
+
+import psutil
+import pytest
+from docker.errors import APIError, NotFound
+
+from harness.world import catalogue, compose, docker_engine
+from harness.world.compose import Lab, Proof
+
+DEAD = "999999999-1.00"
+FOLDER, SEMISYNC = str(catalogue.ROOT / "compose"), catalogue.topology("semisync")
+
+
+class Thing:
+    """A container, network or volume by its labels."""
+
+    def __init__(self, project, owner, service="source", folder=FOLDER, kind="container", engine_="mariadb", **more):
+        self.labels = {
+            compose.LABEL: owner,
+            compose.PROJECT: project,
+            compose.SERVICE: service,
+            compose.CONFIG_FILES: f"{folder}/semisync.yaml",
+            compose.WORKING_DIR: folder,
+            **({compose.ENGINE_LABEL: engine_} if service == "source" else {}),
+        }
+        self.kind, self.ports, self.status, self.removed = kind, {}, "running", False
+        self.attrs = {"Labels": self.labels, "Config": {"Env": ["MYSQL_ROOT_PASSWORD=secret=1"]}, "State": {}, **more}
+
+    def remove(self, **options):
+        if self.removed:
+            raise NotFound("gone")
+        self.removed, self.options = True, options
+
+
+class Engine:
+    """A client that knows things; `list` filters by label as the engine does."""
+
+    def __init__(self, things):
+        self.things = things
+        self.containers, self.networks, self.volumes = (Listing(things, kind) for kind in ("container", "network", "volume"))
+
+
+class Listing:
+    def __init__(self, things, kind):
+        self.things, self.kind = things, kind
+
+    def list(self, all=False, filters=None):
+        wanted = filters["label"] if isinstance(filters["label"], list) else [filters["label"]]
+        return [each for each in self.things if each.kind == self.kind and not each.removed and all_match(each.labels, wanted)]
+
+
+def all_match(labels, wanted):
+    return all(labels.get(key) == value if equals else key in labels for key, equals, value in (one.partition("=") for one in wanted))
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """An engine that holds these things."""
+
+    def holds(*things):
+        monkeypatch.setattr(docker_engine, "client", lambda: Engine(things))
+        return things
+
+    return holds
+
+
+@pytest.fixture
+def state(monkeypatch, tmp_path):
+    """runs/labs of this test's own, within a checkout of this test's own."""
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    monkeypatch.setattr(compose, "STATE", tmp_path / "runs" / "labs")
+    (tmp_path / "runs" / "labs").mkdir(parents=True)
+    return tmp_path / "runs" / "labs"
+
+
+@pytest.fixture
+def lab() -> Lab:
+    return Lab("lab-a", SEMISYNC, "mariadb", "secret")
+
+
+# --- who owns what ----------------------------------------------------------------------------------------------------
+
+
+def test_this_process_is_alive_and_a_reused_number_is_not():
+    """An owner is a PID and a start time: the same number at another time is somebody else."""
+    mine = compose.owner()
+    pid, _, started = mine.partition("-")
+
+    assert compose._is_alive(mine)
+    assert not compose._is_alive(f"{pid}-{float(started) - 100:.2f}")
+    assert not compose._is_alive(DEAD)
+
+
+@pytest.mark.parametrize("mark", ["", "compose", "123", "-", "x-y"])
+def test_a_mark_that_is_no_owner_is_not_alive(mark):
+    """Whatever a label holds, it is never an error."""
+    assert not compose._is_alive(mark)
+
+
+def test_a_process_that_may_not_be_looked_at_is_no_error(monkeypatch):
+    """Another user's process may refuse."""
+
+    def refuse(_pid):
+        raise psutil.AccessDenied
+
+    monkeypatch.setattr(psutil, "Process", refuse)
+    assert not compose._is_alive("1-1.0")
+
+
+@pytest.mark.parametrize(
+    ("owner", "kept", "stale"),
+    [(DEAD, False, ["p"]), (DEAD, True, []), ("compose", False, []), ("alive", False, []), ("alive", True, [])],
+)
+def test_left_behind_is_what_a_dead_process_did_not_keep(engine, state, owner, kept, stale):
+    """Owned by the living, kept on purpose or started by Compose alone: none of them is left behind."""
+    engine(Thing("p", compose.owner() if owner == "alive" else owner, folder=str(catalogue.ROOT / "compose")))
+    if kept:
+        (state / "p.json").write_text("{}")
+
+    assert compose.left_behind() == stale
+
+
+def test_what_another_checkout_keeps_is_not_left_behind(engine, state, tmp_path):
+    """Its state file is looked for in its own folder, not in this one's."""
+    other = tmp_path / "other"
+    (other / "runs" / "labs").mkdir(parents=True)
+    (other / "runs" / "labs" / "p.json").write_text("{}")
+    engine(Thing("p", DEAD, folder=str(other / "compose")))
+
+    assert compose.left_behind() == []
+
+
+def test_a_network_alone_is_left_behind_too(engine, state):
+    """A process killed before its first container leaves networks and volumes."""
+    engine(Thing("n", DEAD, kind="network"), Thing("v", DEAD, kind="volume"))
+
+    assert compose.left_behind() == ["n", "v"]
+
+
+def test_sweeping_takes_the_dead_and_leaves_the_living(engine, state):
+    """Containers with their anonymous volumes, networks, volumes and files of the dead only."""
+    mine, folder = compose.owner(), str(catalogue.ROOT / "compose")
+    dead = [Thing("dead", DEAD, kind=kind, folder=folder) for kind in ("container", "network", "volume")]
+    living = [Thing("living", mine, kind=kind, folder=folder) for kind in ("container", "network", "volume")]
+    engine(*dead, *living)
+    for name, owner in (("dead", DEAD), ("living", mine), ("orphan", DEAD)):
+        (state / f"{name}.env").write_text(f"LAB_OWNER={owner}\n")
+
+    assert compose.sweep() == ["dead"]
+    assert [each.removed for each in (*dead, *living)] == [True] * 3 + [False] * 3
+    assert dead[0].options == {"force": True, "v": True}
+    assert sorted(path.name for path in state.iterdir()) == ["living.env"]
+
+
+def test_removing_what_is_being_removed_is_no_error(engine, state):
+    """Two commands may take the same lab away at once; any other refusal is passed on."""
+
+    def refuse(text):
+        def remove(**_options):
+            raise APIError(text)
+
+        return remove
+
+    (thing,) = engine(Thing("p", DEAD))
+    thing.remove = refuse("removal of container p is already in progress")
+    compose.remove("p")
+    thing.remove = refuse("driver failed")
+    with pytest.raises(APIError, match="driver failed"):
+        compose.remove("p")
+
+
+# --- what is up -------------------------------------------------------------------------------------------------------
+
+
+def test_a_lab_is_found_by_its_labels(engine):
+    """Topology, engine and password come from the containers themselves, whoever started them."""
+    engine(Thing("lab-a", "compose"), Thing("lab-a", "compose", "toxiproxy"))
+    found = compose.find("lab-a")
+
+    assert (found.name, found.topology.name, found.engine, found.password) == ("lab-a", "semisync", "mariadb", "secret=1")
+    assert set(found.containers) == {"source", "toxiproxy"}
+
+
+def test_the_only_lab_needs_no_name(engine):
+    """With one lab up its name may be left out."""
+    engine(Thing("lab-a", "compose"))
+
+    assert compose.find().name == "lab-a"
+
+
+def test_asking_for_a_lab_that_is_not_up_is_refused(engine, refused):
+    """None up, another up, several up: what is up, and what to type."""
+    engine()
+    assert refused(compose.find).next_step == "make lab-up"
+    engine(Thing("lab-a", "compose"), Thing("lab-b", "compose"))
+    assert refused(compose.find, "lab-c").expected == "lab-a, lab-b"
+
+    assert "--lab with one of lab-a, lab-b" in refused(compose.find).expected
+
+
+def test_somebody_elses_compose_file_is_no_lab(engine):
+    """A labelled container of a topology that this checkout does not know is passed over."""
+    other = Thing("x", "compose")
+    other.labels[compose.CONFIG_FILES] = "/srv/other.yaml"
+    engine(other)
+
+    assert compose.all_labs() == {}
+
+
+def test_a_lab_in_use_is_one_whose_process_lives(engine):
+    """`lab clean` leaves it alone."""
+    engine(Thing("lab-a", compose.owner()), Thing("lab-b", DEAD), Thing("lab-c", "compose"))
+
+    assert [lab.is_in_use() for lab in compose.all_labs().values()] == [True, False, False]
+
+
+def test_unknown_services_and_stopped_ones_are_worded(engine, refused):
+    """A container that is not there, and one that publishes nothing because it stopped."""
+    engine(Thing("lab-a", "compose"))
+    lab = compose.find()
+
+    assert "has no container leaf" in refused(lab.container, "leaf").found
+    assert "source of lab-a does not run" in refused(lab.published, "source", 3306).found
+
+
+class Answer:
+    def __init__(self, code, out, err):
+        self.exit_code, self.output = code, (out, err)
+
+
+def test_a_failing_command_in_a_container_shows_its_end(engine, refused):
+    """Exit status, and the last lines of what it said."""
+    (source,) = engine(Thing("lab-a", "compose"))
+    said = b"\n".join(b"line %d" % n for n in range(50))
+    source.exec_run = lambda *_, **__: Answer(1, None, said)
+    error = refused(compose.find().run, "source", "sysbench", "run")
+
+    assert "`sysbench run` in source ended with 1" in error.found
+    assert "line 49" in error.found and "line 10" not in error.found
+
+
+# --- starting ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_password_is_private(state, lab):
+    """The file with the lab's password can be read by its owner only, and is written whole."""
+    compose.write_whole(lab.env_file, compose._environment(lab).encode())
+
+    assert stat.S_IMODE(lab.env_file.stat().st_mode) == 0o600
+    assert [path.name for path in state.iterdir()] == ["lab-a.env"]
+
+
+def test_the_environment_of_a_lab_says_whose_it_is(lab):
+    """Project, engine, origin of images, password and owner: all that the Compose files ask for."""
+    lines = dict(line.split("=", 1) for line in compose._environment(lab).splitlines())
+
+    assert lines == {
+        "COMPOSE_PROJECT_NAME": "lab-a",
+        "ENGINE": "mariadb",
+        "LAB_IMAGES": "local",
+        "LAB_PASSWORD": "secret",
+        "LAB_OWNER": compose.owner(),
+    }
+
+
+def test_what_a_lab_remembers_reads_back(state, lab):
+    """Proofs and toxics survive; a broken file reads as never proved."""
+    lab.keep([Proof("semi-sync is on", "1 replica", True)], {"source-replica": "lan"})
+    assert lab.state().proofs == [Proof("semi-sync is on", "1 replica", True)]
+    assert lab.state().toxics == {"source-replica": "lan"}
+    lab.state_file.write_text("{")
+
+    assert lab.state() is None
+
+
+def why(lab, stderr):
+    return compose._why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
+
+
+def test_a_busy_port_is_told(lab):
+    """Both wordings of the engine come to the same advice."""
+    for said in ("bind: address already in use", "Bind for 127.0.0.1:3306 failed: port is already allocated"):
+        error = why(lab, f"Error response from daemon: {said}")
+        assert "a host port is taken" in error.found and "LAB_PORT_" in error.next_step
+
+
+def test_a_node_that_never_got_healthy_shows_its_log(engine, lab):
+    """The check's last answer and the container's last lines."""
+    health = {"Health": {"Status": "unhealthy", "Log": [{"Output": "not replicating\n"}]}}
+    (source,) = engine(Thing("lab-a", DEAD, State=health))
+    source.logs = lambda tail: b"[ERROR] unknown variable 'x'\n"
+    error = why(lab, "dependency failed to start")
+
+    assert "source never got healthy (running; not replicating)" in error.found
+    assert "[ERROR] unknown variable 'x'" in error.found
+
+
+def test_any_other_failure_shows_the_end_of_what_compose_said(engine, lab):
+    """The last lines, and the command that looks at the machine."""
+    engine()
+    error = why(lab, "pulling\nno such image: replication-lab/mariadb")
+
+    assert "no such image" in error.found and error.next_step == "./lab doctor"
+
+
+def test_signals_wait_while_a_lab_is_taken_away():
+    """A second Ctrl-C in the middle of the removal is ignored; afterwards it counts again."""
+    with compose.signals_held():
+        os.kill(os.getpid(), signal.SIGINT)
+        os.kill(os.getpid(), signal.SIGTERM)
+    with pytest.raises(KeyboardInterrupt):
+        os.kill(os.getpid(), signal.SIGINT)
+
+
+class Starting:
+    """A Compose that fails to start as told."""
+
+    failure: BaseException
+
+    def __init__(self, **options):
+        type(self).options = options
+
+    def start(self):
+        raise self.failure
+
+
+@pytest.mark.parametrize("failure", [KeyboardInterrupt(), ZeroDivisionError(), subprocess.CalledProcessError(1, "up", stderr=b"no")])
+def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch, failure):
+    """Interrupted, crashed or refused: containers and the file with the password are gone."""
+    started = engine(Thing("lab-a", DEAD))
+    monkeypatch.setattr("testcontainers.compose.DockerCompose", type("Failing", (Starting,), {"failure": failure}))
+    with pytest.raises(BaseException):
+        compose.start(lab.topology, "mariadb", "lab-a")
+
+    assert started[0].removed
+    assert list(state.iterdir()) == []

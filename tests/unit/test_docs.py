@@ -1,0 +1,176 @@
+"""Is what the documents say to type there to be typed, and is everything there mentioned?"""
+
+import re
+import shlex
+from pathlib import Path
+
+import pytest
+
+from harness import cli
+from harness.world import catalogue
+
+ROOT = catalogue.ROOT
+README = ROOT / "README.md"
+DOCUMENTS = [path for path in (README, *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
+LEFT_OUT = {".git", ".venv", "runs", "__pycache__"} | {f".{tool}_cache" for tool in ("pytest", "ruff", "import_linter")}
+FILES = [path for path in ROOT.rglob("*") if path.is_file() and not LEFT_OUT & set(path.relative_to(ROOT).parts)]
+# Put together here, so that this file does not name what no file may name.
+HOSTS = (
+    *(f"{host}.debian.org" for host in ("deb", "security", "snapshot", "ftp")),
+    *(f"{host}.maven.{domain}" for host in ("repo1", "repo") for domain in ("org", "apache.org")),
+    *(".".join(parts) for parts in (("pypi", "org"), ("files", "pythonhosted", "org"), ("proxy", "golang", "org"))),
+    *(".".join(parts) for parts in (("archive", "ubuntu", "com"), ("registry-1", "docker", "io"), ("hub", "docker", "com"))),
+)
+MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|tmp/w|home/\w+)/")
+OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
+# Where servers are spoken to, or where the old words are explained.
+DIALECTS = re.compile(r"harness/world/(dialects\.yaml|sql\.py)|compose/|images/|tests/|docs/glossary\.md|\.github/")
+
+
+def relative(path: Path) -> str:
+    return path.relative_to(ROOT).as_posix()
+
+
+def code(text: str) -> list[str]:
+    """The lines of fenced blocks and what stands between single backticks."""
+    fenced = re.findall(r"^```[^\n]*\n(.*?)^```", text, re.M | re.S)
+    inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
+    return [line.strip().removeprefix("$ ") for block in fenced for line in block.splitlines()] + inline
+
+
+def commands(text: str, programs: tuple[str, ...]) -> list[list[str]]:
+    """The commands of these programs, as words, with what is set before them and what follows a # left out."""
+    found = []
+    for line in code(text):
+        for part in re.split(r"&&|;|\s\|\s", line.split(" #")[0]):
+            try:
+                words = shlex.split(part)
+            except ValueError:
+                continue
+            words = words[next((at for at, word in enumerate(words) if not re.match(r"[A-Z_]+=", word)), 0) :]
+            # `lab up|down|…` lists names; it is not a line to type.
+            if len(words) > 1 and words[0] in programs and not re.search(r"[|…]", " ".join(words[:2])):
+                found.append([word for word in words[1:]])
+    return found
+
+
+def wrong_lab_commands(text: str) -> list[str]:
+    """What a document tells people to type that the command line does not know."""
+    wrong = []
+    for name, *words in commands(text, ("lab", "./lab")):
+        if name.startswith("-") or not re.match(r"[a-z]", name):
+            continue
+        known = cli.cli.commands.get(name)
+        options = {"-h", "--help"} | {option for each in known.params for option in each.opts} if known else set()
+        bad = [word for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in options]
+        if not known or bad:
+            wrong.append(" ".join(["lab", name, *words]))
+    return wrong
+
+
+def targets() -> set[str]:
+    """The targets that `make help` lists."""
+    return set(re.findall(r"^([a-z-]+):.*?## ", (ROOT / "Makefile").read_text(), re.M))
+
+
+def wrong_make_commands(text: str) -> list[str]:
+    named = [word for words in commands(text, ("make",)) for word in words if re.fullmatch(r"[a-z-]+", word)]
+    return [word for word in named if word not in targets()]
+
+
+def broken_links(path: Path) -> list[str]:
+    """The links of a document to files or headings that are not there."""
+    text = path.read_text()
+    links = re.findall(r"\]\((?!\w+:)([^)\s]+)\)", text)
+    return [link for link in links if not resolves(path, link)]
+
+
+def resolves(path: Path, link: str) -> bool:
+    file, _, anchor = link.partition("#")
+    target = (path.parent / file).resolve() if file else path
+    return target.exists() and (not anchor or anchor in anchors(target.read_text()))
+
+
+def anchors(text: str) -> set[str]:
+    headings = re.findall(r"^#+ (.*)$", text, re.M)
+    return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
+
+
+def everything() -> str:
+    return "\n".join(path.read_text() for path in DOCUMENTS)
+
+
+# --- the documents ----------------------------------------------------------------------------------------------------
+
+
+def test_the_readme_and_the_book_are_there():
+    """README, architecture, glossary, the guides and a page for each experiment."""
+    assert README.is_file(), "README.md is missing"
+    names = {path.stem for path in DOCUMENTS}
+
+    assert {"architecture", "glossary", "semisync_wan", "statistics", "summary"} <= names
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_what_a_document_says_to_type_exists(path):
+    """Commands, their options, and make's targets."""
+    text = path.read_text()
+
+    assert wrong_lab_commands(text) == []
+    assert wrong_make_commands(text) == []
+
+
+@pytest.mark.parametrize("path", DOCUMENTS, ids=relative)
+def test_links_lead_somewhere(path):
+    """Files and headings that a document links to are there."""
+    assert broken_links(path) == []
+
+
+@pytest.mark.parametrize("name", sorted(cli.cli.commands))
+def test_every_command_is_documented(name):
+    """README or the book has a line with it."""
+    assert name in {words[0] for words in commands(everything(), ("lab", "./lab"))}
+
+
+@pytest.mark.parametrize("name", sorted(targets()))
+def test_every_make_target_is_documented(name):
+    """README or the book has a line with it."""
+    assert name in {word for words in commands(everything(), ("make",)) for word in words}
+
+
+def test_the_tests_of_this_file_see_mistakes(tmp_path):
+    """Each check finds the mistake that it is there for."""
+    text = "```sh\n$ X=1 ./lab upp && lab up --nmae a   # see\nmake lab-upp\n```\n`lab toxic --check wan` and `lab up|down`"
+    (tmp_path / "page.md").write_text("# A title\n[a](#a-title) [b](#no-title) [c](gone.md) [d](https://x/gone.md)")
+
+    assert wrong_lab_commands(text) == ["lab upp", "lab up --nmae a"]
+    assert wrong_make_commands(text) == ["lab-upp"]
+    assert broken_links(tmp_path / "page.md") == ["#no-title", "gone.md"]
+    assert OLD_WORDS.search("the Slave's lag") and not OLD_WORDS.search("webmaster")
+    assert MACHINE_PATH.search("/".join(["see ", "work", "x"])) and not MACHINE_PATH.search("/usr/network/x ~/work/")
+
+
+# --- all files --------------------------------------------------------------------------------------------------------
+
+
+def offenders(pattern: re.Pattern, files: list[Path]) -> list[str]:
+    """FILE:LINE of every match, text files only."""
+    found = []
+    for path in files:
+        try:
+            lines = path.read_text().splitlines()
+        except UnicodeDecodeError:
+            continue
+        found += [f"{relative(path)}:{number}" for number, line in enumerate(lines, 1) if pattern.search(line)]
+    return found
+
+
+def test_users_read_source_and_replica():
+    """The old words appear only where servers are spoken to."""
+    assert offenders(OLD_WORDS, [path for path in FILES if not DIALECTS.match(relative(path))]) == []
+
+
+def test_no_file_names_a_registry_or_a_path_of_one_machine():
+    """The lab takes packages from where its machine takes them."""
+    assert offenders(re.compile("|".join(map(re.escape, HOSTS))), FILES) == []
+    assert offenders(MACHINE_PATH, FILES) == []

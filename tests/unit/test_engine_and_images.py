@@ -1,0 +1,383 @@
+"""Is the machine left alone where it has an engine, and are images built only when and where they can be?"""
+
+import os
+import subprocess
+from collections import namedtuple
+from pathlib import Path
+
+import docker
+import pytest
+from docker.errors import DockerException, ImageNotFound
+
+from harness import labs
+from harness.errors import LabError
+from harness.world import catalogue, docker_engine, images
+
+Usage = namedtuple("Usage", "total used free")
+PERMISSION = DockerException("Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))")
+NOBODY = DockerException("Error while fetching server API version: FileNotFoundError(2, 'No such file or directory')")
+TRIXIE = Path(docker_engine.__file__).parent / "trixie-source.sh"
+DEBIAN = "docker.io containerd docker-cli docker-compose docker-buildx"
+INSTALL = "env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends"
+
+
+class Image:
+    def __init__(self, labels=None, tags=()):
+        self.labels, self.tags = labels or {}, tags
+
+
+class Engine:
+    """A Docker engine as its client shows it: a version, and images by name."""
+
+    def __init__(self, version="26.1.5+dfsg1", known=None):
+        self._version, self.known, self.images = version, known or {}, self
+
+    def version(self):
+        return {"Version": self._version}
+
+    def ping(self):
+        return True
+
+    def info(self):
+        return {"DockerRootDir": "/nowhere/docker"}
+
+    def get(self, name):
+        if name not in self.known:
+            raise ImageNotFound(name)
+        return self.known[name]
+
+    def list(self):
+        return list(self.known.values())
+
+    def remove(self, tag, force):
+        del self.known[tag]
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """An engine answers: `engine(version=…)`; or what is raised when it is looked for."""
+
+    def answers(found=None, **parts):
+        found = found or Engine(**parts)
+
+        def look(**_options):
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        monkeypatch.setattr(docker, "from_env", look)
+        return found
+
+    return answers
+
+
+@pytest.fixture
+def compose(monkeypatch):
+    """`docker compose version` answers this."""
+    return lambda version: monkeypatch.setattr(docker_engine, "_run_quietly", lambda _command: version)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """A machine of this release without an engine; returns the commands that would be run as root."""
+
+    def of(id_, version):
+        ran = []
+        monkeypatch.setattr(docker_engine, "_release", lambda: {"ID": id_, "VERSION_ID": version})
+        monkeypatch.setattr(docker_engine, "_installed", lambda: False)
+        monkeypatch.setattr(docker_engine.shutil, "which", lambda name, **_: f"/usr/bin/{name}")
+        monkeypatch.setattr(docker_engine, "run_as_root", lambda command: ran.append(" ".join(map(str, command))))
+        monkeypatch.setattr(docker_engine, "_start", lambda: ran.append("start"))
+        monkeypatch.delenv("DOCKER_HOST", raising=False)
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        return ran
+
+    return of
+
+
+# --- finding an engine ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["25.0.0", "26.1.5+dfsg1", "29.0.0-rc.1"])
+def test_an_engine_that_is_new_enough_is_taken(engine, compose, version):
+    """Distributions' suffixes and release candidates are versions too; the engine that answers is used as it is."""
+    found = engine(version=version)
+    compose("2.26.1-4")
+
+    assert docker_engine.ensure() is found
+
+
+@pytest.mark.parametrize("version", ["20.10.24+dfsg1", "24.0.7"])
+def test_an_old_engine_is_refused_and_never_replaced(engine, refused, version):
+    """Found, needed, and that upgrading is for its owner; nothing is installed."""
+    engine(version=version)
+    error = refused(docker_engine.ensure)
+
+    assert error.found == f"the Docker engine is {version}"
+    assert "25 or newer" in error.expected and "never replaces" in error.expected
+
+
+@pytest.mark.parametrize(("version", "found"), [("2.20.3", "docker compose is 2.20.3"), (None, "docker compose is not there")])
+def test_an_old_or_missing_compose_is_refused(engine, compose, refused, version, found):
+    """The engine may be new while its Compose is not."""
+    engine()
+    compose(version)
+    error = refused(docker_engine.ensure)
+
+    assert error.found == found and "2.24 or newer" in error.expected
+
+
+def test_no_permission_on_the_socket_is_told_apart_from_no_engine(engine, refused):
+    """An engine that may not be asked is there: nothing is started, and the error names the group."""
+    engine(PERMISSION)
+    error = refused(docker_engine.ensure)
+
+    assert "no permission" in error.found
+    assert "usermod -aG docker" in error.next_step
+
+
+def test_commands_that_only_look_never_start_an_engine(engine, refused):
+    """`lab status` on a machine without an engine says so."""
+    engine(NOBODY)
+    error = refused(docker_engine.client)
+
+    assert error.found == "no Docker engine answers"
+    assert "./lab doctor" in error.next_step
+
+
+def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
+    """DOCKER_HOST names an engine elsewhere; where it does not answer, nothing is installed here."""
+    engine(NOBODY)
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+
+    assert refused(docker_engine.ensure).found == "no Docker engine answers"
+
+
+# --- installing one ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "commands"),
+    [
+        (
+            ("debian", "12"),
+            [
+                f"sh {TRIXIE} /etc/apt/sources.list.d/replication-lab-trixie.sources /etc/apt/preferences.d/replication-lab-trixie",
+                "apt-get update -q",
+                f"{INSTALL} {' '.join(f'{name}/trixie' for name in DEBIAN.split())} iptables",
+            ],
+        ),
+        (("debian", "13"), ["apt-get update -q", f"{INSTALL} {DEBIAN} iptables"]),
+        (("ubuntu", "24.04"), ["apt-get update -q", f"{INSTALL} docker.io docker-compose-v2 docker-buildx"]),
+    ],
+    ids=lambda part: "-".join(part) if isinstance(part, tuple) else None,
+)
+def test_a_machine_without_an_engine_gets_its_distributions(engine, machine, refused, monkeypatch, capsys, release, commands):
+    """The commands fit the release; LAB_INSTALL=no lists the very same ones and runs none."""
+    engine(NOBODY)
+    ran = machine(*release)
+    monkeypatch.setenv("LAB_INSTALL", "no")
+    told = refused(docker_engine.ensure)
+    assert told.next_step.splitlines()[1:] == [f"  {command}" for command in commands] and not ran
+
+    monkeypatch.delenv("LAB_INSTALL")
+    refused(docker_engine.ensure)  # the engine of this test never answers, so starting it comes to nothing
+    assert ran == [*commands, "start"]
+    assert capsys.readouterr().err.count("\n") == 1, "one line says what is installed and why"
+
+
+def test_others_than_root_are_told_to_use_sudo(monkeypatch, refused):
+    """The commands listed can be typed as they stand."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("LAB_INSTALL", "no")
+
+    assert "  sudo apt-get update" in refused(docker_engine.allow_install, "it", [["apt-get", "update"]]).next_step
+
+
+def test_an_engine_that_answers_is_never_installed_over(engine, compose, monkeypatch):
+    """No path leads to an installation while something answers on the socket."""
+    engine()
+    compose("2.26.1")
+    monkeypatch.setattr(docker_engine, "_install", lambda: pytest.fail("installed over a running engine"))
+    monkeypatch.setattr(docker_engine, "_start", lambda: pytest.fail("started beside a running engine"))
+
+    docker_engine.ensure()
+
+
+def test_an_installed_engine_is_started_and_not_installed(engine, machine, monkeypatch, refused):
+    """dockerd and Compose are there, nobody answers: only the start is tried."""
+    engine(NOBODY)
+    ran = machine("debian", "13")
+    monkeypatch.setattr(docker_engine, "_installed", lambda: True)
+    refused(docker_engine.ensure)
+
+    assert ran == ["start"]
+
+
+def test_a_machine_without_apt_is_told_what_is_needed(engine, machine, monkeypatch, refused):
+    """No guess at other packagers."""
+    engine(NOBODY)
+    machine("fedora", "42")
+    monkeypatch.setattr(docker_engine.shutil, "which", lambda *_, **__: None)
+
+    assert "no apt" in refused(docker_engine.ensure).found
+
+
+def test_the_source_for_debian_13_names_no_mirror():
+    """The mirror is the machine's own, read from its apt configuration, and the suite is never preferred."""
+    script = TRIXIE.read_text()
+
+    assert "apt-get indextargets" in script and "Pin-Priority: 100" in script
+    assert "://" not in script
+
+
+# --- images -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def folder(monkeypatch, tmp_path) -> Path:
+    """images/ of this test's own: one server, its shared folder, and the bake file."""
+    for name in ("docker-bake.hcl", "mariadb/Dockerfile", "database/my.cnf", "load/Dockerfile"):
+        path = tmp_path / "images" / name
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_text("one")
+    monkeypatch.setattr(images, "IMAGES", tmp_path / "images")
+    return tmp_path / "images"
+
+
+@pytest.mark.parametrize(("changed", "same"), [("mariadb/Dockerfile", "load"), ("database/my.cnf", "load"), ("docker-bake.hcl", None), ("mariadb/new", "load")])
+def test_a_recipe_changes_with_all_that_goes_into_the_image(folder, changed, same):
+    """The image's folder, the servers' shared one, the bake file; another image's recipe stays."""
+    before = {name: images.recipe(name) for name in ("mariadb", "load")}
+    (folder / changed).write_text("two")
+
+    assert images.recipe("mariadb") != before["mariadb"]
+    assert same is None or images.recipe(same) == before[same]
+
+
+def test_a_recipe_changes_when_a_file_is_renamed(folder):
+    """Content alone is not enough: a file under another name is another build."""
+    before = images.recipe("load")
+    (folder / "load" / "Dockerfile").rename(folder / "load" / "Containerfile")
+
+    assert images.recipe("load") != before
+
+
+def test_an_image_is_current_while_its_recipe_is(engine, folder):
+    """An image of another recipe, or none at all, is not."""
+    known = engine().known
+    assert not images.is_current("load")
+    known["replication-lab/load"] = Image({images.RECIPE: images.recipe("load")})
+    assert images.is_current("load")
+    (folder / "load" / "Dockerfile").write_text("two")
+
+    assert not images.is_current("load")
+
+
+@pytest.fixture
+def baked(monkeypatch):
+    """What would have been built, given so many MB of free disk."""
+
+    def with_free(megabytes):
+        built = []
+        monkeypatch.setattr(images, "_bake", built.extend)
+        monkeypatch.setattr(images, "_make_base", lambda: built.append("base"))
+        monkeypatch.setattr(images.shutil, "disk_usage", lambda _path: Usage(0, 0, megabytes * 1_000_000))
+        return built
+
+    return with_free
+
+
+def test_only_what_is_missing_is_built(engine, folder, baked):
+    """A current image is not built again; the base comes first and only when it is not there."""
+    built = baked(100_000)
+    known = engine(known={"replication-lab/load": Image({images.RECIPE: images.recipe("load")})}).known
+    images.ensure(["mariadb", "load"])
+    known["replication-lab/base"] = Image()
+    images.ensure(["mariadb"])
+
+    assert built == ["base", "mariadb", "mariadb"]
+
+
+def test_too_little_disk_is_refused_before_anything_is_built(engine, folder, baked, refused):
+    """What is free, where, and what is needed for which images."""
+    built = baked(1_000)
+    engine()
+    error = refused(images.ensure, ["mariadb", "load"])
+
+    needed = images.MEGABYTES["base"] + images.MEGABYTES["load"] + catalogue.engines()["mariadb"].megabytes
+    assert "1000 MB free on the disk of /" in error.found
+    assert error.expected == f"{needed} MB to build base, mariadb, load"
+    assert not built
+
+
+def test_a_typo_in_the_origin_of_images_is_refused(monkeypatch, refused):
+    """LAB_IMAGES is local or upstream."""
+    monkeypatch.setenv("LAB_IMAGES", "upstraem")
+    error = refused(images.source)
+
+    assert "LAB_IMAGES is 'upstraem'" in error.found and error.expected == "local or upstream"
+
+
+def test_upstream_needs_no_image_of_ours_but_the_load(monkeypatch):
+    """Servers and Toxiproxy come from their vendors then."""
+    assert labs.image_names("mariadb", load=True) == ["mariadb", "toxiproxy", "load"]
+    monkeypatch.setenv("LAB_IMAGES", "upstream")
+
+    assert labs.image_names("mariadb", load=True) == ["load"]
+
+
+def test_a_failed_build_shows_its_end(engine, folder, monkeypatch, refused):
+    """The last lines of the builder, and the images that were asked for."""
+    engine()
+    failed = subprocess.CompletedProcess([], 1, "", "\n".join(f"step {n}" for n in range(100)))
+    monkeypatch.setattr(images.subprocess, "run", lambda *_, **__: failed)
+    error = refused(images._bake, ["load"])
+
+    assert "building load failed" in error.found
+    assert "step 99" in error.found and "step 50" not in error.found
+
+
+def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(engine, folder, monkeypatch):
+    """The recipe as a label, the CA bundle as a secret that is never stored, the target without its dot."""
+    commands = []
+    engine()
+    (folder / "mysql-8.0").mkdir()
+    monkeypatch.setattr(images.subprocess, "run", lambda command, **_: commands.append(command) or subprocess.CompletedProcess([], 0))
+    monkeypatch.setattr(images, "CA_BUNDLES", ("/missing", __file__))
+    images._bake(["mysql-8.0"])
+
+    assert commands[0][-1] == "mysql-8-0"
+    assert f"*.secrets=id=ca,src={__file__}" in commands[0]
+    assert f"mysql-8-0.labels.{images.RECIPE}={images.recipe('mysql-8.0')}" in commands[0]
+
+
+def test_removing_images_takes_only_those_of_the_lab(engine):
+    """Somebody else's images stay."""
+    known = {name: Image(tags=[name]) for name in ("replication-lab/load", "postgres:17")}
+    found = engine(known=known)
+
+    assert images.remove_all() == ["replication-lab/load"]
+    assert list(found.known) == ["postgres:17"]
+
+
+def test_installing_mmdebstrap_is_announced_or_refused(monkeypatch, refused):
+    """No registry, no mmdebstrap and LAB_INSTALL=no: the command to type."""
+    monkeypatch.setattr(images.shutil, "which", lambda name, **_: None if name == "mmdebstrap" else name)
+    monkeypatch.setenv("LAB_INSTALL", "no")
+
+    assert "mmdebstrap" in refused(images._bootstrap_base).next_step
+
+
+def test_a_lab_is_refused_before_the_engine_is_touched(monkeypatch):
+    """Bad names cost nothing: neither an engine nor an image is asked for."""
+    monkeypatch.setattr(docker_engine, "ensure", lambda: pytest.fail("the engine was touched"))
+    for arguments in (
+        ("semisink", "mariadb"),
+        ("semisync", "mariadbb"),
+        ("semisync", "percona"),
+        ("semisync", "mariadb", None, {"source-replica": "wan-86ms"}),
+        ("semisync", "mariadb", None, {"source-leaf": "wan-85ms"}),
+    ):
+        with pytest.raises(LabError):
+            labs.up(*arguments)

@@ -1,0 +1,253 @@
+"""Does one server answer the same questions in every dialect, and say clearly when it does not answer?"""
+
+import contextlib
+from dataclasses import dataclass
+
+import pymysql
+import pytest
+
+from harness.world import catalogue, sql
+from harness.world.sql import Server
+
+LOST = pymysql.err.OperationalError(2013, "Lost connection to server during query")
+REFUSED = pymysql.err.OperationalError(1045, "Access denied for user 'root'")
+
+
+class FakeConnection:
+    """A connection and its cursor: answers by the beginning of a statement; an exception is raised once."""
+
+    def __init__(self, answers):
+        self.answers, self.asked, self.closed, self._rows = answers, [], False, []
+
+    @contextlib.contextmanager
+    def cursor(self, _kind=None):
+        yield self
+
+    def execute(self, statement):
+        self.asked.append(statement)
+        beginning = next((each for each in self.answers if statement.startswith(each)), None)
+        answer = self.answers[beginning] if beginning else []
+        if isinstance(answer, Exception):
+            del self.answers[beginning]
+            raise answer
+        self._rows = answer
+        return len(answer)
+
+    def fetchall(self):
+        return self._rows
+
+    def close(self):
+        self.closed = True
+
+
+@pytest.fixture
+def dialled(monkeypatch):
+    """Make a server whose every connection is one that answers as told; returns (server, connections dialled)."""
+
+    def make(answers=None, dialect="mariadb"):
+        connections = []
+
+        def connect(**_options):
+            connections.append(FakeConnection(answers or {}))
+            return connections[-1]
+
+        monkeypatch.setattr(pymysql, "connect", connect)
+        return Server("replica", ("127.0.0.1", 1), sql.dialects()[dialect], "secret"), connections
+
+    return make
+
+
+@dataclass
+class Words:
+    """What the statements of a dialect look like."""
+
+    status: str
+    io: str
+    sql: str
+    host: str
+    port: str
+
+
+WORDS = {
+    "mariadb": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
+    "mysql": Words("SHOW REPLICA STATUS", "Replica_IO_Running", "Replica_SQL_Running", "Source_Host", "Source_Port"),
+    "mysql-5.5": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
+}
+
+
+def status_row(dialect: str, **changes) -> dict:
+    column = sql.dialects()[dialect].columns
+    row = {column.io: "Yes", column.sql: "Yes", column.host: "toxiproxy", column.port: 21002, column.io_error: "", column.sql_error: ""}
+    return {**row, column.lag: 0, **changes}
+
+
+# --- dialects ---------------------------------------------------------------------------------------------------------
+
+
+def test_every_engine_has_a_dialect_and_every_dialect_an_engine():
+    """A dialect that nobody speaks, or an engine without words, is a mistake in the data."""
+    assert {engine.dialect for engine in catalogue.engines().values()} == set(sql.dialects()) == set(WORDS)
+
+
+@pytest.mark.parametrize("dialect", sorted(WORDS))
+def test_the_state_of_a_replica_is_read_in_its_dialect(dialect, dialled):
+    """Threads, address, error and lag come from columns of different names."""
+    words = WORDS[dialect]
+    found = dialled({words.status: [status_row(dialect)]}, dialect)[0].replication()
+    broken = dialled({words.status: [status_row(dialect, Last_SQL_Error="duplicate key", **{words.sql: "No"})]}, dialect)[0].replication()
+
+    assert (found.healthy, found.host, found.port, found.error, found.lag_seconds) == (True, "toxiproxy", 21002, "", 0)
+    assert (broken.healthy, broken.connected, broken.error) == (False, True, "duplicate key")
+
+
+def test_a_server_without_a_source_has_no_replication(dialled):
+    """No row of status is None, not an error."""
+    assert dialled()[0].replication() is None
+
+
+@pytest.mark.parametrize(
+    ("dialect", "prefix"), [("mariadb", "rpl_semi_sync_master"), ("mysql", "rpl_semi_sync_source"), ("mysql-5.5", "rpl_semi_sync_master")]
+)
+def test_semi_sync_is_read_in_its_dialect(dialect, prefix, dialled):
+    """Counters and variables of different names make one state."""
+    counters = {"status": "ON", "clients": "1", "yes_tx": "7", "no_tx": "2", "no_times": "1"}
+    settings = {"enabled": "ON", "timeout": "10000"} | ({} if dialect == "mysql-5.5" else {"wait_point": "AFTER_SYNC"})
+
+    def rows(values):
+        return [{"Variable_name": f"{prefix}_{name}".capitalize(), "Value": value} for name, value in values.items()]
+
+    answers = {f"SHOW GLOBAL STATUS LIKE '{prefix}%'": rows(counters), f"SHOW GLOBAL VARIABLES LIKE '{prefix}%'": rows(settings)}
+    found = dialled(answers, dialect)[0].semisync()
+
+    assert (found.enabled, found.active, found.replicas) == (True, True, 1)
+    assert (found.acknowledged, found.unacknowledged, found.fallbacks, found.timeout_ms) == (7, 2, 1, 10_000)
+    assert found.wait_point == (None if dialect == "mysql-5.5" else "AFTER_SYNC")
+
+
+def test_a_server_without_the_plugin_has_semi_sync_off(dialled):
+    """Nothing known of semi-sync reads as off, not as an error."""
+    found = dialled()[0].semisync()
+
+    assert (found.enabled, found.active, found.acknowledged) == (False, False, 0)
+
+
+def test_semi_sync_is_set_with_the_wait_point_first(dialled):
+    """It is switched on last, with the wait point and the timeout already in place."""
+    server, connections = dialled()
+    server.set_semisync(True, "AFTER_SYNC", 10_000)
+
+    assert connections[0].asked == [
+        "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'",
+        "SET GLOBAL rpl_semi_sync_master_timeout = 10000",
+        "SET GLOBAL rpl_semi_sync_master_enabled = 1",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("dialect", "row", "change"),
+    [
+        ("mariadb", {}, "CHANGE MASTER TO MASTER_HOST='source', MASTER_PORT=3306"),
+        ("mysql", {}, "CHANGE REPLICATION SOURCE TO SOURCE_HOST='source', SOURCE_PORT=3306"),
+        ("mysql-5.5", {}, "CHANGE MASTER TO MASTER_HOST='source', MASTER_PORT=3306, MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=4711"),
+    ],
+)
+def test_a_replica_is_told_another_address_once_it_has_applied_everything(dialect, row, change, dialled):
+    """The IO thread stops first, then the applier; a server without GTIDs is told its place again."""
+    places = {"Master_Log_File": "bin.000003", "Read_Master_Log_Pos": 4711, "Relay_Master_Log_File": "bin.000003", "Exec_Master_Log_Pos": 4711}
+    if dialect == "mysql":
+        places = {"Retrieved_Gtid_Set": "a:1-9", "Executed_Gtid_Set": "a:1-9"}
+    words = WORDS[dialect]
+    row = status_row(dialect, **places, **{words.host: "source", words.port: 3306})
+    server, connections = dialled({words.status: [row], "SELECT GTID_SUBSET": [{"subset": 1}]}, dialect)
+    server.replicate_from("source", 3306)
+    orders = [each for each in connections[0].asked if not each.startswith(("SHOW", "SELECT"))]
+    dialect = sql.dialects()[dialect]
+
+    assert orders == [dialect.stop_io, dialect.stop, change, dialect.start]
+
+
+def test_the_own_position_is_a_gtid_or_a_place(dialled):
+    """With GTIDs one word (newlines out), without them a file and a place in it."""
+    assert dialled({"SELECT @@gtid_executed": [{"x": "a:1-9,\nb:1-3"}]}, "mysql")[0].position() == {"position": "a:1-9,b:1-3"}
+    row = {"File": "bin.000001", "Position": 107, "Binlog_Do_DB": ""}
+    assert dialled({"SHOW MASTER STATUS": [row]}, "mysql-5.5")[0].position() == {"file": "bin.000001", "place": 107}
+
+
+@pytest.mark.parametrize(("dialect", "caught_up"), [("mariadb", 0), ("mysql", 0), ("mysql-5.5", 3)])
+def test_waiting_for_a_position_that_comes_returns(dialect, caught_up, dialled):
+    """MASTER_POS_WAIT answers with the number of events, the others with 0."""
+    position = {"file": "bin.000001", "place": 4} if dialect == "mysql-5.5" else {"position": "0-1-1"}
+    dialled({"SELECT": [{"answer": caught_up}]}, dialect)[0].wait_for(position)
+
+
+@pytest.mark.parametrize(("dialect", "answer"), [("mariadb", -1), ("mysql", 1), ("mysql-5.5", -1), ("mysql-5.5", None), ("mariadb", None)])
+def test_waiting_for_a_position_that_does_not_come_is_an_error(dialect, answer, dialled, refused):
+    """A timeout, or an applier that stopped, names the server and the error of its replication."""
+    position = {"file": "bin.000001", "place": 4} if dialect == "mysql-5.5" else {"position": "0-1-1"}
+    row = status_row(dialect, Last_SQL_Error="row not found")
+    server, _ = dialled({"SELECT": [{"answer": answer}], WORDS[dialect].status: [row]}, dialect)
+    error = refused(server.wait_for, position, 5)
+
+    assert "replica did not catch up within 5 s (row not found)" in error.found
+
+
+# --- asking -----------------------------------------------------------------------------------------------------------
+
+
+def test_rows_and_values(dialled):
+    """An answer is a list of dictionaries, its first value, or None."""
+    server, _ = dialled({"SELECT VERSION()": [{"v": "11.8.6"}]})
+
+    assert server.rows("SELECT VERSION()") == [{"v": "11.8.6"}]
+    assert server.version() == "11.8.6"
+    assert server.value("SELECT 1 WHERE 0") is None
+
+
+def test_a_lost_connection_is_dialled_again_once(dialled):
+    """A server that was restarted answers on a new connection; the old one is closed."""
+    server, connections = dialled({"SELECT 1": [{"1": 1}], "SELECT 2": LOST})
+    server.rows("SELECT 1")
+    server.rows("SELECT 2")
+
+    assert [each.asked for each in connections] == [["SELECT 1", "SELECT 2"], ["SELECT 2"]]
+    assert [each.closed for each in connections] == [True, False]
+
+
+def test_a_refused_statement_is_not_tried_again(dialled, refused):
+    """The server's own words, the statement and the command to look with."""
+    server, connections = dialled({"DROP": REFUSED})
+    error = refused(server.rows, "DROP TABLE lab.foo")
+
+    assert "replica answered `DROP TABLE lab.foo` with" in error.found and "Access denied" in error.found
+    assert "./lab sql replica" in error.next_step
+    assert len(connections) == 1
+
+
+def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
+    """A second failure to connect is worded, not raised bare."""
+
+    def gone(**_options):
+        raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
+
+    monkeypatch.setattr(pymysql, "connect", gone)
+    server = Server("source", ("127.0.0.1", 1), sql.dialects()["mysql"], "secret")
+
+    assert "Can't connect" in refused(server.version).found
+
+
+def test_tables_and_checksums_compare_copies(dialled):
+    """Tables come with their database; checksums are the server's own."""
+    answers = {"SHOW TABLES FROM lab": [{"Tables_in_lab": "foo"}], "CHECKSUM TABLE lab.foo": [{"Table": "lab.foo", "Checksum": 42}]}
+    server, _ = dialled(answers)
+
+    assert server.tables("lab") == ["lab.foo"]
+    assert server.checksum("lab.foo") == 42
+
+
+def test_a_session_is_closed_at_its_end(dialled):
+    """Also when its user fails."""
+    server, connections = dialled()
+    with pytest.raises(ZeroDivisionError), server.session():
+        raise ZeroDivisionError
+
+    assert connections[0].closed

@@ -1,0 +1,107 @@
+"""Does the lab speak Toxiproxy's API, and pass on its words when it refuses?"""
+
+import io
+import json
+
+import pytest
+import requests
+from requests.adapters import BaseAdapter
+
+from harness.toxic import ToxicBody
+from harness.world.wire import Toxiproxy, Wire
+
+BODY = ToxicBody("far", "latency", "downstream", {"latency": 42})
+METRICS = """# TYPE toxiproxy_proxy_received_bytes_total counter
+toxiproxy_proxy_received_bytes_total{direction="downstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 100
+toxiproxy_proxy_received_bytes_total{direction="upstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 1.5e+06
+toxiproxy_proxy_sent_bytes_total{direction="upstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 7
+"""
+
+
+class Api(BaseAdapter):
+    """Toxiproxy's side of HTTP: answers (status, text) by "METHOD path", and remembers what it was sent."""
+
+    def __init__(self, answers):
+        super().__init__()
+        self.answers, self.sent = answers, []
+
+    def send(self, request, **_options):
+        name = f"{request.method} {request.path_url}"
+        self.sent.append((name, json.loads(request.body) if request.body else None))
+        self.headers = request.headers
+        status, text = self.answers.get(name, (204, ""))
+        answer = requests.Response()
+        answer.status_code, answer.raw, answer.url = status, io.BytesIO(text.encode()), request.url
+        return answer
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def wired():
+    """A link at a Toxiproxy that answers as told: (wire, api)."""
+
+    def make(answers=None):
+        toxiproxy, api = Toxiproxy("127.0.0.1:8474"), Api(answers or {})
+        toxiproxy._session.mount("http://", api)
+        return Wire("a", toxiproxy, ("127.0.0.1", 1)), api
+
+    return make
+
+
+def test_a_toxic_is_sent_as_the_body_of_the_api(wired):
+    """Name, type, stream, attributes and toxicity, to the link's own proxy."""
+    wire, api = wired()
+    wire.add(BODY)
+    wire.remove("far")
+
+    body = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}, "toxicity": 1.0}
+    assert api.sent == [("POST /proxies/a/toxics", body), ("DELETE /proxies/a/toxics/far", None)]
+
+
+def test_a_link_is_cut_and_healed(wired):
+    """Cutting switches the proxy off; what it says of itself is believed."""
+    wire, api = wired({"GET /proxies/a": (200, '{"enabled": false}')})
+    wire.enable(False)
+
+    assert api.sent[0] == ("POST /proxies/a", {"enabled": False})
+    assert wire.enabled() is False
+
+
+def test_requests_do_not_look_like_a_browser_and_ask_no_proxy(wired):
+    """Toxiproxy refuses browsers, and a company's proxy knows nothing of loopback."""
+    wire, api = wired({"GET /proxies/a/toxics": (200, "[]")})
+
+    assert wire.toxics() == []
+    assert api.headers["User-Agent"] == "replication-lab" and not wire.toxiproxy._session.trust_env
+
+
+def test_a_refusal_passes_on_toxiproxys_words(wired, refused):
+    """The request, the answer, and the command that lists the toxics."""
+    wire, _ = wired({"POST /proxies/a/toxics": (400, '{"error": "invalid toxic type"}\n')})
+    error = refused(wire.add, BODY)
+
+    assert 'refused POST /proxies/a/toxics: {"error": "invalid toxic type"}' in error.found
+    assert error.next_step == "./lab toxic"
+
+
+def test_a_toxiproxy_that_does_not_answer_is_named(monkeypatch, refused):
+    """The address is in the error, and so is the way to look."""
+
+    def refuse(*_arguments, **_options):
+        raise requests.ConnectionError("connection refused")
+
+    monkeypatch.setattr(requests.Session, "request", refuse)
+    error = refused(Toxiproxy("127.0.0.1:8474").proxies)
+
+    assert "Toxiproxy at 127.0.0.1:8474 does not answer: connection refused" in error.found
+    assert error.next_step == "./lab status"
+
+
+def test_bytes_are_counted_both_ways(wired):
+    """What crossed a link is the sum of both directions, received only; an unknown link has carried nothing."""
+    wire, _ = wired({"GET /metrics": (200, METRICS)})
+
+    assert wire.bytes_through() == 1_500_100
+    assert Wire("b", wire.toxiproxy, ("127.0.0.1", 1)).bytes_through() == 0
