@@ -312,8 +312,9 @@ class SomeSeen:
         seen, rounds = self.count.sum(record, engine)
         if seen > 0:
             return Finding(Verdict.HOLDS, f"{seen} seen in {rounds} rounds", seen, None, rounds, settled=True)
-        reason = f"none seen in {rounds} rounds" if rounds else _not_taken(
-            self.count.case, self.count.name, record, engine)
+        reason = (
+            f"none seen in {rounds} rounds" if rounds else _not_taken(self.count.case, self.count.name, record, engine)
+        )
         return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
 
 
@@ -325,7 +326,8 @@ def _why_not_decidable(quantity: Quantity, values: dict, record: Record, engine:
         return _why_absent(quantity, record, engine)
     if len(values) < plan.min_rounds:
         return f"{len(values)} quiet rounds of {quantity.label}, {plan.min_rounds} are needed" + _noise(
-            quantity.cases, record, engine)
+            quantity.cases, record, engine
+        )
     if len(values) > plan.max_rounds:
         return f"{len(values)} rounds were measured, {plan.max_rounds} planned: a look beyond the plan is not paid for"
     return None
@@ -349,8 +351,12 @@ def _not_taken(case: str, name: str, record: Record, engine: str) -> str:
 
 
 def _noise(cases: Iterable[str], record: Record, engine: str) -> str:
-    noisy = [f"{case}, round {m.round}: {m.noise.why or 'noisy host'}"
-             for case in cases for m in record.of(engine, case) if not m.noise.quiet]
+    noisy = [
+        f"{case}, round {m.round}: {m.noise.why or 'noisy host'}"
+        for case in cases
+        for m in record.of(engine, case)
+        if not m.noise.quiet
+    ]
     return f" ({'; '.join(noisy)})" if noisy else ""
 
 
@@ -413,10 +419,22 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         reason = f"the judge failed: {type(error).__name__}: {error}"
         finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True), None
     return Judgement(
-        claim=claim.id, sentence=claim.sentence, engine=engine, relation=claim.relation.text, unit=claim.relation.unit,
-        verdict=finding.verdict, reason=finding.reason, expected=expected.verdict, because=expected.because,
-        published=claim.published, predicted=predicted, measured=finding.measured, interval=finding.interval,
-        rounds=finding.rounds, settled=finding.settled or finding.verdict is not Verdict.UNKNOWN)
+        claim=claim.id,
+        sentence=claim.sentence,
+        engine=engine,
+        relation=claim.relation.text,
+        unit=claim.relation.unit,
+        verdict=finding.verdict,
+        reason=finding.reason,
+        expected=expected.verdict,
+        because=expected.because,
+        published=claim.published,
+        predicted=predicted,
+        measured=finding.measured,
+        interval=finding.interval,
+        rounds=finding.rounds,
+        settled=finding.settled or finding.verdict is not Verdict.UNKNOWN,
+    )
 
 
 def why_not_applicable(claim: Claim, record: Record, engine: str) -> str | None:
@@ -468,4 +486,3 @@ def _predict(predicted: Prediction, record: Record, engine: str) -> float | None
         return predicted.typical(record, engine)
     found = predicted(record, engine) if callable(predicted) else predicted
     return found if found is None or math.isfinite(found) else None
-

@@ -41,7 +41,9 @@ def _lab_names() -> list[str]:
 
 
 as_json = click.option("--json", "json_", is_flag=True, help="Print data instead of text.")
-of_lab = click.option("--lab", "name", metavar="NAME", shell_complete=completed_by(_lab_names), help="Which lab, where several are up.")
+of_lab = click.option(
+    "--lab", "name", metavar="NAME", shell_complete=completed_by(_lab_names), help="Which lab, where several are up."
+)
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -57,9 +59,13 @@ def cli() -> None:
 
 @cli.command()
 @click.argument("topology", default="semisync", shell_complete=completed_by(catalogue.topologies))
-@click.option("--engine", default="mariadb", show_default=True, shell_complete=completed_by(lambda: sorted(catalogue.engines())))
+@click.option(
+    "--engine", default="mariadb", show_default=True, shell_complete=completed_by(lambda: sorted(catalogue.engines()))
+)
 @click.option("--name", help="Its Compose project; default lab-TOPOLOGY. Two names are two labs.")
-@click.option("--toxic", "toxics", multiple=True, metavar="LINK=TOXIC", help="In place of the topology's own; may be repeated.")
+@click.option(
+    "--toxic", "toxics", multiple=True, metavar="LINK=TOXIC", help="In place of the topology's own; may be repeated."
+)
 @as_json
 def up(topology: str, engine: str, name: str | None, toxics: tuple[str, ...], json_: bool) -> None:
     """Stand a topology up, prove it, and say how to connect.
@@ -139,12 +145,16 @@ def sql(node: str, statement: str | None, name: str | None, json_: bool) -> None
     server = lab.server(node)
     if statement:
         rows = server.rows(statement)
-        print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else screens.rows(out, rows)
+        print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else screens.rows(
+            out, rows
+        )
         return
     client = "mariadb" if lab.run(node, "sh", "-c", "command -v mariadb || true").strip() else "mysql"
     terminal = ["-it"] if sys.stdin.isatty() else ["-i"]
     os.environ["MYSQL_PWD"] = lab.password
-    os.execvp("docker", ["docker", "exec", *terminal, "-e", "MYSQL_PWD", lab.container(node).name, client, "-uroot", "lab"])
+    os.execvp(
+        "docker", ["docker", "exec", *terminal, "-e", "MYSQL_PWD", lab.container(node).name, client, "-uroot", "lab"]
+    )
 
 
 def _plain(value: Any) -> Any:
@@ -177,7 +187,13 @@ def toxic(link: str | None, toxic: str | None, check: str | None, name: str | No
 
 @cli.command()
 @click.argument("experiment", shell_complete=completed_by(experiments.names))
-@click.option("--engine", default="mariadb", show_default=True, metavar="ENGINE[,ENGINE…]", help="One after another, in one record.")
+@click.option(
+    "--engine",
+    default="mariadb",
+    show_default=True,
+    metavar="ENGINE[,ENGINE…]",
+    help="One after another, in one record.",
+)
 @click.option("--full", is_flag=True, help="The published sizes instead of minutes.")
 @click.option("--seed", default=7, show_default=True, help="Of the order of cases and of the rows.")
 @as_json
@@ -188,7 +204,9 @@ def run(experiment: str, engine: str, full: bool, seed: int, json_: bool) -> Non
     """
     from harness import running
 
-    folder, summary = running.run(experiments.load(experiment), engine.split(","), "full" if full else "quick", seed, tell)
+    folder, summary = running.run(
+        experiments.load(experiment), engine.split(","), "full" if full else "quick", seed, tell
+    )
     _print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)

@@ -23,9 +23,17 @@ def examine() -> list[Finding]:
     """Everything, in the order in which it matters; without an engine only what can be seen without one."""
     machine = host.describe()
     seen = [
-        Finding("machine", f"{machine['system']}, {machine['cpus']} CPUs, {machine['memory_mib']} MiB, kernel {machine['kernel']}", True),
+        Finding(
+            "machine",
+            f"{machine['system']}, {machine['cpus']} CPUs, {machine['memory_mib']} MiB, kernel {machine['kernel']}",
+            True,
+        ),
         Finding("python", str(machine["python"]), True),
-        _attempt("docker engine", lambda: docker_engine.client().version()["Version"], "./lab up (installs and starts one where it may)"),
+        _attempt(
+            "docker engine",
+            lambda: docker_engine.client().version()["Version"],
+            "./lab up (installs and starts one where it may)",
+        ),
         _attempt("docker compose", docker_engine.compose_version, ""),
         _noise(),
     ]
@@ -41,7 +49,9 @@ def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
 
 def _noise() -> Finding:
     pressure = host.cpu_pressure()
-    said = f"load {host.load1():.2f}" + ("" if pressure is None else f", {pressure:.0%} of the last 10 s waited for a CPU")
+    said = f"load {host.load1():.2f}" + (
+        "" if pressure is None else f", {pressure:.0%} of the last 10 s waited for a CPU"
+    )
     quiet = pressure is None or pressure < 0.25
     return Finding("quiet", said, quiet, "" if quiet else "end what is busy before lab run: verdicts would be UNKNOWN")
 

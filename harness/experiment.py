@@ -155,14 +155,20 @@ class Experiment:
     def judge(self, record: Record, engine: str | None = None) -> list[Judgement]:
         """Every applicable claim's verdict, engine by engine, by the plan that the record itself states."""
         plan = self.plan(record)
-        return [judge(claim, record, name, plan, self.expected(claim.id, name))
-                for name in self._engines(record, engine)
-                for claim in self._applicable(record, name)]
+        return [
+            judge(claim, record, name, plan, self.expected(claim.id, name))
+            for name in self._engines(record, engine)
+            for claim in self._applicable(record, name)
+        ]
 
     def left_out(self, record: Record) -> list[tuple[str, str, str]]:
         """(claim id, engine, reason) of the claims that an engine cannot have."""
-        return [(claim.id, engine, reason) for engine in record.engines for claim in self.claims
-                if (reason := why_not_applicable(claim, record, engine))]
+        return [
+            (claim.id, engine, reason)
+            for engine in record.engines
+            for claim in self.claims
+            if (reason := why_not_applicable(claim, record, engine))
+        ]
 
     def decided(self, record: Record, engine: str) -> bool:
         """Whether no further round can change a verdict on this engine."""
@@ -171,8 +177,9 @@ class Experiment:
     def plan(self, record: Record) -> Plan:
         """The plan that the run followed: its recorded settings, else its preset's."""
         preset = self.presets.get(record.run.preset) or Preset(record.run.preset)
-        return Plan(**{key: record.run.settings.get(key, getattr(preset, key))
-                       for key in ("min_rounds", "max_rounds", "alpha")})
+        return Plan(
+            **{key: record.run.settings.get(key, getattr(preset, key)) for key in ("min_rounds", "max_rounds", "alpha")}
+        )
 
     def published(self, case: str) -> dict[str, float]:
         """The literature's figures of a case by name."""

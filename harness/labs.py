@@ -23,7 +23,9 @@ def image_names(engine: str, load: bool = False) -> list[str]:
     return of_load if images.source() == "upstream" else [engine, "toxiproxy", *of_load]
 
 
-def up(topology: str, engine: str, name: str | None = None, toxics: dict[str, str] | None = None, tell: Tell = print) -> Lab:
+def up(
+    topology: str, engine: str, name: str | None = None, toxics: dict[str, str] | None = None, tell: Tell = print
+) -> Lab:
     """A lab that is up and proved, the running one if it is whole; LabError, and nothing left, when it cannot be had.
 
     `toxics` maps links to names in toxics/, in place of the topology's own.
@@ -62,7 +64,9 @@ def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
         raise LabError(f"{lab.name} is up with {lab.engine}", f"{engine}, or another --name", f"./lab down {lab.name}")
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
     if stopped:
-        raise LabError(f"{', '.join(stopped)} of {lab.name} stopped", "all running", f"./lab down {lab.name}, then up again")
+        raise LabError(
+            f"{', '.join(stopped)} of {lab.name} stopped", "all running", f"./lab down {lab.name}, then up again"
+        )
     if lab.state() is None:
         tell(f"{lab.name} is up and was never proved")
         lab.keep(prove(lab, wanted, tell), wanted)
@@ -81,7 +85,9 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
         tell(f"  {'proved' if proof.ok else 'NOT SO'}: {proof.what}: {proof.found}")
     for proof in proofs:
         if not proof.ok:
-            raise LabError(f"{proof.what}: {proof.found}", "the state that the topology promises", f"./lab up {lab.topology.name}")
+            raise LabError(
+                f"{proof.what}: {proof.found}", "the state that the topology promises", f"./lab up {lab.topology.name}"
+            )
     return proofs
 
 
@@ -106,7 +112,11 @@ def _prove_semisync(lab: Lab) -> list[Proof]:
     acknowledged = after.acknowledged - before.acknowledged
     trip = _round_trip(lab, source)
     return [
-        Proof("semi-sync is on", f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}", after.active),
+        Proof(
+            "semi-sync is on",
+            f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}",
+            after.active,
+        ),
         Proof(
             "a commit waits for the replica",
             f"{latency:.1f} ms a commit ({latency / trip:.2f} round trips); {acknowledged} of 3 acknowledged",
@@ -135,7 +145,11 @@ def _prove_row_arrives(lab: Lab) -> Proof:
         lab.server(link.target).wait_for(lab.server(link.source).position())
     found = {name: lab.server(name).value(count) for name in others}
     arrived = all(rows == written for rows in found.values())
-    return Proof("a row written on the source arrives", ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()), arrived)
+    return Proof(
+        "a row written on the source arrives",
+        ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()),
+        arrived,
+    )
 
 
 def down(name: str | None, tell: Tell = print) -> list[str]:

@@ -20,7 +20,9 @@ def engines_of(config: pytest.Config, experiment: str) -> list[str]:
     asked = config.getoption("--engine")
     if asked != "all":
         return asked.split(",")
-    return [name for name in experiments.load(experiment).engines if images.source() in catalogue.engines()[name].images]
+    return [
+        name for name in experiments.load(experiment).engines if images.source() in catalogue.engines()[name].images
+    ]
 
 
 def quietly(line: str) -> None:

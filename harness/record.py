@@ -237,8 +237,12 @@ class Record:
     def doubts(self, engine: str, cases: Iterable[str] = ()) -> list[str]:
         """Reasons not to trust an engine's figures: about the run as a whole, then about these cases."""
         whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]
-        told = [f"{case}, round {m.round}: {reason}"
-                for case in cases for m in self.of(engine, case) for reason in m.reasons_to_doubt]
+        told = [
+            f"{case}, round {m.round}: {reason}"
+            for case in cases
+            for m in self.of(engine, case)
+            for reason in m.reasons_to_doubt
+        ]
         return whole + told
 
     def _of(self, kind: type) -> list:
@@ -267,16 +271,22 @@ def _decode(line: bytes, number: int) -> Event:
     except msgspec.DecodeError as error:
         return _doubt_about_unknown_event(line, number, error)
     if isinstance(event, Run) and event.schema > SCHEMA:
-        raise LabError(f"line {number} of the record has schema {event.schema}", f"a schema up to {SCHEMA}",
-                       "read it with the version of the lab that wrote it")
+        raise LabError(
+            f"line {number} of the record has schema {event.schema}",
+            f"a schema up to {SCHEMA}",
+            "read it with the version of the lab that wrote it",
+        )
     return event
 
 
 def _doubt_about_unknown_event(line: bytes, number: int, error: Exception) -> Doubt:
     kind = _event_name(line)
     if kind is None or kind in _KNOWN:
-        raise LabError(f"line {number} of the record cannot be read: {error}", "one JSON object a line",
-                       f"sed -n {number}p record.jsonl") from error
+        raise LabError(
+            f"line {number} of the record cannot be read: {error}",
+            "one JSON object a line",
+            f"sed -n {number}p record.jsonl",
+        ) from error
     return Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")
 
 

@@ -10,7 +10,7 @@ from typing import Any
 from harness import labs, record
 from harness.errors import LabError
 from harness.experiment import Case, Experiment, Preset, schedule
-from harness.faults.toxic import ToxicOnLink, calibrated, clear, toxic_on
+from harness.faults.toxic import ToxicOnLink, calibrated, clear, corrected_by, toxic_on
 from harness.probes.noise import NoiseMeter
 from harness.probes.round_trip import RoundTrip
 from harness.toxic import Toxic
@@ -27,7 +27,13 @@ class World:
 
     def environment(self) -> dict[str, Any]:
         versions = {"docker": docker_engine.client().version()["Version"], "compose": docker_engine.compose_version()}
-        return {**host.describe(), **versions, "images": images.source(), "load1": host.load1(), "cpu_pressure": host.cpu_pressure()}
+        return {
+            **host.describe(),
+            **versions,
+            "images": images.source(),
+            "load1": host.load1(),
+            "cpu_pressure": host.cpu_pressure(),
+        }
 
     def now(self) -> str:
         return clock.now()
@@ -135,7 +141,9 @@ class Session:
                 version=source.version(),
                 topology=self.lab.topology.name,
                 images=self.lab.image_digests(),
-                settings=source.settings("innodb_flush_log_at_trx_commit", "sync_binlog", "binlog_format", "innodb_buffer_pool_size"),
+                settings=source.settings(
+                    "innodb_flush_log_at_trx_commit", "sync_binlog", "binlog_format", "innodb_buffer_pool_size"
+                ),
                 not_applicable=self._not_applicable(),
             )
         )
@@ -159,6 +167,14 @@ class Session:
             self._calibrated[link, toxic] = calibrated(wire, catalogue.toxic(toxic), probe)
             clear(wire)
 
+    def _follow(self, faults: list[record.Fault]) -> None:
+        """Correct the next use of a toxic by its realised round trip: a busy proxy's timers are not an idle one's."""
+        for fault in faults:
+            asked = catalogue.toxic(fault.toxic)
+            if fault.seen and fault.during:
+                toxic = self._calibrated[fault.link, fault.toxic]
+                self._calibrated[fault.link, fault.toxic] = corrected_by(toxic, asked, fault.during.p50)
+
     def rounds(self) -> str:
         """Round after round until every claim is decided or the plan's limit is reached: "decided" or "round limit".
 
@@ -171,7 +187,9 @@ class Session:
                 return "decided"
             chosen = [case for case in order if case.name in still_open]
             for position, case in enumerate(chosen, 1):
-                self.run.tell(f"{self.engine}, round {number} of {plan.min_rounds}-{plan.max_rounds}, {position}/{len(chosen)}: {case.about}")
+                self.run.tell(
+                    f"{self.engine}, round {number} of {plan.min_rounds}-{plan.max_rounds}, {position}/{len(chosen)}: {case.about}"
+                )
                 self._measure_quietly(case, number)
         return "round limit" if self._open_cases() else "decided"
 
@@ -206,12 +224,16 @@ class Session:
         toxics: list[ToxicOnLink] = []
         with self.experiment.arrange(self.lab, case) as watch:
             with ExitStack() as stack:
-                toxics += [stack.enter_context(self._toxic(link, name)) for link, name in case.settings.get("toxics", {}).items()]
+                toxics += [
+                    stack.enter_context(self._toxic(link, name))
+                    for link, name in case.settings.get("toxics", {}).items()
+                ]
                 meter = self.run.world.noise(self.lab)
                 outcome = workload.run(self.lab, seed=self.run.seed * 1000 + number)
                 noise = meter.read()
             proofs = watch.proofs(outcome.commits)
         faults = [toxic.fault() for toxic in toxics]
+        self._follow(faults)
         return {
             "figures": {**outcome.figures, **_trips(faults)},
             "samples": outcome.samples,
@@ -236,7 +258,11 @@ class Session:
             copy.wait_for(source.position())
             differing = [table for table in source.tables("lab") if source.checksum(table) != copy.checksum(table)]
             if differing:
-                self.run.journal.write(record.Doubt(engine=self.engine, reason=f"{node.name} differs from the source in {', '.join(differing)}"))
+                self.run.journal.write(
+                    record.Doubt(
+                        engine=self.engine, reason=f"{node.name} differs from the source in {', '.join(differing)}"
+                    )
+                )
 
 
 def _trips(faults: list[record.Fault]) -> dict[str, float]:

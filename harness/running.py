@@ -10,7 +10,9 @@ from harness.world import journal
 from harness.world.journal import Journal
 
 
-def run(experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, world: World | None = None) -> tuple[Path, Summary]:
+def run(
+    experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, world: World | None = None
+) -> tuple[Path, Summary]:
     """Run an experiment and write its report; the folder and the summary. Refuses bad names before anything starts."""
     world = world or World()
     chosen = experiment.preset(preset)
@@ -33,4 +35,6 @@ def judge(run: str) -> Summary:
 def report(run: str) -> list[str]:
     """Write a run's report again; the paths written."""
     folder, record = journal.read(run)
-    return [str(folder / name) for name in write(folder, summarise(experiments.load(record.run.experiment), record), record)]
+    return [
+        str(folder / name) for name in write(folder, summarise(experiments.load(record.run.experiment), record), record)
+    ]

@@ -27,10 +27,16 @@ CONNECT = """
 
 
 def how_to_connect(out: Console, lab: Lab) -> None:
-    addresses = ", ".join(f"{node.name} {':'.join(map(str, lab.published(node.name, 3306)))}" for node in lab.topology.nodes)
+    addresses = ", ".join(
+        f"{node.name} {':'.join(map(str, lab.published(node.name, 3306)))}" for node in lab.topology.nodes
+    )
     link = lab.topology.links[0].name
     text = CONNECT.format(
-        name=lab.name, addresses=addresses, password=lab.password, link=link, toxic=lab.topology.toxics.get(link, "none")
+        name=lab.name,
+        addresses=addresses,
+        password=lab.password,
+        link=link,
+        toxic=lab.topology.toxics.get(link, "none"),
     )
     out.print(text.strip(), markup=False)
 
@@ -55,7 +61,9 @@ def _grow(parent: Tree, node: NodeView, nodes: dict[str, NodeView], links: list[
 
 def _node(node: NodeView) -> str:
     colour = "green" if node.health == "healthy" else "red"
-    title = f"[bold]{node.name}[/] ({node.role})  [{colour}]{node.state}, {node.health or 'no health'}[/]  {node.address}"
+    title = (
+        f"[bold]{node.name}[/] ({node.role})  [{colour}]{node.state}, {node.health or 'no health'}[/]  {node.address}"
+    )
     return f"{title}\n{plain(node.replication)}" if node.replication else title
 
 
@@ -79,7 +87,13 @@ def status(out: Console, labs: list[LabView]) -> None:
         table.add_column(heading)
     for lab in labs:
         for node in lab.nodes:
-            table.add_row(lab.name, lab.engine, f"{node.name} {node.address}", f"{node.state} {node.health}", plain(node.replication))
+            table.add_row(
+                lab.name,
+                lab.engine,
+                f"{node.name} {node.address}",
+                f"{node.state} {node.health}",
+                plain(node.replication),
+            )
         for link in lab.links:
             table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link))
     out.print(table)

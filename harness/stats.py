@@ -27,8 +27,10 @@ class Plan:
 
     def __post_init__(self) -> None:
         if not 2 <= self.min_rounds <= self.max_rounds:
-            raise ValueError(f"expected 2 <= min_rounds <= max_rounds, found {self.min_rounds} and {self.max_rounds}; "
-                             "one round has no spread, so nothing can be decided by it")
+            raise ValueError(
+                f"expected 2 <= min_rounds <= max_rounds, found {self.min_rounds} and {self.max_rounds}; "
+                "one round has no spread, so nothing can be decided by it"
+            )
         if not 0 < self.alpha < 1:
             raise ValueError(f"alpha is a probability between 0 and 1, found {self.alpha}")
 
@@ -98,5 +100,7 @@ def _check(values: Sequence[float]) -> None:
     if len(values) < 2:
         raise NoInterval(f"an interval needs at least 2 rounds, found {len(values)}")
     if math.isclose(min(values), max(values), rel_tol=1e-12, abs_tol=1e-12):
-        raise NoInterval(f"all {len(values)} rounds gave exactly the same figure, so its spread is unknown; "
-                         "a figure that never varies is stuck or rounded too far")
+        raise NoInterval(
+            f"all {len(values)} rounds gave exactly the same figure, so its spread is unknown; "
+            "a figure that never varies is stuck or rounded too far"
+        )

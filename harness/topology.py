@@ -98,7 +98,9 @@ def _mapping(file: str, text: str) -> dict[str, Any]:
 
 def _lab(file: str, document: dict[str, Any]) -> _Lab:
     if "x-lab" not in document:
-        raise LabError(f"{file} has no x-lab", "x-lab with about, replication and toxics", "compare with compose/async.yaml")
+        raise LabError(
+            f"{file} has no x-lab", "x-lab with about, replication and toxics", "compare with compose/async.yaml"
+        )
     try:
         lab = msgspec.convert(document["x-lab"], _Lab)
     except msgspec.ValidationError as error:

@@ -99,6 +99,8 @@ def _check(file: str, body: ToxicBody) -> None:
         if attribute not in ATTRIBUTES[body.type]:
             raise unknown_name(f"attribute of {body.type} in toxics/{file}.json", attribute, ATTRIBUTES[body.type])
         if not isinstance(value, int):
-            raise LabError(f"{where} has {attribute} {value:g}", f"a whole number: Toxiproxy refuses fractions of {attribute}")
+            raise LabError(
+                f"{where} has {attribute} {value:g}", f"a whole number: Toxiproxy refuses fractions of {attribute}"
+            )
         if value < ATTRIBUTES[body.type][attribute]:
             raise LabError(f"{where} has {attribute} {value:g}", f"{ATTRIBUTES[body.type][attribute]} or more")

@@ -14,6 +14,9 @@ LINK, WAN = "source-replica", "wan-85ms"
 CLIENTS = (1, 4, 16, 64)
 # The published my.cnf as far as its values still exist and are not those of every lab; 5.5 did not sync its binary log.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
+# The published client's own time for an insert: 9.37 s for 10 000 of them, of which the server took 0.18 ms each.
+# Without it a server of today, 0.03 ms an insert, measures who gets the CPU and not what replication costs a writer.
+THINK_MS = 9.37e3 / 10_000 - 0.18
 WAIT_POINTS = {"after-sync": "AFTER_SYNC", "after-commit": "AFTER_COMMIT"}
 
 
@@ -31,7 +34,9 @@ def _semisync_cases(short: str) -> tuple[Case, ...]:
     common = {"replication": "semisync", "wait_point": WAIT_POINTS[short]}
     near = (
         Case(f"{short}-direct", "semi-sync on the bare link", {**common, "path": "direct"}, needs),
-        Case(f"{short}-proxy", "semi-sync through Toxiproxy without toxics", {**common, "toxics": {LINK: "lan"}}, needs),
+        Case(
+            f"{short}-proxy", "semi-sync through Toxiproxy without toxics", {**common, "toxics": {LINK: "lan"}}, needs
+        ),
     )
     far = {**common, "toxics": {LINK: WAN}}
     by_clients = tuple(
@@ -49,7 +54,7 @@ def workload(case: Case, preset: Preset) -> SequentialInserts | FirstSeen:
     clients = case.settings.get("clients", 1)
     if _waits_a_round_trip(case):
         return SequentialInserts(clients=clients, rows=preset.sizes["far_rows"] * clients)
-    return SequentialInserts(rows=preset.sizes["near_rows"], seconds=preset.sizes["near_seconds"])
+    return SequentialInserts(rows=preset.sizes["near_rows"], seconds=preset.sizes["near_seconds"], think_ms=THINK_MS)
 
 
 def _waits_a_round_trip(case: Case) -> bool:
@@ -110,7 +115,17 @@ def _claims() -> tuple[Claim, ...]:
             "an asynchronous replica across the WAN costs little: at least 0.7 of the writes without a replica",
             throughput("async-85ms").over(throughput("none")).at_least(0.7),
         ),
-        Claim("link-is-85ms", "the realised round trip of the link is within 1 ms of 85", rtt("after-commit-85ms-1").between(84, 86), predicted=85.0),
+        Claim(
+            "async-does-not-wait",
+            "an asynchronous commit takes less than a hundredth of the round trip",
+            latency_p50("async-85ms").over(rtt("async-85ms")).at_most(0.01),
+        ),
+        Claim(
+            "link-is-85ms",
+            "the realised round trip of the link is within 1 ms of 85",
+            rtt("after-commit-85ms-1").between(84, 86),
+            predicted=85.0,
+        ),
         *(claim for short in WAIT_POINTS for claim in _semisync_claims(short)),
         Claim(
             "after-commit-shows-early",
@@ -151,8 +166,10 @@ def _semisync_claims(short: str) -> tuple[Claim, ...]:
     many = tuple(
         Claim(
             f"{short}-{clients}-clients-pipeline",
-            f"{clients} clients ({wait_point}) commit about {clients}/RTT: at least 0.8 of it",
-            throughput(f"{short}-85ms-{clients}").over(per_round_trip(f"{short}-85ms-{clients}", clients)).at_least(0.8),
+            f"{clients} clients ({wait_point}) commit about {clients}/RTT: at least 0.9 of it",
+            throughput(f"{short}-85ms-{clients}")
+            .over(per_round_trip(f"{short}-85ms-{clients}", clients))
+            .at_least(0.9),
             predicted=1.0,
         )
         for clients in CLIENTS[1:]
@@ -167,8 +184,18 @@ experiment = Experiment(
     cases=_cases(),
     claims=_claims(),
     presets={
-        "quick": Preset("quick", min_rounds=3, max_rounds=12, sizes={"near_rows": 0, "near_seconds": 1, "far_rows": 18, "seen_rows": 6}),
-        "full": Preset("full", min_rounds=3, max_rounds=12, sizes={"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "seen_rows": 30}),
+        "quick": Preset(
+            "quick",
+            min_rounds=3,
+            max_rounds=12,
+            sizes={"near_rows": 0, "near_seconds": 1, "far_rows": 18, "seen_rows": 6},
+        ),
+        "full": Preset(
+            "full",
+            min_rounds=3,
+            max_rounds=12,
+            sizes={"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "seen_rows": 30},
+        ),
     },
     engines=("mariadb", "mysql-8.0", "mysql-5.5", "mysql", "percona"),
     workload=workload,

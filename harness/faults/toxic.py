@@ -15,7 +15,7 @@ from harness.world.wire import Wire
 
 # A link counts as slowed when its round trip is within a tenth of what was asked; the proxy itself costs < 3 ms.
 SHARE, PROXY_MS = 0.10, 3.0
-CORRECTIONS, RATE_NEAR, SILENCE_SECONDS = 5, 0.04, 0.5
+CORRECTIONS, PINGS, RATE_NEAR, SILENCE_SECONDS = 5, 9, 0.04, 0.5
 
 
 def put(wire: Wire, toxic: Toxic) -> None:
@@ -63,18 +63,27 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
     """The toxic nearer to what was asked, by a measurement of it as it is; the same one where it is near enough."""
     if asked.silences or asked.resets:
         return toxic
-    if asked.round_trip_ms and not asked.jitter_ms:
-        found = probe.typical()
+    if asked.round_trip_ms:
+        found = probe.typical(PINGS)
         if found is None:
             raise LabError(
-                f"nothing comes back across {probe.wire.name}", f"a round trip of {asked.round_trip_ms} ms", "./lab status"
+                f"nothing comes back across {probe.wire.name}",
+                f"a round trip of {asked.round_trip_ms} ms",
+                "./lab status",
             )
-        over = round(found - asked.round_trip_ms)
-        return _shortened(toxic, over) if over else toxic
+        return corrected_by(toxic, asked, found)
     if asked.rate_kbps:
         share = asked.rate_kbps / probe.kilobytes_per_second()
         return _widened(toxic, share) if abs(share - 1) > RATE_NEAR else toxic
     return toxic
+
+
+def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float) -> Toxic:
+    """The toxic with its latency nearer to what was asked, given the round trip that it made; the same one if near."""
+    over = round(found_ms - asked.round_trip_ms)
+    if not asked.round_trip_ms or asked.jitter_ms or not over:
+        return toxic
+    return _shortened(toxic, over)
 
 
 def _widened(toxic: Toxic, share: float) -> Toxic:

@@ -46,7 +46,10 @@ class Watch:
         waited_in_vain = after.unacknowledged - self.before.unacknowledged
         if self.wanted != "semisync":
             return Proof(
-                what="no commit waited for a replica", expected="0 acknowledged", found=f"{acknowledged} acknowledged", ok=acknowledged == 0
+                what="no commit waited for a replica",
+                expected="0 acknowledged",
+                found=f"{acknowledged} acknowledged",
+                ok=acknowledged == 0,
             )
         return Proof(
             what="semi-sync acknowledged every commit (yes_tx, no_tx)",
@@ -72,7 +75,10 @@ class Watch:
         host = "source" if self.path == "direct" else "toxiproxy"
         if self.wanted == "none":
             return Proof(
-                what="no replica is connected", expected="IO thread stopped", found=_threads(found), ok=not (found and found.connected)
+                what="no replica is connected",
+                expected="IO thread stopped",
+                found=_threads(found),
+                ok=not (found and found.connected),
             )
         return Proof(
             what="the replica replicates by the path of the case",

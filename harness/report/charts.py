@@ -11,15 +11,26 @@ from harness.record import Record
 from harness.report.summary import CaseRow, FaultRow, FigureRow, Summary
 
 CURVE_POINTS = 150  # enough for a smooth curve; ten thousand commits drawn one by one would be megabytes
-STYLE = {"svg.fonttype": "none", "svg.hashsalt": "replication-lab", "font.family": "sans-serif", "font.size": 9,
-         "axes.spines.top": False, "axes.spines.right": False, "axes.grid": True, "grid.alpha": 0.25}
+STYLE = {
+    "svg.fonttype": "none",
+    "svg.hashsalt": "replication-lab",
+    "font.family": "sans-serif",
+    "font.size": 9,
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "axes.grid": True,
+    "grid.alpha": 0.25,
+}
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def throughput(engine: str, summary: Summary) -> str | None:
     """Commits a second by case with 95 % intervals, and marks for what was published and predicted; log scale."""
-    rows = [(case.name, case.figures["throughput"]) for case in summary.cases
-            if case.engine == engine and "throughput" in case.figures]
+    rows = [
+        (case.name, case.figures["throughput"])
+        for case in summary.cases
+        if case.engine == engine and "throughput" in case.figures
+    ]
     return _drawn(0.36 * len(rows) + 1.2, lambda axes: _throughput(axes, rows)) if rows else None
 
 
@@ -50,13 +61,27 @@ def _drawn(height: float, draw) -> str:
 def _throughput(axes, rows: list[tuple[str, FigureRow]]) -> None:
     places = range(len(rows))
     known = [row if row.value else FigureRow(value=np.nan) for _, row in rows]
-    axes.errorbar([row.value for row in known], places, xerr=_distances(known), fmt="o", color="#1f5fa8", capsize=3,
-                  label="measured, 95 % interval")
+    axes.errorbar(
+        [row.value for row in known],
+        places,
+        xerr=_distances(known),
+        fmt="o",
+        color="#1f5fa8",
+        capsize=3,
+        label="measured, 95 % interval",
+    )
     for key, mark, colour in (("predicted", "|", "#c0392b"), ("published", "D", "#8a8a8a")):
         marks = [(getattr(row, key), place) for place, (_, row) in enumerate(rows) if getattr(row, key)]
         if marks:
-            axes.scatter(*zip(*marks, strict=True), marker=mark, s=160 if mark == "|" else 28, color=colour, label=key,
-                         zorder=3, facecolors=colour if mark == "|" else "none")
+            axes.scatter(
+                *zip(*marks, strict=True),
+                marker=mark,
+                s=160 if mark == "|" else 28,
+                color=colour,
+                label=key,
+                zorder=3,
+                facecolors=colour if mark == "|" else "none",
+            )
     axes.set_yticks(places, [name for name, _ in rows])
     axes.invert_yaxis()
     axes.set_xscale("log")
@@ -97,8 +122,16 @@ def _round_trips(axes, faults: list[FaultRow], colours: dict) -> None:
         middle = [fault.during.p50 for fault in mine]
         spread = [[f.during.p50 - f.during.min for f in mine], [f.during.max - f.during.p50 for f in mine]]
         shift = 0.5 * (place / max(len(names) - 1, 1) - 0.5)
-        axes.errorbar([f.round + shift for f in mine], middle, yerr=spread, fmt="o", markersize=3, color=colours[name],
-                      linewidth=0.9, label=name)
+        axes.errorbar(
+            [f.round + shift for f in mine],
+            middle,
+            yerr=spread,
+            fmt="o",
+            markersize=3,
+            color=colours[name],
+            linewidth=0.9,
+            label=name,
+        )
     for asked in sorted({fault.asked for fault in faults if fault.asked is not None}):
         axes.axhline(asked, color="#c0392b", linewidth=0.9, linestyle="--", label=f"asked, {asked:g} ms")
     axes.xaxis.get_major_locator().set_params(integer=True)

@@ -8,8 +8,13 @@ from harness.report.summary import Summary
 
 
 def render(summary: Summary, record: Record) -> str:
-    pages = Environment(loader=PackageLoader("harness", "report"), autoescape=True, undefined=StrictUndefined,
-                        trim_blocks=True, lstrip_blocks=True)
+    pages = Environment(
+        loader=PackageLoader("harness", "report"),
+        autoescape=True,
+        undefined=StrictUndefined,
+        trim_blocks=True,
+        lstrip_blocks=True,
+    )
     pages.filters["number"] = wording.number
     drawn = {engine: _charts(engine, summary, record) for engine in summary.engines}
     return pages.get_template("page.html.j2").render(summary=summary, wording=wording, charts=drawn)
@@ -17,7 +22,9 @@ def render(summary: Summary, record: Record) -> str:
 
 def _charts(engine: str, summary: Summary, record: Record) -> list[tuple[str, str]]:
     """(caption, SVG) of the charts that have something to show."""
-    drawn = (("Throughput", charts.throughput(engine, summary)),
-             ("Commit latency", charts.latency(engine, record, summary.cases)),
-             ("RTT during the load", charts.round_trips(engine, summary)))
+    drawn = (
+        ("Throughput", charts.throughput(engine, summary)),
+        ("Commit latency", charts.latency(engine, record, summary.cases)),
+        ("RTT during the load", charts.round_trips(engine, summary)),
+    )
     return [(caption, svg) for caption, svg in drawn if svg]

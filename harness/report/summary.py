@@ -157,15 +157,26 @@ def summarise(experiment: Experiment, record: Record) -> Summary:
     run, judgements = record.run, experiment.judge(record)
     code = CRASHED if record.crashed else exit_code(judgements) or (UNKNOWN if _broke_off(record) else 0)
     return Summary(
-        experiment=run.experiment, question=experiment.question, preset=run.preset, seed=run.seed, started=run.started,
-        engines=run.engines, verdict=OUTCOMES[code], exit_code=code,
+        experiment=run.experiment,
+        question=experiment.question,
+        preset=run.preset,
+        seed=run.seed,
+        started=run.started,
+        engines=run.engines,
+        verdict=OUTCOMES[code],
+        exit_code=code,
         ended=record.end.why if record.end else None,
         interrupted=record.interrupted.reason if record.interrupted else None,
-        crashed=record.crashed.error if record.crashed else None, torn=record.torn,
-        source=experiment.data.published.source, environment=_environment(record),
+        crashed=record.crashed.error if record.crashed else None,
+        torn=record.torn,
+        source=experiment.data.published.source,
+        environment=_environment(record),
         doubts=list(dict.fromkeys(doubt for engine in run.engines for doubt in record.doubts(engine))),
-        faults=_faults(record), cases=_cases(experiment, record), claims=[_claim(j) for j in judgements],
-        not_applicable=[LeftOut(claim=c, engine=e, reason=r) for c, e, r in experiment.left_out(record)])
+        faults=_faults(record),
+        cases=_cases(experiment, record),
+        claims=[_claim(j) for j in judgements],
+        not_applicable=[LeftOut(claim=c, engine=e, reason=r) for c, e, r in experiment.left_out(record)],
+    )
 
 
 def _broke_off(record: Record) -> bool:
@@ -188,36 +199,58 @@ def _environment(record: Record) -> Environment:
 
 
 def _lab(lab: Lab) -> LabRow:
-    return LabRow(engine=lab.engine, version=lab.version, topology=lab.topology, images=lab.images,
-                  settings=lab.settings)
+    return LabRow(
+        engine=lab.engine, version=lab.version, topology=lab.topology, images=lab.images, settings=lab.settings
+    )
 
 
 def _noise(measurements: list[Measurement]) -> NoiseRow:
     noisy = [m for m in measurements if not m.noise.quiet]
     return NoiseRow(
-        measurements=len(measurements), noisy=len(noisy),
+        measurements=len(measurements),
+        noisy=len(noisy),
         worst_foreign_cpu=max((m.noise.foreign_cpu or 0.0 for m in measurements), default=None),
         worst_steal=max((m.noise.steal or 0.0 for m in measurements), default=None),
-        why=[f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}" for m in noisy])
+        why=[f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}" for m in noisy],
+    )
 
 
 def _faults(record: Record) -> list[FaultRow]:
-    return [FaultRow(engine=m.engine, case=m.case, round=m.round, **{key: getattr(fault, key) for key in
-                     ("link", "toxic", "unit", "asked", "before", "during", "after", "seen", "why")})
-            for m in record.measurements for fault in m.faults]
+    return [
+        FaultRow(
+            engine=m.engine,
+            case=m.case,
+            round=m.round,
+            **{
+                key: getattr(fault, key)
+                for key in ("link", "toxic", "unit", "asked", "before", "during", "after", "seen", "why")
+            },
+        )
+        for m in record.measurements
+        for fault in m.faults
+    ]
 
 
 def _cases(experiment: Experiment, record: Record) -> list[CaseRow]:
-    return [_case(experiment, record, engine, case.name, case.about)
-            for engine in record.engines for case in experiment.cases if record.of(engine, case.name)]
+    return [
+        _case(experiment, record, engine, case.name, case.about)
+        for engine in record.engines
+        for case in experiment.cases
+        if record.of(engine, case.name)
+    ]
 
 
 def _case(experiment: Experiment, record: Record, engine: str, name: str, about: str) -> CaseRow:
     taken, quiet = record.of(engine, name), record.quiet(engine, name)
     return CaseRow(
-        engine=engine, name=name, about=about, rounds=len(quiet), noisy=sum(not m.noise.quiet for m in taken),
+        engine=engine,
+        name=name,
+        about=about,
+        rounds=len(quiet),
+        noisy=sum(not m.noise.quiet for m in taken),
         doubts=[f"round {m.round}: {doubt}" for m in taken for doubt in m.reasons_to_doubt],
-        figures=_figures(experiment, record, engine, name))
+        figures=_figures(experiment, record, engine, name),
+    )
 
 
 def _figures(experiment: Experiment, record: Record, engine: str, case: str) -> dict[str, FigureRow]:
@@ -226,8 +259,10 @@ def _figures(experiment: Experiment, record: Record, engine: str, case: str) -> 
     published = experiment.published(case)
     predicted = experiment.predicted(case, {name: value for name, (value, _) in measured.items() if value is not None})
     names |= dict.fromkeys([*published, *predicted])
-    return {name: _figure(name, *measured.get(name, (None, None)), published.get(name), predicted.get(name))
-            for name in names}
+    return {
+        name: _figure(name, *measured.get(name, (None, None)), published.get(name), predicted.get(name))
+        for name in names
+    }
 
 
 def _mean(values: list[float]) -> tuple[float | None, Interval | None]:
@@ -239,12 +274,19 @@ def _mean(values: list[float]) -> tuple[float | None, Interval | None]:
         return math.fsum(values) / len(values), None
 
 
-def _figure(name: str, value: float | None, interval: Interval | None, published: float | None,
-            predicted: float | None) -> FigureRow:
+def _figure(
+    name: str, value: float | None, interval: Interval | None, published: float | None, predicted: float | None
+) -> FigureRow:
     return FigureRow(
-        value=value, low=interval.low if interval else None, high=interval.high if interval else None,
-        unit=unit_of(name), published=published, predicted=predicted, ratio_to_published=_ratio(value, published),
-        ratio_to_predicted=_ratio(value, predicted))
+        value=value,
+        low=interval.low if interval else None,
+        high=interval.high if interval else None,
+        unit=unit_of(name),
+        published=published,
+        predicted=predicted,
+        ratio_to_published=_ratio(value, published),
+        ratio_to_predicted=_ratio(value, predicted),
+    )
 
 
 def _ratio(value: float | None, known: float | None) -> float | None:
@@ -254,5 +296,8 @@ def _ratio(value: float | None, known: float | None) -> float | None:
 def _claim(judgement: Judgement) -> ClaimRow:
     interval = judgement.interval
     shared = {key: getattr(judgement, key) for key in ClaimRow.__struct_fields__ if key not in ("id", "interval")}
-    return ClaimRow(id=judgement.claim, **shared, interval=interval and IntervalRow(
-        low=interval.low, high=interval.high, level=interval.level, n=interval.n))
+    return ClaimRow(
+        id=judgement.claim,
+        **shared,
+        interval=interval and IntervalRow(low=interval.low, high=interval.high, level=interval.level, n=interval.n),
+    )

@@ -37,8 +37,13 @@ def _subtitle(summary: Summary) -> Text:
 
 def _figures(engine: str, summary: Summary) -> Table:
     version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
-    table = Table(title=f"{engine} ({version}); ratio = measured / predicted", title_justify="left",
-                  title_style="bold", box=None, pad_edge=False)
+    table = Table(
+        title=f"{engine} ({version}); ratio = measured / predicted",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+    )
     table.add_column("case", no_wrap=True)
     table.add_column("figure", no_wrap=True)
     for heading in ("published", "predicted", "measured", "ratio"):
@@ -53,8 +58,14 @@ def _add(table: Table, case: CaseRow) -> None:
     name = case.name
     for figure, row in wording.headlines(case.figures).items():
         label = figure if figure.endswith("_ms") or not row.unit else f"{figure} {row.unit}"
-        table.add_row(name, label, wording.number(row.published), wording.number(row.predicted),
-                      wording.measured(row), wording.number(row.ratio_to_predicted))
+        table.add_row(
+            name,
+            label,
+            wording.number(row.published),
+            wording.number(row.predicted),
+            wording.measured(row),
+            wording.number(row.ratio_to_predicted),
+        )
         name = ""
 
 

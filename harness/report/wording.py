@@ -18,7 +18,7 @@ def number(value: float | None) -> str:
     """Four significant digits, no exponent: 1067, 11.42, 0.9780."""
     if value is None:
         return "–"
-    if value == 0 or float(value).is_integer() and abs(value) < 1e6:
+    if value == 0 or (float(value).is_integer() and abs(value) < 1e6):
         return f"{value:.0f}"
     return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.4g}".rstrip(".")
 
@@ -69,11 +69,15 @@ def overall(summary: Summary) -> str:
 
 def warnings(summary: Summary) -> list[str]:
     """What a reader must know before the figures."""
-    told = [f"crashed: {summary.crashed}" if summary.crashed else "",
-            f"interrupted by {summary.interrupted}" if summary.interrupted else "",
-            "the record has no end: the run was killed, or it is still going" if not summary.ended else "",
-            f"{summary.environment.noise.noisy} of {summary.environment.noise.measurements} measurements were noisy "
-            "and do not count" if summary.environment.noise.noisy else ""]
+    told = [
+        f"crashed: {summary.crashed}" if summary.crashed else "",
+        f"interrupted by {summary.interrupted}" if summary.interrupted else "",
+        "the record has no end: the run was killed, or it is still going" if not summary.ended else "",
+        f"{summary.environment.noise.noisy} of {summary.environment.noise.measurements} measurements were noisy "
+        "and do not count"
+        if summary.environment.noise.noisy
+        else "",
+    ]
     return [line for line in told if line] + [f"doubt: {doubt}" for doubt in summary.doubts]
 
 
@@ -82,6 +86,9 @@ def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
 
     A case's other figures stay in summary.json.
     """
-    shown = {name: row for name, row in figures.items()
-             if name in HEADLINES or row.published is not None or row.predicted is not None}
+    shown = {
+        name: row
+        for name, row in figures.items()
+        if name in HEADLINES or row.published is not None or row.predicted is not None
+    }
     return shown or figures

@@ -6,9 +6,13 @@ local ffi = require("ffi")
 ffi.cdef [[
   typedef struct { long seconds; long nanoseconds; } lab_timespec;
   int clock_gettime(int clock, lab_timespec *now);
+  int usleep(unsigned int microseconds);
 ]]
 
-sysbench.cmdline.options = { table = { "Table to insert into", "foo" } }
+sysbench.cmdline.options = {
+  table = { "Table to insert into", "foo" },
+  think = { "Microseconds that a client takes for itself after each insert", 0 },
+}
 
 local MONOTONIC = 1
 local clock = ffi.new("lab_timespec")
@@ -31,6 +35,7 @@ function event()
   last = microseconds()
   first = first or began
   latencies[#latencies + 1] = math.floor(last - began + 0.5)
+  if sysbench.opt.think > 0 then ffi.C.usleep(sysbench.opt.think) end
 end
 
 function thread_done()

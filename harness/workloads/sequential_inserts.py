@@ -38,11 +38,15 @@ class Inserted:
 
 @dataclass(frozen=True)
 class SequentialInserts:
-    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`."""
+    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`.
+
+    A client takes `think_ms` for itself after each insert; latencies do not hold it, the throughput does.
+    """
 
     clients: int = 1
     rows: int = 0
     seconds: float = 0
+    think_ms: float = 0
 
     def prepare(self, lab: Lab) -> None:
         """Make the table on the source and hand the script to the load container."""
@@ -67,6 +71,7 @@ class SequentialInserts:
             f"--events={self.rows}",
             f"--time={0 if self.rows else self.seconds:g}",
             f"--rand-seed={seed}",
+            f"--think={round(self.think_ms * 1000)}",
             "run",
         ]
 

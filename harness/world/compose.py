@@ -89,7 +89,9 @@ class Lab:
 
     def container(self, service: str) -> Container:
         if service not in self.containers:
-            raise LabError(f"{self.name} has no container {service}", ", ".join(sorted(self.containers)), "./lab status")
+            raise LabError(
+                f"{self.name} has no container {service}", ", ".join(sorted(self.containers)), "./lab status"
+            )
         return self.containers[service]
 
     def refresh(self) -> None:
@@ -131,7 +133,11 @@ class Lab:
         out, err = (part.decode(errors="replace") if part else "" for part in answer.output)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
-            raise LabError(f"`{' '.join(command)[:120]}` in {service} ended with {answer.exit_code}:\n  {last}", "exit status 0", "./lab status")
+            raise LabError(
+                f"`{' '.join(command)[:120]}` in {service} ended with {answer.exit_code}:\n  {last}",
+                "exit status 0",
+                "./lab status",
+            )
         return out
 
     def put(self, service: str, path: str, content: bytes) -> None:
@@ -181,7 +187,10 @@ class Lab:
 
     def keep(self, proofs: list[Proof], toxics: dict[str, str]) -> None:
         """Remember that this lab came up whole: from now on nobody takes it for something left behind."""
-        write_whole(self.state_file, msgspec.json.format(msgspec.json.encode(State(self.topology.name, self.engine, proofs, toxics))))
+        write_whole(
+            self.state_file,
+            msgspec.json.format(msgspec.json.encode(State(self.topology.name, self.engine, proofs, toxics))),
+        )
 
     def is_own(self) -> bool:
         """Whether this very process started it."""
@@ -289,7 +298,9 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
     said = (error.stderr or b"").decode(errors="replace").strip()
     last = "\n  ".join(said.splitlines()[-4:])
     if "address already in use" in said or "port is already allocated" in said:
-        return LabError(f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself")
+        return LabError(
+            f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself"
+        )
     # One that has ended is the reason why others wait in vain.
     for service, container in sorted(lab.containers.items(), key=lambda each: each[1].status == "running"):
         health = container.attrs["State"].get("Health", {})
@@ -302,7 +313,11 @@ def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) 
     checks = health.get("Log") or []
     said = checks[-1]["Output"].strip() if checks else "no health check answered"
     log = lab.logs(service).strip().replace("\n", "\n  ")
-    return LabError(f"{service} never got healthy ({status}; {said}). Its last log lines:\n  {log}", "serving and replicating", "./lab doctor")
+    return LabError(
+        f"{service} never got healthy ({status}; {said}). Its last log lines:\n  {log}",
+        "serving and replicating",
+        "./lab doctor",
+    )
 
 
 class signals_held:
@@ -417,7 +432,9 @@ def left_behind() -> list[str]:
         labels = thing.attrs.get("Labels") or {}
         marks.setdefault(labels.get(PROJECT, ""), labels[LABEL])
     return sorted(
-        project for project, mark in marks.items() if project and project not in kept and mark != "compose" and not _is_alive(mark)
+        project
+        for project, mark in marks.items()
+        if project and project not in kept and mark != "compose" and not _is_alive(mark)
     )
 
 

@@ -50,7 +50,9 @@ def _unreachable(error: Exception) -> LabError:
             "a user in the group docker, or root",
             f"sudo usermod -aG docker {os.environ.get('USER', '$USER')}, log in again; or put sudo before the command",
         )
-    return LabError("no Docker engine answers", "a running engine, 25 or newer", "./lab doctor; ./lab up starts one where it may")
+    return LabError(
+        "no Docker engine answers", "a running engine, 25 or newer", "./lab doctor; ./lab up starts one where it may"
+    )
 
 
 @cache
@@ -58,7 +60,9 @@ def compose_version() -> str:
     """The version of `docker compose`; LabError where it is missing or older than the Compose files need."""
     answer = _run_quietly(["docker", "compose", "version", "--short"])
     if answer is None:
-        raise LabError("docker compose is not there", "Compose 2.24 or newer", "install the Compose plugin, then ./lab doctor")
+        raise LabError(
+            "docker compose is not there", "Compose 2.24 or newer", "install the Compose plugin, then ./lab doctor"
+        )
     if _numbers(answer) < COMPOSE_NEEDED:
         raise LabError(
             f"docker compose is {answer}",
@@ -108,7 +112,9 @@ def _answers() -> bool:
 
 
 def _installed() -> bool:
-    return shutil.which("dockerd", path=_SBIN) is not None and _run_quietly(["docker", "compose", "version"]) is not None
+    return (
+        shutil.which("dockerd", path=_SBIN) is not None and _run_quietly(["docker", "compose", "version"]) is not None
+    )
 
 
 _SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
@@ -168,7 +174,9 @@ def run_as_root(command: Sequence[str]) -> None:
         log.seek(0)
         last = log.read().strip().splitlines()[-8:]
     if failed:
-        raise LabError(f"`{' '.join(full)}` failed:\n  " + "\n  ".join(last), "exit status 0", "mend it, then ./lab doctor")
+        raise LabError(
+            f"`{' '.join(full)}` failed:\n  " + "\n  ".join(last), "exit status 0", "mend it, then ./lab doctor"
+        )
 
 
 def _start() -> None:

@@ -24,9 +24,9 @@ from harness.toxic import ToxicBody
 from harness.world import catalogue
 from harness.world.sql import Replication, SemiSync
 
-# In ms: a commit with nobody to wait for (slow, so that a second of load is 1,000 rows), a bare round trip, what the
+# In ms: a commit with nobody to wait for (slow, so that a second of load is few rows), a bare round trip, what the
 # proxy adds to it, and what its latency toxic adds to what was asked.
-COMMIT, BARE, PROXY, OVER = 1.0, 0.15, 0.1, 1.0
+COMMIT, BARE, PROXY, OVER = 0.6, 0.15, 0.1, 1.0
 # Sigma of the logarithm: of one load against the next, and of one commit or round trip against the next.
 OF_LOADS, OF_COMMITS = 0.01, 0.002
 # What a link carries without a toxic, and how much of a toxic's rate comes out, in KB/s and as a share.
@@ -85,7 +85,6 @@ class FakeWire:
             return None
         asked = sum(body.attributes.get("latency", 0) for body in self._bodies.values())
         return (BARE + PROXY + asked + (OVER if asked else 0)) * self._dice.lognormvariate(0, OF_COMMITS)
-
 
     def kilobytes_per_second(self) -> float:
         rates = [body.attributes["rate"] for body in self._bodies.values() if body.type == "bandwidth"]
@@ -282,10 +281,12 @@ class FakeLab:
         """What the clients of workloads/sequential_inserts.lua would have printed."""
         options = dict(part.removeprefix("--").split("=", 1) for part in command if part.startswith("--"))
         clients, rows, seconds = int(options["threads"]), int(options["events"]), float(options["time"])
-        each = rows // clients if rows else int(seconds * 1000 / COMMIT)
+        think = int(options.get("think", 0)) / 1000
+        each = rows // clients if rows else int(seconds * 1000 / (COMMIT + think))
         latencies = [[self.commit(clients).answered for _ in range(each)] for _ in range(clients)]
         return "".join(
-            f"client {sum(mine) / 1000:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n" for mine in latencies
+            f"client {(sum(mine) + think * (each - 1)) / 1000:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n"
+            for mine in latencies
         )
 
     def commit(self, clients: int = 1) -> Commit:

@@ -33,7 +33,9 @@ def _cpu_model() -> str:
         lines = Path("/proc/cpuinfo").read_text().splitlines()
     except OSError:
         return platform.processor()
-    return next((line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor())
+    return next(
+        (line.split(":", 1)[1].strip() for line in lines if line.startswith("model name")), platform.processor()
+    )
 
 
 @dataclass(frozen=True)
@@ -52,7 +54,9 @@ class CpuTime:
         idle = times.idle + getattr(times, "iowait", 0.0)
         total = sum(times[: 8 if hasattr(times, "steal") else None])
         own = os.times()
-        return cls(total - idle - stolen, stolen, total, own.user + own.system + own.children_user + own.children_system)
+        return cls(
+            total - idle - stolen, stolen, total, own.user + own.system + own.children_user + own.children_system
+        )
 
 
 def cpu_pressure() -> float | None:

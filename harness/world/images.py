@@ -78,7 +78,9 @@ def _check_space(names: Iterable[str]) -> None:
     free = shutil.disk_usage(folder).free // 1_000_000
     if free < needed:
         raise LabError(
-            f"{free} MB free on the disk of {folder}", f"{needed} MB to build {', '.join(names)}", "./lab clean --images, or docker system prune"
+            f"{free} MB free on the disk of {folder}",
+            f"{needed} MB to build {', '.join(names)}",
+            "./lab clean --images, or docker system prune",
         )
 
 
@@ -94,16 +96,26 @@ def _make_base() -> None:
 def _bootstrap_base() -> None:
     if not shutil.which("mmdebstrap"):
         if not shutil.which("apt-get"):
-            raise LabError("no image registry answers and there is no mmdebstrap", "one of the two", "docker pull debian:trixie-slim")
+            raise LabError(
+                "no image registry answers and there is no mmdebstrap",
+                "one of the two",
+                "docker pull debian:trixie-slim",
+            )
         install = [*docker_engine.APT_INSTALL, "mmdebstrap"]
         docker_engine.allow_install("mmdebstrap (it makes the base image; no image registry answers)", [install])
         docker_engine.run_as_root(install)
     sudo = ["sudo"] if os.geteuid() else []
     make = subprocess.Popen([*sudo, "sh", IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    imported = subprocess.run(["docker", "import", "-", BASE], stdin=make.stdout, capture_output=True, text=True, check=False)
+    imported = subprocess.run(
+        ["docker", "import", "-", BASE], stdin=make.stdout, capture_output=True, text=True, check=False
+    )
     reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
     if make.wait() or imported.returncode:
-        raise LabError(f"the base image was not made:\n{_last_lines(reason + imported.stderr)}", "mmdebstrap to succeed", "./lab doctor")
+        raise LabError(
+            f"the base image was not made:\n{_last_lines(reason + imported.stderr)}",
+            "mmdebstrap to succeed",
+            "./lab doctor",
+        )
 
 
 def _bake(names: list[str]) -> None:
@@ -114,9 +126,13 @@ def _bake(names: list[str]) -> None:
             break
     for name in names:
         command += ["--set", f"{target(name)}.labels.{RECIPE}={recipe(name)}"]
-    built = subprocess.run([*command, *map(target, names)], cwd=catalogue.ROOT, capture_output=True, text=True, check=False)
+    built = subprocess.run(
+        [*command, *map(target, names)], cwd=catalogue.ROOT, capture_output=True, text=True, check=False
+    )
     if built.returncode:
-        raise LabError(f"building {', '.join(names)} failed:\n{_last_lines(built.stderr)}", "every step to succeed", "./lab doctor")
+        raise LabError(
+            f"building {', '.join(names)} failed:\n{_last_lines(built.stderr)}", "every step to succeed", "./lab doctor"
+        )
 
 
 def target(name: str) -> str:

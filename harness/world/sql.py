@@ -90,7 +90,10 @@ class Server:
         self._lock = threading.RLock()
 
     def connect(
-        self, address: tuple[str, int] | None = None, database: str | None = None, answer_seconds: float = ANSWER_SECONDS
+        self,
+        address: tuple[str, int] | None = None,
+        database: str | None = None,
+        answer_seconds: float = ANSWER_SECONDS,
     ) -> pymysql.Connection:
         """A new autocommit connection, by another address (a link's, say) if one is given; the caller closes it."""
         host, port = address or self.address
@@ -135,7 +138,9 @@ class Server:
             return list(cursor.fetchall())
 
     def _refusal(self, sql: str, error: Exception) -> LabError:
-        return LabError(f"{self.name} answered `{sql[:100]}` with {error}", "rows", f"./lab sql {self.name}; ./lab status")
+        return LabError(
+            f"{self.name} answered `{sql[:100]}` with {error}", "rows", f"./lab sql {self.name}; ./lab status"
+        )
 
     def value(self, sql: str) -> Any:
         """The first column of the first row, or None."""
@@ -171,8 +176,12 @@ class Server:
 
     def semisync(self) -> SemiSync:
         prefix = self.dialect.semisync_source
-        status = {row["Variable_name"].lower(): row["Value"] for row in self.rows(f"SHOW GLOBAL STATUS LIKE '{prefix}%'")}
-        variables = {row["Variable_name"].lower(): row["Value"] for row in self.rows(f"SHOW GLOBAL VARIABLES LIKE '{prefix}%'")}
+        status = {
+            row["Variable_name"].lower(): row["Value"] for row in self.rows(f"SHOW GLOBAL STATUS LIKE '{prefix}%'")
+        }
+        variables = {
+            row["Variable_name"].lower(): row["Value"] for row in self.rows(f"SHOW GLOBAL VARIABLES LIKE '{prefix}%'")
+        }
         return SemiSync(
             enabled=variables.get(f"{prefix}_enabled") == "ON",
             active=status.get(f"{prefix}_status") == "ON",
@@ -223,7 +232,9 @@ class Server:
     def replicate_from(self, host: str, port: int) -> None:
         """Dial another address from the place reached so far; everything received is applied before (CHANGE drops it)."""
         self.execute(self.dialect.stop_io)
-        wait_until(self.has_applied_all, f"{self.name} to have applied what it received", 60, hint=f"./lab sql {self.name}")
+        wait_until(
+            self.has_applied_all, f"{self.name} to have applied what it received", 60, hint=f"./lab sql {self.name}"
+        )
         self.stop_replica()
         row = self.rows(self.dialect.replica_status)[0]
         place = {"file": row.get("Relay_Master_Log_File"), "place": row.get("Exec_Master_Log_Pos")}
@@ -237,7 +248,10 @@ class Server:
         if "Retrieved_Gtid_Set" in row and self.dialect is dialects()["mysql"]:
             received, done = row["Retrieved_Gtid_Set"], row["Executed_Gtid_Set"]
             return bool(self.value(f"SELECT GTID_SUBSET('{received}', '{done}')"))
-        return (row["Master_Log_File"], row["Read_Master_Log_Pos"]) == (row["Relay_Master_Log_File"], row["Exec_Master_Log_Pos"])
+        return (row["Master_Log_File"], row["Read_Master_Log_Pos"]) == (
+            row["Relay_Master_Log_File"],
+            row["Exec_Master_Log_Pos"],
+        )
 
     def _is_connected_to(self, host: str) -> bool:
         found = self.replication()
@@ -253,7 +267,11 @@ class Server:
     def wait_for(self, position: dict[str, Any], seconds: int = 50) -> None:
         """Until this replica has applied everything up to `position`; LabError when it has not after `seconds`."""
         answer = self.value(self.dialect.wait_for_position.format(seconds=seconds, **position))
-        if answer is None or int(answer) < 0 or (int(answer) == 1 and "EXECUTED_GTID_SET" in self.dialect.wait_for_position):
+        if (
+            answer is None
+            or int(answer) < 0
+            or (int(answer) == 1 and "EXECUTED_GTID_SET" in self.dialect.wait_for_position)
+        ):
             state = self.replication()
             raise LabError(
                 f"{self.name} did not catch up within {seconds} s ({state.error if state else 'no source'})",

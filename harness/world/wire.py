@@ -28,9 +28,13 @@ class Toxiproxy:
         try:
             answer = self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
         except requests.RequestException as error:
-            raise LabError(f"Toxiproxy at {self.address} does not answer: {error}", "its API", "./lab status") from error
+            raise LabError(
+                f"Toxiproxy at {self.address} does not answer: {error}", "its API", "./lab status"
+            ) from error
         if not answer.ok:
-            raise LabError(f"Toxiproxy refused {method} {path}: {answer.text.strip()}", "a toxic that it knows", "./lab toxic")
+            raise LabError(
+                f"Toxiproxy refused {method} {path}: {answer.text.strip()}", "a toxic that it knows", "./lab toxic"
+            )
         return answer.json() if answer.content else None
 
     def proxies(self) -> dict[str, dict[str, Any]]:

@@ -10,6 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 import docker
 import pymysql
 import pytest
+
 from engines import ENGINES
 
 LABEL = "replication-lab.test"

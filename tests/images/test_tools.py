@@ -7,6 +7,7 @@ import docker
 import pytest
 import requests
 from conftest import LABEL, require_image, until
+
 from engines import ENGINES
 
 TOXIPROXY = "replication-lab/toxiproxy"

@@ -44,7 +44,11 @@ def start_command():
 
     def start(*arguments):
         process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "harness", *arguments], cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+            [sys.executable, "-u", "-m", "harness", *arguments],
+            cwd=ROOT,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT,
+            text=True,
         )
         started.append(process)
         return process
@@ -77,5 +81,9 @@ def things_of(project):
     from harness.world import docker_engine
 
     client, only = docker_engine.client(), {"label": [f"{compose.PROJECT}={project}"]}
-    found = [*client.containers.list(all=True, filters=only), *client.networks.list(filters=only), *client.volumes.list(filters=only)]
+    found = [
+        *client.containers.list(all=True, filters=only),
+        *client.networks.list(filters=only),
+        *client.volumes.list(filters=only),
+    ]
     return [thing.name for thing in found]

@@ -58,6 +58,11 @@ def test_host_ports_are_on_loopback_only(name):
     )
 
     lab = compose.find(name)
-    addresses = {binding["HostIp"] for one in lab.containers.values() for bindings in one.ports.values() for binding in bindings or []}
+    addresses = {
+        binding["HostIp"]
+        for one in lab.containers.values()
+        for bindings in one.ports.values()
+        for binding in bindings or []
+    }
 
     assert addresses == {"127.0.0.1"}

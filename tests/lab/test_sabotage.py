@@ -11,9 +11,9 @@ from harness.experiment import Preset
 from harness.experiments.semisync_wan import LINK, experiment
 from harness.faults.toxic import clear
 from harness.runner import Run, Session
+from harness.workloads.sequential_inserts import SequentialInserts
 from harness.world.clock import wait_until
 from harness.world.journal import Journal
-from harness.workloads.sequential_inserts import SequentialInserts
 
 CASE, CLAIM = "after-commit-85ms-1", "after-commit-one-client-per-round-trip"
 

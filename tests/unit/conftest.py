@@ -49,6 +49,12 @@ def runs(monkeypatch, tmp_path) -> Path:
 
 
 @pytest.fixture
+def undrawn(monkeypatch):
+    """Reports without charts, which take longer than a whole run in a fake world."""
+    monkeypatch.setattr("harness.report.page.render", lambda *_: "")
+
+
+@pytest.fixture
 def fake_world(monkeypatch):
     """Make a FakeWorld whose clock is the harness's."""
 

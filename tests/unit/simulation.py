@@ -53,8 +53,17 @@ class Outcome:
     rounds: float
 
 
-def run(shape: str, plan: Plan, *, ratio: float, bound: float, runs: int, seed: int = 1, interval: Callable = None,
-        level: float | None = None) -> Outcome:
+def run(
+    shape: str,
+    plan: Plan,
+    *,
+    ratio: float,
+    bound: float,
+    runs: int,
+    seed: int = 1,
+    interval: Callable = None,
+    level: float | None = None,
+) -> Outcome:
     """Runs of the claim "ratio ≥ bound" when the typical ratio is `ratio`: one look a round, until decided."""
     logs = np.log(ratio) + SHAPES[shape](np.random.default_rng(seed), (runs, plan.max_rounds))
     verdicts, ended = np.zeros(runs, int), np.full(runs, plan.max_rounds)
@@ -71,9 +80,17 @@ def bootstrap(method: str) -> Callable:
     from scipy.stats import bootstrap as resample
 
     def interval(values, level):
-        found = resample((values,), np.mean, axis=-1, confidence_level=level, n_resamples=999, method=method,
-                         rng=np.random.default_rng(5)).confidence_interval
+        found = resample(
+            (values,),
+            np.mean,
+            axis=-1,
+            confidence_level=level,
+            n_resamples=999,
+            method=method,
+            rng=np.random.default_rng(5),
+        ).confidence_interval
         return found.low, found.high
+
     return interval
 
 
@@ -91,24 +108,30 @@ def _tables() -> None:
 
 def _print_candidates(plan: Plan) -> None:
     pocock = {8: 1 - 0.0142, 12: 1 - 0.0106}[plan.max_rounds]
-    methods = {"t, Bonferroni (used)": (stats.student, plan.level, 20_000),
-               "t, Pocock's level": (stats.student, pocock, 20_000),
-               "t, looks not paid for": (stats.student, 0.95, 20_000),
-               "bootstrap percentile, Bonferroni": (bootstrap("percentile"), plan.level, 1_000),
-               "bootstrap BCa, Bonferroni": (bootstrap("BCa"), plan.level, 1_000),
-               "order statistics, Bonferroni": (order_statistics, plan.level, 20_000)}
+    methods = {
+        "t, Bonferroni (used)": (stats.student, plan.level, 20_000),
+        "t, Pocock's level": (stats.student, pocock, 20_000),
+        "t, looks not paid for": (stats.student, 0.95, 20_000),
+        "bootstrap percentile, Bonferroni": (bootstrap("percentile"), plan.level, 1_000),
+        "bootstrap BCa, Bonferroni": (bootstrap("BCa"), plan.level, 1_000),
+        "order statistics, Bonferroni": (order_statistics, plan.level, 20_000),
+    }
     print(f"\n### Wrong verdicts at the boundary, rounds {plan.min_rounds} to {plan.max_rounds} (%)\n")
     print("| noise | " + " | ".join(methods) + " |\n" + "|---" * (1 + len(methods)) + "|")
     for shape in SHAPES:
-        wrong = [run(shape, plan, ratio=0.9, bound=0.9, runs=runs, interval=interval, level=level)
-                 for interval, level, runs in methods.values()]
+        wrong = [
+            run(shape, plan, ratio=0.9, bound=0.9, runs=runs, interval=interval, level=level)
+            for interval, level, runs in methods.values()
+        ]
         print(f"| {shape} | " + " | ".join(f"{100 * (w.holds + w.refuted):.1f}" for w in wrong) + " |")
 
 
 def _print_speed(plan: Plan) -> None:
     distances = (1.02, 1.05, 1.1, 1.2, 1.5)
-    print(f"\n### Decided HOLDS (%) and mean rounds, true ratio above the bound, rounds {plan.min_rounds} to "
-          f"{plan.max_rounds}\n")
+    print(
+        f"\n### Decided HOLDS (%) and mean rounds, true ratio above the bound, rounds {plan.min_rounds} to "
+        f"{plan.max_rounds}\n"
+    )
     print("| noise | " + " | ".join(f"×{d}" for d in distances) + " |\n" + "|---" * (1 + len(distances)) + "|")
     for shape in SHAPES:
         found = [run(shape, plan, ratio=0.9 * d, bound=0.9, runs=5_000, seed=2) for d in distances]

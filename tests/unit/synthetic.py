@@ -29,20 +29,45 @@ expected:
 """
 
 CLAIMS = (
-    Claim("async-costs-little", "an asynchronous replica across the WAN costs little",
-          throughput("async-85ms").over(throughput("none")).at_least(0.7)),
-    Claim("one-commit-one-rtt", "one semi-synchronous commit takes one round trip",
-          latency_p50("after-sync-85ms-1").over(rtt("after-sync-85ms-1")).equals(within=0.05), predicted=1.0),
-    Claim("one-client-per-rtt", "one client commits 1/RTT times a second",
-          throughput("after-sync-85ms-1").over(per_round_trip("after-sync-85ms-1")).between(0.95, 1.0), predicted=1.0),
-    Claim("sixteen-clients-pipeline", "16 clients commit about 16/RTT times a second",
-          throughput("after-sync-85ms-16").over(per_round_trip("after-sync-85ms-16", 16)).at_least(0.9), predicted=1.0),
-    Claim("link-is-as-asked", "the link takes the 85 ms that were asked for, within 1 ms",
-          rtt("after-sync-85ms-1").between(84, 86), predicted=85.0),
-    Claim("after-sync-hides", "AFTER_SYNC never shows a row before its writer is answered",
-          total("after-sync-85ms-1", "seen_early").is_zero(trials="trials", at_least=30)),
-    Claim("after-commit-shows", "AFTER_COMMIT shows a row before its writer is answered",
-          total("after-commit-85ms-1", "seen_early").is_positive()),
+    Claim(
+        "async-costs-little",
+        "an asynchronous replica across the WAN costs little",
+        throughput("async-85ms").over(throughput("none")).at_least(0.7),
+    ),
+    Claim(
+        "one-commit-one-rtt",
+        "one semi-synchronous commit takes one round trip",
+        latency_p50("after-sync-85ms-1").over(rtt("after-sync-85ms-1")).equals(within=0.05),
+        predicted=1.0,
+    ),
+    Claim(
+        "one-client-per-rtt",
+        "one client commits 1/RTT times a second",
+        throughput("after-sync-85ms-1").over(per_round_trip("after-sync-85ms-1")).between(0.95, 1.0),
+        predicted=1.0,
+    ),
+    Claim(
+        "sixteen-clients-pipeline",
+        "16 clients commit about 16/RTT times a second",
+        throughput("after-sync-85ms-16").over(per_round_trip("after-sync-85ms-16", 16)).at_least(0.9),
+        predicted=1.0,
+    ),
+    Claim(
+        "link-is-as-asked",
+        "the link takes the 85 ms that were asked for, within 1 ms",
+        rtt("after-sync-85ms-1").between(84, 86),
+        predicted=85.0,
+    ),
+    Claim(
+        "after-sync-hides",
+        "AFTER_SYNC never shows a row before its writer is answered",
+        total("after-sync-85ms-1", "seen_early").is_zero(trials="trials", at_least=30),
+    ),
+    Claim(
+        "after-commit-shows",
+        "AFTER_COMMIT shows a row before its writer is answered",
+        total("after-commit-85ms-1", "seen_early").is_positive(),
+    ),
 )
 
 
@@ -55,33 +80,62 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
 
 def experiment(claims=CLAIMS, data=DATA, **others) -> Experiment:
     """The semi-sync experiment as far as the judge and the report know it."""
-    cases = [Case("none", "no replica"), Case("async-85ms", "asynchronous, behind 85 ms"),
-             Case("semisync-direct", "semi-sync on the bare link"), Case("semisync-proxy", "semi-sync, no toxics")]
+    cases = [
+        Case("none", "no replica"),
+        Case("async-85ms", "asynchronous, behind 85 ms"),
+        Case("semisync-direct", "semi-sync on the bare link"),
+        Case("semisync-proxy", "semi-sync, no toxics"),
+    ]
     cases += [Case(name, f"semi-sync behind 85 ms, {n} clients", {"clients": n}) for name, n in WAN.items()]
-    parts = {"name": "semisync_wan", "topology": "semisync", "engines": ("mariadb", "mysql-5.5"), "predict": predict,
-             "question": "What does a commit cost when a replica 85 ms away must acknowledge it?",
-             "presets": {"quick": Preset("quick", 3, 8), "full": Preset("full", 5, 12)}}
+    parts = {
+        "name": "semisync_wan",
+        "topology": "semisync",
+        "engines": ("mariadb", "mysql-5.5"),
+        "predict": predict,
+        "question": "What does a commit cost when a replica 85 ms away must acknowledge it?",
+        "presets": {"quick": Preset("quick", 3, 8), "full": Preset("full", 5, 12)},
+    }
     return Experiment(cases=tuple(cases), claims=tuple(claims), data=parse_data(data), **(parts | others))
 
 
 def run(engines=("mariadb",), **settings) -> Run:
     """The first line of a record."""
     host = {"kernel": "6.1.0", "cpus": 2, "cpu model": "a CPU", "memory": "8 GiB", "docker engine": "26.1.5"}
-    return Run(experiment="semisync_wan", preset="quick", seed=7, engines=list(engines), settings=settings,
-               environment=host, started="2030-01-01T12:00:00+00:00")
+    return Run(
+        experiment="semisync_wan",
+        preset="quick",
+        seed=7,
+        engines=list(engines),
+        settings=settings,
+        environment=host,
+        started="2030-01-01T12:00:00+00:00",
+    )
 
 
 def lab(engine="mariadb", **others) -> Lab:
     """A lab that came up."""
-    return Lab(engine=engine, version="11.8.6-MariaDB", topology="semisync",
-               images={"source": "sha256:" + "5" * 64, "replica": "sha256:" + "5" * 64},
-               settings={"innodb_flush_log_at_trx_commit": 0}, **others)
+    return Lab(
+        engine=engine,
+        version="11.8.6-MariaDB",
+        topology="semisync",
+        images={"source": "sha256:" + "5" * 64, "replica": "sha256:" + "5" * 64},
+        settings={"innodb_flush_log_at_trx_commit": 0},
+        **others,
+    )
 
 
 def toxic(seen=True, during=RTT) -> Fault:
     """85 ms on the replication link."""
-    return Fault(link="source-replica", toxic="wan-85ms", unit="ms", asked=85, before=0.2, after=0.3, seen=seen,
-                 during=Spread(min=during - 0.6, p50=during, max=during + 9, n=20))
+    return Fault(
+        link="source-replica",
+        toxic="wan-85ms",
+        unit="ms",
+        asked=85,
+        before=0.2,
+        after=0.3,
+        seen=seen,
+        during=Spread(min=during - 0.6, p50=during, max=during + 9, n=20),
+    )
 
 
 def measurement(case: str, round: int, engine="mariadb", *, figures=None, **others) -> Measurement:
@@ -89,8 +143,12 @@ def measurement(case: str, round: int, engine="mariadb", *, figures=None, **othe
     dice = Random(f"{engine}:{case}:{round}")
     given = _wan(case, dice) if case in WAN else _lan(case, dice)
     parts = {"noise": Noise(foreign_cpu=0.02, steal=0.0), "at": "2030-01-01T12:00:00+00:00", "seconds": 4.0}
-    return Measurement(engine=engine, round=round, case=case, **(parts | given | others | {
-        "figures": given["figures"] | (figures or {})}))
+    return Measurement(
+        engine=engine,
+        round=round,
+        case=case,
+        **(parts | given | others | {"figures": given["figures"] | (figures or {})}),
+    )
 
 
 def record(rounds=4, engines=("mariadb",), *more, **settings) -> Record:
@@ -105,14 +163,23 @@ def record(rounds=4, engines=("mariadb",), *more, **settings) -> Record:
 
 def replaced(old: Record, case: str, round: int, **parts) -> Record:
     """The same record, but for one measurement."""
-    return Record([measurement(case, round, **parts) if isinstance(event, Measurement)
-                   and (event.case, event.round) == (case, round) else event for event in old.events], old.torn)
+    return Record(
+        [
+            measurement(case, round, **parts)
+            if isinstance(event, Measurement) and (event.case, event.round) == (case, round)
+            else event
+            for event in old.events
+        ],
+        old.torn,
+    )
 
 
 def _lan(case: str, dice: Random) -> dict:
     rate = LAN[case] * dice.gauss(1, 0.01)
-    return {"figures": {"throughput": rate, "latency_p50_ms": 950 / rate, "latency_min_ms": 700 / rate},
-            "samples": {"latency_ms": [950 / rate * dice.lognormvariate(0, 0.25) for _ in range(60)]}}
+    return {
+        "figures": {"throughput": rate, "latency_p50_ms": 950 / rate, "latency_min_ms": 700 / rate},
+        "samples": {"latency_ms": [950 / rate * dice.lognormvariate(0, 0.25) for _ in range(60)]},
+    }
 
 
 def _wan(case: str, dice: Random) -> dict:
@@ -120,11 +187,21 @@ def _wan(case: str, dice: Random) -> dict:
     share = 0.985 if clients == 1 or "commit" in case else 0.55
     rate = clients * 1000 / trip * share * dice.gauss(1, 0.003)
     shown = 10 if "commit" in case else 0
-    figures = {"throughput": rate, "latency_p50_ms": clients * 1000 / rate * 0.998, "latency_min_ms": trip + 0.4,
-               "rtt_p50_ms": trip, "rtt_min_ms": trip - 0.5, "seen_early": shown, "trials": 10}
-    return {"figures": figures, "faults": [toxic(during=trip)],
-            "proofs": [Proof(what="semi-sync stayed on", expected="no_tx + 0", found="no_tx + 0", ok=True)],
-            "samples": {"latency_ms": [1000 * clients / rate * dice.lognormvariate(0, 0.02) for _ in range(60)]}}
+    figures = {
+        "throughput": rate,
+        "latency_p50_ms": clients * 1000 / rate * 0.998,
+        "latency_min_ms": trip + 0.4,
+        "rtt_p50_ms": trip,
+        "rtt_min_ms": trip - 0.5,
+        "seen_early": shown,
+        "trials": 10,
+    }
+    return {
+        "figures": figures,
+        "faults": [toxic(during=trip)],
+        "proofs": [Proof(what="semi-sync stayed on", expected="no_tx + 0", found="no_tx + 0", ok=True)],
+        "samples": {"latency_ms": [1000 * clients / rate * dice.lognormvariate(0, 0.02) for _ in range(60)]},
+    }
 
 
 def claim(relation, **parts) -> Claim:

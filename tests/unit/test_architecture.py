@@ -83,7 +83,9 @@ def test_only_the_clock_sleeps(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_command_goes_through_a_shell(path):
     """Commands are lists of words, so that no name can become a command."""
-    keywords = [word for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) for word in node.keywords]
+    keywords = [
+        word for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) for word in node.keywords
+    ]
 
     assert "os.system" not in calls(path)
     assert not [word for word in keywords if word.arg == "shell"]

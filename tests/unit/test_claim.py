@@ -3,8 +3,6 @@
 import math
 
 import pytest
-import synthetic
-from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
 
 from harness.claim import (
     Expected,
@@ -23,6 +21,9 @@ from harness.experiment import Case, Experiment, parse_data, schedule
 from harness.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
 from harness.stats import Plan
 
+import synthetic
+from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
+
 PLAN = Plan(3, 8)
 AS_CLAIMED = Expected()
 ASYNC = throughput("async-85ms").over(throughput("none"))
@@ -35,18 +36,34 @@ def judged(relation, of=None, expected=AS_CLAIMED, **parts):
 
 def counts(*pairs) -> Record:
     """A record of rounds with (seen, trials)."""
-    return Record([run(), *(Measurement(engine="mariadb", round=n, case="none", figures={"lost": s, "trials": t})
-                            for n, (s, t) in enumerate(pairs, start=1))])
+    return Record(
+        [
+            run(),
+            *(
+                Measurement(engine="mariadb", round=n, case="none", figures={"lost": s, "trials": t})
+                for n, (s, t) in enumerate(pairs, start=1)
+            ),
+        ]
+    )
 
 
-@pytest.mark.parametrize(("relation", "verdict"), [
-    (ASYNC.at_least(0.7), HOLDS), (ASYNC.at_least(0.99), REFUTED), (ASYNC.at_least(0.895), UNKNOWN),
-    (ASYNC.at_most(0.99), HOLDS), (ASYNC.at_most(0.7), REFUTED), (ASYNC.equals(within=0.2), HOLDS),
-    (ASYNC.equals(within=0.02), REFUTED), (ASYNC.between(0.8, 1.0), HOLDS),
-    (rtt("after-sync-85ms-1").between(84, 87), HOLDS),
-    (rtt("after-sync-85ms-1").between(84, 85), REFUTED), (latency_min("after-sync-85ms-1").at_least(80), HOLDS),
-    (throughput("after-commit-85ms-16").over(per_round_trip("after-commit-85ms-16", 16)).equals(0.05), HOLDS),
-])
+@pytest.mark.parametrize(
+    ("relation", "verdict"),
+    [
+        (ASYNC.at_least(0.7), HOLDS),
+        (ASYNC.at_least(0.99), REFUTED),
+        (ASYNC.at_least(0.895), UNKNOWN),
+        (ASYNC.at_most(0.99), HOLDS),
+        (ASYNC.at_most(0.7), REFUTED),
+        (ASYNC.equals(within=0.2), HOLDS),
+        (ASYNC.equals(within=0.02), REFUTED),
+        (ASYNC.between(0.8, 1.0), HOLDS),
+        (rtt("after-sync-85ms-1").between(84, 87), HOLDS),
+        (rtt("after-sync-85ms-1").between(84, 85), REFUTED),
+        (latency_min("after-sync-85ms-1").at_least(80), HOLDS),
+        (throughput("after-commit-85ms-16").over(per_round_trip("after-commit-85ms-16", 16)).equals(0.05), HOLDS),
+    ],
+)
 def test_intervals_inside_hold_outside_refute_and_astride_decide_nothing(relation, verdict):
     """The verdict follows from where the interval lies."""
     assert judged(relation).verdict is verdict
@@ -83,13 +100,16 @@ def test_too_few_quiet_rounds_are_unknown_with_the_noise():
     assert "none, round 2: foreign CPU 0.4" in judgement.reason
 
 
-@pytest.mark.parametrize(("sabotage", "reason"), [
-    ({"faults": [toxic(seen=False, during=0.4)]}, "fault not seen: asked 85 ms"),
-    ({"proofs": [Proof(what="no_tx", expected="+0", found="+3", ok=False)]}, "no_tx: expected +0, found +3"),
-    ({"doubts": ["semi-sync fell back"]}, "semi-sync fell back"),
-    ({"figures": {"rtt_p50_ms": math.nan}}, "could not be computed in round 2"),
-    ({"figures": {"rtt_p50_ms": 0.0}}, "could not be computed in round 2"),
-])
+@pytest.mark.parametrize(
+    ("sabotage", "reason"),
+    [
+        ({"faults": [toxic(seen=False, during=0.4)]}, "fault not seen: asked 85 ms"),
+        ({"proofs": [Proof(what="no_tx", expected="+0", found="+3", ok=False)]}, "no_tx: expected +0, found +3"),
+        ({"doubts": ["semi-sync fell back"]}, "semi-sync fell back"),
+        ({"figures": {"rtt_p50_ms": math.nan}}, "could not be computed in round 2"),
+        ({"figures": {"rtt_p50_ms": 0.0}}, "could not be computed in round 2"),
+    ],
+)
 def test_one_untrustworthy_measurement_makes_its_claims_unknown(sabotage, reason):
     """An unseen fault, a failed proof, a doubt or a failed computation in one round undoes a claim that would hold."""
     relation = throughput("after-sync-85ms-1").over(per_round_trip("after-sync-85ms-1")).between(0.95, 1)
@@ -115,9 +135,14 @@ def test_a_doubt_about_the_run_makes_every_claim_unknown():
     assert {j.verdict for j in experiment().judge(of)} == {UNKNOWN}
 
 
-@pytest.mark.parametrize("relation", [
-    ASYNC.at_least(0.7), total("none", "lost").is_zero(trials="trials"), total("none", "lost").is_positive(),
-])
+@pytest.mark.parametrize(
+    "relation",
+    [
+        ASYNC.at_least(0.7),
+        total("none", "lost").is_zero(trials="trials"),
+        total("none", "lost").is_positive(),
+    ],
+)
 def test_cases_that_were_not_measured_are_unknown(relation):
     """Nothing measured is nothing known."""
     judgement = judged(relation, Record([run(), lab()]))
@@ -149,10 +174,17 @@ def test_rounds_beyond_the_plan_are_unknown():
     assert "beyond the plan" in judged(ASYNC.at_least(0.7), record(9)).reason
 
 
-@pytest.mark.parametrize(("rounds", "verdict"), [
-    ([(0, 10), (0, 10), (0, 10)], HOLDS), ([(0, 10), (0, 10)], UNKNOWN), ([(0, 10), (1, 10)], REFUTED),
-    ([(0, 0)], UNKNOWN), ([(0, 30), (math.nan, 10)], UNKNOWN), ([(0, 30), (0, math.nan)], UNKNOWN),
-])
+@pytest.mark.parametrize(
+    ("rounds", "verdict"),
+    [
+        ([(0, 10), (0, 10), (0, 10)], HOLDS),
+        ([(0, 10), (0, 10)], UNKNOWN),
+        ([(0, 10), (1, 10)], REFUTED),
+        ([(0, 0)], UNKNOWN),
+        ([(0, 30), (math.nan, 10)], UNKNOWN),
+        ([(0, 30), (0, math.nan)], UNKNOWN),
+    ],
+)
 def test_never_needs_enough_trials_and_one_counterexample_refutes_it(rounds, verdict):
     """Zero in enough trials holds, one counterexample refutes, a count that failed decides nothing."""
     judgement = judged(total("none", "lost").is_zero(trials="trials", at_least=30), counts(*rounds))
@@ -168,8 +200,9 @@ def test_once_is_enough_and_never_seen_proves_nothing(rounds, verdict):
 
 def test_a_counterexample_in_a_noisy_round_counts():
     """A lost row is lost, however busy the host was."""
-    lost = Measurement(engine="mariadb", round=4, case="none", figures={"lost": 1, "trials": 10},
-                       noise=Noise(quiet=False))
+    lost = Measurement(
+        engine="mariadb", round=4, case="none", figures={"lost": 1, "trials": 10}, noise=Noise(quiet=False)
+    )
     of = counts((0, 10), (0, 10), (0, 10)).plus(lost)
 
     assert judged(total("none", "lost").is_zero(trials="trials"), of).verdict is REFUTED
@@ -184,10 +217,13 @@ def test_what_was_decided_before_an_interruption_stays_decided():
     assert judged(ASYNC.at_least(0.7), still_open).reason.startswith("interrupted by SIGINT; 2 quiet rounds")
 
 
-@pytest.mark.parametrize(("of", "reason"), [
-    (record(2, ("mariadb",), Crashed(error="no space left")), "the run crashed: no space left"),
-    (Record(record(2).events, torn=True), "the run was killed"),
-])
+@pytest.mark.parametrize(
+    ("of", "reason"),
+    [
+        (record(2, ("mariadb",), Crashed(error="no space left")), "the run crashed: no space left"),
+        (Record(record(2).events, torn=True), "the run was killed"),
+    ],
+)
 def test_a_run_that_broke_off_says_so(of, reason):
     """What a crashed or killed run left open names the crash."""
     assert reason in judged(ASYNC.at_least(0.7), of).reason
@@ -195,6 +231,7 @@ def test_a_run_that_broke_off_says_so(of, reason):
 
 def test_a_judge_that_crashes_decides_nothing():
     """An error within a claim is UNKNOWN with the error, even when the relation had already decided."""
+
     def broken(record, engine):
         raise KeyError("rtt")
 
@@ -204,19 +241,32 @@ def test_a_judge_that_crashes_decides_nothing():
     assert "KeyError: 'rtt'" in judgement.reason
 
 
-@pytest.mark.parametrize(("predicted", "value"), [
-    (0.9, 0.9), (lambda record, engine: 2.0, 2.0), (rtt("none"), None), (None, None), (math.nan, None),
-])
+@pytest.mark.parametrize(
+    ("predicted", "value"),
+    [
+        (0.9, 0.9),
+        (lambda record, engine: 2.0, 2.0),
+        (rtt("none"), None),
+        (None, None),
+        (math.nan, None),
+    ],
+)
 def test_a_prediction_may_be_a_number_a_quantity_or_computed(predicted, value):
     """Whatever a prediction is made of, it comes out as a number or not at all."""
     assert judged(ASYNC.at_least(0.7), predicted=predicted).predicted == value
 
 
-@pytest.mark.parametrize(("relation", "expected", "changed", "code"), [
-    (ASYNC.at_least(0.7), HOLDS, False, 0), (ASYNC.at_least(0.7), REFUTED, True, 1),
-    (ASYNC.at_least(0.99), REFUTED, False, 0), (ASYNC.at_least(0.99), HOLDS, True, 1),
-    (ASYNC.at_least(0.895), HOLDS, False, 2), (ASYNC.at_least(0.895), REFUTED, False, 2),
-])
+@pytest.mark.parametrize(
+    ("relation", "expected", "changed", "code"),
+    [
+        (ASYNC.at_least(0.7), HOLDS, False, 0),
+        (ASYNC.at_least(0.7), REFUTED, True, 1),
+        (ASYNC.at_least(0.99), REFUTED, False, 0),
+        (ASYNC.at_least(0.99), HOLDS, True, 1),
+        (ASYNC.at_least(0.895), HOLDS, False, 2),
+        (ASYNC.at_least(0.895), REFUTED, False, 2),
+    ],
+)
 def test_only_a_changed_verdict_fails_and_unknown_is_never_green(relation, expected, changed, code):
     """The exit code is 1 for a verdict that is not the expected one, 2 for UNKNOWN, 0 otherwise."""
     judgement = judged(relation, expected=Expected(expected, "because"))
@@ -240,7 +290,8 @@ def test_a_case_that_an_engine_cannot_have_leaves_its_claims_out():
 
     assert "after-commit-shows" not in [j.claim for j in experiment().judge(of)]
     assert experiment().left_out(of) == [
-        ("after-commit-shows", "mariadb", "after-commit-85ms-1: MySQL 5.5 has no wait point")]
+        ("after-commit-shows", "mariadb", "after-commit-85ms-1: MySQL 5.5 has no wait point")
+    ]
 
 
 def test_a_run_is_decided_when_no_round_can_change_anything():
@@ -250,8 +301,7 @@ def test_a_run_is_decided_when_no_round_can_change_anything():
     assert not few.decided(record(2), "mariadb")
     assert not experiment([open_claim], data="{}").decided(record(4), "mariadb")
     assert experiment([claim(ASYNC.at_least(0.7))], data="{}").decided(record(4), "mariadb")
-    assert experiment([open_claim], data="{}").decided(
-        replaced(record(4), "none", 1, doubts=["stuck"]), "mariadb")
+    assert experiment([open_claim], data="{}").decided(replaced(record(4), "none", 1, doubts=["stuck"]), "mariadb")
 
 
 def test_the_plan_is_the_recorded_one():
@@ -260,24 +310,34 @@ def test_the_plan_is_the_recorded_one():
     assert experiment().plan(record(3)).max_rounds == 8
 
 
-@pytest.mark.parametrize(("data", "told"), [
-    ("expcted: []", "did you mean expected"), ("published: {sources: x}", "did you mean source"),
-    ("expected: [{claim: async-costs-little, engine: mariadb, verdict: UNKNOWN, because: x}]", "never good enough"),
-    ("expected: [{claim: async-costs-little, engine: mariadb, verdict: REFUTED}]", "because"),
-    ("claims: {async-cost-little: {published: 1}}", "did you mean async-costs-little"),
-    ("published: {source: x, rows: [{case: nine, figure: throughput, value: 1}]}", "did you mean none"),
-    ("expected: [{claim: async-costs-little, engine: mariabd, verdict: REFUTED, because: x}]", "did you mean mariadb"),
-])
+@pytest.mark.parametrize(
+    ("data", "told"),
+    [
+        ("expcted: []", "did you mean expected"),
+        ("published: {sources: x}", "did you mean source"),
+        ("expected: [{claim: async-costs-little, engine: mariadb, verdict: UNKNOWN, because: x}]", "never good enough"),
+        ("expected: [{claim: async-costs-little, engine: mariadb, verdict: REFUTED}]", "because"),
+        ("claims: {async-cost-little: {published: 1}}", "did you mean async-costs-little"),
+        ("published: {source: x, rows: [{case: nine, figure: throughput, value: 1}]}", "did you mean none"),
+        (
+            "expected: [{claim: async-costs-little, engine: mariabd, verdict: REFUTED, because: x}]",
+            "did you mean mariadb",
+        ),
+    ],
+)
 def test_data_that_do_not_fit_are_refused_with_the_nearest_name(data, told):
     """Unknown keys, cases, claims and engines, and verdicts that nobody may expect, are errors."""
     with pytest.raises(LabError, match=told):
         experiment(data=data)
 
 
-@pytest.mark.parametrize(("claims", "told"), [
-    ([claim(throughput("asink-85ms").at_least(1))], "did you mean async-85ms"),
-    ([claim(ASYNC.at_least(1)), claim(ASYNC.at_least(2))], "two claims"),
-])
+@pytest.mark.parametrize(
+    ("claims", "told"),
+    [
+        ([claim(throughput("asink-85ms").at_least(1))], "did you mean async-85ms"),
+        ([claim(ASYNC.at_least(1)), claim(ASYNC.at_least(2))], "two claims"),
+    ],
+)
 def test_claims_that_do_not_fit_are_refused(claims, told):
     """A claim about a case that does not exist, and two claims of one name, are errors."""
     with pytest.raises(LabError, match=told):
@@ -329,7 +389,9 @@ def test_an_experiment_needs_no_data():
 
 def test_the_synthetic_run_holds_all_but_the_known_refutation():
     """The record that the other tests sabotage is a sound one."""
-    verdicts = {j.claim: j.verdict for j in experiment(
-        [c for c in synthetic.CLAIMS if c.id != "link-is-as-asked"]).judge(record(5))}
+    verdicts = {
+        j.claim: j.verdict
+        for j in experiment([c for c in synthetic.CLAIMS if c.id != "link-is-as-asked"]).judge(record(5))
+    }
 
     assert [name for name, verdict in verdicts.items() if verdict is not HOLDS] == ["sixteen-clients-pipeline"]

@@ -153,7 +153,7 @@ def test_a_signal_becomes_an_interruption_with_its_name():
 
 
 @pytest.fixture
-def world(fake_world, runs, brief, monkeypatch):
+def world(fake_world, runs, brief, undrawn, monkeypatch):
     """`lab run` goes to a fake world, in the smallest plan."""
     from dataclasses import replace
 

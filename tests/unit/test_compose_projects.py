@@ -42,7 +42,9 @@ class Engine:
 
     def __init__(self, things):
         self.things = things
-        self.containers, self.networks, self.volumes = (Listing(things, kind) for kind in ("container", "network", "volume"))
+        self.containers, self.networks, self.volumes = (
+            Listing(things, kind) for kind in ("container", "network", "volume")
+        )
 
 
 class Listing:
@@ -51,11 +53,18 @@ class Listing:
 
     def list(self, all=False, filters=None):
         wanted = filters["label"] if isinstance(filters["label"], list) else [filters["label"]]
-        return [each for each in self.things if each.kind == self.kind and not each.removed and all_match(each.labels, wanted)]
+        return [
+            each
+            for each in self.things
+            if each.kind == self.kind and not each.removed and all_match(each.labels, wanted)
+        ]
 
 
 def all_match(labels, wanted):
-    return all(labels.get(key) == value if equals else key in labels for key, equals, value in (one.partition("=") for one in wanted))
+    return all(
+        labels.get(key) == value if equals else key in labels
+        for key, equals, value in (one.partition("=") for one in wanted)
+    )
 
 
 @pytest.fixture
@@ -182,7 +191,12 @@ def test_a_lab_is_found_by_its_labels(engine):
     engine(Thing("lab-a", "compose"), Thing("lab-a", "compose", "toxiproxy"))
     found = compose.find("lab-a")
 
-    assert (found.name, found.topology.name, found.engine, found.password) == ("lab-a", "semisync", "mariadb", "secret=1")
+    assert (found.name, found.topology.name, found.engine, found.password) == (
+        "lab-a",
+        "semisync",
+        "mariadb",
+        "secret=1",
+    )
     assert set(found.containers) == {"source", "toxiproxy"}
 
 
@@ -329,7 +343,9 @@ class Starting:
         raise self.failure
 
 
-@pytest.mark.parametrize("failure", [KeyboardInterrupt(), ZeroDivisionError(), subprocess.CalledProcessError(1, "up", stderr=b"no")])
+@pytest.mark.parametrize(
+    "failure", [KeyboardInterrupt(), ZeroDivisionError(), subprocess.CalledProcessError(1, "up", stderr=b"no")]
+)
 def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch, failure):
     """Interrupted, crashed or refused: containers and the file with the password are gone."""
     started = engine(Thing("lab-a", DEAD))

@@ -19,7 +19,10 @@ HOSTS = (
     *(f"{host}.debian.org" for host in ("deb", "security", "snapshot", "ftp")),
     *(f"{host}.maven.{domain}" for host in ("repo1", "repo") for domain in ("org", "apache.org")),
     *(".".join(parts) for parts in (("pypi", "org"), ("files", "pythonhosted", "org"), ("proxy", "golang", "org"))),
-    *(".".join(parts) for parts in (("archive", "ubuntu", "com"), ("registry-1", "docker", "io"), ("hub", "docker", "com"))),
+    *(
+        ".".join(parts)
+        for parts in (("archive", "ubuntu", "com"), ("registry-1", "docker", "io"), ("hub", "docker", "com"))
+    ),
 )
 MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|tmp/w|home/\w+)/")
 OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)

@@ -14,7 +14,9 @@ from harness.errors import LabError
 from harness.world import catalogue, docker_engine, images
 
 Usage = namedtuple("Usage", "total used free")
-PERMISSION = DockerException("Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))")
+PERMISSION = DockerException(
+    "Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))"
+)
 NOBODY = DockerException("Error while fetching server API version: FileNotFoundError(2, 'No such file or directory')")
 TRIXIE = Path(docker_engine.__file__).parent / "trixie-source.sh"
 DEBIAN = "docker.io containerd docker-cli docker-compose docker-buildx"
@@ -117,7 +119,9 @@ def test_an_old_engine_is_refused_and_never_replaced(engine, refused, version):
     assert "25 or newer" in error.expected and "never replaces" in error.expected
 
 
-@pytest.mark.parametrize(("version", "found"), [("2.20.3", "docker compose is 2.20.3"), (None, "docker compose is not there")])
+@pytest.mark.parametrize(
+    ("version", "found"), [("2.20.3", "docker compose is 2.20.3"), (None, "docker compose is not there")]
+)
 def test_an_old_or_missing_compose_is_refused(engine, compose, refused, version, found):
     """The engine may be new while its Compose is not."""
     engine()
@@ -172,7 +176,9 @@ def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
     ],
     ids=lambda part: "-".join(part) if isinstance(part, tuple) else None,
 )
-def test_a_machine_without_an_engine_gets_its_distributions(engine, machine, refused, monkeypatch, capsys, release, commands):
+def test_a_machine_without_an_engine_gets_its_distributions(
+    engine, machine, refused, monkeypatch, capsys, release, commands
+):
     """The commands fit the release; LAB_INSTALL=no lists the very same ones and runs none."""
     engine(NOBODY)
     ran = machine(*release)
@@ -245,7 +251,10 @@ def folder(monkeypatch, tmp_path) -> Path:
     return tmp_path / "images"
 
 
-@pytest.mark.parametrize(("changed", "same"), [("mariadb/Dockerfile", "load"), ("database/my.cnf", "load"), ("docker-bake.hcl", None), ("mariadb/new", "load")])
+@pytest.mark.parametrize(
+    ("changed", "same"),
+    [("mariadb/Dockerfile", "load"), ("database/my.cnf", "load"), ("docker-bake.hcl", None), ("mariadb/new", "load")],
+)
 def test_a_recipe_changes_with_all_that_goes_into_the_image(folder, changed, same):
     """The image's folder, the servers' shared one, the bake file; another image's recipe stays."""
     before = {name: images.recipe(name) for name in ("mariadb", "load")}
@@ -343,7 +352,9 @@ def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(e
     commands = []
     engine()
     (folder / "mysql-8.0").mkdir()
-    monkeypatch.setattr(images.subprocess, "run", lambda command, **_: commands.append(command) or subprocess.CompletedProcess([], 0))
+    monkeypatch.setattr(
+        images.subprocess, "run", lambda command, **_: commands.append(command) or subprocess.CompletedProcess([], 0)
+    )
     monkeypatch.setattr(images, "CA_BUNDLES", ("/missing", __file__))
     images._bake(["mysql-8.0"])
 

@@ -292,7 +292,8 @@ def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeyp
 
 
 @pytest.mark.parametrize(
-    ("settings", "events", "time"), [({"rows": 10, "seconds": 9}, "--events=10", "--time=0"), ({"seconds": 1.5}, "--events=0", "--time=1.5")]
+    ("settings", "events", "time"),
+    [({"rows": 10, "seconds": 9}, "--events=10", "--time=0"), ({"seconds": 1.5}, "--events=0", "--time=1.5")],
 )
 def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, events, time):
     """Rows win where both are given; the seed is handed on."""
@@ -313,5 +314,3 @@ def test_who_sees_a_row_first_depends_on_the_wait_point(lab, latency, wait_point
 
     assert (figures["trials"], figures["seen_early"]) == (8, early)
     assert abs(figures["seen_ahead_ms"] - (86 if early else 0)) < 1
-
-

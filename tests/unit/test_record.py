@@ -3,11 +3,12 @@
 import math
 
 import pytest
-import synthetic
-from synthetic import measurement, run, toxic
 
 from harness.errors import LabError
 from harness.record import Crashed, Doubt, End, Interrupted, Noise, Proof, Record, Run, encode
+
+import synthetic
+from synthetic import measurement, run, toxic
 
 
 def lines(record: Record) -> list[bytes]:
@@ -91,8 +92,14 @@ def test_an_empty_record_says_what_is_missing():
 def test_noisy_rounds_do_not_count():
     """A round counts by its quiet measurement, also when a repetition came after a noisy one."""
     noisy = {"noise": Noise(quiet=False, why="steal 0.2")}
-    record = Record([run(), measurement("none", 1, figures={"throughput": 1.0}, **noisy),
-                     measurement("none", 1, figures={"throughput": 2.0}), measurement("none", 2, **noisy)])
+    record = Record(
+        [
+            run(),
+            measurement("none", 1, figures={"throughput": 1.0}, **noisy),
+            measurement("none", 1, figures={"throughput": 2.0}),
+            measurement("none", 2, **noisy),
+        ]
+    )
 
     assert record.series("mariadb", "none", "throughput") == {1: 2.0}
     assert len(record.of("mariadb", "none")) == 3

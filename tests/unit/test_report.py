@@ -10,13 +10,14 @@ import msgspec
 import pytest
 from junitparser import JUnitXml
 from rich.console import Console
-from synthetic import DATA, claim, experiment, lab, record, replaced, run, toxic
 
 from harness import report
 from harness.claim import throughput
 from harness.record import Crashed, Interrupted, Noise, Record
 from harness.report import charts, files, junit, summarise, terminal, wording
 from harness.report.summary import Summary, encode, schema
+
+from synthetic import DATA, claim, experiment, lab, record, replaced, run, toxic
 
 DOCS = Path(report.__file__).parents[2] / "docs"
 CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99))
@@ -63,15 +64,26 @@ def test_the_summary_holds_what_is_documented(whole):
     assert found["environment"]["labs"][0]["images"]["source"].startswith("sha256:")
     assert found["environment"]["noise"]["noisy"] == 2
     assert {"asked", "before", "during", "after", "seen"} <= found["faults"][0].keys()
-    assert {"sentence", "verdict", "expected", "because", "published", "predicted", "measured", "interval",
-            "reason", "engine"} <= found["claims"][0].keys()
+    assert {
+        "sentence",
+        "verdict",
+        "expected",
+        "because",
+        "published",
+        "predicted",
+        "measured",
+        "interval",
+        "reason",
+        "engine",
+    } <= found["claims"][0].keys()
 
 
 def test_the_documented_schema_is_that_of_the_summary():
     """docs/summary.schema.json is what the summary's own types say; the message tells how to write it anew."""
     assert (DOCS / "summary.schema.json").read_bytes() == schema(), (
         "write it anew: .venv/bin/python -c 'from harness.report.summary import schema; print(end=schema().decode())' "
-        "> docs/summary.schema.json")
+        "> docs/summary.schema.json"
+    )
 
 
 def test_every_part_of_the_summary_is_explained():
@@ -109,12 +121,16 @@ def test_a_single_round_has_a_value_but_no_interval():
     assert (row.low, row.high) == (None, None)
 
 
-@pytest.mark.parametrize(("summary", "verdict", "code"), [
-    (summary_of(claim(throughput("none").at_least(1))), "AS_EXPECTED", 0), (summary_of(CHANGED), "CHANGED", 1),
-    (summary_of(OPEN), "UNKNOWN", 2),
-    (summary_of(of=record(4, ("mariadb",), Crashed(error="disk full"))), "CRASHED", 3),
-    (summary_of(of=Record([run()])), "UNKNOWN", 2),
-])
+@pytest.mark.parametrize(
+    ("summary", "verdict", "code"),
+    [
+        (summary_of(claim(throughput("none").at_least(1))), "AS_EXPECTED", 0),
+        (summary_of(CHANGED), "CHANGED", 1),
+        (summary_of(OPEN), "UNKNOWN", 2),
+        (summary_of(of=record(4, ("mariadb",), Crashed(error="disk full"))), "CRASHED", 3),
+        (summary_of(of=Record([run()])), "UNKNOWN", 2),
+    ],
+)
 def test_the_overall_verdict_goes_with_the_exit_code(summary, verdict, code):
     """As expected 0, changed 1, unknown 2, crashed 3; a record without measurements is unknown."""
     assert (summary.verdict, summary.exit_code) == (verdict, code)
@@ -126,8 +142,17 @@ def test_the_terminal_shows_figures_claims_and_outcome(whole):
 
     assert max(map(len, text.splitlines())) <= 100
     assert "\x1b" not in text
-    for part in ("What does a commit cost", "published: 2013 write-up", "mysql-5.5", "REFUTED as expected",
-                 "REFUTED, expected", "with AFTER_SYNC", "not applicable: mysql-5.5", "no wait point", "(exit code 1)"):
+    for part in (
+        "What does a commit cost",
+        "published: 2013 write-up",
+        "mysql-5.5",
+        "REFUTED as expected",
+        "REFUTED, expected",
+        "with AFTER_SYNC",
+        "not applicable: mysql-5.5",
+        "no wait point",
+        "(exit code 1)",
+    ):
         assert part in re.sub(r"\s+", " ", text)
 
 
@@ -139,11 +164,14 @@ def test_unknown_is_told_with_its_reason():
     assert "straddles 0.895" in text
 
 
-@pytest.mark.parametrize(("of", "warning"), [
-    (record(2, ("mariadb",), Interrupted(reason="SIGTERM")), "interrupted by SIGTERM"),
-    (record(2, ("mariadb",), Crashed(error="disk full")), "crashed: disk full"),
-    (Record(record(2).events[:-1]), "the record has no end"),
-])
+@pytest.mark.parametrize(
+    ("of", "warning"),
+    [
+        (record(2, ("mariadb",), Interrupted(reason="SIGTERM")), "interrupted by SIGTERM"),
+        (record(2, ("mariadb",), Crashed(error="disk full")), "crashed: disk full"),
+        (Record(record(2).events[:-1]), "the record has no end"),
+    ],
+)
 def test_a_run_that_broke_off_warns_before_the_figures(of, warning):
     """The reader learns of a crash, an interruption and a kill before reading any figure."""
     text = told(summary_of(of=of))
@@ -167,8 +195,9 @@ def test_the_page_tells_the_outcome_before_anything_else(page):
 def doubtful_page(tmp_path_factory) -> str:
     """The HTML page of a run with markup in a doubt and a fault that was not seen."""
     folder = tmp_path_factory.mktemp("doubtful")
-    ran = replaced(record(1), "after-sync-85ms-1", 1, faults=[toxic(seen=False, during=0.4)],
-                   doubts=["<script>alert(1)</script>"])
+    ran = replaced(
+        record(1), "after-sync-85ms-1", 1, faults=[toxic(seen=False, during=0.4)], doubts=["<script>alert(1)</script>"]
+    )
     report.write(folder, summarise(experiment(), ran), ran)
     return (folder / "report.html").read_text()
 
@@ -211,10 +240,15 @@ def test_junit_has_a_case_per_claim_and_engine(whole):
     assert sum(suite.skipped for suite in xml) == 1
 
 
-@pytest.mark.parametrize(("summary", "failures", "errors"), [
-    (summary_of(CHANGED), 1, 0), (summary_of(OPEN), 0, 1), (summary_of(OPEN, of=Record([run()])), 0, 1),
-    (summary_of(claim(throughput("none").at_least(1)), of=record(4, ("mariadb",), Crashed(error="x"))), 0, 1),
-])
+@pytest.mark.parametrize(
+    ("summary", "failures", "errors"),
+    [
+        (summary_of(CHANGED), 1, 0),
+        (summary_of(OPEN), 0, 1),
+        (summary_of(OPEN, of=Record([run()])), 0, 1),
+        (summary_of(claim(throughput("none").at_least(1)), of=record(4, ("mariadb",), Crashed(error="x"))), 0, 1),
+    ],
+)
 def test_junit_is_never_green_for_what_is_not(summary, failures, errors):
     """A changed verdict fails; UNKNOWN, nothing measured and a crash are errors."""
     xml = JUnitXml.fromstring(junit.render(summary))
@@ -249,9 +283,18 @@ def _no_space(*_):
     raise OSError("no space left")
 
 
-@pytest.mark.parametrize(("value", "text"), [
-    (None, "–"), (0, "0"), (50, "50"), (1066.8, "1067"), (11.514, "11.51"), (0.978, "0.9780"), (0.0001234, "0.0001234"),
-])
+@pytest.mark.parametrize(
+    ("value", "text"),
+    [
+        (None, "–"),
+        (0, "0"),
+        (50, "50"),
+        (1066.8, "1067"),
+        (11.514, "11.51"),
+        (0.978, "0.9780"),
+        (0.0001234, "0.0001234"),
+    ],
+)
 def test_figures_are_told_with_four_digits(value, text):
     """Large and small figures are as exact as a reader needs them."""
     assert wording.number(value) == text

@@ -5,18 +5,20 @@ from dataclasses import replace
 import pytest
 
 from harness import running
-from harness.claim import Claim, Verdict, figure, throughput
+from harness.claim import Claim, Verdict, throughput
 from harness.errors import LabError
-from harness.experiment import Case, Data, Experiment, Expectation, Preset
-from harness.experiments.semisync_wan import experiment as semisync_wan
+from harness.experiment import Case, Data, Expectation, Experiment, Preset
 from harness.experiments.semisync_wan import arrange, prepare
+from harness.experiments.semisync_wan import experiment as semisync_wan
 from harness.record import Record
 from harness.runner import NOISY_REPEATS, Session
 from harness.workloads.sequential_inserts import SequentialInserts
 from harness.world import fake, journal
 
 FAR = "after-commit-85ms-1"
-COMMIT_COSTS_A_TRIP = Claim("costs-a-trip", "semi-sync is slower", throughput(FAR).over(throughput("none")).at_most(0.1))
+COMMIT_COSTS_A_TRIP = Claim(
+    "costs-a-trip", "semi-sync is slower", throughput(FAR).over(throughput("none")).at_most(0.1)
+)
 LEVEL = Claim("level", "none is as fast as itself", throughput("none").over(throughput("again")).at_least(1.0))
 
 
@@ -283,7 +285,7 @@ def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
     assert summary.exit_code == 2
 
 
-def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs):
+def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
     """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised again."""
     world = fake_world(meanwhile=at(3, fake.crash))
     with pytest.raises(ZeroDivisionError):
@@ -320,28 +322,30 @@ def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused)
     assert not runs.exists() and not world.came_up
 
 
-def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief):
+def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief, undrawn):
     """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
     _, first = running.run(shortened(brief), ["mariadb"], "quick", 7, lambda _: None, fake_world())
 
     assert running.judge("latest") == first
 
 
-def test_a_report_can_be_written_again(fake_world, runs, brief):
+def test_a_report_can_be_written_again(ran, runs):
     """`lab report` writes the same three files from the record."""
-    folder, _ = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, fake_world())
-    for name in ("summary.json", "junit.xml", "report.html"):
-        (folder / name).unlink()
+    ran(tiny())
 
-    assert [path.rpartition("/")[2] for path in running.report("latest")] == ["summary.json", "junit.xml", "report.html"]
-    assert "semisync_wan" in (folder / "report.html").read_text()
+    assert [path.rpartition("/")[2] for path in running.report("latest")] == [
+        "summary.json",
+        "junit.xml",
+        "report.html",
+    ]
+    assert "semisync_wan" in (runs / "latest" / "report.html").read_text()
 
 
-def test_an_unknown_run_names_the_runs_there_are(fake_world, runs, refused):
+def test_an_unknown_run_names_the_runs_there_are(ran, runs, refused):
     """Asking for a record that does not exist lists the latest that do."""
-    folder, _ = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, fake_world())
+    ran(tiny())
 
-    assert refused(running.judge, "yesterday").expected == folder.name
+    assert refused(running.judge, "yesterday").expected == (runs / "latest").resolve().name
 
 
 def test_two_runs_in_one_second_have_folders_of_their_own(runs):

@@ -77,7 +77,14 @@ WORDS = {
 
 def status_row(dialect: str, **changes) -> dict:
     column = sql.dialects()[dialect].columns
-    row = {column.io: "Yes", column.sql: "Yes", column.host: "toxiproxy", column.port: 21002, column.io_error: "", column.sql_error: ""}
+    row = {
+        column.io: "Yes",
+        column.sql: "Yes",
+        column.host: "toxiproxy",
+        column.port: 21002,
+        column.io_error: "",
+        column.sql_error: "",
+    }
     return {**row, column.lag: 0, **changes}
 
 
@@ -94,7 +101,9 @@ def test_the_state_of_a_replica_is_read_in_its_dialect(dialect, dialled):
     """Threads, address, error and lag come from columns of different names."""
     words = WORDS[dialect]
     found = dialled({words.status: [status_row(dialect)]}, dialect)[0].replication()
-    broken = dialled({words.status: [status_row(dialect, Last_SQL_Error="duplicate key", **{words.sql: "No"})]}, dialect)[0].replication()
+    broken = dialled(
+        {words.status: [status_row(dialect, Last_SQL_Error="duplicate key", **{words.sql: "No"})]}, dialect
+    )[0].replication()
 
     assert (found.healthy, found.host, found.port, found.error, found.lag_seconds) == (True, "toxiproxy", 21002, "", 0)
     assert (broken.healthy, broken.connected, broken.error) == (False, True, "duplicate key")
@@ -106,7 +115,8 @@ def test_a_server_without_a_source_has_no_replication(dialled):
 
 
 @pytest.mark.parametrize(
-    ("dialect", "prefix"), [("mariadb", "rpl_semi_sync_master"), ("mysql", "rpl_semi_sync_source"), ("mysql-5.5", "rpl_semi_sync_master")]
+    ("dialect", "prefix"),
+    [("mariadb", "rpl_semi_sync_master"), ("mysql", "rpl_semi_sync_source"), ("mysql-5.5", "rpl_semi_sync_master")],
 )
 def test_semi_sync_is_read_in_its_dialect(dialect, prefix, dialled):
     """Counters and variables of different names make one state."""
@@ -116,7 +126,10 @@ def test_semi_sync_is_read_in_its_dialect(dialect, prefix, dialled):
     def rows(values):
         return [{"Variable_name": f"{prefix}_{name}".capitalize(), "Value": value} for name, value in values.items()]
 
-    answers = {f"SHOW GLOBAL STATUS LIKE '{prefix}%'": rows(counters), f"SHOW GLOBAL VARIABLES LIKE '{prefix}%'": rows(settings)}
+    answers = {
+        f"SHOW GLOBAL STATUS LIKE '{prefix}%'": rows(counters),
+        f"SHOW GLOBAL VARIABLES LIKE '{prefix}%'": rows(settings),
+    }
     found = dialled(answers, dialect)[0].semisync()
 
     assert (found.enabled, found.active, found.replicas) == (True, True, 1)
@@ -148,12 +161,21 @@ def test_semi_sync_is_set_with_the_wait_point_first(dialled):
     [
         ("mariadb", {}, "CHANGE MASTER TO MASTER_HOST='source', MASTER_PORT=3306"),
         ("mysql", {}, "CHANGE REPLICATION SOURCE TO SOURCE_HOST='source', SOURCE_PORT=3306"),
-        ("mysql-5.5", {}, "CHANGE MASTER TO MASTER_HOST='source', MASTER_PORT=3306, MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=4711"),
+        (
+            "mysql-5.5",
+            {},
+            "CHANGE MASTER TO MASTER_HOST='source', MASTER_PORT=3306, MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=4711",
+        ),
     ],
 )
 def test_a_replica_is_told_another_address_once_it_has_applied_everything(dialect, row, change, dialled):
     """The IO thread stops first, then the applier; a server without GTIDs is told its place again."""
-    places = {"Master_Log_File": "bin.000003", "Read_Master_Log_Pos": 4711, "Relay_Master_Log_File": "bin.000003", "Exec_Master_Log_Pos": 4711}
+    places = {
+        "Master_Log_File": "bin.000003",
+        "Read_Master_Log_Pos": 4711,
+        "Relay_Master_Log_File": "bin.000003",
+        "Exec_Master_Log_Pos": 4711,
+    }
     if dialect == "mysql":
         places = {"Retrieved_Gtid_Set": "a:1-9", "Executed_Gtid_Set": "a:1-9"}
     words = WORDS[dialect]
@@ -168,7 +190,9 @@ def test_a_replica_is_told_another_address_once_it_has_applied_everything(dialec
 
 def test_the_own_position_is_a_gtid_or_a_place(dialled):
     """With GTIDs one word (newlines out), without them a file and a place in it."""
-    assert dialled({"SELECT @@gtid_executed": [{"x": "a:1-9,\nb:1-3"}]}, "mysql")[0].position() == {"position": "a:1-9,b:1-3"}
+    assert dialled({"SELECT @@gtid_executed": [{"x": "a:1-9,\nb:1-3"}]}, "mysql")[0].position() == {
+        "position": "a:1-9,b:1-3"
+    }
     row = {"File": "bin.000001", "Position": 107, "Binlog_Do_DB": ""}
     assert dialled({"SHOW MASTER STATUS": [row]}, "mysql-5.5")[0].position() == {"file": "bin.000001", "place": 107}
 
@@ -180,7 +204,9 @@ def test_waiting_for_a_position_that_comes_returns(dialect, caught_up, dialled):
     dialled({"SELECT": [{"answer": caught_up}]}, dialect)[0].wait_for(position)
 
 
-@pytest.mark.parametrize(("dialect", "answer"), [("mariadb", -1), ("mysql", 1), ("mysql-5.5", -1), ("mysql-5.5", None), ("mariadb", None)])
+@pytest.mark.parametrize(
+    ("dialect", "answer"), [("mariadb", -1), ("mysql", 1), ("mysql-5.5", -1), ("mysql-5.5", None), ("mariadb", None)]
+)
 def test_waiting_for_a_position_that_does_not_come_is_an_error(dialect, answer, dialled, refused):
     """A timeout, or an applier that stopped, names the server and the error of its replication."""
     position = {"file": "bin.000001", "place": 4} if dialect == "mysql-5.5" else {"position": "0-1-1"}
@@ -237,7 +263,10 @@ def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
 
 def test_tables_and_checksums_compare_copies(dialled):
     """Tables come with their database; checksums are the server's own."""
-    answers = {"SHOW TABLES FROM lab": [{"Tables_in_lab": "foo"}], "CHECKSUM TABLE lab.foo": [{"Table": "lab.foo", "Checksum": 42}]}
+    answers = {
+        "SHOW TABLES FROM lab": [{"Tables_in_lab": "foo"}],
+        "CHECKSUM TABLE lab.foo": [{"Table": "lab.foo", "Checksum": 42}],
+    }
     server, _ = dialled(answers)
 
     assert server.tables("lab") == ["lab.foo"]

@@ -6,13 +6,14 @@ import sys
 
 import numpy as np
 import pytest
-import simulation
 from scipy.stats import binomtest
 
 from harness import stats
 from harness.claim import Verdict, throughput
 from harness.record import Measurement, Record
 from harness.stats import Interval, NoInterval, Plan, highest_share, interval_of_mean, interval_of_ratio
+
+import simulation
 
 PLANS = (Plan(3, 8), Plan(3, 12))
 RUNS = 4_000
@@ -51,16 +52,23 @@ def test_unpaid_looks_are_caught_by_the_simulation(plan):
 
 def test_a_percentile_bootstrap_is_caught_by_the_simulation():
     """Resampling three values gives intervals so narrow that wrong verdicts exceed 5 %, in spite of the correction."""
-    outcome = simulation.run("lognormal 5 %", Plan(3, 4), ratio=0.9, bound=0.9, runs=400,
-                             interval=simulation.bootstrap("percentile"))
+    outcome = simulation.run(
+        "lognormal 5 %", Plan(3, 4), ratio=0.9, bound=0.9, runs=400, interval=simulation.bootstrap("percentile")
+    )
 
     assert outcome.holds + outcome.refuted > 0.2
 
 
-@pytest.mark.parametrize(("shape", "ratio", "rounds"), [
-    ("lognormal 1 %", 1.1, 3.7), ("lognormal 5 %", 1.5, 4), ("lognormal 15 %", 2.5, 5),
-    ("slow rounds ×1.5 (p=0.1), both cases", 2, 4.5), ("heavy tails (t, 3 df) of 3 %", 1.5, 4),
-])
+@pytest.mark.parametrize(
+    ("shape", "ratio", "rounds"),
+    [
+        ("lognormal 1 %", 1.1, 3.7),
+        ("lognormal 5 %", 1.5, 4),
+        ("lognormal 15 %", 2.5, 5),
+        ("slow rounds ×1.5 (p=0.1), both cases", 2, 4.5),
+        ("heavy tails (t, 3 df) of 3 %", 1.5, 4),
+    ],
+)
 def test_clear_cases_are_decided_quickly(shape, ratio, rounds):
     """Far from the boundary nearly every run of at most 8 rounds decides, most of them after three to five."""
     outcome = simulation.run(shape, PLANS[0], ratio=0.9 * ratio, bound=0.9, runs=RUNS)
@@ -78,15 +86,19 @@ def test_the_simulation_decides_as_the_judge_does():
     outcome = simulation.run(shape, plan, ratio=0.95, bound=0.9, runs=40)
 
     assert (outcome.holds, outcome.refuted) == tuple(
-        verdicts.count(kind) / 40 for kind in (Verdict.HOLDS, Verdict.REFUTED))
+        verdicts.count(kind) / 40 for kind in (Verdict.HOLDS, Verdict.REFUTED)
+    )
 
 
 def _sequential_verdict(ratios, plan: Plan) -> Verdict:
     relation = throughput("a").over(throughput("b")).at_least(0.9)
     verdict = Verdict.UNKNOWN
     for rounds in range(plan.min_rounds, plan.max_rounds + 1):
-        taken = [Measurement(engine="e", round=n, case=case, figures={"throughput": rate})
-                 for n, ratio in enumerate(ratios[:rounds]) for case, rate in (("a", ratio), ("b", 1.0))]
+        taken = [
+            Measurement(engine="e", round=n, case=case, figures={"throughput": rate})
+            for n, ratio in enumerate(ratios[:rounds])
+            for case, rate in (("a", ratio), ("b", 1.0))
+        ]
         verdict = relation.decide(Record(taken), "e", plan).verdict
         if verdict is not Verdict.UNKNOWN:
             break
@@ -111,10 +123,17 @@ def test_the_mean_has_the_textbook_interval():
     assert (interval.low, interval.estimate, interval.high) == pytest.approx((-0.4841, 2, 4.4841), abs=1e-4)
 
 
-@pytest.mark.parametrize(("values", "reason"), [
-    ([5.0, 5.0, 5.0], "exactly the same"), ([0.1 + 0.2, 0.3], "exactly the same"), ([1.0], "at least 2"),
-    ([], "at least 2"), ([1.0, math.nan], "could not be computed"), ([1.0, math.inf], "could not be computed"),
-])
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([5.0, 5.0, 5.0], "exactly the same"),
+        ([0.1 + 0.2, 0.3], "exactly the same"),
+        ([1.0], "at least 2"),
+        ([], "at least 2"),
+        ([1.0, math.nan], "could not be computed"),
+        ([1.0, math.inf], "could not be computed"),
+    ],
+)
 def test_figures_without_an_interval_are_refused_with_the_reason(values, reason):
     """Equal, too few and non-finite figures give no interval, least of all one of zero width."""
     with pytest.raises(NoInterval, match=reason):

@@ -22,7 +22,7 @@ for tag in ("!override", "!reset"):
 
 
 def read(path) -> dict:
-    return yaml.load(path.read_text(), Loader)  # noqa: S506 (a SafeLoader)
+    return yaml.load(path.read_text(), Loader)
 
 
 def resolved(file: dict, service: str, folder=COMPOSE) -> dict:
@@ -38,7 +38,9 @@ def resolved(file: dict, service: str, folder=COMPOSE) -> dict:
 
 def services():
     """(topology, service) of all."""
-    return [(name, service) for name in catalogue.topologies() for service in read(COMPOSE / f"{name}.yaml")["services"]]
+    return [
+        (name, service) for name in catalogue.topologies() for service in read(COMPOSE / f"{name}.yaml")["services"]
+    ]
 
 
 @pytest.fixture
@@ -58,7 +60,12 @@ def text() -> str:
         ("  about: one", "  colour: red\n  about: one", "unknown field `colour`", "about, replication, toxics"),
         ("replication: async", "replication: asink", "'asink'; did you mean async?", "async, semisync"),
         ("replication: async", "replication: [async]", "x-lab: Expected `str`", "about, replication, toxics"),
-        ("{source-replica: wan", "{source-repica: wan", "unknown link of broken 'source-repica'; did you mean", "source-"),
+        (
+            "{source-replica: wan",
+            "{source-repica: wan",
+            "unknown link of broken 'source-repica'; did you mean",
+            "source-",
+        ),
         ('[{"name"', '{"name"', "configs.links is not JSON", "Toxiproxy's list"),
         ('"source-replica",', '"replica-to-source",', "'replica-to-source' names no two nodes", "FROM-TO"),
         ('"source-replica",', '"source-sink",', "'source-sink' names no two nodes", "FROM-TO"),

@@ -64,7 +64,11 @@ def test_bodies_of_all_toxics_have_names_of_their_own():
         ("{", "toxics/x.json cannot be read", "keys about and toxics"),
         ('{"about": "a", "toxics": [], "more": 1}', "unknown field `more`", "keys about and toxics"),
         (toxic_file(latency=1), "unknown field `latency`", "name, type, stream, attributes"),
-        (toxic_file(type="latencyy"), "unknown toxic type in toxics/x.json 'latencyy'; did you mean latency?", "bandwidth"),
+        (
+            toxic_file(type="latencyy"),
+            "unknown toxic type in toxics/x.json 'latencyy'; did you mean latency?",
+            "bandwidth",
+        ),
         (toxic_file(attributes={"latencie": 1}), "unknown attribute of latency in toxics/x.json 'latencie'", "jitter"),
         (toxic_file(stream="sideways"), "far has stream 'sideways'", "upstream or downstream"),
         (toxic_file(attributes={"latency": 42.5}), "far has latency 42.5", "a whole number"),
@@ -189,9 +193,10 @@ def test_a_dead_link_cannot_be_calibrated(wire, latency, refused):
     """Where nothing comes back there is an error that names the link."""
     wire.enable(False)
 
-    assert "nothing comes back across source-replica" in refused(
-        calibrated, wire, latency(42, 43), FakeRoundTrip(wire)
-    ).found
+    assert (
+        "nothing comes back across source-replica"
+        in refused(calibrated, wire, latency(42, 43), FakeRoundTrip(wire)).found
+    )
 
 
 def test_a_rate_is_calibrated_as_well(wire):
