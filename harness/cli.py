@@ -292,7 +292,7 @@ def _stop(number: int, _frame: Any) -> None:
 
 
 def main() -> None:
-    """The entry point: errors become three lines and exit status 3, defects a traceback and 3; signals clean up first."""
+    """The entry point: errors are three lines and status 3, defects a traceback and 3; signals clean up first."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:

@@ -125,7 +125,7 @@ class Experiment:
     workload: Any = None
     prepare: Any = None
     arrange: Any = None
-    data: Data = Data()
+    data: Data = field(default_factory=Data)
     predict: Predict | None = None
 
     def __post_init__(self) -> None:

@@ -187,9 +187,8 @@ class Session:
                 return "decided"
             chosen = [case for case in order if case.name in still_open]
             for position, case in enumerate(chosen, 1):
-                self.run.tell(
-                    f"{self.engine}, round {number} of {plan.min_rounds}-{plan.max_rounds}, {position}/{len(chosen)}: {case.about}"
-                )
+                rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
+                self.run.tell(f"{self.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
                 self._measure_quietly(case, number)
         return "round limit" if self._open_cases() else "decided"
 

@@ -80,11 +80,18 @@ def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Int
 
 
 def student(values, level: float):
-    """Bounds of Student's t interval of the mean along the last axis, so that a simulation can judge many runs."""
-    from scipy.stats import ttest_1samp  # takes half a second, which commands that judge nothing need not pay
+    """Bounds of Student's t interval of the mean along the last axis, so that a simulation can judge many runs.
 
-    bounds = ttest_1samp(values, popmean=0, axis=-1).confidence_interval(level)
-    return bounds.low, bounds.high
+    From the t distribution's quantile and not by scipy.stats, whose tests take a millisecond each: a run looks at its
+    claims after every round.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    n = np.shape(values)[-1]
+    half = stdtrit(n - 1, (1 + level) / 2) * np.std(values, axis=-1, ddof=1) / math.sqrt(n)
+    middle = np.mean(values, axis=-1)
+    return middle - half, middle + half
 
 
 def highest_share(trials: int, level: float = 0.95) -> float:

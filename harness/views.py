@@ -85,7 +85,8 @@ def _replication(lab: Lab, name: str, role: str) -> str:
     if role != "replica":
         semisync = server.semisync()
         if semisync.enabled:
-            waits = f"{semisync.wait_point or 'AFTER_COMMIT'}, {semisync.replicas} replica(s), {semisync.acknowledged} commits acknowledged"
+            counted = f"{semisync.replicas} replica(s), {semisync.acknowledged} commits acknowledged"
+            waits = f"{semisync.wait_point or 'AFTER_COMMIT'}, {counted}"
             said.append(f"semi-sync {'ON' if semisync.active else 'OFF (fell back to asynchronous)'}, {waits}")
         elif role == "source":
             said.append("semi-sync off")

@@ -69,3 +69,11 @@ target "load" {
   context  = "images/load"
   tags     = ["replication-lab/load"]
 }
+
+# Only `make bench` builds it.
+target "sandbox" {
+  inherits = ["_on_base"]
+  context  = "images/sandbox"
+  contexts = { maven = "target:maven", mysql-5-5 = "target:mysql-5-5" }
+  tags     = ["replication-lab/sandbox"]
+}

@@ -17,7 +17,7 @@ ANSWER_SECONDS = 3
 
 
 class RoundTrip:
-    """Pings `server` (the link's upstream) through `wire`. Connected before a toxic goes on, so that it need not wait."""
+    """Pings `server` (the link's upstream) through `wire`. Connected before a toxic goes on, so as not to wait."""
 
     def __init__(self, wire: Wire, server: Server):
         self.wire = wire

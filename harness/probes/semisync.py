@@ -11,7 +11,7 @@ PROBE = "CREATE TABLE IF NOT EXISTS lab.semisync_probe (at DOUBLE) ENGINE=InnoDB
 
 
 def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
-    """Until a commit of our own has been acknowledged: right after a change the status says ON and nothing is waited for."""
+    """Until a commit of our own was acknowledged: right after a change the status says ON and nothing is waited for."""
 
     def acknowledged() -> bool:
         before = source.semisync().acknowledged
@@ -59,15 +59,13 @@ class Watch:
         )
 
     def _stayed_as_arranged(self, after: SemiSync) -> Proof:
-        on = self.wanted == "semisync"
+        on, is_on = self.wanted == "semisync", after.active and after.enabled
         return Proof(
             what="semi-sync stayed as arranged",
             expected=f"{'ON' if on else 'OFF'} at {self.wait_point or 'its only wait point'}, 0 fall-backs",
-            found=f"{'ON' if after.active and after.enabled else 'OFF'} at {after.wait_point or 'its only wait point'}, "
+            found=f"{'ON' if is_on else 'OFF'} at {after.wait_point or 'its only wait point'}, "
             f"{after.fallbacks - self.before.fallbacks} fall-backs",
-            ok=(after.enabled and after.active) == on
-            and after.fallbacks == self.before.fallbacks
-            and self.wait_point in (None, after.wait_point),
+            ok=is_on == on and after.fallbacks == self.before.fallbacks and self.wait_point in (None, after.wait_point),
         )
 
     def _replica_is_where_it_should(self) -> Proof:

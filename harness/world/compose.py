@@ -115,7 +115,7 @@ class Lab:
         return Wire(link, self.toxiproxy, self.nearest("toxiproxy", self.topology.link(link).port))
 
     def nearest(self, service: str, port: int) -> tuple[str, int]:
-        """The shortest way to a container's port: its own address where this machine routes to it, else the published one.
+        """The shortest way to a port: the container's own address where this machine routes to it, else the published.
 
         A published port of loopback goes through the engine's userland proxy, 0.2 to 0.4 ms a round trip: as much as
         a link without toxics. Where the engine runs in a machine of its own there is no other way.
@@ -155,6 +155,12 @@ class Lab:
         with ThreadPoolExecutor(8) as pool:
             answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), self.containers.values())
             return sum(answer["cpu_stats"]["cpu_usage"]["total_usage"] for answer in answers) / 1e9
+
+    def memory_mib(self, service: str) -> float:
+        """What a container's processes hold in memory, page cache left out, in MiB."""
+        usage = docker_engine.client().api.stats(self.container(service).id, stream=False, one_shot=True)["memory_stats"]
+        cache = usage["stats"].get("total_inactive_file", usage["stats"].get("inactive_file", 0))
+        return (usage["usage"] - cache) / (1 << 20)
 
     def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
         """Give each site (a tuple of services) CPUs of its own, as machines in different places have: {service: CPUs}.
@@ -256,7 +262,7 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
 
 @contextmanager
 def _ended_when_a_node_exits(lab: Lab) -> Iterator[None]:
-    """End `docker compose up` as soon as a container of the lab has exited: it would wait for its health for a minute."""
+    """End `docker compose up` once a container of the lab has exited: it would wait a minute for its health."""
     done = threading.Event()
 
     def watch() -> None:

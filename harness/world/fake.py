@@ -371,7 +371,7 @@ class FakeWorld:
         return FakeNoise(self.noisy(lab._load))
 
 
-# -- what can go wrong in the middle of a load --------------------------------------------------------------------------
+# -- what can go wrong in the middle of a load -----------------------------------------------------------------------
 
 
 def fall_back(lab: FakeLab, _load: int = 0) -> None:

@@ -20,7 +20,7 @@ PULLED_BASE = ("debian", "trixie-slim")
 RECIPE = "replication-lab.recipe"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 # What building takes besides the engines' own figures in engines.yaml, in MB.
-MEGABYTES = {"base": 300, "toxiproxy": 900, "load": 500}
+MEGABYTES = {"base": 300, "toxiproxy": 900, "load": 500, "sandbox": 900}
 
 
 def source() -> str:

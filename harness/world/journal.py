@@ -14,7 +14,7 @@ RECORD = "record.jsonl"
 
 
 class Journal:
-    """A run's folder under runs/, with `latest` pointing at it; every event is on disk before the next thing happens."""
+    """A run's folder under runs/, with `latest` pointing at it; an event is on disk before the next thing happens."""
 
     def __init__(self, experiment: str, now: Callable[[], datetime] = datetime.now, runs: Path = catalogue.RUNS):
         self.folder = _new_folder(runs, f"{now():%Y%m%d-%H%M%S}-{experiment}")

@@ -1,4 +1,4 @@
-"""SQL to one server, in its own dialect. Everything above speaks of sources, replicas and semi-sync; here it is said."""
+"""SQL to one server, in its own dialect. Everything above speaks of sources and replicas; here it is said."""
 
 import threading
 from collections.abc import Iterator
@@ -194,7 +194,7 @@ class Server:
         )
 
     def set_semisync(self, enabled: bool, wait_point: str | None = None, timeout_ms: int | None = None) -> None:
-        """The source's side of semi-sync; `wait_point` is AFTER_SYNC or AFTER_COMMIT where the server has the choice."""
+        """The source's side of semi-sync; `wait_point` is AFTER_SYNC or AFTER_COMMIT where there is a choice."""
         prefix = self.dialect.semisync_source
         if wait_point:
             self.execute(f"SET GLOBAL {prefix}_wait_point = '{wait_point}'")
@@ -230,7 +230,7 @@ class Server:
         self.execute(self.dialect.stop)
 
     def replicate_from(self, host: str, port: int) -> None:
-        """Dial another address from the place reached so far; everything received is applied before (CHANGE drops it)."""
+        """Dial another address from the place reached so far; what was received is applied before (CHANGE drops it)."""
         self.execute(self.dialect.stop_io)
         wait_until(
             self.has_applied_all, f"{self.name} to have applied what it received", 60, hint=f"./lab sql {self.name}"

@@ -61,7 +61,7 @@ def run(
     bound: float,
     runs: int,
     seed: int = 1,
-    interval: Callable = None,
+    interval: Callable | None = None,
     level: float | None = None,
 ) -> Outcome:
     """Runs of the claim "ratio ≥ bound" when the typical ratio is `ratio`: one look a round, until decided."""

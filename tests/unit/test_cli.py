@@ -204,7 +204,7 @@ def test_an_interrupted_run_is_not_green(lab, world):
     from harness.world import fake
 
     world.meanwhile = fake.interrupt
-    status, out, err = lab("run", "semisync_wan")
+    status, out, _ = lab("run", "semisync_wan")
 
     assert status == 2 and "interrupted" in out
     assert world.taken_down == ["mariadb"]

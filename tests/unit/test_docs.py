@@ -143,7 +143,9 @@ def test_every_make_target_is_documented(name):
 
 def test_the_tests_of_this_file_see_mistakes(tmp_path):
     """Each check finds the mistake that it is there for."""
-    text = "```sh\n$ X=1 ./lab upp && lab up --nmae a   # see\nmake lab-upp\n```\n`lab toxic --check wan` and `lab up|down`"
+    text = (
+        "```sh\n$ X=1 ./lab upp && lab up --nmae a   # see\nmake lab-upp\n```\n`lab toxic --check a` and `lab up|down`"
+    )
     (tmp_path / "page.md").write_text("# A title\n[a](#a-title) [b](#no-title) [c](gone.md) [d](https://x/gone.md)")
 
     assert wrong_lab_commands(text) == ["lab upp", "lab up --nmae a"]

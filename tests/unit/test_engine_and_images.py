@@ -166,7 +166,7 @@ def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
         (
             ("debian", "12"),
             [
-                f"sh {TRIXIE} /etc/apt/sources.list.d/replication-lab-trixie.sources /etc/apt/preferences.d/replication-lab-trixie",
+                f"sh {TRIXIE} {docker_engine.TRIXIE_SOURCE} {docker_engine.TRIXIE_PIN}",
                 "apt-get update -q",
                 f"{INSTALL} {' '.join(f'{name}/trixie' for name in DEBIAN.split())} iptables",
             ],

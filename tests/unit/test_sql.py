@@ -164,7 +164,8 @@ def test_semi_sync_is_set_with_the_wait_point_first(dialled):
         (
             "mysql-5.5",
             {},
-            "CHANGE MASTER TO MASTER_HOST='source', MASTER_PORT=3306, MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=4711",
+            "CHANGE MASTER TO MASTER_HOST='source', MASTER_PORT=3306"
+            ", MASTER_LOG_FILE='bin.000003', MASTER_LOG_POS=4711",
         ),
     ],
 )

@@ -187,7 +187,7 @@ def test_no_password_is_written_down():
 
 @pytest.mark.parametrize("name", sorted(catalogue.engines()))
 def test_every_engine_has_its_settings_image_and_dialect(name):
-    """An engine of the list can be asked for: a Compose file, an image service per origin, and a bake target if local."""
+    """An engine can be asked for: a Compose file, an image service per origin, and a bake target if local."""
     engine, parts = catalogue.engines()[name], read(COMPOSE / "_parts.yaml")["services"]
     targets = re.findall(r'^target "(.*?)"', (catalogue.ROOT / "images" / "docker-bake.hcl").read_text(), re.M)
 

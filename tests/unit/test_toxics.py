@@ -163,7 +163,7 @@ class AdjustedWire(FakeWire):
 
 @pytest.mark.parametrize(("over", "latencies"), [(1.2, {42}), (3.0, {40, 42}), (-2.0, {42, 45}), (0.3, {42, 43})])
 def test_calibration_corrects_both_ways_and_stops(over, latencies, latency):
-    """The slower stream takes the correction, up or down; the realised round trip is within 0.5 ms of what was asked."""
+    """The slower stream takes the correction, up or down; the realised round trip is within 0.5 ms of it."""
     wire = AdjustedWire("link")
     wire.over = over
     result = calibrated(wire, latency(42, 43), FakeRoundTrip(wire))

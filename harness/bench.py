@@ -1,0 +1,142 @@
+"""`make bench`: the lab's own figures, each as a ratio or a size from one run, written to runs/ and printed."""
+
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from statistics import median
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from harness import experiments, labs, running
+from harness.errors import LabError
+from harness.experiment import Preset
+from harness.world import catalogue, compose, docker_engine, host, images, journal, timing
+
+ROUNDS = 3
+NAME = "bench"
+LAB = [sys.executable, "-m", "harness"]
+CASES = ("after-commit-direct", "after-commit-proxy", "after-commit-85ms-1")
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One figure, all its readings, and the goal that it is held against (None where there is none)."""
+
+    what: str
+    unit: str
+    value: float
+    readings: list[float]
+    goal: float | None
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.goal is None else self.value <= self.goal
+
+
+def figure(what: str, unit: str, readings: list[float], goal: float | None) -> Figure:
+    return Figure(what, unit, round(median(readings), 3), [round(each, 3) for each in readings], goal)
+
+
+def figures() -> Iterator[Figure]:
+    """All of them, each as soon as it is known."""
+    yield from _starting()
+    yield from _against_sandbox()
+    yield from _on_the_wire()
+
+
+def _starting() -> Iterator[Figure]:
+    """`lab up` and raw Compose in turn, on the same files; idle memory of the raw one; `lab down`."""
+    ratios, ups, downs = [], [], []
+    memory: dict[str, list[float]] = {"mariadb": [], "mysql-8.0": []}
+    for _ in range(ROUNDS):
+        raw = _timed_raw("semisync", "mariadb", memory["mariadb"])
+        ups.append(timing.seconds_of([*LAB, "up", "semisync", "--name", NAME], catalogue.ROOT))
+        ratios.append(ups[-1] / raw)
+        downs.append(timing.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
+        _timed_raw("semisync", "mysql-8.0", memory["mysql-8.0"])
+    yield figure("lab up (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.15)
+    yield figure("lab up, everything present", "s", ups, 6)
+    yield figure("lab down", "s", downs, 3)
+    yield figure("idle memory of a MariaDB node", "MiB", memory["mariadb"], 130)
+    yield figure("idle memory of a MySQL 8.0 node", "MiB", memory["mysql-8.0"], 260)
+
+
+def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
+    """Seconds of `docker compose up --wait`; adds the memory of each node to `memory`; leaves nothing."""
+    project = ["docker", "compose", "-p", NAME, "-f", f"compose/{topology}.yaml"]
+    try:
+        seconds = timing.seconds_of(["env", f"ENGINE={engine}", *project, "up", "--wait"], catalogue.ROOT)
+        lab = compose.find(NAME)
+        memory += [lab.memory_mib(node.name) for node in lab.topology.nodes]
+        return seconds
+    finally:
+        compose.remove(NAME)
+
+
+def _against_sandbox() -> Iterator[Figure]:
+    """One source and two replicas of the same MySQL 5.5 binaries: the lab, and Debian's mysql-sandbox, in turn."""
+    ratios = []
+    for _ in range(ROUNDS):
+        ours = _timed_raw("fanout", "mysql-5.5", [])
+        peer = timing.seconds_of(["docker", "run", "--rm", "--network", "none", "replication-lab/sandbox"], catalogue.ROOT)
+        ratios.append(ours / peer)
+    yield figure("source + 2 replicas of MySQL 5.5, replicating / mysql-sandbox", "", ratios, 0.6)
+
+
+def _on_the_wire() -> Iterator[Figure]:
+    """A commit across 85 ms against the measured round trip, and the proxy without toxics against the bare link."""
+    whole = experiments.load("semisync_wan")
+    preset = Preset(NAME, min_rounds=ROUNDS, max_rounds=ROUNDS, sizes=whole.preset("quick").sizes)
+    claims = tuple(claim for claim in whole.claims if set(claim.relation.cases) <= set(CASES))
+    small = replace(
+        whole,
+        name=NAME,
+        cases=tuple(whole.case(name) for name in CASES),
+        claims=claims,
+        presets={NAME: preset},
+        data=type(whole.data)(),
+    )
+    folder, _ = running.run(small, ["mariadb"], NAME, seed=7, tell=_tell)
+    _, record = journal.read(str(folder))
+    p50 = {case: record.series("mariadb", case, "latency_p50_ms") for case in CASES}
+    trips = record.series("mariadb", "after-commit-85ms-1", "rtt_p50_ms")
+    far, near, bare = (p50[case] for case in ("after-commit-85ms-1", "after-commit-proxy", "after-commit-direct"))
+    yield figure("commit p50 at 85 ms / measured round trip", "", [far[n] / trips[n] for n in far if n in trips], 1.02)
+    yield figure("commit p50 through Toxiproxy without toxics / bare link", "", [near[n] / bare[n] for n in near if n in bare], None)
+    yield figure("what Toxiproxy without toxics adds to a commit", "ms", [near[n] - bare[n] for n in near if n in bare], None)
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main(tell: Callable[[str], None] = _tell) -> None:
+    """Measure, print a table, and leave everything in runs/TIME-bench.json."""
+    docker_engine.ensure()
+    labs.tidy(tell)
+    images.ensure([*labs.image_names("mariadb", load=True), "mysql-8.0", "mysql-5.5", "sandbox"])
+    found = []
+    for one in figures():
+        found.append(one)
+        tell(f"{one.what}: {one.value:g} {one.unit}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("figure", "median", "goal", "met", "readings"):
+        table.add_column(heading)
+    for one in found:
+        met = {True: "yes", False: "NO", None: ""}[one.met]
+        goal = "" if one.goal is None else f"≤ {one.goal:g}"
+        table.add_row(one.what, f"{one.value:g} {one.unit}", goal, met, ", ".join(f"{each:g}" for each in one.readings))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    path = catalogue.RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-bench.json"
+    compose.write_whole(path, msgspec.json.format(msgspec.json.encode({"environment": host.describe(), "figures": found})))
+    tell(f"written to {path.relative_to(catalogue.ROOT)}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(3)
