@@ -80,7 +80,9 @@ def _against_sandbox() -> Iterator[Figure]:
     ratios = []
     for _ in range(ROUNDS):
         ours = _timed_raw("fanout", "mysql-5.5", [])
-        peer = timing.seconds_of(["docker", "run", "--rm", "--network", "none", "replication-lab/sandbox"], catalogue.ROOT)
+        peer = timing.seconds_of(
+            ["docker", "run", "--rm", "--network", "none", "replication-lab/sandbox"], catalogue.ROOT
+        )
         ratios.append(ours / peer)
     yield figure("source + 2 replicas of MySQL 5.5, replicating / mysql-sandbox", "", ratios, 0.6)
 
@@ -104,8 +106,15 @@ def _on_the_wire() -> Iterator[Figure]:
     trips = record.series("mariadb", "after-commit-85ms-1", "rtt_p50_ms")
     far, near, bare = (p50[case] for case in ("after-commit-85ms-1", "after-commit-proxy", "after-commit-direct"))
     yield figure("commit p50 at 85 ms / measured round trip", "", [far[n] / trips[n] for n in far if n in trips], 1.02)
-    yield figure("commit p50 through Toxiproxy without toxics / bare link", "", [near[n] / bare[n] for n in near if n in bare], None)
-    yield figure("what Toxiproxy without toxics adds to a commit", "ms", [near[n] - bare[n] for n in near if n in bare], None)
+    yield figure(
+        "commit p50 through Toxiproxy without toxics / bare link",
+        "",
+        [near[n] / bare[n] for n in near if n in bare],
+        None,
+    )
+    yield figure(
+        "what Toxiproxy without toxics adds to a commit", "ms", [near[n] - bare[n] for n in near if n in bare], None
+    )
 
 
 def _tell(line: str) -> None:
@@ -130,7 +139,9 @@ def main(tell: Callable[[str], None] = _tell) -> None:
         table.add_row(one.what, f"{one.value:g} {one.unit}", goal, met, ", ".join(f"{each:g}" for each in one.readings))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     path = catalogue.RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-bench.json"
-    compose.write_whole(path, msgspec.json.format(msgspec.json.encode({"environment": host.describe(), "figures": found})))
+    compose.write_whole(
+        path, msgspec.json.format(msgspec.json.encode({"environment": host.describe(), "figures": found}))
+    )
     tell(f"written to {path.relative_to(catalogue.ROOT)}")
 
 

@@ -8,13 +8,12 @@ from harness.errors import LabError
 from harness.faults import toxic as toxic_fault
 from harness.probes.commit_latency import CommitLatency
 from harness.probes.round_trip import RoundTrip
+from harness.probes.semisync import WAITED_SHARE
 from harness.toxic import Toxic
 from harness.world import catalogue, compose, docker_engine, images
 from harness.world.compose import Lab, Proof
 
 Tell = Callable[[str], None]
-# A commit waits for one round trip; half of it leaves room for a link whose two ways differ, and none for a fall-back.
-WAITED_SHARE = 0.9
 
 
 def image_names(engine: str, load: bool = False) -> list[str]:

@@ -213,6 +213,9 @@ class Session:
         try:
             parts = self._measured(case, number)
         except LabError as error:
+            _raise_interruption(error)
+            if why := self.lab.why_ended():
+                raise LabError(f"during {case.name}: {why}", "every node running", "./lab report latest") from error
             parts["doubts"] = [error.found]
         return record.Measurement(
             engine=self.engine, round=number, case=case.name, at=at, seconds=round(clock.timer() - began, 3), **parts
@@ -230,7 +233,7 @@ class Session:
                 meter = self.run.world.noise(self.lab)
                 outcome = workload.run(self.lab, seed=self.run.seed * 1000 + number)
                 noise = meter.read()
-            proofs = watch.proofs(outcome.commits)
+            proofs = watch.proofs(outcome.commits, outcome.figures.get("latency_min_ms"))
         faults = [toxic.fault() for toxic in toxics]
         self._follow(faults)
         return {
@@ -262,6 +265,14 @@ class Session:
                         engine=self.engine, reason=f"{node.name} differs from the source in {', '.join(differing)}"
                     )
                 )
+
+
+def _raise_interruption(error: BaseException) -> None:
+    """Raise the Ctrl-C that `error`, a failure while cleaning up after it, has covered."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            raise error
 
 
 def _trips(faults: list[record.Fault]) -> dict[str, float]:

@@ -10,6 +10,8 @@ import yaml
 from harness.errors import LabError, unknown_name
 
 REPLICATION = ("async", "semisync")
+# The same safe reader in C where PyYAML has it: commands read topologies before they do anything.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
@@ -88,7 +90,7 @@ def parse_topology(name: str, text: str) -> Topology:
 
 def _mapping(file: str, text: str) -> dict[str, Any]:
     try:
-        document = yaml.safe_load(text)
+        document = yaml.load(text, LOADER)
     except yaml.YAMLError as error:
         raise LabError(f"{file} is not YAML: {error}", "a Compose file", f"docker compose -f {file} config") from error
     if not isinstance(document, dict) or "services" not in document:

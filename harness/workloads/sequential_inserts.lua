@@ -1,6 +1,6 @@
 -- Sequential autocommit single-row inserts, each timed on its own, as in the published test: foo(id, text), 8 random letters.
 -- sysbench's own histogram has steps of 1.8 %, too coarse for a claim about one round trip; so every latency is kept.
--- Prints, a line a client: "client SECONDS-FROM-FIRST-TO-LAST LATENCY LATENCY …" in microseconds.
+-- Prints, a line a client: "client BEGAN ENDED LATENCY LATENCY …", moments in seconds of one clock, latencies in microseconds.
 
 local ffi = require("ffi")
 ffi.cdef [[
@@ -41,6 +41,6 @@ end
 function thread_done()
   connection:disconnect()
   if first then
-    io.stdout:write(("client %.6f %s\n"):format((last - first) / 1e6, table.concat(latencies, " ")))
+    io.stdout:write(("client %.6f %.6f %s\n"):format(first / 1e6, last / 1e6, table.concat(latencies, " ")))
   end
 end

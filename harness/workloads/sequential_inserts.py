@@ -45,7 +45,7 @@ class SequentialInserts:
 
     clients: int = 1
     rows: int = 0
-    seconds: float = 0
+    seconds: int = 0
     think_ms: float = 0
 
     def prepare(self, lab: Lab) -> None:
@@ -55,7 +55,7 @@ class SequentialInserts:
 
     def run(self, lab: Lab, seed: int) -> Inserted:
         """Run the clients against the source; LabError when a single statement of theirs failed."""
-        printed = lab.run("load", *self._command(lab, seed), environment={"MYSQL_PWD": lab.password})
+        printed = lab.run("load", *self._command(lab, seed))
         return self._parse(printed)
 
     def _command(self, lab: Lab, seed: int) -> list[str]:
@@ -69,17 +69,17 @@ class SequentialInserts:
             "--mysql-db=lab",
             f"--threads={self.clients}",
             f"--events={self.rows}",
-            f"--time={0 if self.rows else self.seconds:g}",
+            f"--time={0 if self.rows else self.seconds}",
             f"--rand-seed={seed}",
             f"--think={round(self.think_ms * 1000)}",
             "run",
         ]
 
     def _parse(self, printed: str) -> Inserted:
-        lines = [line.split()[1:] for line in printed.splitlines() if line.startswith("client ")]
-        latencies = [int(each) / 1000 for line in lines for each in line[1:]]
+        clients = [line.split()[1:] for line in printed.splitlines() if line.startswith("client ")]
+        latencies = [int(each) / 1000 for client in clients for each in client[2:]]
         if not latencies:
             raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
-        # Each client is a closed loop of its own: the sum of their rates has no ragged edge at start and end.
-        rate = sum((len(line) - 1) / float(line[0]) for line in lines if float(line[0]) > 0)
-        return Inserted(len(latencies), rate, latencies)
+        # From the first statement to the last answer: clients that queue behind each other count as they were served.
+        seconds = max(float(client[1]) for client in clients) - min(float(client[0]) for client in clients)
+        return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies)

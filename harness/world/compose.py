@@ -127,9 +127,9 @@ class Lab:
                 return network["IPAddress"], port
         return published
 
-    def run(self, service: str, *command: str, environment: dict[str, str] | None = None) -> str:
+    def run(self, service: str, *command: str) -> str:
         """What a command in a container prints; LabError with its last lines when it fails."""
-        answer = self.container(service).exec_run(list(command), environment=environment, demux=True)
+        answer = self.container(service).exec_run(list(command), demux=True)
         out, err = (part.decode(errors="replace") if part else "" for part in answer.output)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
@@ -158,7 +158,9 @@ class Lab:
 
     def memory_mib(self, service: str) -> float:
         """What a container's processes hold in memory, page cache left out, in MiB."""
-        usage = docker_engine.client().api.stats(self.container(service).id, stream=False, one_shot=True)["memory_stats"]
+        usage = docker_engine.client().api.stats(self.container(service).id, stream=False, one_shot=True)[
+            "memory_stats"
+        ]
         cache = usage["stats"].get("total_inactive_file", usage["stats"].get("inactive_file", 0))
         return (usage["usage"] - cache) / (1 << 20)
 
@@ -180,6 +182,16 @@ class Lab:
 
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}
+
+    def why_ended(self) -> str:
+        """Which container has ended by itself and its last log lines, or nothing."""
+        self.refresh()
+        for service, container in self.containers.items():
+            if container.status in ("exited", "dead"):
+                code = container.attrs["State"]["ExitCode"]
+                log = self.logs(service).strip().replace("\n", "\n  ")
+                return f"{service} ended with status {code}. Its last log lines:\n  {log}"
+        return ""
 
     def logs(self, service: str, lines: int = 12) -> str:
         return self.container(service).logs(tail=lines).decode(errors="replace")

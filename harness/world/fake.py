@@ -22,7 +22,7 @@ from harness.record import Noise
 from harness.topology import Topology
 from harness.toxic import ToxicBody
 from harness.world import catalogue
-from harness.world.sql import Replication, SemiSync
+from harness.world.sql import Dialect, Replication, SemiSync, dialects
 
 # In ms: a commit with nobody to wait for (slow, so that a second of load is few rows), a bare round trip, what the
 # proxy adds to it, and what its latency toxic adds to what was asked.
@@ -146,6 +146,10 @@ class FakeServer:
     runs: bool = True
     differs: bool = False
     globals_: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialects()[catalogue.engines()[self.lab.engine].dialect]
 
     def version(self) -> str:
         return f"{self.lab.engine}-fake"
@@ -277,17 +281,28 @@ class FakeLab:
         self._load, self._commits = self._world.loads, 0
         self._pace = self._dice.lognormvariate(0, OF_LOADS)
 
-    def run(self, service: str, *command: str, environment: dict[str, str] | None = None) -> str:
+    def why_ended(self) -> str:
+        return ""
+
+    def run(self, service: str, *command: str) -> str:
         """What the clients of workloads/sequential_inserts.lua would have printed."""
         options = dict(part.removeprefix("--").split("=", 1) for part in command if part.startswith("--"))
         clients, rows, seconds = int(options["threads"]), int(options["events"]), float(options["time"])
         think = int(options.get("think", 0)) / 1000
-        each = rows // clients if rows else int(seconds * 1000 / (COMMIT + think))
-        latencies = [[self.commit(clients).answered for _ in range(each)] for _ in range(clients)]
-        return "".join(
-            f"client {(sum(mine) + think * (each - 1)) / 1000:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n"
-            for mine in latencies
-        )
+        lines = []
+        for _ in range(clients):
+            mine = self._client(clients, rows // clients, seconds * 1000, think)
+            ended = (sum(mine) + think * (len(mine) - 1)) / 1000
+            lines.append(f"client 0.000000 {ended:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n")
+        return "".join(lines)
+
+    def _client(self, clients: int, rows: int, milliseconds: float, think: float) -> list[float]:
+        """One client's latencies in ms: of so many rows, or until its time is over."""
+        mine, spent = [], 0.0
+        while len(mine) < rows if rows else spent < milliseconds:
+            mine.append(self.commit(clients).answered)
+            spent += mine[-1] + think
+        return mine
 
     def commit(self, clients: int = 1) -> Commit:
         """One commit on the source, one of `clients` at once; moves its counters as a real one would."""

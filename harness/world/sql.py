@@ -43,6 +43,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     change_source: str
     position: str
     wait_for_position: str
+    acknowledged_in_groups: bool = False
 
 
 @cache

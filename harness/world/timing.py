@@ -15,5 +15,7 @@ def seconds_of(command: Sequence[str], folder: Path) -> float:
     seconds = time.perf_counter() - began
     if ended.returncode:
         last = "\n  ".join((ended.stderr or ended.stdout).strip().splitlines()[-6:])
-        raise LabError(f"`{' '.join(command)}` ended with {ended.returncode}:\n  {last}", "exit status 0", "./lab doctor")
+        raise LabError(
+            f"`{' '.join(command)}` ended with {ended.returncode}:\n  {last}", "exit status 0", "./lab doctor"
+        )
     return seconds

@@ -82,7 +82,7 @@ def ran(fake_world, runs):
 @pytest.fixture
 def brief():
     """The smallest plan in which something can be decided, with the semi-sync experiment's smallest sizes."""
-    return Preset("quick", 2, 2, {"near_rows": 20, "near_seconds": 0, "far_rows": 6, "seen_rows": 6})
+    return Preset("quick", 2, 2, {"near_rows": 20, "near_seconds": 0, "far_rows": 6, "far_seconds": 1, "seen_rows": 6})
 
 
 @pytest.fixture

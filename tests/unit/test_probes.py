@@ -123,6 +123,28 @@ def test_fewer_commits_acknowledged_than_made_are_seen(lab):
     assert watch.proofs(10)[0].ok and not watch.proofs(11)[0].ok
 
 
+def test_a_commit_answered_sooner_than_a_round_trip_is_seen(lab):
+    """Counters may be right while a commit waited for nothing: its latency tells."""
+    source, replica = lab.server("source"), lab.server("replica")
+    watch = semisync.Watch(source, replica, "semisync", "AFTER_SYNC", "proxy", round_trip_ms=85)
+
+    assert [watch.proofs(0, fastest_ms=ms)[-1].ok for ms in (86.0, 40.0)] == [True, False]
+
+
+@pytest.mark.parametrize(("engine", "least"), [("mysql", 3), ("mariadb", 10)])
+def test_a_group_that_waited_counts_as_one_where_the_server_counts_so(fake_world, engine, least):
+    """MySQL acknowledges a group once at AFTER_SYNC: ten commits of four clients are three groups or more."""
+    lab = fake.FakeLab(fake_world(), catalogue.topology("semisync"), engine)
+    source = lab.server("source")
+    source.set_semisync(True, "AFTER_SYNC")
+    watch = semisync.Watch(source, lab.server("replica"), "semisync", "AFTER_SYNC", "proxy", clients=4)
+    source.semisync_state = replace(source.semisync_state, acknowledged=least)
+    assert watch.proofs(10)[0].ok
+    source.semisync_state = replace(source.semisync_state, acknowledged=least - 1)
+
+    assert not watch.proofs(10)[0].ok
+
+
 def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
     """A status of ON with nobody acknowledging is not ready."""
     asked = []
@@ -293,12 +315,12 @@ def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeyp
 
 @pytest.mark.parametrize(
     ("settings", "events", "time"),
-    [({"rows": 10, "seconds": 9}, "--events=10", "--time=0"), ({"seconds": 1.5}, "--events=0", "--time=1.5")],
+    [({"rows": 10, "seconds": 9}, "--events=10", "--time=0"), ({"seconds": 2}, "--events=0", "--time=2")],
 )
 def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, events, time):
     """Rows win where both are given; the seed is handed on."""
     commands = []
-    monkeypatch.setattr(lab, "run", lambda _service, *command, **__: commands.append(command) or "client 1.0 5 5\n")
+    monkeypatch.setattr(lab, "run", lambda _service, *command, **__: commands.append(command) or "client 1.0 2.0 5 5\n")
     SequentialInserts(**settings).run(lab, seed=42)
 
     assert {events, time, "--rand-seed=42", "--threads=1"} <= set(commands[0])

@@ -1,5 +1,6 @@
 """Are topologies read strictly, and are the Compose files as safe and as complete as the lab promises?"""
 
+import functools
 import re
 
 import pytest
@@ -21,6 +22,7 @@ for tag in ("!override", "!reset"):
     Loader.add_constructor(tag, lambda loader, node: loader.construct_sequence(node))
 
 
+@functools.cache
 def read(path) -> dict:
     return yaml.load(path.read_text(), Loader)
 
