@@ -15,7 +15,7 @@ from harness.world.wire import Wire
 
 # A link counts as slowed when its round trip is within a tenth of what was asked; the proxy itself costs < 3 ms.
 SHARE, PROXY_MS = 0.10, 3.0
-CORRECTIONS, PINGS, RATE_NEAR, SILENCE_SECONDS = 5, 9, 0.04, 0.5
+CORRECTIONS, PINGS, RATE_NEAR, SILENCE_SECONDS = 5, 5, 0.04, 0.5
 
 
 def put(wire: Wire, toxic: Toxic) -> None:

@@ -2,6 +2,7 @@
 
 import hashlib
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -9,6 +10,9 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from docker.errors import DockerException, ImageNotFound
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
 
 from harness.errors import LabError
 from harness.world import catalogue, docker_engine
@@ -126,12 +130,19 @@ def _bake(names: list[str]) -> None:
             break
     for name in names:
         command += ["--set", f"{target(name)}.labels.{RECIPE}={recipe(name)}"]
-    built = subprocess.run(
-        [*command, *map(target, names)], cwd=catalogue.ROOT, capture_output=True, text=True, check=False
-    )
-    if built.returncode:
+    said: list[str] = []
+    with Status(f"building {', '.join(names)}", console=Console(stderr=True)) as status:
+        build = subprocess.Popen([*command, *map(target, names)], cwd=catalogue.ROOT, stderr=subprocess.PIPE, text=True)
+        for line in build.stderr or ():
+            said.append(line)
+            # "#12 [mariadb 3/7] RUN …" is a step that begins.
+            if step := re.match(r"#\d+ \[(.+)", line):
+                status.update(f"building {escape('[' + step[1][:90])}")
+    if build.wait():
         raise LabError(
-            f"building {', '.join(names)} failed:\n{_last_lines(built.stderr)}", "every step to succeed", "./lab doctor"
+            f"building {', '.join(names)} failed:\n{_last_lines(''.join(said))}",
+            "every step to succeed",
+            "./lab doctor",
         )
 
 
