@@ -24,7 +24,7 @@ PULLED_BASE = ("debian", "trixie-slim")
 RECIPE = "replication-lab.recipe"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 # What building takes besides the engines' own figures in engines.yaml, in MB.
-MEGABYTES = {"base": 300, "toxiproxy": 900, "load": 500, "sandbox": 900}
+MEGABYTES = {"base": 300, "toxiproxy": 900, "load": 500, "sandbox": 900, "maven": 700}
 
 
 def source() -> str:

@@ -5,20 +5,14 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True)
 class Engine:
-    """One database image: its name, the bake target that builds it, and how its servers replicate."""
+    """One database image: its name, and how its servers replicate."""
 
     image: str
-    target: str
     source_flags: tuple[str, ...]
     follow_source: str
     start_replica: str
     stop_replica: str
     has_server_uuid: bool = True
-
-    @property
-    def build_command(self):
-        """What to type to get the image."""
-        return f"docker buildx bake -f images/docker-bake.hcl {self.target}"
 
 
 _GTID_FLAGS = ("--log-bin=bin", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
@@ -33,7 +27,6 @@ CHANGE REPLICATION SOURCE TO
 ENGINES = {
     "mariadb": Engine(
         image="replication-lab/mariadb",
-        target="mariadb",
         source_flags=("--log-bin=bin", "--gtid-strict-mode=1"),
         # PREPARE and EXECUTE, because that is how a hook puts a variable into this statement.
         follow_source="""
@@ -50,7 +43,6 @@ DEALLOCATE PREPARE follow;
     ),
     "mysql-8.0": Engine(
         image="replication-lab/mysql-8.0",
-        target="mysql-8-0",
         source_flags=_GTID_FLAGS,
         follow_source=_CHANGE_REPLICATION_SOURCE,
         start_replica="START REPLICA",
@@ -58,7 +50,6 @@ DEALLOCATE PREPARE follow;
     ),
     "mysql-5.5": Engine(
         image="replication-lab/mysql-5.5",
-        target="mysql-5-5",
         source_flags=("--log-bin=bin",),
         follow_source="""
 CHANGE MASTER TO
@@ -70,7 +61,6 @@ CHANGE MASTER TO
     ),
     "mysql": Engine(
         image="replication-lab/mysql",
-        target="mysql",
         source_flags=_GTID_FLAGS,
         follow_source=_CHANGE_REPLICATION_SOURCE,
         start_replica="START REPLICA",

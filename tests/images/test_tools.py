@@ -6,7 +6,7 @@ import tarfile
 import docker
 import pytest
 import requests
-from conftest import LABEL, require_image, until
+from conftest import LABEL, build, until
 
 from engines import ENGINES
 
@@ -80,7 +80,7 @@ PLACES = ["/run/secrets/ca", "/usr/local/share/ca-certificates"]
 @pytest.mark.parametrize("image", IMAGES)
 def test_image_keeps_no_build_secret(client, image):
     """The CA bundle that was handed to the build is not in the image."""
-    require_image(client, image, "docker buildx bake -f images/docker-bake.hcl")
+    build(image)
     container = client.containers.create(image, labels={LABEL: "1"})
     try:
         found = [name for place in PLACES for name in files_with_content(container, place)]

@@ -1,7 +1,6 @@
 """Is the machine left alone where it has an engine, and are images built only when and where they can be?"""
 
 import os
-import subprocess
 from collections import namedtuple
 from pathlib import Path
 
@@ -336,11 +335,17 @@ def test_upstream_needs_no_image_of_ours_but_the_load(monkeypatch):
     assert labs.image_names("mariadb", load=True) == ["load"]
 
 
+class Build:
+    """A builder that has said its lines and ended."""
+
+    def __init__(self, status, stderr):
+        self.stderr, self.wait = stderr, lambda: status
+
+
 def test_a_failed_build_shows_its_end(engine, folder, monkeypatch, refused):
     """The last lines of the builder, and the images that were asked for."""
     engine()
-    failed = subprocess.CompletedProcess([], 1, "", "\n".join(f"step {n}" for n in range(100)))
-    monkeypatch.setattr(images.subprocess, "run", lambda *_, **__: failed)
+    monkeypatch.setattr(images.subprocess, "Popen", lambda *_, **__: Build(1, [f"step {n}\n" for n in range(100)]))
     error = refused(images._bake, ["load"])
 
     assert "building load failed" in error.found
@@ -352,9 +357,7 @@ def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(e
     commands = []
     engine()
     (folder / "mysql-8.0").mkdir()
-    monkeypatch.setattr(
-        images.subprocess, "run", lambda command, **_: commands.append(command) or subprocess.CompletedProcess([], 0)
-    )
+    monkeypatch.setattr(images.subprocess, "Popen", lambda command, **_: commands.append(command) or Build(0, []))
     monkeypatch.setattr(images, "CA_BUNDLES", ("/missing", __file__))
     images._bake(["mysql-8.0"])
 
