@@ -69,10 +69,16 @@ def recipe(name: str) -> str:
     """A digest of all that the image is made from: its folder, and for a server the ones that servers share."""
     shared = ("database", "maven") if name in catalogue.engines() else ()
     folders = [IMAGES / folder for folder in (name, *shared)]
-    digest = hashlib.sha256((IMAGES / "docker-bake.hcl").read_bytes())
+    digest = hashlib.sha256(_targets_of(name).encode())
     for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
         digest.update(path.relative_to(IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
     return digest.hexdigest()[:16]
+
+
+def _targets_of(name: str) -> str:
+    """What docker-bake.hcl says of an image: its own target and the ones that are only inherited from."""
+    blocks = re.findall(r'^target "([^"]+)" (\{.*?^\})', (IMAGES / "docker-bake.hcl").read_text(), flags=re.S | re.M)
+    return "".join(block for named, block in blocks if named == target(name) or named.startswith("_"))
 
 
 def _check_space(names: Iterable[str]) -> None:
