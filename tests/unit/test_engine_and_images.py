@@ -246,21 +246,34 @@ def folder(monkeypatch, tmp_path) -> Path:
         path = tmp_path / "images" / name
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("one")
+    (tmp_path / "images" / "docker-bake.hcl").write_text('target "mariadb" {\n}\ntarget "load" {\n}\n')
     monkeypatch.setattr(images, "IMAGES", tmp_path / "images")
     return tmp_path / "images"
 
 
 @pytest.mark.parametrize(
     ("changed", "same"),
-    [("mariadb/Dockerfile", "load"), ("database/my.cnf", "load"), ("docker-bake.hcl", None), ("mariadb/new", "load")],
+    [("mariadb/Dockerfile", "load"), ("database/my.cnf", "load"), ("mariadb/new", "load")],
 )
 def test_a_recipe_changes_with_all_that_goes_into_the_image(folder, changed, same):
-    """The image's folder, the servers' shared one, the bake file; another image's recipe stays."""
+    """The image's folder, and the servers' shared one; another image's recipe stays."""
     before = {name: images.recipe(name) for name in ("mariadb", "load")}
     (folder / changed).write_text("two")
 
     assert images.recipe("mariadb") != before["mariadb"]
-    assert same is None or images.recipe(same) == before[same]
+    assert images.recipe(same) == before[same]
+
+
+@pytest.mark.parametrize(
+    ("block", "changed"), [('target "mariadb" ', True), ('target "_all" ', True), ('target "new" ', False)]
+)
+def test_a_recipe_changes_with_its_own_target_and_the_inherited_ones_only(folder, block, changed):
+    """A target that is added for another image makes nobody build anything again."""
+    before = images.recipe("mariadb")
+    with (folder / "docker-bake.hcl").open("a") as bake:
+        bake.write(block + "{\n  args = {}\n}\n")
+
+    assert (images.recipe("mariadb") != before) == changed
 
 
 def test_a_recipe_changes_when_a_file_is_renamed(folder):
