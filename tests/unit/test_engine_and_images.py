@@ -232,7 +232,7 @@ def test_the_source_for_debian_13_names_no_mirror():
     """The mirror is the machine's own, read from its apt configuration, and the suite is never preferred."""
     script = TRIXIE.read_text()
 
-    assert "apt-get indextargets" in script and "Pin-Priority: 100" in script
+    assert "apt-get --print-uris update" in script and "Pin-Priority: 100" in script
     assert "://" not in script
 
 
