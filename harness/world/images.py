@@ -117,7 +117,11 @@ def _bootstrap_base() -> None:
     sudo = ["sudo"] if os.geteuid() else []
     make = subprocess.Popen([*sudo, "sh", IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
     imported = subprocess.run(
-        ["docker", "import", "-", BASE], stdin=make.stdout, capture_output=True, text=True, check=False
+        ["docker", "import", "--change", 'CMD ["bash"]', "-", BASE],
+        stdin=make.stdout,
+        capture_output=True,
+        text=True,
+        check=False,
     )
     reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
     if make.wait() or imported.returncode:
@@ -137,14 +141,18 @@ def _bake(names: list[str]) -> None:
     for name in names:
         command += ["--set", f"{target(name)}.labels.{RECIPE}={recipe(name)}"]
     said: list[str] = []
-    with Status(f"building {', '.join(names)}", console=Console(stderr=True)) as status:
-        build = subprocess.Popen([*command, *map(target, names)], cwd=catalogue.ROOT, stderr=subprocess.PIPE, text=True)
+    with (
+        Status(f"building {', '.join(names)}", console=Console(stderr=True)) as status,
+        subprocess.Popen(
+            [*command, *map(target, names)], cwd=catalogue.ROOT, stderr=subprocess.PIPE, text=True
+        ) as build,
+    ):
         for line in build.stderr or ():
             said.append(line)
             # "#12 [mariadb 3/7] RUN …" is a step that begins.
             if step := re.match(r"#\d+ \[(.+)", line):
                 status.update(f"building {escape('[' + step[1][:90])}")
-    if build.wait():
+    if build.returncode:
         raise LabError(
             f"building {', '.join(names)} failed:\n{_last_lines(''.join(said))}",
             "every step to succeed",

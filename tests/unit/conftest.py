@@ -1,6 +1,7 @@
 """What keeps the unit tests without Docker, network and waiting, and the fake world that they run experiments in."""
 
 import functools
+import signal
 import socket
 import time
 from pathlib import Path
@@ -110,3 +111,11 @@ def refused():
         return told.value
 
     return call
+
+
+@pytest.fixture
+def interruptible():
+    """SIGINT interrupts here, also where the tests run in the background of a shell, which has it ignored."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)

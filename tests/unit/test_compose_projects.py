@@ -323,7 +323,7 @@ def test_any_other_failure_shows_the_end_of_what_compose_said(engine, lab):
     assert "no such image" in error.found and error.next_step == "./lab doctor"
 
 
-def test_signals_wait_while_a_lab_is_taken_away():
+def test_signals_wait_while_a_lab_is_taken_away(interruptible):
     """A second Ctrl-C in the middle of the removal is ignored; afterwards it counts again."""
     with compose.signals_held():
         os.kill(os.getpid(), signal.SIGINT)

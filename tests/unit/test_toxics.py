@@ -276,7 +276,7 @@ def test_a_link_from_which_nothing_came_back_is_doubted(wire, latency):
     assert "no round trip came back" in fault.why
 
 
-def test_an_interruption_takes_the_toxic_off(wire, latency):
+def test_an_interruption_takes_the_toxic_off(interruptible, wire, latency):
     """SIGINT in the middle of the load leaves the link as it was."""
     with pytest.raises(KeyboardInterrupt):
         within(wire, latency(42, 43), lambda: os.kill(os.getpid(), signal.SIGINT))
