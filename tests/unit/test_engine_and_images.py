@@ -1,5 +1,6 @@
 """Is the machine left alone where it has an engine, and are images built only when and where they can be?"""
 
+import contextlib
 import os
 from collections import namedtuple
 from pathlib import Path
