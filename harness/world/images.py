@@ -115,16 +115,18 @@ def _bootstrap_base() -> None:
         docker_engine.allow_install("mmdebstrap (it makes the base image; no image registry answers)", [install])
         docker_engine.run_as_root(install)
     sudo = ["sudo"] if os.geteuid() else []
-    make = subprocess.Popen([*sudo, "sh", IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE)
-    imported = subprocess.run(
-        ["docker", "import", "--change", 'CMD ["bash"]', "-", BASE],
-        stdin=make.stdout,
-        capture_output=True,
-        text=True,
-        check=False,
-    )
-    reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
-    if make.wait() or imported.returncode:
+    with subprocess.Popen(
+        [*sudo, "sh", IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as make:
+        imported = subprocess.run(
+            ["docker", "import", "--change", 'CMD ["bash"]', "-", BASE],
+            stdin=make.stdout,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
+    if make.returncode or imported.returncode:
         raise LabError(
             f"the base image was not made:\n{_last_lines(reason + imported.stderr)}",
             "mmdebstrap to succeed",
