@@ -51,7 +51,7 @@ def _unreachable(error: Exception) -> LabError:
             f"sudo usermod -aG docker {os.environ.get('USER', '$USER')}, log in again; or put sudo before the command",
         )
     return LabError(
-        "no Docker engine answers", "a running engine, 25 or newer", "./lab doctor; ./lab up starts one where it may"
+        "no Docker engine answers", "a running engine, 25 or newer", "./lab up (it installs and starts one where it may)"
     )
 
 
