@@ -146,7 +146,7 @@ def test_commands_that_only_look_never_start_an_engine(engine, refused):
     error = refused(docker_engine.client)
 
     assert error.found == "no Docker engine answers"
-    assert "./lab doctor" in error.next_step
+    assert "./lab up" in error.next_step
 
 
 def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
