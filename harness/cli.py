@@ -40,6 +40,18 @@ def _lab_names() -> list[str]:
     return list(compose.all_labs())
 
 
+def _nodes() -> list[str]:
+    return sorted({node.name for name in catalogue.topologies() for node in catalogue.topology(name).nodes})
+
+
+def _links() -> list[str]:
+    return sorted({link.name for name in catalogue.topologies() for link in catalogue.topology(name).links})
+
+
+def _runs() -> list[str]:
+    return ["latest", *sorted(path.parent.name for path in catalogue.RUNS.glob("*/record.jsonl"))]
+
+
 as_json = click.option("--json", "json_", is_flag=True, help="Print data instead of text.")
 of_lab = click.option(
     "--lab", "name", metavar="NAME", shell_complete=completed_by(_lab_names), help="Which lab, where several are up."
@@ -132,7 +144,7 @@ def show(name: str | None, json_: bool) -> None:
 
 
 @cli.command()
-@click.argument("node", default="source")
+@click.argument("node", default="source", shell_complete=completed_by(_nodes))
 @click.option("-e", "--execute", "statement", help="Run one statement and print its rows.")
 @of_lab
 @as_json
@@ -162,7 +174,7 @@ def _plain(value: Any) -> Any:
 
 
 @cli.command()
-@click.argument("link", required=False)
+@click.argument("link", required=False, shell_complete=completed_by(_links))
 @click.argument("toxic", required=False, shell_complete=completed_by(lambda: [*catalogue.toxics(), "none"]))
 @click.option("--check", metavar="TOXIC", help="Only check a file of toxics/.")
 @of_lab
@@ -213,7 +225,7 @@ def run(experiment: str, engine: str, full: bool, seed: int, json_: bool) -> Non
 
 
 @cli.command()
-@click.argument("run", default="latest")
+@click.argument("run", default="latest", shell_complete=completed_by(_runs))
 @as_json
 def judge(run: str, json_: bool) -> None:
     """Judge a run again from its record; needs no Docker. RUN is a folder, a name under runs/, or latest.
@@ -228,7 +240,7 @@ def judge(run: str, json_: bool) -> None:
 
 
 @cli.command()
-@click.argument("run", default="latest")
+@click.argument("run", default="latest", shell_complete=completed_by(_runs))
 @as_json
 def report(run: str, json_: bool) -> None:
     """Write summary.json, junit.xml and report.html of a run again from its record.

@@ -24,11 +24,17 @@ def image_names(engine: str, load: bool = False) -> list[str]:
 
 
 def up(
-    topology: str, engine: str, name: str | None = None, toxics: dict[str, str] | None = None, tell: Tell = print
+    topology: str,
+    engine: str,
+    name: str | None = None,
+    toxics: dict[str, str] | None = None,
+    tell: Tell = print,
+    keep: bool = True,
 ) -> Lab:
     """A lab that is up and proved, the running one if it is whole; LabError, and nothing left, when it cannot be had.
 
-    `toxics` maps links to names in toxics/, in place of the topology's own.
+    `toxics` maps links to names in toxics/, in place of the topology's own. A lab that is not kept is taken for left
+    behind once this process has ended.
     """
     found = catalogue.topology(topology)
     catalogue.engine(engine, images.source())
@@ -44,11 +50,15 @@ def up(
         return _again(running, engine, wanted, tell)
     images.ensure(image_names(engine))
     tell(f"starting {name}: {topology}, {engine}")
+    compose.refuse_old_data(name)
     lab = compose.start(found, engine, name)
     try:
-        lab.keep(prove(lab, wanted, tell), wanted)
+        proofs = prove(lab, wanted, tell)
+        if keep:
+            lab.keep(proofs, wanted)
     except BaseException:
-        lab.down()
+        with compose.signals_held():
+            lab.down()
         raise
     return lab
 
@@ -93,12 +103,14 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
 
 def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
     wire = lab.wire(link)
+    toxic_fault.clear(wire)
     with closing(RoundTrip(wire, lab.server(lab.topology.link(link).source))) as probe:
         bare = probe.typical()
+        if bare is None:
+            raise LabError(f"nothing comes back across {link} without a toxic", "a round trip", "./lab status")
         toxic_fault.calibrated(wire, toxic, probe)
         found, ok = toxic_fault.realised(toxic, probe)
-    before = "no answer" if bare is None else f"{bare:.1f} ms"
-    return Proof(f"link {link} is {toxic.name}", f"{found}; it was {before} before", ok)
+    return Proof(f"link {link} is {toxic.name}", f"{found}; {bare:.1f} ms without it", ok)
 
 
 def _prove_semisync(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
@@ -154,7 +166,10 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     if name is None and not compose.all_labs():
         tell("no lab is up")
         return []
-    lab = compose.find(name)
+    idle = [known for known, lab in compose.all_labs().items() if not lab.is_in_use()]
+    lab = compose.find(name or (idle[0] if len(idle) == 1 else None))
+    if lab.is_in_use() and not lab.is_own():
+        raise LabError(f"a running command uses {lab.name}", "it to end first", "./lab status")
     lab.down()
     tell(f"{lab.name} is down; its containers, networks and volumes are gone")
     return [lab.name]

@@ -44,7 +44,9 @@ def new_lab(docker: object) -> Callable[..., Lab]:
     """Start a lab of its own name; the caller's fixture takes it down."""
 
     def start(topology: str, engine: str = "mariadb", **options: object) -> Lab:
-        return labs.up(topology, engine, name=f"test-{topology}-{secrets.token_hex(3)}", tell=quietly, **options)
+        return labs.up(
+            topology, engine, name=f"test-{topology}-{secrets.token_hex(3)}", tell=quietly, keep=False, **options
+        )
 
     return start
 

@@ -17,13 +17,16 @@ def run(
     world = world or World()
     chosen = experiment.preset(preset)
     world.make_ready(engines, tell)
-    started = Run(experiment, chosen, engines, seed, Journal(experiment.name), world, tell)
+    started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, Journal(experiment.name), world, tell)
+    folder = started.journal.folder
     try:
         started.run()
     finally:
-        summary = summarise(experiment, started.journal.record)
-        write(started.journal.folder, summary, started.journal.record)
-    return started.journal.folder, summary
+        # Nothing was recorded where not even the machine could be described; that error is the one to tell.
+        if started.journal.record.events:
+            summary = summarise(experiment, started.journal.record)
+            write(folder, summary, started.journal.record)
+    return folder, summary
 
 
 def judge(run: str) -> Summary:

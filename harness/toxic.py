@@ -62,6 +62,16 @@ class Toxic:
         return min(rates, default=None)
 
     @property
+    def is_latency(self) -> bool:
+        """Whether round trips alone prove it: nothing but latency, for every connection."""
+        return all(body.type == "latency" and body.toxicity == 1 for body in self.bodies)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the lab has a measurement for every body of it."""
+        return all(body.type in ("latency", "bandwidth") and body.toxicity == 1 for body in self.bodies)
+
+    @property
     def silences(self) -> bool:
         """Whether nothing comes back across the link any more while its connections stay open."""
         return any(body.type == "timeout" for body in self.bodies)

@@ -73,15 +73,15 @@ def arrange(lab: Lab, case: Case):
     source, replica = lab.server("source"), lab.server("replica")
     wanted, path = case.settings["replication"], case.settings.get("path", "proxy")
     wait_point = case.settings.get("wait_point") if source.semisync().wait_point else None
-    source.set_semisync(False)
-    if wanted == "none":
-        replica.stop_replica()
-    else:
-        _dial(replica, path, lab)
-    if wanted == "semisync":
-        source.set_semisync(True, wait_point, timeout_ms=10_000)
-        semisync_probe.wait_until_acknowledged(source)
     try:
+        source.set_semisync(False)
+        if wanted == "none":
+            replica.stop_replica()
+        else:
+            _dial(replica, path, lab)
+        if wanted == "semisync":
+            source.set_semisync(True, wait_point, timeout_ms=10_000)
+            semisync_probe.wait_until_acknowledged(source)
         yield semisync_probe.Watch(
             source,
             replica,

@@ -118,6 +118,8 @@ def realised(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
     if toxic.resets:
         reset = probe.typical(1) is None
         return ("its connections are ended" if reset else "its connections live on"), reset
+    if not toxic.is_measured:
+        return "no measurement of its kind exists", False
     trip = probe.typical()
     if trip is None:
         return "nothing comes back across it", False
@@ -137,6 +139,7 @@ class ToxicOnLink:
     toxic: str
     asked_ms: float
     tolerance_ms: float
+    is_latency: bool = True
     before_ms: float | None = None
     after_ms: float | None = None
     trips: list[float] = field(default_factory=list)
@@ -157,6 +160,8 @@ class ToxicOnLink:
 
     def _why_not_seen(self) -> str:
         asked = f"asked {self.asked_ms:g} ms on {self.link}"
+        if not self.is_latency:
+            return f"{self.toxic} is more than a latency: round trips do not prove it"
         if not self.trips:
             return f"{asked}, no round trip came back during the load"
         # Every single trip: a toxic that was gone for one second of ten has bent the figures as well.
@@ -182,10 +187,10 @@ def toxic_on(wire: Wire, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterat
     here: the evidence tells.
     """
     tolerance = asked.round_trip_ms * SHARE + asked.jitter_ms
-    acting = ToxicOnLink(wire.name, asked.name, asked.round_trip_ms, tolerance, before_ms=probe.typical())
-    for body in toxic.bodies:
-        wire.add(body)
+    acting = ToxicOnLink(wire.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, probe.typical())
     try:
+        for body in toxic.bodies:
+            wire.add(body)
         with probe.watching() as acting.trips:
             yield acting
         acting.trips += probe.pings(2)

@@ -181,7 +181,7 @@ def summarise(experiment: Experiment, record: Record) -> Summary:
 
 def _broke_off(record: Record) -> bool:
     """Whether checks that come after the last round, such as the comparison of the copies, never took place."""
-    return record.torn or record.interrupted is not None
+    return record.end is None or record.torn or record.interrupted is not None
 
 
 def encode(summary: Summary) -> bytes:

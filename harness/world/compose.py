@@ -259,11 +259,13 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
         profiles=["load"] if load else None,
     )
     try:
-        with _ended_when_a_node_exits(lab):
+        # An exported ENGINE would win over the file that is handed to Compose.
+        with _exported(_settings(lab)), _ended_when_a_node_exits(lab):
             compose.start()
     except subprocess.CalledProcessError as error:
         reason = _why_not_started(lab, error)
-        lab.down()
+        with signals_held():
+            lab.down()
         raise reason from error
     except BaseException:
         with signals_held():
@@ -302,14 +304,44 @@ def check_name(name: str) -> None:
 
 
 def _environment(lab: Lab) -> str:
-    settings = {
+    return "".join(f"{key}={value}\n" for key, value in _settings(lab).items())
+
+
+@contextmanager
+def _exported(settings: dict[str, str]) -> Iterator[None]:
+    """Within the block these variables, and not the caller's, are what a child process sees."""
+    before = {key: os.environ.get(key) for key in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def refuse_old_data(name: str) -> None:
+    """Refuse to start on volumes of an earlier lab of that name: their accounts have another password."""
+    only = {"label": [LABEL, f"{PROJECT}={name}"]}
+    old = [volume.name for volume in docker_engine.client().volumes.list(filters=only)]
+    if old:
+        raise LabError(
+            f"there is data of an earlier {name}: {', '.join(old)}",
+            "a fresh start",
+            f"docker volume rm {' '.join(old)}",
+        )
+
+
+def _settings(lab: Lab) -> dict[str, str]:
+    return {
         "COMPOSE_PROJECT_NAME": lab.name,
         "ENGINE": lab.engine,
         "LAB_IMAGES": images.source(),
         "LAB_PASSWORD": lab.password,
         "LAB_OWNER": owner(),
     }
-    return "".join(f"{key}={value}\n" for key, value in settings.items())
 
 
 def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
@@ -388,7 +420,7 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
 
 def _containers(project: str | None = None) -> list[Container]:
     labels = [LABEL, f"{PROJECT}={project}" if project else PROJECT]
-    return docker_engine.client().containers.list(all=True, filters={"label": labels})
+    return docker_engine.client().containers.list(all=True, filters={"label": labels}, ignore_removed=True)
 
 
 # -- removing -----------------------------------------------------------------------------------------------------
@@ -430,7 +462,8 @@ def owner() -> str:
 def _is_alive(mark: str) -> bool:
     pid, _, started = mark.partition("-")
     try:
-        return abs(psutil.Process(int(pid)).create_time() - float(started)) < 0.05
+        # A stepped clock moves every start time; the same number within a minute is the same process.
+        return abs(psutil.Process(int(pid)).create_time() - float(started)) < 60
     except (psutil.Error, ValueError):
         return False
 

@@ -17,7 +17,6 @@ from harness.errors import LabError
 from harness.world.clock import wait_until
 
 ENGINE_NEEDED, COMPOSE_NEEDED = (25, 0), (2, 24)
-SOCKET = Path("/var/run/docker.sock")
 LOG = Path("/var/log/replication-lab-dockerd.log")
 PID = Path("/var/run/replication-lab-dockerd.pid")
 
@@ -51,7 +50,9 @@ def _unreachable(error: Exception) -> LabError:
             f"sudo usermod -aG docker {os.environ.get('USER', '$USER')}, log in again; or put sudo before the command",
         )
     return LabError(
-        "no Docker engine answers", "a running engine, 25 or newer", "./lab up (it installs and starts one where it may)"
+        "no Docker engine answers",
+        "a running engine, 25 or newer",
+        "./lab up (it installs and starts one where it may)",
     )
 
 
@@ -112,9 +113,7 @@ def _answers() -> bool:
 
 
 def _installed() -> bool:
-    return (
-        shutil.which("dockerd", path=_SBIN) is not None and _run_quietly(["docker", "compose", "version"]) is not None
-    )
+    return shutil.which("dockerd", path=_SBIN) is not None
 
 
 _SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])

@@ -39,7 +39,6 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     start: str
     stop: str
     stop_io: str
-    start_io: str
     change_source: str
     position: str
     wait_for_position: str
@@ -53,7 +52,7 @@ def dialects() -> dict[str, Dialect]:
 
 @dataclass(frozen=True)
 class SemiSync:
-    """A source's semi-sync as it says it is. `waits_ms` is None where the server does not measure it."""
+    """A source's semi-sync as it says it is."""
 
     enabled: bool
     active: bool
@@ -98,6 +97,14 @@ class Server:
     ) -> pymysql.Connection:
         """A new autocommit connection, by another address (a link's, say) if one is given; the caller closes it."""
         host, port = address or self.address
+        try:
+            return self._connected(host, port, database, answer_seconds)
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise LabError(
+                f"{self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
+            ) from error
+
+    def _connected(self, host: str, port: int, database: str | None, answer_seconds: float) -> pymysql.Connection:
         return pymysql.connect(
             host=host,
             port=port,
@@ -121,7 +128,7 @@ class Server:
         with self._lock:
             try:
                 return self._ask(sql)
-            except (pymysql.err.OperationalError, pymysql.err.InterfaceError, OSError) as error:
+            except (pymysql.err.MySQLError, OSError) as error:
                 if not _is_lost(error):
                     raise self._refusal(sql, error) from error
                 self.close()
@@ -203,10 +210,6 @@ class Server:
             self.execute(f"SET GLOBAL {prefix}_timeout = {timeout_ms}")
         self.execute(f"SET GLOBAL {prefix}_enabled = {int(enabled)}")
 
-    def acknowledge(self, enabled: bool) -> None:
-        """The replica's side of semi-sync; it takes effect when its IO thread connects again."""
-        self.execute(f"SET GLOBAL {self.dialect.semisync_replica}_enabled = {int(enabled)}")
-
     # -- replication ----------------------------------------------------------------------------------------------
 
     def replication(self) -> Replication | None:
@@ -286,6 +289,8 @@ class Server:
         connection = self.connect(database=database)
         try:
             yield connection
+        except (pymysql.err.MySQLError, OSError) as error:
+            raise self._refusal("a session's statement", error) from error
         finally:
             connection.close()
 

@@ -52,7 +52,7 @@ class Listing:
     def __init__(self, things, kind):
         self.things, self.kind = things, kind
 
-    def list(self, all=False, filters=None):
+    def list(self, all=False, filters=None, ignore_removed=False):
         wanted = filters["label"] if isinstance(filters["label"], list) else [filters["label"]]
         return [
             each
