@@ -17,6 +17,7 @@ from harness.errors import LabError
 from harness.world.clock import wait_until
 
 ENGINE_NEEDED, COMPOSE_NEEDED = (25, 0), (2, 24)
+USUAL_ENDPOINT = "unix:///var/run/docker.sock"
 LOG = Path("/var/log/replication-lab-dockerd.log")
 PID = Path("/var/run/replication-lab-dockerd.pid")
 
@@ -75,6 +76,7 @@ def compose_version() -> str:
 
 def ensure() -> docker.DockerClient:
     """A client of an engine that is new enough: the running one, else the installed one started, else installed."""
+    _follow_context()
     if not _answers() and not os.environ.get("DOCKER_HOST"):
         if not _installed():
             _install()
@@ -101,6 +103,15 @@ def stop() -> bool:
     wait_until(lambda: not psutil.pid_exists(number), "the end of the Docker engine", 30, hint=f"tail {LOG}")
     client.cache_clear()
     return True
+
+
+def _follow_context() -> None:
+    """Use the engine of the user's Docker context (Docker Desktop, rootless) where the usual socket has none."""
+    if os.environ.get("DOCKER_HOST") or _answers():
+        return
+    endpoint = _run_quietly(["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])
+    if endpoint and endpoint != USUAL_ENDPOINT:
+        os.environ["DOCKER_HOST"] = endpoint
 
 
 def _answers() -> bool:

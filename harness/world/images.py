@@ -149,11 +149,15 @@ def _bake(names: list[str]) -> None:
             [*command, *map(target, names)], cwd=catalogue.ROOT, stderr=subprocess.PIPE, text=True
         ) as build,
     ):
-        for line in build.stderr or ():
-            said.append(line)
-            # "#12 [mariadb 3/7] RUN …" is a step that begins.
-            if step := re.match(r"#\d+ \[(.+)", line):
-                status.update(f"building {escape('[' + step[1][:90])}")
+        try:
+            for line in build.stderr or ():
+                said.append(line)
+                # "#12 [mariadb 3/7] RUN …" is a step that begins.
+                if step := re.match(r"#\d+ \[(.+)", line):
+                    status.update(f"building {escape('[' + step[1][:90])}")
+        except BaseException:
+            build.terminate()
+            raise
     if build.returncode:
         raise LabError(
             f"building {', '.join(names)} failed:\n{_last_lines(''.join(said))}",

@@ -32,6 +32,7 @@ def no_world(monkeypatch):
     monkeypatch.setattr(docker_engine, "run_as_root", forbidden("root's power"))
     monkeypatch.setattr(socket.socket, "connect", forbidden("a socket"))
     monkeypatch.setattr(time, "sleep", forbidden("sleep"))
+    monkeypatch.setattr(docker_engine, "_run_quietly", lambda _command: None)
     remembered = (docker_engine.client, docker_engine.compose_version)
     for answer in remembered:
         answer.cache_clear()

@@ -149,6 +149,17 @@ def test_commands_that_only_look_never_start_an_engine(engine, refused):
     assert "./lab up" in error.next_step
 
 
+def test_the_engine_of_the_users_context_is_used_and_nothing_installed(engine, monkeypatch, refused):
+    """Docker Desktop and rootless Docker listen elsewhere; a context that does not answer is not replaced either."""
+    engine(NOBODY)
+    monkeypatch.setenv("DOCKER_HOST", "to be restored")
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setattr(docker_engine, "_run_quietly", lambda command: "unix:///run/user/1000/docker.sock")
+
+    assert refused(docker_engine.ensure).found == "no Docker engine answers"
+    assert os.environ["DOCKER_HOST"] == "unix:///run/user/1000/docker.sock"
+
+
 def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
     """DOCKER_HOST names an engine elsewhere; where it does not answer, nothing is installed here."""
     engine(NOBODY)
@@ -379,6 +390,23 @@ def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(e
     assert commands[0][-1] == "mysql-8-0"
     assert f"*.secrets=id=ca,src={__file__}" in commands[0]
     assert f"mysql-8-0.labels.{images.RECIPE}={images.recipe('mysql-8.0')}" in commands[0]
+
+
+def test_a_build_that_is_stopped_ends_its_builder(engine, folder, monkeypatch):
+    """Ctrl-C and SIGTERM do not wait for minutes of building, and leave no builder running."""
+
+    def interrupted():
+        yield "#1 [load 1/2] RUN something\n"
+        raise KeyboardInterrupt
+
+    engine()
+    build, ended = Build(0, interrupted()), []
+    build.terminate = lambda: ended.append(True)
+    monkeypatch.setattr(images.subprocess, "Popen", lambda *_, **__: build)
+    with pytest.raises(KeyboardInterrupt):
+        images._bake(["load"])
+
+    assert ended
 
 
 def test_removing_images_takes_only_those_of_the_lab(engine):
