@@ -4,7 +4,7 @@ ENGINE ?= mariadb
 PYTHON = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help lab-up lab-down lab-status lab-doctor lab-clean test test-unit claims bench lint
+.PHONY: help lab-up lab-down lab-status lab-doctor lab-clean test test-unit claims bench drills lint
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -25,19 +25,22 @@ lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
 test: .venv/installed.txt  ## the whole suite: unit, images, lab, quick claims
-	@$(PYTHON) -m pytest tests
+	@$(PYTHON) -m pytest tests --durations=30
 
 test-unit: .venv/installed.txt  ## without Docker, in seconds
 	@$(PYTHON) -m pytest tests/unit
 
-claims: .venv/installed.txt  ## the experiments as regression checks, on all their engines
-	@$(PYTHON) -m pytest tests/claims --engine all
+claims: .venv/installed.txt  ## the experiments as regression checks, and images and starts, on all engines
+	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_ha.py tests/claims --engine all
 
 bench: .venv/installed.txt  ## the lab's own figures, as ratios from one run, into runs/
 	@$(PYTHON) -m harness.bench
 
-lint: .venv/installed.txt  ## ruff, import-linter, shellcheck
-	@.venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports && .venv/bin/shellcheck lab .ci/run harness/world/*.sh images/base/make images/database/docker-entrypoint.sh images/database/lab-health
+drills: .venv/installed.txt  ## every drill of every topology, and docs/faults.md from what they came to
+	@$(PYTHON) -m harness.faults_page
+
+lint: .venv/installed.txt  ## ruff, import-linter, shellcheck, and that all tests can be collected together
+	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports && .venv/bin/shellcheck lab .ci/run harness/world/*.sh images/base/make images/database/docker-entrypoint.sh images/database/lab-health images/mariadb/galera-start images/mariadb/begin-history images/maven/unpack-artifact images/sidecar/through-toxiproxy images/arbiter/arbiter images/vm/machine images/vm/mysqld images/vm/guest-run images/vm/launch-* images/vm/make-* images/vm/take-modules images/vm/unpack-kernel images/vm/guest/* tests/soak/machine images/array/array
 
 # Made by the launcher, from the hash-locked list.
 .venv/installed.txt: harness/requirements.txt

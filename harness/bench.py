@@ -11,16 +11,34 @@ import msgspec
 from rich.console import Console
 from rich.table import Table
 
-from harness import experiments, labs, running
+from harness import experiments, history, labs, running
 from harness.errors import LabError
 from harness.experiment import Preset
-from harness.world import catalogue, compose, docker_engine, host, images, journal, timing
+from harness.storage import Storage
+from harness.workloads.ledger import Ledger
+from harness.world import (
+    arrays,
+    catalogue,
+    clock,
+    compose,
+    docker_engine,
+    host,
+    images,
+    journal,
+    storage_overlay,
+    timing,
+)
+from harness.world.client import Client
+from harness.world.compose import Lab
 
 ROUNDS = 3
 PRESET = "bench"
+LEDGER_SECONDS = 5
 # Another bench, or somebody's lab, must not be taken for ours.
 NAME = f"bench-{os.getpid()}"
 LAB = [sys.executable, "-m", "harness"]
+# What the experiments on disks set.
+LIMITED = "sata-7200-tenth"
 CASES = ("after-commit-direct", "after-commit-proxy", "after-commit-85ms-1")
 
 
@@ -45,6 +63,9 @@ def figure(what: str, unit: str, readings: list[float], goal: float | None) -> F
 def figures() -> Iterator[Figure]:
     """All of them, each as soon as it is known."""
     yield from _starting()
+    yield from _clusters()
+    yield from _storage()
+    yield from _ledger()
     yield from _against_sandbox()
     yield from _on_the_wire()
 
@@ -64,6 +85,67 @@ def _starting() -> Iterator[Figure]:
     yield figure("lab down", "s", downs, 3)
     yield figure("idle memory of a MariaDB node", "MiB", memory["mariadb"], 130)
     yield figure("idle memory of a MySQL 8.0 node", "MiB", memory["mysql-8.0"], 260)
+
+
+def _clusters() -> Iterator[Figure]:
+    """Three Galera nodes from nothing until all are Synced, by raw Compose; memory of each node once they are."""
+    memory: list[float] = []
+    seconds = [_timed_raw("galera", "mariadb", memory) for _ in range(ROUNDS)]
+    yield figure("three Galera nodes Synced (docker compose up --wait)", "s", seconds, 9)
+    yield figure("memory of a Galera node", "MiB", memory, 160)
+
+
+def _storage() -> Iterator[Figure]:
+    """Each backend that this host can give: up with RAID0 of two disks without limits, what one disk does, and down."""
+    limits = catalogue.disk(LIMITED).limits
+    for backend in catalogue.backends():
+        asked = ["--storage", "raid0", "--disk", "unlimited", "--backend", backend]
+        try:
+            storage_overlay.with_backend({"replica": Storage(level="raid0", backend=backend)})
+        except LabError as error:
+            _tell(f"{backend}: {error.found}")
+            continue
+        ups, downs, shares = [], [], []
+        for _ in range(ROUNDS):
+            ups.append(timing.seconds_of([*LAB, "up", "async", "--name", NAME, *asked], catalogue.ROOT))
+            found = arrays.array(compose.find(NAME), "replica").measure(seconds=2).values()
+            shares += [limits.write_iops / disk.write_iops for disk in found]
+            downs.append(timing.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
+        yield figure(f"lab up async with RAID0 by {backend}", "s", ups, None)
+        yield figure(f"lab down of it, {backend}", "s", downs, None)
+        yield figure(f"writes/s of {LIMITED} / what a disk of {backend} does without a limit", "", shares, 1 / 3)
+
+
+def _ledger() -> Iterator[Figure]:
+    """What one acknowledged insert of the drills' ledger costs on one server that does not flush, and its process."""
+    paces, shares = [], []
+    lab = labs.up("single", "mariadb", NAME, tell=_tell, keep=False)
+    try:
+        lab.server("server").set_global(innodb_flush_log_at_trx_commit=0, sync_binlog=0)
+        for _ in range(ROUNDS):
+            acknowledged, cpu = _ledger_load(lab)
+            paces.append(LEDGER_SECONDS * 1000 / acknowledged)
+            shares.append(cpu / LEDGER_SECONDS)
+    finally:
+        compose.remove(NAME)
+    yield figure("an acknowledged insert of the ledger, 8 clients together", "ms", paces, 1000 / 3000)
+    yield figure("CPUs that the ledger takes for it", "", shares, None)
+    yield figure("most memory of the ledger's process", "MiB", [host.own_memory_mib()], 300)
+
+
+def _ledger_load(lab: Lab) -> tuple[int, float]:
+    """Rows that were acknowledged to eight clients, and the CPU seconds of their process."""
+    ledger, lines = Ledger({"server": 8}), catalogue.RUNS / f"{NAME}.ledger"
+    ledger.prepare(lab.server("server"))
+    cpu = host.own_cpu_seconds()
+    with lines.open("wb", buffering=0) as file:
+        with ledger.writing(lambda node: Client(lambda: lab.server(node).as_application()), file.write):
+            clock.pause(LEDGER_SECONDS)
+    cpu = host.own_cpu_seconds() - cpu
+    with lines.open("rb") as written:
+        acknowledged = sum(attempt.acknowledged for attempt in history.parse(written)[0])
+    lines.unlink()
+    return acknowledged, cpu
 
 
 def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
@@ -132,7 +214,13 @@ def main(tell: Callable[[str], None] = _tell) -> None:
     """Measure, print a table, and leave everything in runs/TIME-bench.json."""
     docker_engine.ensure()
     labs.tidy(tell)
-    images.ensure([*labs.image_names("mariadb", load=True), "mysql-8.0", "mysql-5.5", "sandbox"])
+    images.ensure(
+        [
+            *labs.image_names("mariadb", True, catalogue.topology("galera")),
+            *storage_overlay.IMAGES,
+            *("mysql-8.0", "mysql-5.5", "sandbox"),
+        ]
+    )
     found = []
     for one in figures():
         found.append(one)

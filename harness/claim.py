@@ -11,7 +11,7 @@ from enum import StrEnum
 from statistics import median
 from typing import Any
 
-from harness.record import Record
+from harness.record import Measurement, Record
 from harness.stats import Interval, NoInterval, Plan, highest_share, interval_of_mean, interval_of_ratio
 
 
@@ -33,6 +33,10 @@ class Finding:
     settled: bool = False
 
 
+# An engine and a case that is measured on it.
+Place = tuple[str, str]
+
+
 # --- quantities -------------------------------------------------------------------------------------------------------
 
 
@@ -42,6 +46,15 @@ class Quantity:
     @property
     def cases(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(figure.case for figure in self.figures))
+
+    @property
+    def references(self) -> frozenset[str]:
+        """The engines that others are compared with."""
+        return frozenset(figure.engine for figure in self.figures if figure.engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        """(engine, case) of all that is read for a claim about `engine`."""
+        return tuple(dict.fromkeys((figure.engine or engine, figure.case) for figure in self.figures))
 
     def over(self, other: "Quantity") -> "Ratio":
         return Ratio(self, other)
@@ -66,14 +79,15 @@ class Quantity:
 
 @dataclass(frozen=True)
 class Figure(Quantity):
-    """A figure as it was recorded for a case."""
+    """A figure as it was recorded for a case, on the engine that is judged or on the one that is named."""
 
     case: str
     name: str
+    engine: str | None = None
 
     @property
     def label(self) -> str:
-        return f"{self.name}({self.case})"
+        return f"{self.name}({self.case}{f' of {self.engine}' if self.engine else ''})"
 
     @property
     def unit(self) -> str:
@@ -84,7 +98,7 @@ class Figure(Quantity):
         return (self,)
 
     def series(self, record: Record, engine: str) -> dict[int, float]:
-        return record.series(engine, self.case, self.name)
+        return record.series(self.engine or engine, self.case, self.name)
 
 
 @dataclass(frozen=True)
@@ -145,8 +159,35 @@ class Ratio(Quantity):
         return {n: (over[n], under[n]) for n in over if n in under}
 
 
-def figure(case: str, name: str) -> Figure:
-    return Figure(case, name)
+@dataclass(frozen=True)
+class Sum(Quantity):
+    """Several figures of the same unit together, paired by round."""
+
+    parts: tuple[Figure, ...]
+
+    @property
+    def label(self) -> str:
+        return f"({' + '.join(part.label for part in self.parts)})"
+
+    @property
+    def unit(self) -> str:
+        return self.parts[0].unit
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.parts
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        each = [part.series(record, engine) for part in self.parts]
+        return {n: math.fsum(series[n] for series in each) for n in each[0] if all(n in series for series in each)}
+
+
+def together(*parts: Figure) -> Sum:
+    return Sum(parts)
+
+
+def figure(case: str, name: str, engine: str | None = None) -> Figure:
+    return Figure(case, name, engine)
 
 
 def throughput(case: str) -> Figure:
@@ -196,12 +237,23 @@ class Bounds:
         return self.quantity.cases
 
     @property
+    def references(self) -> frozenset[str]:
+        return self.quantity.references
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return self.quantity.measured_on(engine)
+
+    @property
     def unit(self) -> str:
         return self.quantity.unit
 
     @property
     def text(self) -> str:
         return f"{self.quantity.label} {self._limits}"
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        """The measurements that are decided by: of what noise made of another one no figure is used."""
+        return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
 
     def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
         values = self.quantity.series(record, engine)
@@ -251,13 +303,23 @@ class Total:
         """It happened at least once."""
         return SomeSeen(self)
 
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return record.of(engine, self.case)
+
     def sum(self, record: Record, engine: str, name: str | None = None) -> tuple[int, int]:
         """(sum of the figure, number of measurements that took it). Raises NoInterval when one failed to compute."""
         name = name or self.name
-        taken = [m.figures[name] for m in record.of(engine, self.case) if name in m.figures]
+        taken = [m.figures[name] for m in self.counted(record, engine) if name in m.figures]
         if any(count is None or not math.isfinite(count) for count in taken):
             raise NoInterval(f"{name}({self.case}) could not be computed in {sum(c is None for c in taken)} rounds")
         return round(sum(taken)), len(taken)
+
+
+class QuietTotal(Total):
+    """A count that time has a part in, such as who caught up: a noisy round says nothing of it."""
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return list(record.quiet(engine, self.case).values())
 
 
 def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
@@ -269,6 +331,10 @@ def total(case: str, name: str) -> Total:
     return Total(case, name)
 
 
+def quiet_total(case: str, name: str) -> QuietTotal:
+    return QuietTotal(case, name)
+
+
 @dataclass(frozen=True)
 class NoneSeen:
     """HOLDS when nothing was seen in enough trials, REFUTED by the first counterexample."""
@@ -278,10 +344,17 @@ class NoneSeen:
     at_least: int
 
     unit = ""
+    references = frozenset()
 
     @property
     def cases(self) -> tuple[str, ...]:
         return (self.count.case,)
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return self.count.counted(record, engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return ((engine, self.count.case),)
 
     @property
     def text(self) -> str:
@@ -308,10 +381,17 @@ class SomeSeen:
     count: Total
 
     unit = ""
+    references = frozenset()
 
     @property
     def cases(self) -> tuple[str, ...]:
         return (self.count.case,)
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return self.count.counted(record, engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return ((engine, self.count.case),)
 
     @property
     def text(self) -> str:
@@ -335,7 +415,7 @@ def _why_not_decidable(quantity: Quantity, values: dict, record: Record, engine:
         return _why_absent(quantity, record, engine)
     if len(values) < plan.min_rounds:
         return f"{len(values)} quiet rounds of {quantity.label}, {plan.min_rounds} are needed" + _noise(
-            quantity.cases, record, engine
+            quantity.measured_on(engine), record
         )
     if len(values) > plan.max_rounds:
         return f"{len(values)} rounds were measured, {plan.max_rounds} planned: a look beyond the plan is not paid for"
@@ -345,8 +425,8 @@ def _why_not_decidable(quantity: Quantity, values: dict, record: Record, engine:
 def _why_absent(quantity: Quantity, record: Record, engine: str) -> str:
     for part in quantity.figures:
         if not part.series(record, engine):
-            return _not_taken(part.case, part.name, record, engine)
-    return f"no round has all of {quantity.label}" + _noise(quantity.cases, record, engine)
+            return _not_taken(part.case, part.name, record, part.engine or engine)
+    return f"no round has all of {quantity.label}" + _noise(quantity.measured_on(engine), record)
 
 
 def _not_taken(case: str, name: str, record: Record, engine: str) -> str:
@@ -356,13 +436,13 @@ def _not_taken(case: str, name: str, record: Record, engine: str) -> str:
     if not any(name in m.figures for m in taken):
         recorded = sorted({known for m in taken for known in m.figures})
         return f"{case} has no figure {name}; recorded were {', '.join(recorded) or 'none'}"
-    return f"no quiet round of {case}" + _noise((case,), record, engine)
+    return f"no quiet round of {case}" + _noise([(engine, case)], record)
 
 
-def _noise(cases: Iterable[str], record: Record, engine: str) -> str:
+def _noise(places: Iterable[Place], record: Record) -> str:
     noisy = [
         f"{case}, round {m.round}: {m.noise.why or 'noisy host'}"
-        for case in cases
+        for engine, case in places
         for m in record.of(engine, case)
         if not m.noise.quiet
     ]
@@ -447,10 +527,16 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
 
 
 def why_not_applicable(claim: Claim, record: Record, engine: str) -> str | None:
-    """The reason why an engine cannot have a case of this claim, None when it can."""
-    lab = record.lab(engine)
-    missing = [case for case in claim.relation.cases if lab and case in lab.not_applicable]
-    return f"{missing[0]}: {lab.not_applicable[missing[0]]}" if missing else None
+    """The reason why a case of this claim is not measured on an engine, None when all of them are."""
+    if engine in claim.relation.references:
+        return f"{claim.relation.cases[0]}: {engine} is what others are compared with"
+    for server, case in claim.relation.measured_on(engine):
+        lab = record.lab(server)
+        if server not in record.engines:
+            return f"{case}: {server}, with which it is compared, is not part of this run"
+        if lab and case in lab.not_applicable:
+            return f"{case}: {lab.not_applicable[case]}"
+    return None
 
 
 def exit_code(judgements: Iterable[Judgement]) -> int:
@@ -463,11 +549,19 @@ def exit_code(judgements: Iterable[Judgement]) -> int:
 
 def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:
     finding = _decide(claim.relation, record, engine, plan)
-    if doubts := record.doubts(engine, claim.relation.cases):
+    if doubts := _doubts(claim, record, engine):
         return replace(finding, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True)
     if finding.verdict is Verdict.UNKNOWN and (stopped := _stopped(record)):
         return replace(finding, reason=f"{stopped}; {finding.reason}")
     return finding
+
+
+def _doubts(claim: Claim, record: Record, engine: str) -> list[str]:
+    """Reasons to doubt what is read for a claim, those about the whole run once."""
+    counted = claim.relation.counted(record, engine)
+    servers = dict.fromkeys([engine, *(server for server, _ in claim.relation.measured_on(engine))])
+    told = [record.doubts(server, [m for m in counted if m.engine == server]) for server in servers]
+    return list(dict.fromkeys(doubt for doubts in told for doubt in doubts))
 
 
 def _decide(relation: Relation, record: Record, engine: str, plan: Plan) -> Finding:

@@ -1,4 +1,4 @@
-"""The command line: `lab up|down|status|show|sql|toxic|run|judge|report|doctor|clean`."""
+"""The command line: `lab up|down|status|show|sql|toxic|engines|disk|drbd|ha|migrate|failover|drill|run|judge|…`."""
 
 import os
 import signal
@@ -12,9 +12,10 @@ import msgspec
 from click.shell_completion import get_completion_class
 from rich.console import Console
 
-from harness import experiments, labs, screens, views
+from harness import disks, experiments, labs, managed, replicated, screens, succession, views
 from harness.errors import LabError
-from harness.world import catalogue, compose, docker_engine
+from harness.storage import AUTO
+from harness.world import arrays, catalogue, compose, docker_engine
 
 # A pipe has no width of its own; addresses and sentences must not be broken for want of one.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
@@ -48,6 +49,10 @@ def _links() -> list[str]:
     return sorted({link.name for name in catalogue.topologies() for link in catalogue.topology(name).links})
 
 
+def _drills() -> list[str]:
+    return sorted({drill for topology in catalogue.topologies() for drill in catalogue.drills(topology)})
+
+
 def _runs() -> list[str]:
     return ["latest", *sorted(path.parent.name for path in catalogue.RUNS.glob("*/record.jsonl"))]
 
@@ -56,6 +61,21 @@ as_json = click.option("--json", "json_", is_flag=True, help="Print data instead
 of_lab = click.option(
     "--lab", "name", metavar="NAME", shell_complete=completed_by(_lab_names), help="Which lab, where several are up."
 )
+
+
+DISK_OPTIONS = (
+    click.option("--disk", default="ssd", show_default=True, metavar="NAME", help="Of compose/storage/disks.yaml."),
+    click.option("--disks", type=int, default=0, help="How many, 2 to 8; default 2, and 1 for single."),
+    click.option("--disk-size", "mib", type=int, default=2048, show_default=True, help="MiB of each disk."),
+    click.option("--backend", default=AUTO, show_default=True, help="What joins the disks: md, btrfs or auto."),
+)
+
+
+def of_disks(command: Callable[..., Any]) -> Callable[..., Any]:
+    """The options that say on which disks data are kept."""
+    for option in reversed(DISK_OPTIONS):
+        command = option(command)
+    return command
 
 
 @click.group(context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110})
@@ -78,13 +98,30 @@ def cli() -> None:
 @click.option(
     "--toxic", "toxics", multiple=True, metavar="LINK=TOXIC", help="In place of the topology's own; may be repeated."
 )
+@click.option(
+    "--storage",
+    multiple=True,
+    metavar="[NODE=]LEVEL",
+    help="Data on single, raid0 or raid1 of emulated disks; of all replicas when no NODE is named; may be repeated.",
+)
+@of_disks
 @as_json
-def up(topology: str, engine: str, name: str | None, toxics: tuple[str, ...], json_: bool) -> None:
+def up(
+    topology: str,
+    engine: str,
+    name: str | None,
+    toxics: tuple[str, ...],
+    storage: tuple[str, ...],
+    json_: bool,
+    **of_disks: Any,
+) -> None:
     """Stand a topology up, prove it, and say how to connect.
 
     Example: lab up semisync --engine mysql-8.0 --toxic source-replica=wan-200ms
+    Example: lab up async --storage raid0 --disk sata-7200
     """
-    lab = labs.up(topology, engine, name, dict(map(_link_and_toxic, toxics)), tell)
+    placed = labs.storage_of(topology, storage, **of_disks)
+    lab = labs.up(topology, engine, name, dict(map(_link_and_toxic, toxics)), tell, storage=placed)
     if json_:
         print_json(views.view(lab))
     else:
@@ -144,16 +181,17 @@ def show(name: str | None, json_: bool) -> None:
 
 
 @cli.command()
-@click.argument("node", default="source", shell_complete=completed_by(_nodes))
+@click.argument("node", required=False, shell_complete=completed_by(_nodes))
 @click.option("-e", "--execute", "statement", help="Run one statement and print its rows.")
 @of_lab
 @as_json
-def sql(node: str, statement: str | None, name: str | None, json_: bool) -> None:
-    """A client on a node, as root.
+def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
+    """A client on a node, as root; on the source, or a cluster's first node, when no NODE is given.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
     """
     lab = compose.find(name)
+    node = node or lab.topology.source.name
     server = lab.server(node)
     if statement:
         rows = server.rows(statement)
@@ -198,27 +236,391 @@ def toxic(link: str | None, toxic: str | None, check: str | None, name: str | No
 
 
 @cli.command()
+@as_json
+def engines(json_: bool) -> None:
+    """The servers that a node can be: version, source, features, what each lacks and why, whether its image is built.
+
+    Example: lab engines --json
+    """
+    known = views.engines()
+    print_json(known) if json_ else screens.engines(out, known)
+
+
+@cli.command()
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.option("--to", "level", required=True, metavar="LEVEL", help="single, raid0 or raid1.")
+@of_disks
+@of_lab
+@as_json
+def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: Any) -> None:
+    """Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.
+
+    An error or Ctrl-C before the switch puts the old data back into service; killed, the same command goes on.
+
+    Example: lab migrate replica --to raid0 --disk sata-7200
+    """
+    from harness import migration
+
+    lab = compose.find(name)
+    [storage] = labs.storage_of(lab.topology.name, [f"{node}={level}"], **of_disks).values()
+    done = migration.migrate(lab, node, storage, tell)
+    print_json(done) if json_ else screens.migrated(out, done)
+
+
+@cli.command()
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.option("--seconds", type=click.FloatRange(1, 600), default=5, show_default=True, help="How long to look.")
+@of_lab
+@as_json
+def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
+    """Say which resource a node waits for: lock, network, CPU, fsync latency, disk, applier thread, or none.
+
+    Example: lab diagnose replica --seconds 10
+    """
+    from harness.diagnosis import diagnose
+    from harness.probes.resources import sample
+
+    seen = sample(compose.find(name), node, seconds)
+    found = diagnose(seen)
+    print_json({"diagnosis": found, "sample": seen}) if json_ else screens.diagnosis(out, found, seen)
+
+
+@cli.group()
+def disk() -> None:
+    """The emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.
+
+    Example: lab disk list
+    """
+
+
+@disk.command("list")
+@click.argument("node", required=False, shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def disk_list(node: str | None, name: str | None, json_: bool) -> None:
+    """Each disk: what it is set to, and what it has done.
+
+    Example: lab disk list replica
+    """
+    lab = compose.find(name)
+    seen = views.disks(lab, [node] if node else None)
+    print_json(seen) if json_ else screens.disks(out, seen)
+
+
+@disk.command("limit")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.argument("disk")
+@click.argument("changes", nargs=-1, required=True, metavar="NAME=VALUE…")
+@of_lab
+@as_json
+def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Change what a disk can do while it is used: read_iops, write_iops, bandwidth, flush_us, write_cache.
+
+    Example: lab disk limit replica disk1 write_iops=100 flush_us=8000
+    """
+    limits = disks.change_limits(compose.find(name), node, disk, changes)
+    print_json(limits) if json_ else out.print(f"{node} {disk}: {disks.said(limits)}")
+
+
+@disk.command("check")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def disk_check(node: str, name: str | None, json_: bool) -> None:
+    """Measure each disk by direct I/O, and read every file of the node's data from the disks; status 3 if not so.
+
+    Example: lab disk check replica
+    """
+    proofs = disks.check(compose.find(name), node)
+    print_json(proofs) if json_ else screens.proofs(out, proofs)
+    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
+
+
+@disk.command("fail")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.argument("disk")
+@of_lab
+@as_json
+def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
+    """Let every request to a disk fail with EIO.
+
+    Example: lab disk fail replica disk1
+    """
+    array = arrays.array(compose.find(name), node)
+    array.disk(disk).fail()
+    said = f"{node} {disk} fails; then: ./lab disk check {node}"
+    print_json({"failed": disk}) if json_ else out.print(said)
+
+
+@disk.command("corrupt")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.argument("disk")
+@click.argument("text")
+@of_lab
+@as_json
+def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool) -> None:
+    """Invert the sectors of a disk that hold a text, silently: the disk answers, and what it answers is wrong.
+
+    Example: lab disk corrupt replica disk1 "text of a row"
+    """
+    sectors = disks.corrupt(compose.find(name), node, disk, text)
+    said = f"{node} {disk}: sectors inverted: {len(sectors)}; who reads them from the disk is told something wrong"
+    print_json({"corrupted": disk, "offsets": sectors}) if json_ else out.print(said)
+
+
+@disk.command("heal")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.argument("disk")
+@of_lab
+@as_json
+def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
+    """Let a failed disk answer again, with what it held; of RAID1, whose other disks have gone on, replace it.
+
+    Example: lab disk heal replica disk1
+    """
+    disks.heal(compose.find(name), node, disk)
+    print_json({"healed": disk}) if json_ else out.print(f"{node} {disk} answers again")
+
+
+@disk.command("replace")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.argument("disk")
+@of_lab
+@as_json
+def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
+    """Exchange a disk of RAID1 for an empty one and rebuild its data while the server goes on.
+
+    Example: lab disk replace replica disk1
+    """
+    array = arrays.array(compose.find(name), node)
+    array.replace(disk, lambda percent: tell(f"  {percent:.0f} % rebuilt"))
+    print_json({"replaced": disk}) if json_ else out.print(f"{node} {disk} is rebuilt")
+
+
+@cli.group()
+def drbd() -> None:
+    """The replicated disk of two machines: status, promote, standby, online, resolve, verify.
+
+    Example: lab drbd status
+    """
+
+
+@drbd.command("status")
+@of_lab
+@as_json
+def drbd_status(name: str | None, json_: bool) -> None:
+    """What each machine says of it: role, connection, disks, what is out of sync; counts in KiB.
+
+    Example: lab drbd status
+    """
+    seen = views.resource(compose.find(name))
+    print_json(seen) if json_ else screens.resource(out, seen)
+
+
+@drbd.command("promote")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def drbd_promote(node: str, name: str | None, json_: bool) -> None:
+    """Make a machine the primary: file system, server. The other one has to be dead, or a secondary.
+
+    Example: lab drbd promote node2
+    """
+    seconds = replicated.promote(compose.find(name), node)
+    print_json({"primary": node, "seconds": seconds}) if json_ else out.print(f"{node} serves after {seconds:.1f} s")
+
+
+@drbd.command("standby")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def drbd_standby(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine out of service; the other one serves, and writes to its own disk only.
+
+    Example: lab drbd standby node2
+    """
+    seconds = replicated.standby(compose.find(name), node)
+    moved = "" if seconds is None else f"; its service moved in {seconds:.1f} s"
+    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
+
+
+@drbd.command("online")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def drbd_online(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine into service again: connected, and resynchronised.
+
+    Example: lab drbd online node2
+    """
+    found = replicated.online(compose.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
+    print_json(found) if json_ else out.print(f"{node}: {replicated.words(found)}")
+
+
+@drbd.command("resolve")
+@click.option("--victim", required=True, shell_complete=completed_by(_nodes), help="Gives up what only it wrote.")
+@of_lab
+@as_json
+def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
+    """End a split brain: what only the victim wrote is gone, and it gets the other's data.
+
+    Example: lab drbd resolve --victim node2
+    """
+    found = replicated.resolve(compose.find(name), victim)
+    print_json(found) if json_ else out.print(f"{victim}: {replicated.words(found)}")
+
+
+@drbd.command("verify")
+@of_lab
+@as_json
+def drbd_verify(name: str | None, json_: bool) -> None:
+    """Compare both disks block by block, while they are used; status 3 where they differ.
+
+    Example: lab drbd verify
+    """
+    differing = replicated.verify(compose.find(name))
+    print_json({"differing_kib": differing}) if json_ else out.print(f"{differing} KiB differ")
+    sys.exit(FAILED if differing else 0)
+
+
+@cli.group()
+def ha() -> None:
+    """The cluster manager of two machines: status, standby, online.
+
+    Example: lab ha status
+    """
+
+
+@ha.command("status")
+@click.argument("node", required=False, shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def ha_status(node: str | None, name: str | None, json_: bool) -> None:
+    """Who is in the cluster, what runs where, whom the service's address leads to; as NODE sees it, if one is named.
+
+    Example: lab ha status node1 --json
+    """
+    seen = views.cluster(compose.find(name), node or "")
+    print_json(seen) if json_ else screens.cluster(out, seen)
+
+
+@ha.command("standby")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def ha_standby(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine out of service, by `crm node standby`; what ran on it moves.
+
+    Example: lab ha standby node1
+    """
+    seconds = managed.standby(compose.find(name), node)
+    moved = "" if seconds is None else f"; clients reached the service on the other one after {seconds:.1f} s"
+    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
+
+
+@ha.command("online")
+@click.argument("node", shell_complete=completed_by(_nodes))
+@of_lab
+@as_json
+def ha_online(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine into service again, by `crm node online`, and wait until its disk is equal.
+
+    Example: lab ha online node1
+    """
+    seconds = managed.online(compose.find(name), node)
+    print_json({"online": node, "seconds": seconds}) if json_ else out.print(f"{node} is whole after {seconds:.1f} s")
+
+
+@cli.command()
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.option("--behind", is_flag=True, help="Also a replica that lacks what another server is known to have.")
+@of_lab
+@as_json
+def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
+    """Promote a replica to source; the old source refuses writes from then on, its other replicas follow the new one.
+
+    Example: lab failover replica
+    """
+    done = succession.failover(compose.find(name), node, behind)
+    print_json(done) if json_ else screens.promoted(out, done)
+
+
+@cli.command()
+@click.argument("node", shell_complete=completed_by(_nodes))
+@click.option("--discard", is_flag=True, help="Give up the transactions that only NODE has: its data are replaced.")
+@of_lab
+@as_json
+def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
+    """Let a node, such as an old source that has come back, follow the source; names the transactions that only it has.
+
+    Example: lab rejoin source
+    """
+    done = succession.rejoin(compose.find(name), node, discard)
+    print_json(done) if json_ else screens.rejoined(out, done)
+
+
+@cli.command()
+@click.argument("topology", required=False, shell_complete=completed_by(catalogue.topologies))
+@click.option("--fault", metavar="NAME", shell_complete=completed_by(_drills), help="Only this drill.")
+@click.option("--seconds", type=float, help="How long the fault lasts, in place of what the drill's file says.")
+@click.option("--seed", default=7, show_default=True, help="Of the moment in which the fault strikes.")
+@click.option("--engine", default="mariadb", show_default=True)
+@click.option("--judge", "judged", metavar="RUN", help="Judge recorded drills again instead; needs no Docker.")
+@as_json
+def drill(
+    topology: str | None,
+    fault: str | None,
+    seconds: float | None,
+    seed: int,
+    engine: str,
+    judged: str | None,
+    json_: bool,
+) -> None:
+    """Break a lab of its own under load, mend it, and say what clients saw and lost; without TOPOLOGY list the drills.
+
+    Exit status 0 as expected, 1 a verdict differs, 2 unknown. RUN is a folder, a name under runs/, or latest.
+
+    Example: lab drill galera --fault kill-node
+    """
+    from harness import drill_report, drilling
+    from harness.drill import exit_code
+
+    if not topology and not judged:
+        known = drilling.known()
+        print_json({name: {each.name: each.about for each in found} for name, found in known.items()}) if json_ else (
+            click.echo(drill_report.listing(known))
+        )
+        return
+    if judged:
+        results = drilling.judge(judged)
+    else:
+        drills = drilling.chosen(topology, fault, seconds)
+        folder, results = drilling.run(topology, engine, drills, seed, tell)
+        tell(f"record and ledgers: {os.path.relpath(folder)}")
+    print_json(drilling.as_data(results)) if json_ else click.echo(drill_report.text(results))
+    sys.exit(exit_code(results))
+
+
+@cli.command()
 @click.argument("experiment", shell_complete=completed_by(experiments.names))
 @click.option(
     "--engine",
-    default="mariadb",
-    show_default=True,
     metavar="ENGINE[,ENGINE…]",
-    help="One after another, in one record.",
+    help="In one record; or all that the experiment knows.  [default: mariadb, or those that it compares]",
 )
 @click.option("--full", is_flag=True, help="The published sizes instead of minutes.")
 @click.option("--seed", default=7, show_default=True, help="Of the order of cases and of the rows.")
 @as_json
-def run(experiment: str, engine: str, full: bool, seed: int, json_: bool) -> None:
+def run(experiment: str, engine: str | None, full: bool, seed: int, json_: bool) -> None:
     """Run an experiment and judge its claims; exit status 0 as expected, 1 a verdict changed, 2 unknown.
 
     Example: lab run semisync_wan --engine mariadb,mysql-8.0
     """
     from harness import running
 
-    folder, summary = running.run(
-        experiments.load(experiment), engine.split(","), "full" if full else "quick", seed, tell
-    )
+    found = experiments.load(experiment)
+    engines = running.available(found) if engine == "all" else engine.split(",") if engine else []
+    folder, summary = running.run(found, engines, "full" if full else "quick", seed, tell)
     _print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)

@@ -7,7 +7,7 @@ from pathlib import Path
 import msgspec
 
 from harness.errors import LabError
-from harness.world import catalogue, compose, docker_engine, host, images
+from harness.world import catalogue, compose, docker_engine, host, images, storage_overlay, vm
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -60,15 +60,18 @@ def _in_engine() -> Iterator[Finding]:
     root = Path(docker_engine.client().info()["DockerRootDir"])
     free = shutil.disk_usage(root if root.exists() else "/").free / 1e9
     yield Finding("disk", f"{free:.0f} GB free for images", free > 3, "" if free > 3 else "docker system prune")
-    for name in ("toxiproxy", "load", *catalogue.engines()):
-        if name in ("toxiproxy", "load") or "local" in catalogue.engines()[name].images:
-            yield Finding(f"image {name}", _image(name), True)
+    tools = ("toxiproxy", "load", "sidecar", *storage_overlay.IMAGES, storage_overlay.MACHINE)
+    for name in (*tools, *catalogue.engines()):
+        if name in tools or "local" in catalogue.engines()[name].images:
+            yield Finding(f"image {name}", images.state(name), True)
+    yield _attempt("virtual machines", _launcher, "unset LAB_VM")
     yield Finding("labs", ", ".join(compose.all_labs()) or "none up", True)
     stale = compose.left_behind()
     yield Finding("left behind", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
 
 
-def _image(name: str) -> str:
-    if not images.is_present(images.PREFIX + name):
-        return "not built; built when first needed"
-    return "built" if images.is_current(name) else "built from an older recipe; rebuilt when next needed"
+def _launcher() -> str:
+    if not vm.is_known():
+        return f"whether a guest boots with {vm.KVM} is tried with the first one"
+    chosen = vm.launcher()
+    return f"{chosen.name}: {chosen.because}"

@@ -16,27 +16,69 @@ from harness.stats import Plan
 
 @dataclass(frozen=True)
 class Case:
-    """One setting of the experiment's variable. `needs` are engine features without which it cannot be had."""
+    """One setting of the experiment's variable. `needs` are engine features without which it cannot be had.
+
+    `topology` is the one that it is measured on, the experiment's own where none is named.
+    """
 
     name: str
     about: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
+    topology: str = ""
 
 
 @dataclass(frozen=True)
 class Preset:
-    """How much of an experiment is run: its rounds and the workload's sizes."""
+    """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is)."""
 
     name: str
     min_rounds: int = 3
     max_rounds: int = 8
     sizes: dict[str, Any] = field(default_factory=dict)
     alpha: float = 0.05
+    cases: tuple[str, ...] = ()
 
     @property
     def plan(self) -> Plan:
         return Plan(self.min_rounds, self.max_rounds, self.alpha)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A figure of many cases, drawn as lines over the number that tells them apart; both axes are logarithmic.
+
+    `panels` maps a panel's title to its lines, a line's label to its points, a point's place on the x axis to its case.
+    """
+
+    title: str
+    x: str
+    panels: dict[str, dict[str, dict[float, str]]]
+    figure: str = "throughput"
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        lines = (points for panel in self.panels.values() for points in panel.values())
+        return tuple(case for points in lines for case in points.values())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of engines beside each other: in a row the cases of one label, of which each engine may have several.
+
+    `average`, `least` and `most` name the figures of a cell; `columns` maps the word for a column to its rows, a row's
+    label to its case.
+    """
+
+    title: str
+    average: str
+    least: str
+    most: str
+    columns: dict[str, dict[str, str]]
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(case for rows in self.columns.values() for case in rows.values())
 
 
 # --- the data beside an experiment: what was published, and what is expected ------------------------------------------
@@ -110,9 +152,14 @@ Predict = Callable[[Case, dict[str, float]], dict[str, float]]
 class Experiment:
     """One question, answered by claims over cases.
 
-    `workload` (case, preset -> workload), `prepare` (lab) and `arrange` (lab, case -> context of a watch) are the
-    runner's and opaque here. `predict` maps a case and its measured figures
-    (such as rtt_p50_ms) to the figures that theory gives for it. Raises LabError when its parts do not fit.
+    `workload` (case, preset -> workload), `prepare` (lab), `fill` (lab, preset: the data whose size the preset sets)
+    and `arrange` (lab, case -> context of a watch) are the runner's and opaque here. `predict` maps a case and its
+    measured figures (such as rtt_p50_ms) to the figures that theory gives for it. Raises LabError when its parts do
+    not fit.
+
+    With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
+    engines. `usual` are the engines that are measured when none is named, `settings` the servers' variables that are
+    recorded besides those of every experiment.
     """
 
     name: str
@@ -124,9 +171,15 @@ class Experiment:
     engines: tuple[str, ...] = ()
     workload: Any = None
     prepare: Any = None
+    fill: Any = None
     arrange: Any = None
     data: Data = field(default_factory=Data)
     predict: Predict | None = None
+    curves: tuple[Curves, ...] = ()
+    comparison: Comparison | None = None
+    side_by_side: bool = False
+    usual: tuple[str, ...] = ("mariadb",)
+    settings: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]
@@ -134,6 +187,14 @@ class Experiment:
         self._refuse_twins("claim", claims)
         for claim in self.claims:
             self._refuse_unknown(f"case in claim {claim.id!r} of", claim.relation.cases, cases)
+        for preset in self.presets.values():
+            self._refuse_unknown(f"case in preset {preset.name} of", preset.cases, cases)
+        for curves in self.curves:
+            self._refuse_unknown(f"case in curves {curves.title!r} of", curves.cases, cases)
+        if self.comparison:
+            self._refuse_unknown("case in the comparison of", self.comparison.cases, cases)
+        for claim in self.claims:
+            self._refuse_unknown(f"engine in claim {claim.id!r} of", claim.relation.references, self.engines)
         self._refuse_unknown("case in the published rows of", [row.case for row in self.data.published.rows], cases)
         self._refuse_unknown("claim in the data of", self.data.claims, claims)
         self._refuse_unknown("claim in the expected verdicts of", [k.claim for k in self.data.expected], claims)
@@ -146,6 +207,17 @@ class Experiment:
     def preset(self, name: str) -> Preset:
         self._refuse_unknown("preset of", [name], self.presets)
         return self.presets[name]
+
+    def topology_of(self, case: Case) -> str:
+        return case.topology or self.topology
+
+    def chosen(self, preset: Preset) -> tuple[Case, ...]:
+        """The cases that a preset measures."""
+        return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
+
+    def topologies(self, preset: Preset) -> tuple[str, ...]:
+        """The topologies that a preset's cases are measured on, each once, in the order of the cases."""
+        return tuple(dict.fromkeys(map(self.topology_of, self.chosen(preset))))
 
     def expected(self, claim: str, engine: str) -> Expected:
         """The verdict known for this claim and engine; HOLDS unless the data say otherwise."""
@@ -162,7 +234,7 @@ class Experiment:
         ]
 
     def left_out(self, record: Record) -> list[tuple[str, str, str]]:
-        """(claim id, engine, reason) of the claims that an engine cannot have."""
+        """(claim id, engine, reason) of the claims that an engine cannot have, or whose cases the preset left out."""
         return [
             (claim.id, engine, reason)
             for engine in record.engines

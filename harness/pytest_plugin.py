@@ -1,13 +1,17 @@
-"""pytest's front door: labs as fixtures, experiments as regression checks, and a machine left as it was found."""
+"""pytest's front door: labs and drills as fixtures, experiments as checks, and a machine left as it was found."""
 
 import secrets
+import signal
 from collections.abc import Callable, Iterator
+from pathlib import Path
 
 import pytest
 
-from harness import experiments, labs, running
+from harness import drill, drilling, experiments, history, labs, running
+from harness.course import carry_out
+from harness.drill import Result
 from harness.report import Summary
-from harness.world import catalogue, compose, docker_engine, images
+from harness.world import compose, docker_engine
 from harness.world.compose import Lab
 
 
@@ -15,14 +19,17 @@ def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", default="mariadb", help="engines of tests/claims: names with commas between, or all")
 
 
+def pytest_configure() -> None:
+    """A job that is cancelled (SIGTERM) ends as by Ctrl-C: what fixtures hold is taken down."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def engines_of(config: pytest.Config, experiment: str) -> list[str]:
     """The engines that a claims test runs on: as asked, `all` being every one whose image can be built here."""
     asked = config.getoption("--engine")
     if asked != "all":
         return asked.split(",")
-    return [
-        name for name in experiments.load(experiment).engines if images.source() in catalogue.engines()[name].images
-    ]
+    return running.available(experiments.load(experiment))
 
 
 def quietly(line: str) -> None:
@@ -61,18 +68,49 @@ def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def judged(docker: object, pytestconfig: pytest.Config) -> Callable[[str, str], Summary]:
-    """The summary of an experiment's quick preset on an engine, run once a session."""
-    known: dict[tuple[str, str], Summary] = {}
+def judged(docker: object, pytestconfig: pytest.Config) -> Callable[..., Summary]:
+    """The summary of an experiment on an engine (or several, with commas between) by a preset, run once a session."""
+    known: dict[tuple[str, str, str], Summary] = {}
 
-    def run(experiment: str, engine: str) -> Summary:
-        if (experiment, engine) not in known:
-            folder, summary = running.run(experiments.load(experiment), [engine], "quick", 7, quietly)
+    def run(experiment: str, engine: str, preset: str = "quick") -> Summary:
+        if (experiment, engine, preset) not in known:
+            folder, summary = running.run(experiments.load(experiment), engine.split(","), preset, 7, quietly)
             print(f"record and report: {folder}")
-            known[experiment, engine] = summary
-        return known[experiment, engine]
+            known[experiment, engine, preset] = summary
+        return known[experiment, engine, preset]
 
     return run
+
+
+@pytest.fixture(scope="module")
+def drill_labs(docker: object) -> Iterator[Callable[[str], drilling.Labs]]:
+    """The lab that the drills of a topology share, by the topology's name; that of the topology before is gone."""
+    known: dict[str, drilling.Labs] = {}
+
+    def of(topology: str) -> drilling.Labs:
+        for other in set(known) - {topology}:
+            known.pop(other).renew()
+        return known.setdefault(topology, drilling.Labs(topology, "mariadb", quietly, clocks_move=True))
+
+    yield of
+    for own in known.values():
+        own.renew()
+
+
+@pytest.fixture
+def drilled(drill_labs: Callable[[str], drilling.Labs], tmp_path: Path) -> Callable[..., Result]:
+    """The result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
+
+    def do(topology: str, name: str, seed: int = 7) -> Result:
+        own, what, ledger = drill_labs(topology), drilling.load(topology, name), tmp_path / f"{name}-{seed}"
+        evidence = carry_out(own.lab(), what, seed, ledger, quietly)
+        if evidence.doubts or what.rearranges:
+            # Nothing could be proved on what this drill has left.
+            own.renew()
+        with ledger.open("rb") as lines:
+            return drill.judge(evidence, *history.parse(lines))
+
+    return do
 
 
 @pytest.fixture(scope="session", autouse=True)

@@ -91,7 +91,11 @@ class Run(Event, frozen=True, kw_only=True, tag="run"):
 
 
 class Lab(Event, frozen=True, kw_only=True, tag="lab"):
-    """A topology that came up. `not_applicable` maps the cases that this engine cannot have to the reason."""
+    """A topology that came up; a run on several has one event for each.
+
+    `not_applicable` maps the cases that are not measured to the reason: the engine cannot have them, or the preset
+    leaves them out. It is the same in all labs of an engine.
+    """
 
     engine: str
     version: str
@@ -221,6 +225,10 @@ class Record:
         """The engine's latest lab, None when it never came up."""
         return _last([lab for lab in self._of(Lab) if lab.engine == engine])
 
+    def labs(self, engine: str) -> list[Lab]:
+        """The engine's labs, the latest of each topology, in the order in which the topologies first came up."""
+        return list({lab.topology: lab for lab in self._of(Lab) if lab.engine == engine}.values())
+
     def of(self, engine: str, case: str) -> list[Measurement]:
         """Every measurement of a case, noisy ones and repetitions included, in the order of time."""
         return [m for m in self.measurements if (m.engine, m.case) == (engine, case)]
@@ -234,16 +242,10 @@ class Record:
         rounds = self.quiet(engine, case)
         return {n: _number(m.figures[figure]) for n, m in sorted(rounds.items()) if figure in m.figures}
 
-    def doubts(self, engine: str, cases: Iterable[str] = ()) -> list[str]:
-        """Reasons not to trust an engine's figures: about the run as a whole, then about these cases."""
+    def doubts(self, engine: str, counted: Iterable[Measurement] = ()) -> list[str]:
+        """Reasons not to trust an engine's figures: about the run as a whole, then about these measurements."""
         whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]
-        told = [
-            f"{case}, round {m.round}: {reason}"
-            for case in cases
-            for m in self.of(engine, case)
-            for reason in m.reasons_to_doubt
-        ]
-        return whole + told
+        return whole + [f"{m.case}, round {m.round}: {reason}" for m in counted for reason in m.reasons_to_doubt]
 
     def _of(self, kind: type) -> list:
         return [event for event in self.events if isinstance(event, kind)]

@@ -1,25 +1,39 @@
 """Runs an experiment: labs up, cases in shuffled rounds, everything recorded as it happens, until it is decided."""
 
 import secrets
-from collections.abc import Callable, Iterator
-from contextlib import ExitStack, closing, contextmanager
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
+from statistics import median
 from typing import Any
 
-from harness import labs, record
+from harness import disks, labs, record
+from harness.claim import Place
 from harness.errors import LabError
 from harness.experiment import Case, Experiment, Preset, schedule
-from harness.faults.toxic import ToxicOnLink, calibrated, clear, corrected_by, toxic_on
+from harness.faults.toxic import ToxicOnLink, calibrated, clear, corrected_by, toxic_on, undisturbed
 from harness.probes.noise import NoiseMeter
 from harness.probes.round_trip import RoundTrip
+from harness.storage import Storage
 from harness.toxic import Toxic
-from harness.world import catalogue, clock, compose, docker_engine, host, images
+from harness.world import arrays, catalogue, clock, compose, docker_engine, host, images
 from harness.world.compose import Lab
+from harness.world.copies import differences
 from harness.world.journal import Journal
 
 Tell = Callable[[str], None]
 NOISY_REPEATS = 2
+# What the servers are read back for; those that an engine does not know are left out.
+SETTINGS = (
+    "innodb_flush_log_at_trx_commit",
+    "sync_binlog",
+    "binlog_format",
+    "innodb_buffer_pool_size",
+    "innodb_autoinc_lock_mode",
+    "wsrep_slave_threads",
+)
 
 
 class World:
@@ -38,18 +52,28 @@ class World:
     def now(self) -> str:
         return clock.now()
 
-    def make_ready(self, engines: list[str], tell: Tell) -> None:
+    def make_ready(self, engines: list[str], topologies: Iterable[str], tell: Tell) -> None:
         """Everything that can be refused is refused here, before anything starts."""
-        for engine in engines:
-            catalogue.engine(engine, images.source())
+        wanted = [(engine, catalogue.topology(name)) for engine in engines for name in topologies]
+        for engine, topology in wanted:
+            catalogue.engine_for(topology, engine, images.source())
         docker_engine.ensure()
         labs.tidy(tell)
-        images.ensure(dict.fromkeys(name for engine in engines for name in labs.image_names(engine, load=True)))
+        images.ensure(
+            dict.fromkeys(
+                name
+                for engine, topology in wanted
+                for name in labs.image_names(engine, load=True, topology=topology, storage=topology.storage)
+            )
+        )
 
     @contextmanager
     def lab(self, topology: str, engine: str) -> Iterator[Lab]:
         """A lab of the run's own, gone at the end whatever happens."""
-        lab = compose.start(catalogue.topology(topology), engine, f"run-{topology}-{secrets.token_hex(3)}", load=True)
+        found = catalogue.topology(topology)
+        storage = labs.placed_on(found.storage, engine)
+        name, launcher = f"run-{topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
+        lab = compose.start(found, engine, name, load=True, storage=storage, launcher=launcher)
         try:
             yield lab
         finally:
@@ -57,10 +81,11 @@ class World:
                 lab.down()
 
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
-        return RoundTrip(lab.wire(link), lab.server(lab.topology.link(link).source))
+        return RoundTrip(lab.wire(link), lab.far_end(link))
 
-    def noise(self, lab: Lab) -> NoiseMeter:
-        return NoiseMeter.start(lab)
+    def noise(self, own: Iterable[Lab]) -> NoiseMeter:
+        """Started for the labs whose work is not noise: all that are up, for the idle ones work a little as well."""
+        return NoiseMeter.start(own)
 
 
 @dataclass
@@ -74,12 +99,15 @@ class Run:
     journal: Journal
     world: World = field(default_factory=World)
     tell: Tell = print
+    # Of the engines that are measured now: the idle ones among their labs work a little too, and are not noise.
+    up: list[Lab] = field(default_factory=list)
 
     def run(self) -> Path:
         """The run's folder, its record ended in any case; what went wrong besides an interruption is raised again."""
         self.journal.write(self._opening())
         try:
-            whys = [self._on_engine(engine) for engine in self.engines]
+            together = [self.engines] if self.experiment.side_by_side else [[engine] for engine in self.engines]
+            whys = [self._on_engines(engines) for engines in together]
             self.journal.write(record.End(why="decided" if set(whys) == {"decided"} else "round limit"))
         except KeyboardInterrupt as stop:
             self.journal.write(record.Interrupted(reason=str(stop) or "SIGINT"))
@@ -91,6 +119,10 @@ class Run:
         finally:
             self.journal.close()
         return self.journal.folder
+
+    def next_seed(self) -> int:
+        """Another one for each load: who repeats an update changes nothing, and a source logs nothing of it."""
+        return self.seed * 1000 + len(self.journal.record.measurements) + 1
 
     def _opening(self) -> record.Run:
         plan = {"min_rounds": self.preset.min_rounds, "max_rounds": self.preset.max_rounds, "alpha": self.preset.alpha}
@@ -104,23 +136,62 @@ class Run:
             started=self.world.now(),
         )
 
-    def _on_engine(self, engine: str) -> str:
-        with self.world.lab(self.experiment.topology, engine) as lab:
-            session = Session(self, lab, engine)
-            session.open()
-            why = session.rounds()
-            session.compare_copies()
+    def _on_engines(self, engines: list[str]) -> str:
+        with ExitStack() as stack:
+            stack.callback(self.up.clear)
+            sessions = [Session(self, self._labs(engine, stack), engine) for engine in engines]
+            for session in sessions:
+                session.open()
+            why = self.rounds(sessions)
+            for session in sessions:
+                session.compare_copies()
             return why
+
+    def _labs(self, engine: str, stack: ExitStack) -> dict[str, Lab]:
+        """One after another: Compose takes a lab's settings from this process's environment."""
+        return {
+            topology: stack.enter_context(self.world.lab(topology, engine))
+            for topology in self.experiment.topologies(self.preset)
+        }
+
+    def rounds(self, sessions: list["Session"]) -> str:
+        """Round after round until every claim is decided or the plan's limit is reached: "decided" or "round limit".
+
+        After the plan's first rounds only the cases of claims that are still open are measured.
+        """
+        plan = self.preset
+        everything = [(session, case) for session in sessions for case in session.cases]
+        for number, order in schedule(everything, plan.max_rounds, self.seed):
+            still_open = self._open(sessions) if number > plan.min_rounds else None
+            chosen = [each for each in order if still_open is None or (each[0].engine, each[1].name) in still_open]
+            if not chosen:
+                return "decided"
+            for position, (session, case) in enumerate(chosen, 1):
+                rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
+                self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
+                session.measure_quietly(case, number)
+        return "round limit" if self._open(sessions) else "decided"
+
+    def _open(self, sessions: list["Session"]) -> set[Place]:
+        """What another round must measure, since a claim that it may decide is still open."""
+        claims = {claim.id: claim.relation for claim in self.experiment.claims}
+        return {
+            place
+            for session in sessions
+            for judgement in self.experiment.judge(self.journal.record, session.engine)
+            if not judgement.settled
+            for place in claims[judgement.claim].measured_on(session.engine)
+        }
 
 
 @dataclass
 class Session:
-    """The rounds of a run on one engine's lab."""
+    """The rounds of a run on one engine's labs, one lab for each topology of the experiment, all up at once."""
 
     run: Run
-    lab: Lab
+    labs: dict[str, Lab]
     engine: str
-    _calibrated: dict[tuple[str, str], Toxic] = field(default_factory=dict)
+    _calibrated: dict[tuple[str, str, str], Toxic] = field(default_factory=dict)
 
     @property
     def experiment(self) -> Experiment:
@@ -129,76 +200,63 @@ class Session:
     @property
     def cases(self) -> list[Case]:
         features = catalogue.engines()[self.engine].features
-        return [case for case in self.experiment.cases if case.needs <= features]
+        return [case for case in self.experiment.chosen(self.run.preset) if case.needs <= features]
+
+    def lab_of(self, case: Case) -> Lab:
+        return self.labs[self.experiment.topology_of(case)]
 
     def open(self) -> None:
         """Record what came up, bring the workload in, and calibrate the toxics that the cases ask for."""
-        source = self.lab.server(self.lab.topology.source.name)
-        self.experiment.prepare(self.lab)
-        self.run.journal.write(
-            record.Lab(
-                engine=self.engine,
-                version=source.version(),
-                topology=self.lab.topology.name,
-                images=self.lab.image_digests(),
-                settings=source.settings(
-                    "innodb_flush_log_at_trx_commit", "sync_binlog", "binlog_format", "innodb_buffer_pool_size"
-                ),
-                not_applicable=self._not_applicable(),
-            )
-        )
-        for case in self.cases:
-            for link, toxic in case.settings.get("toxics", {}).items():
-                self._calibrate(link, toxic)
+        self.run.up.extend(self.labs.values())
+        left_out = self._not_applicable()
+        for lab in self.labs.values():
+            if self.experiment.prepare:
+                self.experiment.prepare(lab)
+            if self.experiment.fill:
+                self.experiment.fill(lab, self.run.preset)
+            self.run.journal.write(_described(lab, self.engine, left_out, self.experiment.settings))
+        wanted = {
+            (lab.topology.name, link, toxic): lab
+            for case in self.cases
+            for lab in [self.lab_of(case)]
+            for link, toxic in case.settings.get("toxics", {}).items()
+        }
+        # Links do not touch each other, but one link carries one toxic at a time.
+        for toxic in dict.fromkeys(toxic for _, _, toxic in wanted):
+            mine = {key: lab for key, lab in wanted.items() if key[2] == toxic}
+            with ThreadPoolExecutor(len(mine)) as pool:
+                found = pool.map(lambda key, lab: self._calibrate(lab, *key[1:]), mine.keys(), mine.values())
+                self._calibrated |= zip(mine, found, strict=True)
 
     def _not_applicable(self) -> dict[str, str]:
-        features = catalogue.engines()[self.engine].features
-        return {
+        features, preset = catalogue.engines()[self.engine].features, self.run.preset
+        chosen = self.experiment.chosen(preset)
+        missing = {
             case.name: f"{self.engine} has no {' and no '.join(sorted(case.needs - features))}"
             for case in self.experiment.cases
             if not case.needs <= features
         }
+        return missing | {
+            case.name: f"the preset {preset.name} leaves it out" for case in self.experiment.cases if case not in chosen
+        }
 
-    def _calibrate(self, link: str, toxic: str) -> None:
-        if (link, toxic) in self._calibrated:
-            return
-        wire = self.lab.wire(link)
-        with closing(self.run.world.round_trip(self.lab, link)) as probe:
-            self._calibrated[link, toxic] = calibrated(wire, catalogue.toxic(toxic), probe)
+    def _calibrate(self, lab: Lab, link: str, toxic: str) -> Toxic:
+        wire = lab.wire(link)
+        with closing(self.run.world.round_trip(lab, link)) as probe:
+            found = calibrated(wire, catalogue.toxic(toxic), probe)
             clear(wire)
+        return found
 
-    def _follow(self, faults: list[record.Fault]) -> None:
+    def _follow(self, topology: str, faults: list[record.Fault]) -> None:
         """Correct the next use of a toxic by its realised round trip: a busy proxy's timers are not an idle one's."""
         for fault in faults:
             asked = catalogue.toxic(fault.toxic)
             if fault.seen and fault.during:
-                toxic = self._calibrated[fault.link, fault.toxic]
-                self._calibrated[fault.link, fault.toxic] = corrected_by(toxic, asked, fault.during.p50)
+                key = (topology, fault.link, fault.toxic)
+                typical = undisturbed(fault.during.min, fault.during.p50)
+                self._calibrated[key] = corrected_by(self._calibrated[key], asked, typical)
 
-    def rounds(self) -> str:
-        """Round after round until every claim is decided or the plan's limit is reached: "decided" or "round limit".
-
-        After the plan's first rounds only the cases of claims that are still open are measured.
-        """
-        plan = self.run.preset
-        for number, order in schedule(self.cases, plan.max_rounds, self.run.seed):
-            still_open = self._open_cases() if number > plan.min_rounds else {case.name for case in order}
-            if not still_open:
-                return "decided"
-            chosen = [case for case in order if case.name in still_open]
-            for position, case in enumerate(chosen, 1):
-                rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
-                self.run.tell(f"{self.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
-                self._measure_quietly(case, number)
-        return "round limit" if self._open_cases() else "decided"
-
-    def _open_cases(self) -> set[str]:
-        """The cases of claims that another round may decide."""
-        judgements = self.experiment.judge(self.run.journal.record, self.engine)
-        unsettled = {judgement.claim for judgement in judgements if not judgement.settled}
-        return {case for claim in self.experiment.claims if claim.id in unsettled for case in claim.relation.cases}
-
-    def _measure_quietly(self, case: Case, number: int) -> None:
+    def measure_quietly(self, case: Case, number: int) -> None:
         """Measure a case; again when somebody else was busy on the machine, but not for ever."""
         for _ in range(1 + NOISY_REPEATS):
             found = self._measure(case, number)
@@ -209,35 +267,37 @@ class Session:
 
     def _measure(self, case: Case, number: int) -> record.Measurement:
         began, at = clock.timer(), self.run.world.now()
-        parts: dict[str, Any] = {}
+        meter = self.run.world.noise(self.run.up)
         try:
-            parts = self._measured(case, number)
+            parts = self._measured(case, number, meter)
         except LabError as error:
             _raise_interruption(error)
-            if why := self.lab.why_ended():
+            if why := next(filter(None, (lab.why_ended() for lab in self.run.up)), ""):
                 raise LabError(f"during {case.name}: {why}", "every node running", "./lab report latest") from error
-            parts["doubts"] = [error.found]
+            full = filter(None, map(disks.full, arrays.arrays(self.lab_of(case)).values()))
+            parts = {"doubts": [error.found, *full], "noise": meter.read()}
         return record.Measurement(
             engine=self.engine, round=number, case=case.name, at=at, seconds=round(clock.timer() - began, 3), **parts
         )
 
-    def _measured(self, case: Case, number: int) -> dict[str, Any]:
+    def _measured(self, case: Case, number: int, meter: NoiseMeter) -> dict[str, Any]:
+        lab = self.lab_of(case)
         workload = self.experiment.workload(case, self.run.preset)
-        toxics: list[ToxicOnLink] = []
-        with self.experiment.arrange(self.lab, case) as watch:
-            with ExitStack() as stack:
-                toxics += [
-                    stack.enter_context(self._toxic(link, name))
-                    for link, name in case.settings.get("toxics", {}).items()
-                ]
-                meter = self.run.world.noise(self.lab)
-                outcome = workload.run(self.lab, seed=self.run.seed * 1000 + number)
+        asked = case.settings.get("toxics", {})
+        with self.experiment.arrange(lab, case) as watch:
+            with all_at_once([self._toxic(lab, link, name) for link, name in asked.items()]) as toxics:
+                meter = meter.anew()
+                outcome = workload.run(lab, seed=self.run.next_seed())
                 noise = meter.read()
+            counted = watch.figures()
             proofs = watch.proofs(outcome.commits, outcome.figures.get("latency_min_ms"))
+            # A load of several phases knows best what each of them needs.
+            proofs = [*proofs, *getattr(outcome, "proofs", [])]
         faults = [toxic.fault() for toxic in toxics]
-        self._follow(faults)
+        if noise.quiet:
+            self._follow(lab.topology.name, faults)
         return {
-            "figures": {**outcome.figures, **_trips(faults)},
+            "figures": {**outcome.figures, **counted, **trips(faults)},
             "samples": outcome.samples,
             "faults": faults,
             "proofs": proofs,
@@ -245,26 +305,63 @@ class Session:
         }
 
     @contextmanager
-    def _toxic(self, link: str, name: str) -> Iterator[ToxicOnLink]:
-        with closing(self.run.world.round_trip(self.lab, link)) as probe:
-            with toxic_on(self.lab.wire(link), self._calibrated[link, name], catalogue.toxic(name), probe) as acting:
+    def _toxic(self, lab: Lab, link: str, name: str) -> Iterator[ToxicOnLink]:
+        toxic = self._calibrated[lab.topology.name, link, name]
+        with closing(self.run.world.round_trip(lab, link)) as probe:
+            with toxic_on(lab.wire(link), toxic, catalogue.toxic(name), probe) as acting:
                 yield acting
 
     def compare_copies(self) -> None:
-        """Doubt the run when a replica does not hold what its source holds."""
-        source = self.lab.server(self.lab.topology.source.name)
-        for node in self.lab.topology.nodes:
-            if node.role == "source":
-                continue
-            copy = self.lab.server(node.name)
-            copy.wait_for(source.position())
-            differing = [table for table in source.tables("lab") if source.checksum(table) != copy.checksum(table)]
-            if differing:
-                self.run.journal.write(
-                    record.Doubt(
-                        engine=self.engine, reason=f"{node.name} differs from the source in {', '.join(differing)}"
-                    )
-                )
+        """Doubt the run when a copy does not hold what its source, or its cluster's first node, holds."""
+        for lab in self.labs.values():
+            for reason in differences(lab):
+                self.run.journal.write(record.Doubt(engine=self.engine, reason=reason))
+
+
+def _described(lab: Lab, engine: str, not_applicable: dict[str, str], names: Iterable[str]) -> record.Lab:
+    source = lab.server(lab.topology.source.name)
+    return record.Lab(
+        engine=engine,
+        version=source.version(),
+        topology=lab.topology.name,
+        images=lab.image_digests(),
+        settings=source.settings(*SETTINGS, *names) | _storage(lab) | _machines(lab),
+        not_applicable=not_applicable,
+    )
+
+
+def _storage(lab: Lab) -> dict[str, str]:
+    """What each node with disks of its own is on, and by what: "raid0 of 2 disks by btrfs on loop devices, not md"."""
+    return {f"storage {node}": _said(each.storage) for node, each in arrays.arrays(lab).items()}
+
+
+def _machines(lab: Lab) -> dict[str, str]:
+    """What starts the virtual machines: absolute figures belong to it."""
+    machines = [node.name for node in lab.topology.nodes if node.role == "peer"]
+    return {f"machine {node}": lab.run(node, "printenv", "LAB_VM").strip() for node in machines}
+
+
+def _said(storage: Storage) -> str:
+    about = catalogue.backend(storage.backend).about
+    return f"{storage.level} of {storage.members} {storage.disk} by {about}{'' if 'md' in about else ', not md'}"
+
+
+@contextmanager
+def all_at_once(parts: list[AbstractContextManager]) -> Iterator[list[Any]]:
+    """Enter all parts at the same time, each in a thread of its own, and leave them likewise.
+
+    Half a dozen links, each with a WAN's round trips to wait for, take as long as one. Whatever goes wrong in a part,
+    the others are left, and the first error is raised.
+    """
+    with ThreadPoolExecutor(max(len(parts), 1)) as pool:
+        entering = [pool.submit(part.__enter__) for part in parts]
+        try:
+            yield [attempt.result() for attempt in entering]
+        finally:
+            entered = [part for part, attempt in zip(parts, entering, strict=True) if attempt.exception() is None]
+            leaving = [pool.submit(part.__exit__, None, None, None) for part in entered]
+            for attempt in leaving:
+                attempt.result()
 
 
 def _raise_interruption(error: BaseException) -> None:
@@ -275,7 +372,13 @@ def _raise_interruption(error: BaseException) -> None:
             raise error
 
 
-def _trips(faults: list[record.Fault]) -> dict[str, float]:
-    """The round trip during the load as a figure, where one link had a toxic that acts on it."""
+def trips(faults: list[record.Fault]) -> dict[str, float]:
+    """The round trip during the load as a figure, where all links with a toxic were asked for the same.
+
+    The median is that of the typical link (the median of their medians); the shortest is that of any link, which no
+    commit that waits for one of them can beat. Links of different lengths have no round trip in common, so no figure.
+    """
     timed = [fault.during for fault in faults if fault.unit == "ms" and fault.during]
-    return {"rtt_min_ms": timed[0].min, "rtt_p50_ms": timed[0].p50} if len(timed) == 1 else {}
+    if not timed or len(timed) < len(faults) or len({fault.asked for fault in faults}) > 1:
+        return {}
+    return {"rtt_min_ms": min(trip.min for trip in timed), "rtt_p50_ms": round(median(t.p50 for t in timed), 3)}

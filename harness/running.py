@@ -6,7 +6,7 @@ from harness import experiments
 from harness.experiment import Experiment
 from harness.report import Summary, summarise, write
 from harness.runner import Run, Tell, World
-from harness.world import journal
+from harness.world import catalogue, images, journal
 from harness.world.journal import Journal
 
 
@@ -15,8 +15,9 @@ def run(
 ) -> tuple[Path, Summary]:
     """Run an experiment and write its report; the folder and the summary. Refuses bad names before anything starts."""
     world = world or World()
+    engines = engines or list(experiment.usual)
     chosen = experiment.preset(preset)
-    world.make_ready(engines, tell)
+    world.make_ready(engines, experiment.topologies(chosen), tell)
     started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, Journal(experiment.name), world, tell)
     folder = started.journal.folder
     try:
@@ -27,6 +28,11 @@ def run(
             summary = summarise(experiment, started.journal.record)
             write(folder, summary, started.journal.record)
     return folder, summary
+
+
+def available(experiment: Experiment) -> list[str]:
+    """The engines of an experiment whose images can be had from where images come from now."""
+    return [name for name in experiment.engines if images.source() in catalogue.engines()[name].images]
 
 
 def judge(run: str) -> Summary:

@@ -94,6 +94,21 @@ def student(values, level: float):
     return middle - half, middle + half
 
 
+def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
+    """The typical rise of `values` in a unit of time: Theil and Sen's median of the slopes between all pairs.
+
+    A few late readings do not bend it. Raises NoInterval for fewer than 5 readings.
+    """
+    import numpy as np
+    from scipy.stats import theilslopes
+
+    if len(times) < 5:
+        raise NoInterval(f"a slope needs at least 5 readings, found {len(times)}")
+    with np.errstate(invalid="ignore"):  # of readings that are all the same
+        found = theilslopes(values, times, level)
+    return Interval(float(found[0]), float(found[2]), float(found[3]), len(times), level)
+
+
 def highest_share(trials: int, level: float = 0.95) -> float:
     """The highest share of bad trials that still fits none seen in `trials`.
 

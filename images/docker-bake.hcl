@@ -38,18 +38,26 @@ target "maven" {
   tags     = ["replication-lab/maven"]
 }
 
-target "mysql-8-0" {
+# What the servers from archives share: libraries, account, entrypoint, health check. Tagged for the same reason.
+target "archived" {
   inherits = ["_database"]
-  context  = "images/mysql-8.0"
-  contexts = { maven = "target:maven" }
-  tags     = ["replication-lab/mysql-8.0"]
+  context  = "images/archived"
+  tags     = ["replication-lab/archived"]
 }
 
-target "mysql-5-5" {
+# The engines whose server comes from a Maven artifact. A target's name has a dash where the engine's has a dot.
+target "from-archive" {
+  matrix = {
+    engine = [
+      "mariadb-10.1", "mariadb-10.2", "mariadb-10.11",
+      "mysql-5.5", "mysql-5.6", "mysql-5.7", "mysql-8.0",
+    ]
+  }
+  name     = replace(engine, ".", "-")
   inherits = ["_database"]
-  context  = "images/mysql-5.5"
-  contexts = { maven = "target:maven" }
-  tags     = ["replication-lab/mysql-5.5"]
+  context  = "images/${engine}"
+  contexts = { maven = "target:maven", archived = "target:archived" }
+  tags     = ["replication-lab/${engine}"]
 }
 
 target "mysql" {
@@ -62,6 +70,38 @@ target "toxiproxy" {
   inherits = ["_on_base"]
   context  = "images/toxiproxy"
   tags     = ["replication-lab/toxiproxy"]
+}
+
+target "sidecar" {
+  inherits = ["_on_base"]
+  context  = "images/sidecar"
+  tags     = ["replication-lab/sidecar"]
+}
+
+target "spindle" {
+  inherits = ["_on_base"]
+  context  = "images/spindle"
+  tags     = ["replication-lab/spindle"]
+}
+
+target "array" {
+  inherits = ["_on_base"]
+  context  = "images/array"
+  tags     = ["replication-lab/array"]
+}
+
+target "arbiter" {
+  inherits = ["_on_base"]
+  context  = "images/arbiter"
+  tags     = ["replication-lab/arbiter"]
+}
+
+# A virtual machine: the root of its guest is made from the server's image.
+target "vm" {
+  inherits = ["_on_base"]
+  context  = "images/vm"
+  contexts = { mariadb = "target:mariadb" }
+  tags     = ["replication-lab/vm"]
 }
 
 target "load" {

@@ -84,7 +84,7 @@ def arrange(lab: Lab, case: Case):
             semisync_probe.wait_until_acknowledged(source)
         yield semisync_probe.Watch(
             source,
-            replica,
+            [replica],
             wanted,
             wait_point,
             path,
@@ -212,7 +212,7 @@ experiment = Experiment(
             sizes={"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "far_seconds": 30, "seen_rows": 30},
         ),
     },
-    engines=("mariadb", "mysql-8.0", "mysql-5.5", "mysql", "percona"),
+    engines=("mariadb", "mariadb-10.11", "mysql-8.0", "mysql-5.6", "mysql-5.5", "mysql", "percona"),
     workload=workload,
     prepare=prepare,
     arrange=arrange,

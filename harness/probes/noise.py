@@ -1,5 +1,6 @@
 """What else the machine did meanwhile: CPU that neither the lab's containers nor the harness used, and stolen time."""
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 
 from harness.record import Noise
@@ -15,17 +16,22 @@ FOREIGN_LIMIT, STEAL_LIMIT = 0.25, 0.05
 class NoiseMeter:
     """Started before a measurement, read after it."""
 
-    lab: Lab
+    labs: tuple[Lab, ...]
     machine: host.CpuTime
     containers: float
 
     @classmethod
-    def start(cls, lab: Lab) -> "NoiseMeter":
-        return cls(lab, host.CpuTime.read(), lab.cpu_seconds())
+    def start(cls, labs: Iterable[Lab]) -> "NoiseMeter":
+        labs = tuple(labs)
+        return cls(labs, host.CpuTime.read(), _cpu_seconds(labs))
+
+    def anew(self) -> "NoiseMeter":
+        """Another meter for the same labs, started now."""
+        return NoiseMeter.start(self.labs)
 
     def read(self) -> Noise:
         """Shares of all CPUs since the start; quiet unless a limit was passed."""
-        now, used = host.CpuTime.read(), self.lab.cpu_seconds() - self.containers
+        now, used = host.CpuTime.read(), _cpu_seconds(self.labs) - self.containers
         total = max(now.total - self.machine.total, 1e-3)
         foreign = (now.busy - self.machine.busy - used - (now.own - self.machine.own)) / total
         steal = (now.stolen - self.machine.stolen) / total
@@ -38,6 +44,10 @@ class NoiseMeter:
             quiet=not why,
             why=why,
         )
+
+
+def _cpu_seconds(labs: tuple[Lab, ...]) -> float:
+    return sum(lab.cpu_seconds() for lab in labs)
 
 
 def _why_noisy(foreign: float, steal: float) -> str:

@@ -1,4 +1,4 @@
-"""The round trip across a link: a server's answer to a ping, by a connection that crosses the link itself."""
+"""The round trip across a link: the far end's answer to a ping, by a connection that crosses the link itself."""
 
 import threading
 from collections.abc import Iterator
@@ -7,7 +7,8 @@ from statistics import median
 
 from harness.record import Spread
 from harness.world import clock
-from harness.world.sql import Server, answers_ping
+from harness.world.echo import Echo
+from harness.world.sql import Server, answers_ping, long_answer
 from harness.world.wire import Wire
 
 PINGS = 5
@@ -17,9 +18,9 @@ ANSWER_SECONDS = 3
 
 
 class RoundTrip:
-    """Pings `server` (the link's upstream) through `wire`. Connected before a toxic goes on, so as not to wait."""
+    """Pings `server` (the link's far end) through `wire`. Connected before a toxic goes on, so as not to wait."""
 
-    def __init__(self, wire: Wire, server: Server):
+    def __init__(self, wire: Wire, server: Server | Echo):
         self.wire = wire
         self._connection = server.connect(address=wire.address, answer_seconds=ANSWER_SECONDS)
         self._busy = threading.Lock()
@@ -56,9 +57,8 @@ class RoundTrip:
     def kilobytes_per_second(self, kilobytes: int = 8_000) -> float:
         """What the link carries from its upstream, by one long answer; 1 KB is 1000 bytes, as in Toxiproxy's rate."""
         began = clock.timer()
-        with self._busy, self._connection.cursor() as cursor:
-            cursor.execute(f"SELECT REPEAT('x', {kilobytes * 1000})")
-            cursor.fetchall()
+        with self._busy:
+            long_answer(self._connection, kilobytes * 1000)
         return kilobytes / (clock.timer() - began)
 
     @contextmanager

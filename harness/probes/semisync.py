@@ -2,6 +2,7 @@
 
 import math
 import time
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from harness.record import Proof
@@ -27,13 +28,13 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
 
 @dataclass
 class Watch:
-    """What a source and its replica said before the load; `proofs` compares with what they say after it.
+    """What a source and its replicas said before the load; `proofs` compares with what they say after it.
 
-    `round_trip_ms` is what the toxics add to the link: no commit may be answered sooner.
+    `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be answered sooner.
     """
 
     source: Server
-    replica: Server
+    replicas: Sequence[Server]
     wanted: str
     wait_point: str | None
     path: str
@@ -44,10 +45,15 @@ class Watch:
     def __post_init__(self) -> None:
         self.before = self.source.semisync()
 
+    def figures(self) -> dict[str, float]:
+        """Nothing is counted here that is worth a figure."""
+        return {}
+
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Proofs over a load of `commits` transactions on the source, the fastest of which took `fastest_ms`."""
         after = self.source.semisync()
-        told = [self._counted(after, commits), self._stayed_as_arranged(after), self._replica_is_where_it_should()]
+        replicas = [self._is_where_it_should(replica) for replica in self.replicas]
+        told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
         return [*told, *self._none_too_fast(fastest_ms)]
 
     def _none_too_fast(self, fastest_ms: float | None) -> list[Proof]:
@@ -96,18 +102,18 @@ class Watch:
             ok=is_on == on and after.fallbacks == self.before.fallbacks and self.wait_point in (None, after.wait_point),
         )
 
-    def _replica_is_where_it_should(self) -> Proof:
-        found = self.replica.replication()
+    def _is_where_it_should(self, replica: Server) -> Proof:
+        found = replica.replication()
         host = "source" if self.path == "direct" else "toxiproxy"
         if self.wanted == "none":
             return Proof(
-                what="no replica is connected",
+                what=f"{replica.name} is not connected",
                 expected="IO thread stopped",
                 found=_threads(found),
                 ok=not (found and found.connected),
             )
         return Proof(
-            what="the replica replicates by the path of the case",
+            what=f"{replica.name} replicates by the path of the case",
             expected=f"both threads run, from {host}",
             found=f"{_threads(found)}, from {found.host if found else 'nowhere'}",
             ok=bool(found and found.healthy and found.host == host),

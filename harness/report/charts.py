@@ -6,10 +6,12 @@ import re
 import matplotlib
 import numpy as np
 from matplotlib.figure import Figure
+from matplotlib.ticker import NullFormatter
 
-from harness.record import Record
-from harness.report.summary import CaseRow, FaultRow, FigureRow, Summary
+from harness.record import Measurement, Record
+from harness.report.summary import CaseRow, CurvesRow, FaultRow, FigureRow, LineRow, PanelRow, Summary
 
+PANELS_ACROSS = 2
 CURVE_POINTS = 150  # enough for a smooth curve; ten thousand commits drawn one by one would be megabytes
 STYLE = {
     "svg.fonttype": "none",
@@ -24,14 +26,84 @@ STYLE = {
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
+def curves(engine: str, asked: CurvesRow, summary: Summary) -> str | None:
+    """A chart that the experiment asks for: lines with 95 % intervals, a panel beside the other, all axes log."""
+    known = {case.name: case.figures for case in summary.cases if case.engine == engine}
+    panels = [panel for panel in asked.panels if any(_points(line, asked.figure, known) for line in panel.lines)]
+    if not panels:
+        return None
+    across = min(len(panels), PANELS_ACROSS)
+    down = -(-len(panels) // across)
+    labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
+    colours = dict(zip(labels, matplotlib.colormaps["tab10"].colors, strict=False))
+
+    def draw(figure: Figure) -> None:
+        grid = figure.subplots(down, across, squeeze=False, sharex=True).flatten()
+        for axes, panel in zip(grid, panels, strict=False):
+            _panel(axes, panel, asked, known, colours)
+        for axes in grid[len(panels) :]:
+            axes.set_visible(False)
+
+    return _figure(3.4 * down + 0.4, draw)
+
+
+def _points(line: LineRow, name: str, known: dict) -> list[tuple[float, FigureRow]]:
+    """(place on the x axis, figure) of the points that were measured."""
+    figures = [(point.x, known.get(point.case, {}).get(name)) for point in line.points]
+    return [(x, row) for x, row in figures if row and row.value]
+
+
+def _panel(axes, panel: PanelRow, asked: CurvesRow, known: dict, colours: dict) -> None:
+    predicted: dict[float, list[float]] = {}
+    for line in panel.lines:
+        points = _points(line, asked.figure, known)
+        if points:
+            places, rows = zip(*points, strict=True)
+            values = [row.value for row in rows]
+            axes.errorbar(
+                places, values, _distances(rows), marker="o", markersize=3.5, capsize=2.5, linewidth=1.3,
+                color=colours.get(line.label), label=line.label,
+            )  # fmt: skip
+        for x, row in points:
+            predicted.setdefault(x, []).extend([row.predicted] if row.predicted else [])
+    law = [(x, np.mean(values)) for x, values in sorted(predicted.items()) if values]
+    if law:
+        axes.plot(*zip(*law, strict=True), color="#8a8a8a", linestyle=":", linewidth=1.2, label="predicted")
+    axes.set_title(panel.title, fontsize=9)
+    axes.set_xscale("log", base=2)
+    axes.set_yscale("log")
+    axes.set_xticks(sorted({point.x for line in panel.lines for point in line.points}))
+    axes.xaxis.set_major_formatter("{x:g}")
+    low, high = axes.get_ylim()
+    axes.yaxis.set_major_formatter("{x:g}")
+    # Within one decade its one label would say little; over more than one those between would be a crowd.
+    axes.yaxis.set_minor_formatter("{x:g}" if high / low < 12 else NullFormatter())
+    axes.set_xlabel(asked.x)
+    unit = next((row.unit for line in panel.lines for _, row in _points(line, asked.figure, known)), "")
+    axes.set_ylabel(f"{asked.figure}{f' ({unit})' if unit and not asked.figure.endswith(unit) else ''}, log scale")
+    axes.legend(frameon=False, fontsize=7.5)
+
+
+def on_curves(summary: Summary) -> set[str]:
+    """The cases that the curves show; the other charts leave them to those."""
+    lines = [line for asked in summary.curves for panel in asked.panels for line in panel.lines]
+    return {point.case for line in lines for point in line.points}
+
+
 def throughput(engine: str, summary: Summary) -> str | None:
     """Commits a second by case with 95 % intervals, and marks for what was published and predicted; log scale."""
+    drawn = on_curves(summary)
     rows = [
         (case.name, case.figures["throughput"])
         for case in summary.cases
-        if case.engine == engine and "throughput" in case.figures
+        if case.engine == engine and case.name not in drawn and _is_measured(case, "throughput")
     ]
     return _drawn(0.36 * len(rows) + 1.2, lambda axes: _throughput(axes, rows)) if rows else None
+
+
+def _is_measured(case: CaseRow, name: str) -> bool:
+    """Whether a figure has a place on a log scale; a case without a quiet round has none."""
+    return name in case.figures and bool(case.figures[name].value)
 
 
 def latency(engine: str, record: Record, cases: list[CaseRow]) -> str | None:
@@ -44,15 +116,48 @@ def latency(engine: str, record: Record, cases: list[CaseRow]) -> str | None:
 
 def round_trips(engine: str, summary: Summary) -> str | None:
     """The links' RTT during each round (min, median, max) against the RTT asked for."""
-    faults = [f for f in summary.faults if f.engine == engine and f.during and f.unit == "ms"]
+    drawn = on_curves(summary)
+    faults = [f for f in summary.faults if f.engine == engine and f.during and f.unit == "ms" and f.case not in drawn]
     colours = _colours(summary.cases, engine)
     return _drawn(3.6, lambda axes: _round_trips(axes, faults, colours)) if faults else None
 
 
+def lags(engine: str, record: Record) -> str | None:
+    """Rows behind the source over time, a line for each replica: the last quiet round of each case that read them."""
+    found = {case: _last_quiet(record, engine, case) for case in dict.fromkeys(m.case for m in record.measurements)}
+    read = {case: last for case, last in found.items() if last and "at_s" in last.samples}
+    return _figure(3.4 * len(read), lambda figure: _lags(figure, read)) if read else None
+
+
+def _last_quiet(record: Record, engine: str, case: str) -> Measurement | None:
+    rounds = record.quiet(engine, case)
+    return rounds[max(rounds)] if rounds else None
+
+
+def _lags(figure: Figure, read: dict[str, Measurement]) -> None:
+    panels = figure.subplots(len(read), squeeze=False).flatten()
+    for axes, (case, measured) in zip(panels, read.items(), strict=True):
+        at = measured.samples["at_s"]
+        names = [name.removeprefix("lag_") for name in measured.samples if name.startswith("lag_")]
+        for name, colour in zip(sorted(names), matplotlib.colormaps["tab10"].colors, strict=False):
+            axes.plot(at, measured.samples[f"lag_{name}"], color=colour, label=name, linewidth=1.4)
+        for began in measured.samples.get("load_from_s", []):
+            axes.axvline(began, color="#8a8a8a", linewidth=0.9, linestyle="--", label="the steady load begins")
+        axes.set_title(f"{case}, round {measured.round}", fontsize=9)
+        axes.set_ylim(bottom=0)
+        axes.set_xlabel("seconds since the disks are slow")
+        axes.set_ylabel("rows behind the source")
+        axes.legend(frameon=False)
+
+
 def _drawn(height: float, draw) -> str:
+    return _figure(height, lambda figure: draw(figure.subplots()))
+
+
+def _figure(height: float, draw) -> str:
     with matplotlib.rc_context(STYLE):
         figure = Figure(figsize=(8.4, height), layout="constrained")
-        draw(figure.subplots())
+        draw(figure)
         text = io.StringIO()
         figure.savefig(text, format="svg", metadata=NO_METADATA, transparent=True)
     return re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)

@@ -22,9 +22,12 @@ def render(summary: Summary, record: Record) -> str:
 
 def _charts(engine: str, summary: Summary, record: Record) -> list[tuple[str, str]]:
     """(caption, SVG) of the charts that have something to show."""
+    others = [case for case in summary.cases if case.name not in charts.on_curves(summary)]
     drawn = (
+        *((asked.title, charts.curves(engine, asked, summary)) for asked in summary.curves),
         ("Throughput", charts.throughput(engine, summary)),
-        ("Commit latency", charts.latency(engine, record, summary.cases)),
+        ("Commit latency", charts.latency(engine, record, others)),
+        ("Rows behind", charts.lags(engine, record)),
         ("RTT during the load", charts.round_trips(engine, summary)),
     )
     return [(caption, svg) for caption, svg in drawn if svg]

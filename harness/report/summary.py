@@ -5,7 +5,7 @@ import math
 import msgspec
 
 from harness.claim import Judgement, Verdict, exit_code, unit_of
-from harness.experiment import Experiment
+from harness.experiment import Comparison, Curves, Experiment
 from harness.record import Lab, Measurement, Record, Spread
 from harness.stats import Interval, NoInterval, interval_of_mean
 
@@ -119,11 +119,65 @@ class ClaimRow(Row, frozen=True, kw_only=True):
 
 
 class LeftOut(Row, frozen=True, kw_only=True):
-    """A claim that an engine cannot have, and why."""
+    """A claim that an engine cannot have, or that the preset leaves out, and why."""
 
     claim: str
     engine: str
     reason: str
+
+
+class PointRow(Row, frozen=True, kw_only=True):
+    """A point of a line: where on the x axis, and the case whose figure it is."""
+
+    x: float
+    case: str
+
+
+class LineRow(Row, frozen=True, kw_only=True):
+    """One line of a panel, its points in the order of the x axis."""
+
+    label: str
+    points: list[PointRow]
+
+
+class PanelRow(Row, frozen=True, kw_only=True):
+    """One panel of a chart of curves."""
+
+    title: str
+    lines: list[LineRow]
+
+
+class CurvesRow(Row, frozen=True, kw_only=True):
+    """A chart that the experiment asks for: a figure of many cases as lines, those that were measured."""
+
+    title: str
+    x: str
+    figure: str
+    panels: list[PanelRow]
+
+
+class CellRow(Row, frozen=True, kw_only=True):
+    """One case on one engine over its quiet rounds: the mean of the averages, the least and the most of all."""
+
+    average: float
+    least: float
+    most: float
+
+
+class ComparedRow(Row, frozen=True, kw_only=True):
+    """One label's cells, in the order of the columns; null where an engine has none."""
+
+    label: str
+    cells: list[CellRow | None]
+
+
+class ComparisonRow(Row, frozen=True, kw_only=True):
+    """A table of engines beside each other, as far as they were measured; figures in `unit`."""
+
+    title: str
+    unit: str
+    columns: list[str]
+    rows: list[ComparedRow]
 
 
 class Summary(Row, frozen=True, kw_only=True):
@@ -149,6 +203,8 @@ class Summary(Row, frozen=True, kw_only=True):
     cases: list[CaseRow]
     claims: list[ClaimRow]
     not_applicable: list[LeftOut]
+    curves: list[CurvesRow] = []
+    comparison: ComparisonRow | None = None
     record: str = "record.jsonl"
 
 
@@ -176,6 +232,8 @@ def summarise(experiment: Experiment, record: Record) -> Summary:
         cases=_cases(experiment, record),
         claims=[_claim(j) for j in judgements],
         not_applicable=[LeftOut(claim=c, engine=e, reason=r) for c, e, r in experiment.left_out(record)],
+        curves=[_curves(each, record) for each in experiment.curves],
+        comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
     )
 
 
@@ -194,7 +252,7 @@ def schema() -> bytes:
 
 
 def _environment(record: Record) -> Environment:
-    labs = [lab for engine in record.engines if (lab := record.lab(engine))]
+    labs = [lab for engine in record.engines for lab in record.labs(engine)]
     return Environment(host=record.run.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record.measurements))
 
 
@@ -202,6 +260,54 @@ def _lab(lab: Lab) -> LabRow:
     return LabRow(
         engine=lab.engine, version=lab.version, topology=lab.topology, images=lab.images, settings=lab.settings
     )
+
+
+def _curves(curves: Curves, record: Record) -> CurvesRow:
+    measured = {m.case for m in record.measurements}
+    panels = [
+        PanelRow(
+            title=title, lines=[line for label, points in lines.items() if (line := _line(label, points, measured))]
+        )
+        for title, lines in curves.panels.items()
+    ]
+    return CurvesRow(
+        title=curves.title, x=curves.x, figure=curves.figure, panels=[panel for panel in panels if panel.lines]
+    )
+
+
+def _comparison(asked: Comparison, record: Record) -> ComparisonRow:
+    columns = [
+        (engine, said, rows)
+        for engine in record.engines
+        for said, rows in asked.columns.items()
+        if any(record.quiet(engine, case) for case in rows.values())
+    ]
+    labels = dict.fromkeys(label for rows in asked.columns.values() for label in rows)
+    return ComparisonRow(
+        title=asked.title,
+        unit=unit_of(asked.average),
+        columns=[f"{engine}, {said}" for engine, said, _ in columns],
+        rows=[
+            ComparedRow(
+                label=label, cells=[_cell(asked, record, engine, rows.get(label)) for engine, _, rows in columns]
+            )
+            for label in labels
+        ],
+    )
+
+
+def _cell(asked: Comparison, record: Record, engine: str, case: str | None) -> CellRow | None:
+    average, least, most = (
+        list(record.series(engine, case or "", name).values()) for name in (asked.average, asked.least, asked.most)
+    )
+    if not average or not all(map(math.isfinite, (*average, *least, *most))):
+        return None
+    return CellRow(average=math.fsum(average) / len(average), least=min(least), most=max(most))
+
+
+def _line(label: str, points: dict[float, str], measured: set[str]) -> LineRow | None:
+    known = [PointRow(x=x, case=case) for x, case in sorted(points.items()) if case in measured]
+    return LineRow(label=label, points=known) if known else None
 
 
 def _noise(measurements: list[Measurement]) -> NoiseRow:

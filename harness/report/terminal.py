@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from harness.report import wording
-from harness.report.summary import CaseRow, ClaimRow, Summary
+from harness.report.summary import CaseRow, ClaimRow, ComparisonRow, Summary
 
 STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
@@ -23,16 +23,31 @@ def show(summary: Summary, console: Console | None = None) -> None:
 
 def render(summary: Summary) -> RenderableType:
     parts: list[RenderableType] = [Text(summary.question, style="bold"), _subtitle(summary), ""]
-    parts += [Text(line, style="yellow") for line in wording.warnings(summary)]
+    parts += [
+        Text(line, style="yellow") for line in filter(None, [wording.storage(summary), *wording.warnings(summary)])
+    ]
+    if summary.comparison:
+        parts += [_comparison(summary.comparison), ""]
     for engine in summary.engines:
         parts += [_figures(engine, summary), "", _claims(engine, summary), ""]
-    parts += [Text(f"not applicable: {left.engine}, {left.claim}: {left.reason}") for left in summary.not_applicable]
+    parts += [Text(line) for line in wording.left_out(summary)]
     return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
 
 
 def _subtitle(summary: Summary) -> Text:
     published = f"published: {summary.source}" if summary.source else "nothing published to compare with"
     return Text(f"{summary.experiment}, {summary.preset}, seed {summary.seed} · {published}", style="dim")
+
+
+def _comparison(comparison: ComparisonRow) -> Table:
+    """Engines are rows here: a terminal is too narrow for nine columns."""
+    table = Table(title=comparison.title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for row in comparison.rows:
+        table.add_column(f"{row.label} {comparison.unit}", justify="right", no_wrap=True)
+    for number, column in enumerate(comparison.columns):
+        table.add_row(column, *(wording.cell(row.cells[number]) for row in comparison.rows))
+    return table
 
 
 def _figures(engine: str, summary: Summary) -> Table:

@@ -3,7 +3,7 @@
 from collections import Counter
 
 from harness.claim import Verdict
-from harness.report.summary import ClaimRow, FigureRow, Summary
+from harness.report.summary import CellRow, ClaimRow, FigureRow, Summary
 
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
@@ -29,6 +29,11 @@ def measured(row: FigureRow | ClaimRow) -> str:
     if bounds is None or bounds.low is None:
         return number(value)
     return f"{number(value)} [{number(bounds.low)}–{number(bounds.high)}]"
+
+
+def cell(found: CellRow | None) -> str:
+    """As the literature prints it: average (least–most)."""
+    return "–" if found is None else f"{number(found.average)} ({number(found.least)}–{number(found.most)})"
 
 
 def verdict(claim: ClaimRow) -> str:
@@ -81,6 +86,13 @@ def warnings(summary: Summary) -> list[str]:
     return [line for line in told if line] + [f"doubt: {doubt}" for doubt in summary.doubts]
 
 
+def storage(summary: Summary) -> str:
+    """By what arrays of disks were made, such as "btrfs on loop devices, not md"; nothing where there were none."""
+    told = [str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if "storage " in key]
+    makers = dict.fromkeys(text.partition(" by ")[2] for text in told)
+    return f"arrays of emulated disks by {'; '.join(makers)}" if makers else ""
+
+
 def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
     """The figures that a table shows: those known from theory or literature and the usual ones; all if there are none.
 
@@ -92,3 +104,13 @@ def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
         if name in HEADLINES or row.published is not None or row.predicted is not None
     }
     return shown or figures
+
+
+def left_out(summary: Summary) -> list[str]:
+    """What was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
+    claims: dict[tuple[str, str], list[str]] = {}
+    for left in summary.not_applicable:
+        # The reason begins with the case; claims of many cases share the rest.
+        _, _, why = left.reason.partition(": ")
+        claims.setdefault((left.engine, why or left.reason), []).append(left.claim)
+    return [f"not applicable: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]

@@ -38,15 +38,18 @@ class Inserted:
 
 @dataclass(frozen=True)
 class SequentialInserts:
-    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`.
+    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`; where
+    both are given, what comes first.
 
-    A client takes `think_ms` for itself after each insert; latencies do not hold it, the throughput does.
+    They write to `nodes` in turn (the source if none is named). A client takes `think_ms` for itself
+    after each insert; latencies do not hold it, the throughput does.
     """
 
     clients: int = 1
     rows: int = 0
     seconds: int = 0
     think_ms: float = 0
+    nodes: tuple[str, ...] = ()
 
     def prepare(self, lab: Lab) -> None:
         """Make the table on the source and hand the script to the load container."""
@@ -54,7 +57,7 @@ class SequentialInserts:
         lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
 
     def run(self, lab: Lab, seed: int) -> Inserted:
-        """Run the clients against the source; LabError when a single statement of theirs failed."""
+        """Run the clients; LabError when a single statement of theirs failed."""
         printed = lab.run("load", *self._command(lab, seed))
         return self._parse(printed)
 
@@ -63,13 +66,13 @@ class SequentialInserts:
             "sysbench",
             f"/tmp/{SCRIPT.name}",
             "--db-driver=mysql",
-            f"--mysql-host={lab.topology.source.name}",
+            f"--mysql-host={','.join(self.nodes or (lab.topology.source.name,))}",
             "--mysql-user=lab",
             f"--mysql-password={lab.password}",
             "--mysql-db=lab",
             f"--threads={self.clients}",
             f"--events={self.rows}",
-            f"--time={0 if self.rows else self.seconds}",
+            f"--time={self.seconds}",
             f"--rand-seed={seed}",
             f"--think={round(self.think_ms * 1000)}",
             "run",

@@ -5,7 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from harness.disk import Disk, parse_disks
 from harness.errors import LabError, unknown_name
+from harness.storage import AUTO, Backend
 from harness.topology import Topology, parse_topology
 from harness.toxic import Toxic, parse_toxic
 
@@ -37,12 +39,55 @@ def toxic(name: str) -> Toxic:
     return parse_toxic(name, (ROOT / "toxics" / f"{name}.json").read_bytes())
 
 
+def drills(topology: str) -> list[str]:
+    return sorted(path.stem for path in drill_file(topology, "*").parent.glob("*.yaml"))
+
+
+def drill_file(topology: str, name: str) -> Path:
+    return ROOT / "harness" / "drills" / topology / f"{name}.yaml"
+
+
+def forbidden_file() -> Path:
+    return ROOT / "harness" / "drills" / "forbidden.yaml"
+
+
+@cache
+def disks() -> dict[str, Disk]:
+    return parse_disks((ROOT / "compose" / "storage" / "disks.yaml").read_bytes())
+
+
+def disk(name: str) -> Disk:
+    if name not in disks():
+        raise unknown_name("disk", name, disks(), "compare with compose/storage/disks.yaml")
+    return disks()[name]
+
+
+STORAGE = ROOT / "compose" / "storage"
+
+
+@cache
+def backends() -> dict[str, Backend]:
+    """How arrays are made: the files of compose/storage/ that say so."""
+    files = {path.stem: path for path in STORAGE.glob("*.yaml") if not path.stem.startswith("_")}
+    found = {name: msgspec.yaml.decode(path.read_bytes()) for name, path in sorted(files.items())}
+    return {name: msgspec.convert(each["x-storage"], Backend) for name, each in found.items() if "x-storage" in each}
+
+
+def backend(name: str) -> Backend:
+    if name not in backends():
+        raise unknown_name("storage backend", name, [AUTO, *backends()], "./lab up --help")
+    return backends()[name]
+
+
 class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """One row of engines.yaml: a server that a node can be, and what it can do."""
 
     about: str
+    version: str
+    source: str
     dialect: str
     features: frozenset[str] = frozenset()
+    lacks: dict[str, str] = {}
     images: frozenset[str] = frozenset({"local"})
     megabytes: int = 600
 
@@ -63,5 +108,25 @@ def engine(name: str, images: str = "local") -> Engine:
             f"engine {name} cannot be had from {images} images",
             f"LAB_IMAGES={' or '.join(sorted(found.images))}, or another engine",
             f"LAB_IMAGES={min(found.images)} ./lab up --engine {name}",
+        )
+    return found
+
+
+def topologies_for(name: str) -> list[str]:
+    """The topologies that an engine has all features for."""
+    features = engines()[name].features | {"async", "none"}
+    return [each for each in topologies() if topology(each).replication in features]
+
+
+def engine_for(topology: Topology, name: str, images: str = "local") -> Engine:
+    """The engine of that name, refused also where it lacks what the topology's replication needs."""
+    found = engine(name, images)
+    if topology.name not in topologies_for(name):
+        able = sorted(each for each in engines() if topology.replication in engines()[each].features)
+        why = f": {found.lacks[topology.replication]}" if topology.replication in found.lacks else ""
+        raise LabError(
+            f"engine {name} has no {topology.replication}, which {topology.name} needs{why}",
+            f"one of {', '.join(able)}",
+            f"./lab up {topology.name} --engine {able[0]}",
         )
     return found

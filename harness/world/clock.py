@@ -1,11 +1,20 @@
 """Time as the lab sees it: now, and waiting on a condition. Nothing else in the harness sleeps."""
 
+import threading
 import time
 from collections.abc import Callable
 from datetime import UTC, datetime
 from typing import TypeVar
 
-from tenacity import RetryError, Retrying, retry_if_result, stop_after_delay, wait_fixed
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+    wait_fixed,
+)
 
 from harness.errors import LabError
 
@@ -22,6 +31,11 @@ def timer() -> float:
     return time.perf_counter()
 
 
+def pause(seconds: float, unless: threading.Event | None = None) -> None:
+    """Wait so long, or until `unless` is set."""
+    (unless or threading.Event()).wait(seconds)
+
+
 def wait_until(condition: Callable[[], Found], what: str, seconds: float, every: float = 0.05, hint: str = "") -> Found:
     """The first truthy answer of `condition`; LabError after `seconds`, saying what was waited for."""
     attempts = Retrying(
@@ -34,3 +48,9 @@ def wait_until(condition: Callable[[], Found], what: str, seconds: float, every:
         return attempts(condition)
     except RetryError as error:
         raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint or "./lab status") from error
+
+
+def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:
+    """The answer of `ask`, which is asked again after such an error; the last error where every try had one."""
+    attempts = Retrying(retry=retry_if_exception_type(after), stop=stop_after_attempt(tries), sleep=pause, reraise=True)
+    return attempts(ask)

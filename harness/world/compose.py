@@ -13,7 +13,7 @@ import threading
 from collections.abc import Iterable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 from typing import Any
@@ -22,18 +22,28 @@ import msgspec
 import psutil
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
+from docker.models.volumes import Volume
 
 from harness.errors import LabError
-from harness.topology import Topology
-from harness.world import catalogue, docker_engine, images, sql
+from harness.storage import Storage
+from harness.topology import Link, Topology
+from harness.world import catalogue, docker_engine, images, sql, storage_overlay
+from harness.world.echo import Echo
 from harness.world.wire import Toxiproxy, Wire
 
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
 PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
+PART = "replication-lab.part"
 CONFIG_FILES = "com.docker.compose.project.config_files"
 WORKING_DIR = "com.docker.compose.project.working_dir"
 STATE = catalogue.RUNS / "labs"
 WATCH_SECONDS = 0.5
+STOP_SECONDS = 30
+# As in images/database/docker-entrypoint.sh.
+CLOCK = "/run/mysqld/clock"
+# A kernel's panic takes about forty to say.
+DEATH_LINES = 60
+STATE_TRANSFERS = ("mariabackup", "rsync")
 
 
 class Proof(msgspec.Struct, frozen=True):
@@ -61,6 +71,10 @@ class Lab:
     topology: Topology
     engine: str
     password: str
+    # What starts its virtual machines, where the topology has some.
+    launcher: str = ""
+    # Whether `set_clock` moves its servers' time.
+    clocks_move: bool = False
 
     @property
     def env_file(self) -> Path:
@@ -69,6 +83,10 @@ class Lab:
     @property
     def state_file(self) -> Path:
         return STATE / f"{self.name}.json"
+
+    @property
+    def overlay_file(self) -> Path:
+        return STATE / f"{self.name}.storage.yaml"
 
     @cached_property
     def containers(self) -> dict[str, Container]:
@@ -82,10 +100,23 @@ class Lab:
 
     def published(self, service: str, port: int) -> tuple[str, int]:
         """Where a container's port is reached on this machine; LabError when the container does not run."""
-        bindings = self.container(service).ports.get(f"{port}/tcp")
+        bindings = self._network_of(service).ports.get(f"{port}/tcp")
         if not bindings:
             raise LabError(f"{service} of {self.name} does not run", f"its port {port}", f"./lab status {self.name}")
         return bindings[0]["HostIp"], int(bindings[0]["HostPort"])
+
+    def _network_of(self, service: str) -> Container:
+        """The container whose network a service uses: its own, or that of its sidecar."""
+        container = self.container(service)
+        mode, _, owner = container.attrs.get("HostConfig", {}).get("NetworkMode", "").partition(":")
+        if mode != "container":
+            return container
+        return next((one for one in self.containers.values() if one.id == owner), container)
+
+    def addresses(self, service: str) -> set[str]:
+        """The addresses of a service on the lab's network."""
+        networks = self._network_of(service).attrs["NetworkSettings"]["Networks"].values()
+        return {network["IPAddress"] for network in networks}
 
     def container(self, service: str) -> Container:
         if service not in self.containers:
@@ -96,23 +127,41 @@ class Lab:
 
     def refresh(self) -> None:
         """Look again: ports and states change when a container is restarted."""
-        for name in ("containers", "toxiproxy", "servers"):
+        for name in ("containers", "toxiproxy", "_servers"):
             self.__dict__.pop(name, None)
 
     @cached_property
-    def servers(self) -> dict[str, sql.Server]:
-        return {node.name: self._server(node.name) for node in self.topology.nodes}
+    def _servers(self) -> dict[str, sql.Server]:
+        return {}
 
     def _server(self, node: str) -> sql.Server:
         dialect = sql.dialects()[catalogue.engines()[self.engine].dialect]
         return sql.Server(node, self.published(node, 3306), dialect, self.password)
 
     def server(self, node: str) -> sql.Server:
+        """A node's server; LabError where its container does not run."""
         self.topology.node(node)
-        return self.servers[node]
+        if node not in self._servers:
+            self._servers[node] = self._server(node)
+        return self._servers[node]
+
+    def link(self, name: str) -> Link:
+        """A link of the topology's, or one that a failover made."""
+        known = {proxy for link in self.topology.links for proxy in (link.name, *link.proxies)}
+        made = None if name in known else self.toxiproxy.proxies().get(name)
+        if made is None:
+            return self.topology.link(name)
+        source = made["upstream"].rpartition(":")[0]
+        return Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
+
+    def far_end(self, link: str) -> sql.Server | Echo:
+        """What answers at the far end of a link."""
+        found = self.link(link)
+        return Echo(found.server) if found.echoes else self.server(found.server)
 
     def wire(self, link: str) -> Wire:
-        return Wire(link, self.toxiproxy, self.nearest("toxiproxy", self.topology.link(link).port))
+        found = self.link(link)
+        return Wire(link, self.toxiproxy, self.nearest("toxiproxy", found.port), found.proxies)
 
     def nearest(self, service: str, port: int) -> tuple[str, int]:
         """The shortest way to a port: the container's own address where this machine routes to it, else the published.
@@ -120,16 +169,21 @@ class Lab:
         A published port of loopback goes through the engine's userland proxy, 0.2 to 0.4 ms a round trip: as much as
         a link without toxics. Where the engine runs in a machine of its own there is no other way.
         """
-        published = self.published(service, port)
-        networks = self.container(service).attrs["NetworkSettings"]["Networks"].values()
-        for network in networks:
-            if _is_reachable(network["IPAddress"], port):
-                return network["IPAddress"], port
-        return published
+        for address in self.addresses(service):
+            if _is_reachable(address, port):
+                return address, port
+        return self.published(service, port)
 
     def run(self, service: str, *command: str) -> str:
         """What a command in a container prints; LabError with its last lines when it fails."""
-        answer = self.container(service).exec_run(list(command), demux=True)
+        try:
+            answer = self.container(service).exec_run(list(command), demux=True)
+        except APIError as error:
+            raise LabError(
+                f"`{' '.join(command)[:120]}` cannot be run in {service}: {error.explanation or error}",
+                "a running container",
+                f"./lab status {self.name}",
+            ) from error
         out, err = (part.decode(errors="replace") if part else "" for part in answer.output)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
@@ -156,11 +210,18 @@ class Lab:
             answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), self.containers.values())
             return sum(answer["cpu_stats"]["cpu_usage"]["total_usage"] for answer in answers) / 1e9
 
+    def usage(self, service: str) -> dict[str, Any]:
+        """What the engine counts of a container: its API's stats, of one moment."""
+        return docker_engine.client().api.stats(self.container(service).id, stream=False, one_shot=True)
+
+    def data_device(self, node: str) -> str:
+        """MAJOR:MINOR of the device that a node's data directory is on, as the kernel calls it."""
+        mounts = [line.split() for line in self.run(node, "cat", "/proc/self/mountinfo").splitlines()]
+        return next((fields[2] for fields in reversed(mounts) if fields[4] == "/var/lib/mysql"), "")
+
     def memory_mib(self, service: str) -> float:
         """What a container's processes hold in memory, page cache left out, in MiB."""
-        usage = docker_engine.client().api.stats(self.container(service).id, stream=False, one_shot=True)[
-            "memory_stats"
-        ]
+        usage = self.usage(service)["memory_stats"]
         cache = usage["stats"].get("total_inactive_file", usage["stats"].get("inactive_file", 0))
         return (usage["usage"] - cache) / (1 << 20)
 
@@ -189,12 +250,93 @@ class Lab:
         for service, container in self.containers.items():
             if container.status in ("exited", "dead"):
                 code = container.attrs["State"]["ExitCode"]
-                log = self.logs(service).strip().replace("\n", "\n  ")
+                log = self.logs(service, DEATH_LINES).strip().replace("\n", "\n  ")
                 return f"{service} ended with status {code}. Its last log lines:\n  {log}"
         return ""
 
-    def logs(self, service: str, lines: int = 12) -> str:
+    def set_clock(self, node: str, seconds: int) -> None:
+        """Move a server's time so far from the machine's, within about a second; where its lab's clocks move."""
+        self.run(node, "sh", "-c", f"echo {seconds:+d} >{CLOCK}")
+
+    def kill(self, service: str) -> None:
+        """SIGKILL to a container's first process: what a power cut is to a server, but for the machine's page cache."""
+        self.container(service).kill()
+
+    def stop(self, service: str) -> None:
+        """SIGTERM, and SIGKILL for one that has not ended after a while."""
+        self.container(service).stop(timeout=STOP_SECONDS)
+
+    def pause(self, service: str) -> None:
+        self.container(service).pause()
+
+    def unpause(self, service: str) -> None:
+        self.container(service).unpause()
+
+    def started_at(self, service: str) -> str:
+        """When a container was started last, ISO 8601."""
+        container = self.container(service)
+        container.reload()
+        return container.attrs["State"]["StartedAt"]
+
+    def cpu_quota_us(self, service: str) -> int:
+        """Microseconds of CPU that a container gets in each period; 0 for no limit."""
+        return max(self._host_config(service)["CpuQuota"], 0)
+
+    def limit_cpu(self, service: str, quota_us: int, period_us: int) -> None:
+        """At most so many microseconds of CPU in each period; 0 for no limit."""
+        self.container(service).update(cpu_period=period_us, cpu_quota=quota_us or -1)
+
+    def throttled(self, service: str) -> int:
+        """In how many periods a container would have used more CPU than it gets."""
+        return self.usage(service)["cpu_stats"]["throttling_data"]["throttled_periods"]
+
+    def memory_limit(self, service: str) -> int:
+        """Bytes that a container may use; 0 for no limit."""
+        limit = self._host_config(service)["Memory"]
+        return limit if 0 < limit < docker_engine.memory() else 0
+
+    def memory_used(self, service: str) -> int:
+        """Bytes that a container takes of what it may, page cache included."""
+        return int(self.usage(service)["memory_stats"]["usage"])
+
+    def limit_memory(self, service: str, limit: int) -> None:
+        """At most so many bytes, swap included; 0 for no limit.
+
+        The engine takes no limit away again: all the memory that there is comes to the same.
+        """
+        most = limit or docker_engine.memory()
+        self.container(service).update(mem_limit=most, memswap_limit=most)
+
+    def _host_config(self, service: str) -> dict[str, Any]:
+        container = self.container(service)
+        container.reload()
+        return container.attrs["HostConfig"]
+
+    def start_again(self, service: str) -> None:
+        """Start a container that has ended; its data and its network are as it left them."""
+        self.container(service).start()
+        self.refresh()
+
+    def is_healthy(self, service: str) -> bool:
+        """Whether the container's own health check says so now."""
+        container = self.container(service)
+        container.reload()
+        return container.attrs["State"].get("Health", {}).get("Status") == "healthy"
+
+    def failed_check(self, service: str) -> str:
+        """What the last health check said if it failed, such as how much of its data has arrived; else nothing."""
+        checks = self.container(service).attrs["State"].get("Health", {}).get("Log")
+        return checks[-1]["Output"].strip() if checks and checks[-1]["ExitCode"] else ""
+
+    def logs(self, service: str, lines: int | str = 12) -> str:
+        """The last lines of a container's log, or "all" of them."""
         return self.container(service).logs(tail=lines).decode(errors="replace")
+
+    def state_of(self, service: str) -> tuple[str, int]:
+        """A container's status and exit status, looked up now."""
+        container = self.container(service)
+        container.reload()
+        return container.status, container.attrs["State"]["ExitCode"]
 
     def state(self) -> State | None:
         """What was remembered when the lab came up, or None where it never did."""
@@ -244,23 +386,42 @@ def write_whole(path: Path, content: bytes) -> None:
 # -- starting -----------------------------------------------------------------------------------------------------
 
 
-def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab:
-    """Stand a topology up and wait until every node is healthy; on any failure take it away again and say why."""
+def start(
+    topology: Topology,
+    engine: str,
+    name: str,
+    load: bool = False,
+    storage: dict[str, Storage] | None = None,
+    launcher: str = "",
+    clocks_move: bool = False,
+) -> Lab:
+    """Stand a topology up and wait until every node is healthy; on any failure take it away again and say why.
+
+    `storage` puts nodes' data on arrays of emulated disks, by node; backends have been chosen. `launcher` starts the
+    topology's own virtual machines; none is Compose's default. With `clocks_move` its servers' time can be set.
+    """
     from testcontainers.compose import DockerCompose  # only here: half a second that `lab status` need not wait
 
     # It tells a failed command at length; the error that is raised from it here says what a user can do.
     logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
-    lab = Lab(name, topology, engine, secrets.token_urlsafe(12))
+    lab = Lab(name, topology, engine, secrets.token_urlsafe(12), launcher, clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
+    files = [catalogue.compose_file(topology.name)]
+    if storage:
+        write_whole(lab.overlay_file, storage_overlay.overlay(name, topology.name, storage).encode())
+        files.append(lab.overlay_file)
     compose = DockerCompose(
         context=catalogue.ROOT,
-        compose_file_name=str(catalogue.compose_file(topology.name)),
+        compose_file_name=[str(file) for file in files],
         env_file=str(lab.env_file),
         profiles=["load"] if load else None,
     )
     try:
         # An exported ENGINE would win over the file that is handed to Compose.
         with _exported(_settings(lab)), _ended_when_a_node_exits(lab):
+            if arrays := storage_overlay.array_names(storage or {}):
+                # Compose mounts a node's volumes when it makes the container: the devices have to be there by then.
+                replace(compose, services=arrays).start()
             compose.start()
     except subprocess.CalledProcessError as error:
         reason = _why_not_started(lab, error)
@@ -272,6 +433,23 @@ def start(topology: Topology, engine: str, name: str, load: bool = False) -> Lab
             lab.down()
         raise
     return lab
+
+
+def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
+    """Bring services of a running lab up as an overlay now says; what it leaves as it was is not touched."""
+    from testcontainers.compose import DockerCompose
+
+    logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
+    kept = dict(line.split("=", 1) for line in lab.env_file.read_text().splitlines())
+    files = [str(catalogue.compose_file(lab.topology.name)), str(overlay)]
+    compose = DockerCompose(catalogue.ROOT, files, env_file=str(lab.env_file), services=services)
+    try:
+        with _exported(kept):
+            compose.start()
+    except subprocess.CalledProcessError as error:
+        lab.refresh()
+        raise _why_not_started(lab, error) from error
+    lab.refresh()
 
 
 @contextmanager
@@ -301,6 +479,13 @@ def check_name(name: str) -> None:
     """Refuse what Compose would refuse as a project's name."""
     if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
         raise LabError(f"{name!r} cannot be the name of a lab", "small letters, digits, - and _", "./lab up --help")
+
+
+def check_state_transfer() -> None:
+    """Refuse a method of full state transfer that a Galera node would refuse, a minute later."""
+    chosen = os.environ.get("LAB_SST", STATE_TRANSFERS[0])
+    if chosen not in STATE_TRANSFERS:
+        raise LabError(f"LAB_SST is {chosen!r}", " or ".join(STATE_TRANSFERS), "unset LAB_SST")
 
 
 def _environment(lab: Lab) -> str:
@@ -341,6 +526,8 @@ def _settings(lab: Lab) -> dict[str, str]:
         "LAB_IMAGES": images.source(),
         "LAB_PASSWORD": lab.password,
         "LAB_OWNER": owner(),
+        **({"LAB_VM": lab.launcher} if lab.launcher else {}),
+        **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
     }
 
 
@@ -362,7 +549,7 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
 def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
     checks = health.get("Log") or []
     said = checks[-1]["Output"].strip() if checks else "no health check answered"
-    log = lab.logs(service).strip().replace("\n", "\n  ")
+    log = lab.logs(service, DEATH_LINES).strip().replace("\n", "\n  ")
     return LabError(
         f"{service} never got healthy ({status}; {said}). Its last log lines:\n  {log}",
         "serving and replicating",
@@ -379,6 +566,16 @@ class signals_held:
     def __exit__(self, *_: object) -> None:
         for number, handler in self._before.items():
             signal.signal(number, handler)
+
+
+@contextmanager
+def signals_deferred() -> Iterator[None]:
+    """Ctrl-C and SIGTERM act at the end of the block: what is half made has no name yet by which to remove it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
+    try:
+        yield
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, before)
 
 
 # -- finding ------------------------------------------------------------------------------------------------------
@@ -407,8 +604,13 @@ def all_labs() -> dict[str, Lab]:
     return {name: lab for name, lab in labs.items() if lab}
 
 
+def projects() -> set[str]:
+    """All projects with containers of a lab's, also of checkouts with other topologies."""
+    return {container.labels[PROJECT] for container in _containers()}
+
+
 def _lab_of(name: str, containers: list[Container]) -> Lab | None:
-    topology = Path(containers[0].labels[CONFIG_FILES]).stem
+    topology = Path(containers[0].labels[CONFIG_FILES].partition(",")[0]).stem
     node = next((one for one in containers if ENGINE_LABEL in one.labels), None)
     if topology not in catalogue.topologies() or node is None:
         return None
@@ -429,18 +631,37 @@ def _containers(project: str | None = None) -> list[Container]:
 def remove(project: str) -> None:
     """Remove a project's containers (with their anonymous volumes), networks, volumes and state files."""
     client = docker_engine.client()
-    with ThreadPoolExecutor(8) as pool:
-        list(pool.map(_remove_container, _containers(project)))
+    # A server lets go of its file system, the array of its disks; only the last need no order.
+    containers = _containers(project)
+    for part in (None, "array", "disk"):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(remove_container, [one for one in containers if one.labels.get(PART) == part]))
     only = {"label": [LABEL, f"{PROJECT}={project}"]}
     for network in client.networks.list(filters=only):
         _unless_gone(network.remove)
     for volume in client.volumes.list(filters=only):
-        _unless_gone(volume.remove, force=True)
-    for kept in (STATE / f"{project}.json", STATE / f"{project}.env"):
+        remove_volume(volume)
+    for kept in STATE.glob(f"{project}.*"):
         kept.unlink(missing_ok=True)
 
 
-def _remove_container(container: Container) -> None:
+def remove_volume(volume: Volume) -> None:
+    """Remove a volume; LabError where a container that is not the lab's holds it."""
+    try:
+        _unless_gone(volume.remove, force=True)
+    except APIError as error:
+        raise LabError(
+            f"{volume.name} is in use by a container that is not the lab's",
+            "nobody else",
+            f"docker ps --all --filter volume={volume.name}",
+        ) from error
+
+
+def remove_container(container: Container) -> None:
+    """Remove a container, with its anonymous volumes, whatever it is doing."""
+    if container.labels.get(PART) == "array":
+        # What it left in the host's /dev, it takes away itself.
+        _unless_gone(container.stop, timeout=5)
     _unless_gone(container.remove, force=True, v=True)
 
 
@@ -497,8 +718,8 @@ def sweep() -> list[str]:
     orphans = [path for path in STATE.glob("*.env") if path.stem not in {c.labels.get(PROJECT) for c in _containers()}]
     for path in orphans:
         if not _is_alive(_owner_in(path)):
-            path.unlink(missing_ok=True)
-            path.with_suffix(".json").unlink(missing_ok=True)
+            for kept in STATE.glob(f"{path.stem}.*"):
+                kept.unlink(missing_ok=True)
     return stale
 
 

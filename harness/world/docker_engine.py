@@ -58,6 +58,12 @@ def _unreachable(error: Exception) -> LabError:
 
 
 @cache
+def memory() -> int:
+    """Bytes of memory of the machine that the engine runs on."""
+    return client().info()["MemTotal"]
+
+
+@cache
 def compose_version() -> str:
     """The version of `docker compose`; LabError where it is missing or older than the Compose files need."""
     answer = _run_quietly(["docker", "compose", "version", "--short"])

@@ -1,14 +1,16 @@
 """A world without Docker, sockets or waiting: a small seeded model of a source, its replicas and the wires between.
 
 `FakeWorld` is to the unit tests what `runner.World` is to real servers; `clock.timer` has to be replaced by its clock.
-The model knows what the experiments ask of a lab and nothing else, so it grows with them: a Galera node is a server
-whose commit waits for all of its links, a disk is a bound on how fast `commit` may be called. What can go wrong in the
-middle of a load is a function of the lab (below), handed in as `meanwhile`.
+The model knows what the experiments ask of a lab and nothing else, so it grows with them: a disk is a bound on how fast
+`commit` may be called. A Galera node is a server whose commit waits for all of its links; of two nodes that change one
+row at the same time the later one loses. What can go wrong in the middle of a load is a function of the lab (below),
+handed in as `meanwhile`.
 """
 
 import queue
+import re
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from random import Random
@@ -16,13 +18,19 @@ from statistics import median
 from typing import Any, NamedTuple
 
 import msgspec
+import pymysql
 
 from harness.errors import LabError
 from harness.record import Noise
 from harness.topology import Topology
 from harness.toxic import ToxicBody
 from harness.world import catalogue
-from harness.world.sql import Dialect, Replication, SemiSync, dialects
+from harness.world.echo import EchoConnection
+from harness.world.fake_disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
+from harness.world.fake_drbd import FakeResource
+from harness.world.fake_slap import CHOICE, SLAPS, FakeGrouping
+from harness.world.sql import Dialect, Galera, Progress, Redo, Replication, SemiSync, dialects
+from harness.world.storage_overlay import volume_name
 
 # In ms: a commit with nobody to wait for (slow, so that a second of load is few rows), a bare round trip, what the
 # proxy adds to it, and what its latency toxic adds to what was asked.
@@ -33,6 +41,15 @@ OF_LOADS, OF_COMMITS = 0.01, 0.002
 CARRIES, OF_RATE = 500_000.0, 0.9
 # A load's trouble comes at this commit of it: late enough for figures from before, early enough for every load.
 TROUBLE_AT = 3
+# How much slower a cluster is whose flow control waits for a node with hardly any CPU, and how long it paused, in ms.
+THROTTLED, PAUSED = 10.0, 700.0
+HISTORY = "0b1f5a3e-fake"
+# The statements of the workloads that change numbers.
+FILLED = re.compile(r"REPLACE INTO (\S+) VALUES (.*)")
+ASKED = re.compile(r"SELECT \w+ FROM (\S+) WHERE id = (\d+) FOR UPDATE")
+CHANGED = re.compile(r"UPDATE (\S+) SET (\w+) = (?:\2 ([+-]) )?(\d+) WHERE id = (\d+)")
+WIDE = re.compile(r"UPDATE \S+ SET text = ")
+SUMMED = re.compile(r"SELECT SUM\(\w+\) FROM (\S+)")
 
 Meanwhile = Callable[["FakeLab", int], None]
 
@@ -49,6 +66,21 @@ class FakeClock:
 
     def reach(self, seconds: float) -> None:
         self._of_thread.seconds = seconds
+
+    def pause(self, seconds: float, unless: threading.Event | None = None) -> None:
+        """In place of `clock.pause`."""
+        self.reach(self.timer() + seconds)
+
+    def wait_until(
+        self, condition: Callable[[], Any], what: str, seconds: float, every: float = 0.05, hint: str = ""
+    ) -> Any:
+        """In place of `clock.wait_until`."""
+        until = self.timer() + seconds
+        while self.timer() <= until:
+            if found := condition():
+                return found
+            self.pause(every)
+        raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint)
 
 
 class FakeWire:
@@ -89,6 +121,28 @@ class FakeWire:
     def kilobytes_per_second(self) -> float:
         rates = [body.attributes["rate"] for body in self._bodies.values() if body.type == "bandwidth"]
         return min(rates) * OF_RATE if rates else CARRIES
+
+
+class FakeEcho(EchoConnection):
+    """A far end that answers after the wire's round trip; time passes meanwhile."""
+
+    def __init__(self, wire: FakeWire, clock: "FakeClock"):
+        self._wire, self._clock = wire, clock
+
+    def connect(self, address: tuple[str, int], answer_seconds: float) -> "FakeEcho":
+        return self
+
+    def ping(self, reconnect: bool = False) -> None:
+        trip = self._wire.round_trip_ms()
+        if trip is None:
+            raise TimeoutError("nothing comes back")
+        self._clock.pause(trip / 1000)
+
+    def long_answer(self, size: int) -> None:
+        self._clock.pause(size / 1000 / self._wire.kilobytes_per_second())
+
+    def close(self) -> None:
+        pass
 
 
 class FakeRoundTrip:
@@ -145,6 +199,7 @@ class FakeServer:
     dials: tuple[str, int] | None
     runs: bool = True
     differs: bool = False
+    left: bool = False
     globals_: dict[str, str] = field(default_factory=dict)
 
     @property
@@ -160,10 +215,44 @@ class FakeServer:
     def set_global(self, **settings: str | int) -> None:
         self.globals_ |= {name: str(value) for name, value in settings.items()}
 
+    def counters(self, *names: str) -> dict[str, int]:
+        return {name: self.lab.grouping.counters[name] for name in names}
+
+    def close(self) -> None:
+        pass
+
     def execute(self, *statements: str) -> None:
         for statement in statements:
             if statement.startswith("INSERT"):
                 self.lab.commit()
+            elif filled := FILLED.match(statement):
+                self.lab.rows.fill(*filled.groups())
+
+    def value(self, statement: str) -> int:
+        """A sum; one node's may differ, where a test wants it so."""
+        return self.lab.rows.sum(SUMMED.match(statement)[1]) + self.differs
+
+    def galera(self) -> Galera:
+        group = self.lab.group
+        # Who lost is counted where it lost; which node that was makes no difference to a sum over them.
+        lost = group.conflicts if self.name == self.lab.topology.source.name else 0
+        return Galera(
+            ready=not self.left,
+            state="Initialized" if self.left else "Synced",
+            primary=not self.left,
+            size=1 if self.left else len(self.lab.topology.nodes) - sum(s.left for s in self.lab.servers.values()),
+            view=group.view,
+            history=HISTORY,
+            last_committed=group.last_committed,
+            cert_failures=lost,
+            bf_aborts=lost,
+            paused_ms=group.paused_ms,
+            replication_ms=None,
+            addresses=(),
+        )
+
+    def wait_for_writesets(self) -> None:
+        pass
 
     def tables(self, database: str) -> list[str]:
         return [f"{database}.foo"]
@@ -193,9 +282,30 @@ class FakeServer:
 
     def start_replica(self) -> None:
         self.runs = True
+        self.lab.race.applying[self.name] = self.name not in self.lab.race.broken
 
     def stop_replica(self) -> None:
         self.runs = False
+        self.stop_applier()
+
+    def stop_applier(self) -> None:
+        self.lab.race.applying[self.name] = False
+
+    def transactions(self) -> int:
+        return self.lab.race.transactions(self.name)
+
+    def redo(self) -> Redo:
+        return self.lab.race.redo(self.name)
+
+    def log_end(self) -> tuple[str, int]:
+        return ("bin.1", 0)
+
+    def progress(self) -> Progress:
+        return Progress(received=("bin.1", 0), applied=("bin.1", 0), state="", tid=None)
+
+    def rows(self, statement: str) -> list[dict[str, Any]]:
+        """A query's plan; else no page is dirty, for nothing else is asked in this way."""
+        return [self.lab.grouping.plan] if statement.startswith("EXPLAIN") else [{"Value": "0"}]
 
     def replicate_from(self, host: str, port: int) -> None:
         self.dials, self.runs = (host, port), True
@@ -204,18 +314,29 @@ class FakeServer:
         return {"position": "0-1-1"}
 
     def wait_for(self, position: dict[str, Any], seconds: int = 50) -> None:
-        pass
+        self.lab.race.level(self.name)
 
     @contextmanager
     def session(self, database: str = "lab") -> Iterator["FakeSession"]:
-        yield FakeSession(self.lab)
+        session = FakeSession(self.lab, self.name)
+        try:
+            yield session
+        finally:
+            session.rollback()
 
 
-@dataclass(frozen=True)
+@dataclass
 class FakeSession:
-    """A connection and its own cursor: it inserts a row, looks for the row inserted, or asks for the last number."""
+    """A connection and its own cursor: it inserts a row, looks for the row inserted, or asks for the last number.
+
+    Its transactions come one after another, though their times overlap: a row is taken until its last change was
+    committed, and whoever comes from another node in that time has lost.
+    """
 
     lab: "FakeLab"
+    node: str
+    changes: list[tuple[str, int, int]] | None = None
+    answer: int = 0
 
     @contextmanager
     def cursor(self) -> Iterator["FakeSession"]:
@@ -224,12 +345,53 @@ class FakeSession:
     def execute(self, statement: str) -> int:
         if statement.startswith("INSERT"):
             self._write()
+        elif statement == "BEGIN":
+            self.lab.rows.lock.acquire()
+            self.changes = []
+        elif statement == "COMMIT":
+            self._commit()
+        elif WIDE.match(statement):
+            self.lab.race.change(1)
+        elif changed := CHANGED.match(statement):
+            self._change(*changed.groups())
+        elif asked := ASKED.match(statement):
+            self.answer = self.lab.rows.numbers[asked[1], int(asked[2])]
+        elif summed := SUMMED.match(statement):
+            self.answer = self.lab.rows.sum(summed[1])
         elif "WHERE" in statement:
             self.lab.clock.reach(self.lab.shown.get())
         return 1
 
     def fetchone(self) -> tuple[int]:
-        return (0,)
+        return (self.answer,)
+
+    def rollback(self) -> None:
+        if self.changes is not None:
+            self.changes = None
+            self.lab.rows.lock.release()
+
+    def _change(self, table: str, _column: str, sign: str | None, amount: str, number: str) -> None:
+        key = (table, int(number))
+        before = self.lab.rows.numbers[key]
+        after = {None: int(amount), "+": before + int(amount), "-": before - int(amount)}[sign]
+        self.changes.append((*key, after))
+
+    def _commit(self) -> None:
+        rows, now = self.lab.rows, self.lab.clock.timer()
+        taken = [rows.taken[table, number] for table, number, _ in self.changes if (table, number) in rows.taken]
+        until = max((until for until, _ in taken), default=now)
+        if any(node != self.node and until > now for until, node in taken):
+            self.lab.clock.reach(now + self.lab.commit(node=self.node, loses=True).answered / 1000)
+            raise pymysql.err.OperationalError(1213, "Deadlock found when trying to get lock")
+        commit, begins = self.lab.commit(node=self.node), max(now, until)
+        if not rows.forgets:
+            # All changes at once: who adds up meanwhile sees the table before the commit or after it.
+            rows.numbers = rows.numbers | {(table, number): after for table, number, after in self.changes}
+        for table, number, _ in self.changes:
+            rows.taken[table, number] = (begins + commit.shown / 1000, self.node)
+        rows.forgets = False
+        self.lab.clock.reach(begins + commit.answered / 1000)
+        self.rollback()
 
     def _write(self) -> None:
         began = shown = self.lab.clock.timer()
@@ -241,6 +403,48 @@ class FakeSession:
             self.lab.shown.put(shown)  # whoever looks for the row must not look for ever when the writer failed
 
 
+class FakeRows:
+    """Numbers by table and id, and until when (s) and from which node a row's last change takes it."""
+
+    def __init__(self) -> None:
+        self.numbers: dict[tuple[str, int], int] = {}
+        self.taken: dict[tuple[str, int], tuple[float, str]] = {}
+        self.lock = threading.Lock()
+        self.forgets = False
+
+    def fill(self, table: str, values: str) -> None:
+        self.numbers |= {(table, int(number)): int(n) for number, n in re.findall(r"\((\d+), (\d+)\)", values)}
+
+    def sum(self, table: str) -> int:
+        return sum(n for (name, _), n in self.numbers.items() if name == table)
+
+
+@dataclass
+class FakeGroup:
+    """What all nodes of a cluster count alike."""
+
+    view: int = 3
+    last_committed: int = 100
+    conflicts: int = 0
+    paused_ms: float = 0.0
+
+
+@dataclass
+class FakeContainer:
+    """A node's container: its data's volume, and its CPU limit in microseconds of each 100 ms, below 0 for none."""
+
+    volume: str = ""
+    quota: int = -1
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def attrs(self) -> dict[str, list[dict[str, str]]]:
+        return {"Mounts": [{"Name": self.volume}]}
+
+    def update(self, cpu_period: int, cpu_quota: int) -> None:
+        self.quota = cpu_quota
+
+
 class FakeLab:
     """A topology that came up. Commits go through `commit`, whichever client makes them."""
 
@@ -250,21 +454,44 @@ class FakeLab:
         self.name, self.topology, self.engine = f"fake-{topology.name}", topology, engine
         self.clock, self.shown = world.clock, queue.SimpleQueue()
         self._world, self._dice = world, Random(f"{world.seed}:{engine}")
-        self._wires = {link.name: FakeWire(link.name, self._dice) for link in topology.links}
-        self._servers = {node.name: self._server(node.name) for node in topology.nodes}
+        # Dice of their own: links are measured at the same time, and which asks first must not matter.
+        self._wires = {
+            link.name: FakeWire(link.name, Random(f"{world.seed}:{engine}:{link.name}")) for link in topology.links
+        }
+        self.race = FakeRace(fake_arrays(topology.storage, self._dice), world.clock.timer, self._dice)
+        self.grouping = FakeGrouping(catalogue.engines()[engine].features, self._dice)
+        self.servers = {node.name: self._server(node.name) for node in topology.nodes}
+        self.rows, self.group = FakeRows(), FakeGroup()
+        self._containers = {node.name: FakeContainer(volume_name(self.name, node.name)) for node in topology.nodes}
+        self.arrays = self.race.arrays
+        peers = [node.name for node in topology.nodes if node.role == "peer"]
+        self.resource = FakeResource(peers, self._dice) if peers else None
         self._pace, self._commits, self._load = 1.0, 0, 0
 
     def _server(self, name: str) -> FakeServer:
         has_choice = "wait_point" in catalogue.engines()[self.engine].features
         state = SemiSync(False, False, 1, 0, 0, 0, "AFTER_COMMIT" if has_choice else None, 10_000)
         into = next((link for link in self.topology.links if link.target == name), None)
-        return FakeServer(name, self, state, ("toxiproxy", into.port) if into else None)
+        dials = ("toxiproxy", into.port) if into else None
+        return FakeServer(name, self, state, dials, globals_=self.grouping.settings)
 
     def server(self, node: str) -> FakeServer:
-        return self._servers[self.topology.node(node).name]
+        return self.servers[self.topology.node(node).name]
+
+    @property
+    def containers(self) -> dict[str, FakeContainer | FakeDisk | FakeArrayContainer]:
+        of_arrays = [array.containers() for array in self.arrays.values()]
+        of_resource = {disk.name: disk for disk in self.resource.disks.values()} if self.resource else {}
+        return {service: one for group in (self._containers, of_resource, *of_arrays) for service, one in group.items()}
+
+    def container(self, service: str) -> FakeContainer | FakeDisk | FakeArrayContainer:
+        return self.containers[service]
 
     def wire(self, link: str) -> FakeWire:
         return self._wires[self.topology.link(link).name]
+
+    def far_end(self, link: str) -> FakeEcho:
+        return FakeEcho(self.wire(link), self.clock)
 
     def image_digests(self) -> dict[str, str]:
         return {node.name: "sha256:fake" for node in self.topology.nodes}
@@ -275,17 +502,33 @@ class FakeLab:
     def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
         return {}
 
-    def load_begins(self) -> None:
-        """From here on commits are counted towards the trouble of this load."""
-        self._world.loads += 1
-        self._load, self._commits = self._world.loads, 0
+    def load_begins(self, number: int) -> None:
+        """From here on commits are counted towards the trouble of the load of that number."""
+        self._load, self._commits = number, 0
+        self.race.begin()
+        self.rows.taken.clear()  # every load's clients begin at the beginning of time
         self._pace = self._dice.lognormvariate(0, OF_LOADS)
+
+    def state_of(self, _service: str) -> tuple[str, int]:
+        return "running", 0
 
     def why_ended(self) -> str:
         return ""
 
     def run(self, service: str, *command: str) -> str:
-        """What the clients of workloads/sequential_inserts.lua would have printed."""
+        """What the clients of workloads/sequential_inserts.lua, or an array's tools, would have printed."""
+        if service.endswith("-array"):
+            return self._of_array(service, command)
+        if command[0] in SLAPS:
+            return self._grouped(command)
+        if command[0] == "printenv":
+            return "fake\n"
+        if command[0] == "guest":
+            return self._in_guest(service, command[1:])
+        if "oltp_read_write" in command:
+            return self._transacted(command)
+        if "row_changes" in command[1]:
+            return self._changed(command)
         options = dict(part.removeprefix("--").split("=", 1) for part in command if part.startswith("--"))
         clients, rows, seconds = int(options["threads"]), int(options["events"]), float(options["time"])
         think = int(options.get("think", 0)) / 1000
@@ -296,20 +539,68 @@ class FakeLab:
             lines.append(f"client 0.000000 {ended:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n")
         return "".join(lines)
 
+    def _of_array(self, service: str, command: tuple[str, ...]) -> str:
+        if "fio" in command and not self._commits:
+            self._commits = TROUBLE_AT - 1
+            self._count()
+        return self.arrays[service.removesuffix("-array")].run(command)
+
+    def _grouped(self, command: tuple[str, ...]) -> str:
+        self._commits = TROUBLE_AT - 1
+        self._count()
+        return self.grouping.run(command, self.server(self.topology.source.name).globals_.get(CHOICE))
+
+    def _in_guest(self, node: str, command: tuple[str, ...]) -> str:
+        if command[0] == "resource":
+            return self.resource.told(node, *command[1:])
+        if not command[-1].startswith("dd "):
+            return ""
+        self._commits = TROUBLE_AT - 1
+        self._count()
+        link = min(self.wire(link.name).kilobytes_per_second() for link in self.topology.links)
+        return self.resource.copies(command[-1], link)
+
+    def _transacted(self, command: tuple[str, ...]) -> str:
+        """What sysbench prints of its OLTP load; nothing of the filling before."""
+        seconds = next((float(part.partition("=")[2]) for part in command if part.startswith("--time=")), 0)
+        if not seconds:
+            return ""
+        self._commits = TROUBLE_AT - 1
+        self._count()
+        return self.resource.transacts(seconds)
+
+    def _changed(self, command: tuple[str, ...]) -> str:
+        """What sysbench prints of workloads/row_changes.lua."""
+        rows = next(int(part.partition("=")[2]) for part in command if part.startswith("--events="))
+        self.race.change(rows)
+        self._commits = TROUBLE_AT - 1
+        self._count()
+        return f"    total number of events:              {rows}\n"
+
+    def _count(self) -> None:
+        self._commits += 1
+        if self._load and self._commits == TROUBLE_AT:
+            self._world.meanwhile(self, self._load)
+
     def _client(self, clients: int, rows: int, milliseconds: float, think: float) -> list[float]:
-        """One client's latencies in ms: of so many rows, or until its time is over."""
+        """One client's latencies in ms: of so many rows, or until its time is over, what comes first."""
         mine, spent = [], 0.0
-        while len(mine) < rows if rows else spent < milliseconds:
+        while (not rows or len(mine) < rows) and (not milliseconds or spent < milliseconds):
             mine.append(self.commit(clients).answered)
             spent += mine[-1] + think
         return mine
 
-    def commit(self, clients: int = 1) -> Commit:
-        """One commit on the source, one of `clients` at once; moves its counters as a real one would."""
-        self._commits += 1
-        if self._load and self._commits == TROUBLE_AT:
-            self._world.meanwhile(self, self._load)
+    def commit(self, clients: int = 1, node: str = "", loses: bool = False) -> Commit:
+        """One commit on `node` (the source if none is named), one of `clients` at once; moves its counters.
+
+        What `loses` in certification has waited as long as what wins.
+        """
+        self._count()
         own = COMMIT * self._pace * self._dice.lognormvariate(0, OF_COMMITS) * (1 + (clients - 1) / 10)
+        if self.topology.replication == "galera":
+            return self._certified(own, node or self.topology.source.name, loses)
+        if self.resource and self.resource.connected and self.resource.protocol != "A":
+            own += max(self.wire(link.name).round_trip_ms() or 0 for link in self.topology.links)
         source = self.server(self.topology.source.name)
         state = source.semisync_state
         if not state.enabled:
@@ -320,6 +611,17 @@ class FakeLab:
             return Commit(own, own)
         source.semisync_state = replace(state, acknowledged=state.acknowledged + 1)
         return Commit(own + waited if state.wait_point == "AFTER_SYNC" else own, own + waited)
+
+    def _certified(self, own: float, node: str, loses: bool) -> Commit:
+        """A commit that all nodes have to have: it waits for the longest of its node's links."""
+        trips = [self.wire(link.name).round_trip_ms() for link in self.topology.links_from(node)]
+        if None in trips:
+            raise LabError(f"{node} answered `COMMIT` with (1047, 'WSREP has not yet prepared node')", "a commit")
+        if any(container.quota >= 0 for container in self._containers.values()):
+            own, self.group.paused_ms = own * THROTTLED, self.group.paused_ms + PAUSED
+        self.group.last_committed += 1
+        self.group.conflicts += loses
+        return Commit(own + max(trips), own + max(trips))
 
     def _acknowledged_after(self) -> float | None:
         """The round trip to the replica that answers first, in ms; None where none is connected."""
@@ -334,12 +636,19 @@ class FakeLab:
 
 @dataclass(frozen=True)
 class FakeNoise:
-    """A noise meter: busy or not, as it was told."""
+    """A noise meter: busy or not, as its world is told. A load begins where it is started anew."""
 
-    noisy: bool
+    world: "FakeWorld"
+    labs: tuple[FakeLab, ...]
+
+    def anew(self) -> "FakeNoise":
+        self.world.loads += 1
+        for lab in self.labs:
+            lab.load_begins(self.world.loads)
+        return self
 
     def read(self) -> Noise:
-        if self.noisy:
+        if self.world.noisy(self.world.loads):
             return Noise(foreign_cpu=0.6, steal=0.0, quiet=False, why="other programs used 60% of the CPUs (limit 25%)")
         return Noise(foreign_cpu=0.02, steal=0.0)
 
@@ -366,9 +675,10 @@ class FakeWorld:
     def now(self) -> str:
         return "2030-01-01T12:00:00.000+00:00"
 
-    def make_ready(self, engines: list[str], tell: Callable[[str], None]) -> None:
-        for engine in engines:
-            catalogue.engine(engine)
+    def make_ready(self, engines: list[str], topologies: Iterable[str], tell: Callable[[str], None]) -> None:
+        for name in topologies:
+            for engine in engines:
+                catalogue.engine_for(catalogue.topology(name), engine)
 
     @contextmanager
     def lab(self, topology: str, engine: str) -> Iterator[FakeLab]:
@@ -381,9 +691,8 @@ class FakeWorld:
     def round_trip(self, lab: FakeLab, link: str) -> FakeRoundTrip:
         return FakeRoundTrip(lab.wire(link))
 
-    def noise(self, lab: FakeLab) -> FakeNoise:
-        lab.load_begins()
-        return FakeNoise(self.noisy(lab._load))
+    def noise(self, own: Iterable[FakeLab]) -> FakeNoise:
+        return FakeNoise(self, tuple(own))
 
 
 # -- what can go wrong in the middle of a load -----------------------------------------------------------------------
@@ -409,10 +718,31 @@ def take_toxics_off(lab: FakeLab, _load: int = 0) -> None:
             wire.remove(body["name"])
 
 
+def keep_in_memory(lab: FakeLab, _load: int = 0) -> None:
+    """Somebody raises tmp_table_size: the temporary tables need no disk any more."""
+    lab.grouping.fits = True
+
+
 def diverge(lab: FakeLab, _load: int = 0) -> None:
     """A replica's rows become others than its source's, without an error of replication."""
-    for link in lab.topology.links:
-        lab.server(link.target).differs = True
+    for node in lab.topology.replicas:
+        lab.server(node.name).differs = True
+
+
+def leave(lab: FakeLab, _load: int = 0) -> None:
+    """The cluster's last node is cut off, and the others go on without it."""
+    lab.server(lab.topology.nodes[-1].name).left = True
+    lab.group.view += 1
+
+
+def leave_and_come_back(lab: FakeLab, _load: int = 0) -> None:
+    """A node is gone for a moment: afterwards all looks as before, but for the number of views."""
+    lab.group.view += 2
+
+
+def lose_an_update(lab: FakeLab, _load: int = 0) -> None:
+    """A change is acknowledged and kept on no copy."""
+    lab.rows.forgets = True
 
 
 def fail_load(_lab: FakeLab, _load: int = 0) -> None:

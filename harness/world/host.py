@@ -2,10 +2,24 @@
 
 import os
 import platform
+from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from resource import RUSAGE_SELF, getrusage
+from typing import Any
 
 import psutil
+
+
+def own_cpu_seconds() -> float:
+    """CPU time that this process has used."""
+    used = getrusage(RUSAGE_SELF)
+    return used.ru_utime + used.ru_stime
+
+
+def own_memory_mib() -> float:
+    """The most memory that this process has held so far, in MiB."""
+    return getrusage(RUSAGE_SELF).ru_maxrss / 1024
 
 
 def describe() -> dict[str, str | int | float]:
@@ -66,6 +80,38 @@ def cpu_pressure() -> float | None:
     except OSError:
         return None
     return float(first[1].removeprefix("avg10=")) / 100
+
+
+def pressures() -> dict[str, float]:
+    """Shares of the last 10 s in which some task waited, by resource (PSI); empty where the kernel does not tell."""
+    found = {}
+    for resource in ("cpu", "io", "memory"):
+        with suppress(OSError):
+            first = Path(f"/proc/pressure/{resource}").read_text().split()
+            found[resource] = float(first[1].removeprefix("avg10=")) / 100
+    return found
+
+
+def disk_of(device: str) -> dict[str, Any]:
+    """Counters of a block device, MAJOR:MINOR, since boot; empty where this machine has no such device.
+
+    Fields of /proc/diskstats (Documentation/admin-guide/iostats.rst): requests done, milliseconds busy and waited.
+    """
+    with suppress(OSError):
+        for line in Path("/proc/diskstats").read_text().splitlines():
+            major, minor, name, *fields = line.split()
+            if f"{major}:{minor}" == device:
+                number = [*map(int, fields), *[0] * 20]
+                waited = number[3] + number[7]
+                return {
+                    "name": name,
+                    "reads": number[0],
+                    "writes": number[4],
+                    "busy_ms": number[9],
+                    "waited_ms": waited,
+                    "flushes": number[15],
+                }
+    return {}
 
 
 def load1() -> float:

@@ -1,6 +1,5 @@
 """The lab's images: which are missing or out of date, and building just those."""
 
-import hashlib
 import os
 import re
 import shutil
@@ -15,16 +14,26 @@ from rich.markup import escape
 from rich.status import Status
 
 from harness.errors import LabError
-from harness.world import catalogue, docker_engine
+from harness.world import catalogue, docker_engine, recipes
 
-IMAGES = catalogue.ROOT / "images"
 PREFIX = "replication-lab/"
 BASE = f"{PREFIX}base"
 PULLED_BASE = ("debian", "trixie-slim")
 RECIPE = "replication-lab.recipe"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 # What building takes besides the engines' own figures in engines.yaml, in MB.
-MEGABYTES = {"base": 300, "toxiproxy": 900, "load": 500, "sandbox": 900, "maven": 700}
+MEGABYTES = {
+    "base": 300,
+    "toxiproxy": 900,
+    "load": 500,
+    "sidecar": 200,
+    "arbiter": 200,
+    "spindle": 600,
+    "array": 400,
+    "vm": 4000,
+    "sandbox": 900,
+    "maven": 700,
+}
 
 
 def source() -> str:
@@ -57,28 +66,19 @@ def is_present(image: str) -> bool:
 
 
 def is_current(name: str) -> bool:
-    """Whether the image exists and was built from what its folder holds now."""
+    """Whether the image exists and was built from what its recipe is now."""
     try:
         image = docker_engine.client().images.get(PREFIX + name)
     except ImageNotFound:
         return False
-    return image.labels.get(RECIPE) == recipe(name)
+    return image.labels.get(RECIPE) == recipes.digest(name)
 
 
-def recipe(name: str) -> str:
-    """A digest of all that the image is made from: its folder, and for a server the ones that servers share."""
-    shared = ("database", "maven") if name in catalogue.engines() else ()
-    folders = [IMAGES / folder for folder in (name, *shared)]
-    digest = hashlib.sha256(_targets_of(name).encode())
-    for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
-        digest.update(path.relative_to(IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
-    return digest.hexdigest()[:16]
-
-
-def _targets_of(name: str) -> str:
-    """What docker-bake.hcl says of an image: its own target and the ones that are only inherited from."""
-    blocks = re.findall(r'^target "([^"]+)" (\{.*?^\})', (IMAGES / "docker-bake.hcl").read_text(), flags=re.S | re.M)
-    return "".join(block for named, block in blocks if named == target(name) or named.startswith("_"))
+def state(name: str) -> str:
+    """In words: built, built from an older recipe, or not built."""
+    if not is_present(PREFIX + name):
+        return "not built; built when first needed"
+    return "built" if is_current(name) else "built from an older recipe; rebuilt when next needed"
 
 
 def _check_space(names: Iterable[str]) -> None:
@@ -116,7 +116,7 @@ def _bootstrap_base() -> None:
         docker_engine.run_as_root(install)
     sudo = ["sudo"] if os.geteuid() else []
     with subprocess.Popen(
-        [*sudo, "sh", IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*sudo, "sh", recipes.IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as make:
         imported = subprocess.run(
             ["docker", "import", "--change", 'CMD ["bash"]', "-", BASE],
@@ -135,18 +135,19 @@ def _bootstrap_base() -> None:
 
 
 def _bake(names: list[str]) -> None:
-    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(IMAGES / "docker-bake.hcl")]
+    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(recipes.IMAGES / "docker-bake.hcl")]
     for bundle in CA_BUNDLES:
         if Path(bundle).exists():
             command += ["--set", f"*.secrets=id=ca,src={bundle}"]
             break
-    for name in names:
-        command += ["--set", f"{target(name)}.labels.{RECIPE}={recipe(name)}"]
+    # What an image is made from is built and tagged along with it, and would lose its label.
+    for each in sorted({each for name in names for each in recipes.images_of(name)}):
+        command += ["--set", f"{each}.labels.{RECIPE}={recipes.digest(each)}"]
     said: list[str] = []
     with (
         Status(f"building {', '.join(names)}", console=Console(stderr=True)) as status,
         subprocess.Popen(
-            [*command, *map(target, names)], cwd=catalogue.ROOT, stderr=subprocess.PIPE, text=True
+            [*command, *map(recipes.target, names)], cwd=catalogue.ROOT, stderr=subprocess.PIPE, text=True
         ) as build,
     ):
         try:
@@ -164,11 +165,6 @@ def _bake(names: list[str]) -> None:
             "every step to succeed",
             "./lab doctor",
         )
-
-
-def target(name: str) -> str:
-    """The bake target of an image: HCL allows no dot in a name."""
-    return name.replace(".", "-")
 
 
 def _last_lines(text: str, count: int = 15) -> str:

@@ -17,7 +17,7 @@ class Journal:
     """A run's folder under runs/, with `latest` pointing at it; an event is on disk before the next thing happens."""
 
     def __init__(self, experiment: str, now: Callable[[], datetime] = datetime.now, runs: Path = catalogue.RUNS):
-        self.folder = _new_folder(runs, f"{now():%Y%m%d-%H%M%S}-{experiment}")
+        self.folder = new_folder(runs, f"{now():%Y%m%d-%H%M%S}-{experiment}")
         self.record = Record()
         self._file: IO[bytes] = (self.folder / RECORD).open("ab")
         _point_latest(runs, self.folder)
@@ -32,7 +32,7 @@ class Journal:
         self._file.close()
 
 
-def _new_folder(runs: Path, name: str) -> Path:
+def new_folder(runs: Path, name: str) -> Path:
     """A folder of that name, or with a number after it: two runs may begin within a second."""
     runs.mkdir(parents=True, exist_ok=True)
     for number in range(1, 100):

@@ -40,6 +40,13 @@ class Toxiproxy:
     def proxies(self) -> dict[str, dict[str, Any]]:
         return self.call("GET", "/proxies")
 
+    def create(self, name: str, listen: str, upstream: str) -> None:
+        """A new proxy, switched on."""
+        self.call("POST", "/proxies", {"name": name, "listen": listen, "upstream": upstream, "enabled": True})
+
+    def add(self, proxy: str, body: ToxicBody) -> None:
+        self.call("POST", f"/proxies/{proxy}/toxics", msgspec.to_builtins(body))
+
     def bytes_through(self) -> dict[str, int]:
         """Bytes of each proxy's ended connections, both ways: {proxy name: bytes}. Living ones are not counted yet."""
         text = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS).text
@@ -53,27 +60,43 @@ class Toxiproxy:
 
 @dataclass(frozen=True)
 class Wire:
-    """A link as it stands in a running Toxiproxy; `address` is where the host reaches its listening port."""
+    """A link as it stands in a running Toxiproxy; `address` is where the host reaches the port that leads to SQL.
+
+    `proxies` are the entries that make it up: what is done to the link is done to all of them, and it is as whole as
+    the worst of them.
+    """
 
     name: str
     toxiproxy: Toxiproxy
     address: tuple[str, int]
+    proxies: tuple[str, ...]
 
     def toxics(self) -> list[dict[str, Any]]:
-        return self.toxiproxy.call("GET", f"/proxies/{self.name}/toxics")
+        """The toxics that are on any of the link's ports."""
+        found = {toxic["name"]: toxic for proxy in self.proxies for toxic in self._toxics_of(proxy)}
+        return list(found.values())
+
+    def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
+        return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
 
     def add(self, body: ToxicBody) -> None:
-        self.toxiproxy.call("POST", f"/proxies/{self.name}/toxics", msgspec.to_builtins(body))
+        for proxy in self.proxies:
+            self.toxiproxy.add(proxy, body)
 
     def remove(self, toxic: str) -> None:
-        self.toxiproxy.call("DELETE", f"/proxies/{self.name}/toxics/{toxic}")
+        """Take a toxic off every port that it is on; LabError where it is on none."""
+        holders = [proxy for proxy in self.proxies if toxic in {found["name"] for found in self._toxics_of(proxy)}]
+        for proxy in holders or self.proxies[:1]:
+            self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{toxic}")
 
     def enable(self, enabled: bool) -> None:
-        """Switch the proxy on or off: off refuses and ends every connection across the link."""
-        self.toxiproxy.call("POST", f"/proxies/{self.name}", {"enabled": enabled})
+        """Switch the link on or off: off refuses and ends every connection across it."""
+        for proxy in self.proxies:
+            self.toxiproxy.call("POST", f"/proxies/{proxy}", {"enabled": enabled})
 
     def enabled(self) -> bool:
-        return self.toxiproxy.call("GET", f"/proxies/{self.name}")["enabled"]
+        return all(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.proxies)
 
     def bytes_through(self) -> int:
-        return self.toxiproxy.bytes_through().get(self.name, 0)
+        counted = self.toxiproxy.bytes_through()
+        return sum(counted.get(proxy, 0) for proxy in self.proxies)

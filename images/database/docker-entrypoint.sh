@@ -14,8 +14,13 @@ SOCKET=/run/mysqld/mysqld.sock
 SPLIT_STATEMENTS=/usr/local/lib/split-statements.awk
 INIT_FILE=$DATADIR/.first-start.sql
 FINISHED=$DATADIR/.first-start.finished
+CLOCK=/run/mysqld/clock
+ROLE=/etc/mysql/role
 SERVER=$(command -v mariadbd || command -v mysqld)
 CLIENT=$(command -v mariadb || command -v mysql)
+# MariaDB's client insists on TLS, on a socket too; a server that is built without it has no other client in one image.
+WITHOUT_TLS=()
+[[ $CLIENT != */mariadb ]] || WITHOUT_TLS=(--skip-ssl)
 
 log() {
     printf '%s [entrypoint] %s\n' "$(date -u +%FT%TZ)" "$1" >&2
@@ -89,8 +94,9 @@ drop_root() {
     exec setpriv --reuid=mysql --regid=mysql --init-groups -- "${BASH_SOURCE[0]}" "$@"
 }
 
+# A node of a cluster knows where it belongs (membership.log) before it holds any data.
 is_empty() {
-    [[ -z $(find "$DATADIR" -mindepth 1 -maxdepth 1 ! -name lost+found -print -quit) ]]
+    [[ -z $(find "$DATADIR" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name membership.log -print -quit) ]]
 }
 
 was_interrupted() {
@@ -160,7 +166,7 @@ write_init_file() {
 # --- first start: the vendors' way, for hooks that an init file cannot hold -----------------------------------------
 
 ask_by_socket() {
-    MYSQL_PWD=$ROOT_PASSWORD "$CLIENT" --no-defaults --user=root --socket="$SOCKET" "$@"
+    MYSQL_PWD=$ROOT_PASSWORD "$CLIENT" --no-defaults "${WITHOUT_TLS[@]}" --user=root --socket="$SOCKET" "$@"
 }
 
 start_temporary_server() {
@@ -230,7 +236,17 @@ forget_first_start() {
     rm -f "$FINISHED"
 }
 
+# The server's time is the machine's and what CLOCK says in seconds, which it looks up once a second. Time passes as it does:
+# who waits for a while waits so long, whatever the clock says.
+follow_clock() {
+    local library=(/usr/lib/*/faketime/libfaketimeMT.so.1)
+    [[ -e ${library[0]:-} ]] || fail "LAB_CLOCK is adjustable, and there is no libfaketime in this image; expected real"
+    echo +0 >"$CLOCK"
+    export LD_PRELOAD=${library[0]} FAKETIME_TIMESTAMP_FILE=$CLOCK FAKETIME_CACHE_DURATION=1 FAKETIME_DONT_FAKE_MONOTONIC=1
+}
+
 _main() {
+    local role
     trap 'exit 143' TERM INT
     trap tell_failed_hook EXIT
     if [[ $# -eq 0 || $1 == -* ]]; then set -- "$SERVER" "$@"; fi
@@ -246,6 +262,12 @@ _main() {
     else
         forget_first_start
     fi
+    # What a failover has made of this node it stays, whatever its Compose file says: an option a line.
+    if [[ -s $ROLE ]]; then
+        mapfile -t role <"$ROLE"
+        set -- "$@" "${role[@]}"
+    fi
+    if [[ ${LAB_CLOCK:-real} == adjustable ]]; then follow_clock; fi
     exec "$@" "${INIT_ARGUMENTS[@]}"
 }
 

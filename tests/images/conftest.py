@@ -14,7 +14,7 @@ import pytest
 from harness.errors import LabError
 from harness.world import images
 
-from engines import ENGINES
+from engines import ENGINES, QUICK
 
 LABEL = "replication-lab.test"
 FLOATING = "mysql"
@@ -184,7 +184,14 @@ def client(docker):
     return docker
 
 
-@pytest.fixture(scope="module", params=ENGINES)
+def pytest_generate_tests(metafunc):
+    """Each test of an image once for each engine: a few, or with --engine all of them."""
+    if "engine" in metafunc.fixturenames:
+        names = ENGINES if metafunc.config.getoption("--engine") == "all" else QUICK
+        metafunc.parametrize("engine", names, indirect=True, scope="module")
+
+
+@pytest.fixture(scope="module")
 def engine(request, client):
     engine = ENGINES[request.param]
     build(engine.image)

@@ -15,6 +15,12 @@ class Engine:
     has_server_uuid: bool = True
 
 
+_OLD_GTID_FLAGS = ("--log-bin=bin", "--gtid-mode=ON", "--enforce-gtid-consistency=ON", "--log-slave-updates")
+_CHANGE_MASTER_TO_BY_GTID = """
+CHANGE MASTER TO
+    MASTER_HOST = '{host}', MASTER_USER = '{user}', MASTER_PASSWORD = '{password}', MASTER_CONNECT_RETRY = 1,
+    MASTER_AUTO_POSITION = 1;
+"""
 _GTID_FLAGS = ("--log-bin=bin", "--gtid-mode=ON", "--enforce-gtid-consistency=ON")
 # Over several lines and with comments on purpose: the entrypoint has to make one line of it for an init file.
 _CHANGE_REPLICATION_SOURCE = """
@@ -24,9 +30,10 @@ CHANGE REPLICATION SOURCE TO
     SOURCE_AUTO_POSITION = 1, GET_SOURCE_PUBLIC_KEY = 1, SOURCE_CONNECT_RETRY = 1;
 """
 
-ENGINES = {
-    "mariadb": Engine(
-        image="replication-lab/mariadb",
+
+def _mariadb(name: str) -> Engine:
+    return Engine(
+        image=f"replication-lab/{name}",
         source_flags=("--log-bin=bin", "--gtid-strict-mode=1"),
         # PREPARE and EXECUTE, because that is how a hook puts a variable into this statement.
         follow_source="""
@@ -40,7 +47,21 @@ DEALLOCATE PREPARE follow;
         start_replica="START SLAVE",
         stop_replica="STOP SLAVE",
         has_server_uuid=False,
-    ),
+    )
+
+
+def _old_mysql(name: str) -> Engine:
+    return Engine(
+        image=f"replication-lab/{name}",
+        source_flags=_OLD_GTID_FLAGS,
+        follow_source=_CHANGE_MASTER_TO_BY_GTID,
+        start_replica="START SLAVE",
+        stop_replica="STOP SLAVE",
+    )
+
+
+ENGINES = {
+    "mariadb": _mariadb("mariadb"),
     "mysql-8.0": Engine(
         image="replication-lab/mysql-8.0",
         source_flags=_GTID_FLAGS,
@@ -59,6 +80,11 @@ CHANGE MASTER TO
         stop_replica="STOP SLAVE",
         has_server_uuid=False,
     ),
+    "mysql-5.6": _old_mysql("mysql-5.6"),
+    "mysql-5.7": _old_mysql("mysql-5.7"),
+    "mariadb-10.1": _mariadb("mariadb-10.1"),
+    "mariadb-10.2": _mariadb("mariadb-10.2"),
+    "mariadb-10.11": _mariadb("mariadb-10.11"),
     "mysql": Engine(
         image="replication-lab/mysql",
         source_flags=_GTID_FLAGS,
@@ -67,3 +93,5 @@ CHANGE MASTER TO
         stop_replica="STOP REPLICA",
     ),
 }
+# What `make test` builds and tries; the rest is tried with --engine all.
+QUICK = ("mariadb", "mysql-8.0", "mysql-5.5", "mysql")

@@ -132,6 +132,15 @@ def test_role_replica_without_source_is_unhealthy(node):
     assert (1, "serving, not replicating: no source is configured") == answer
 
 
+def test_a_replica_that_was_promoted_is_healthy_without_source(node):
+    """The options of its role say so."""
+    node.container.exec_run(["sh", "-c", "echo --read-only=0 >/etc/mysql/role"], user="root")
+    answer = node.execute("env", "LAB_ROLE=replica", "lab-health")
+    node.container.exec_run(["rm", "/etc/mysql/role"], user="root")
+
+    assert (0, "serving, promoted: it follows nobody") == answer
+
+
 def test_health_tells_not_serving(node):
     """A server that does not answer is told apart from one that does not replicate."""
     code, line = node.execute("env", "MYSQL_TCP_PORT=3399", "lab-health")

@@ -1,5 +1,6 @@
 """Fixtures of the tests on real containers: the command as a user types it, and labs to break."""
 
+import functools
 import os
 import secrets
 import subprocess
@@ -8,7 +9,10 @@ import sys
 import pytest
 
 from harness import labs
+from harness.faults.toxic import clear
+from harness.probes.galera import wait_until_synced
 from harness.world import catalogue, compose, images
+from harness.world.clock import wait_until
 
 ROOT = catalogue.ROOT
 
@@ -38,13 +42,13 @@ def command():
 
 
 @pytest.fixture(scope="session")
-def start_command():
-    """Start `lab …` in the background; gives its Popen, killed at the end if a test forgot it."""
+def start_module():
+    """Start a module of Python's in the background; gives its Popen, killed at the end if a test forgot it."""
     started = []
 
     def start(*arguments):
         process = subprocess.Popen(
-            [sys.executable, "-u", "-m", "harness", *arguments],
+            [sys.executable, "-u", "-m", *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
@@ -57,6 +61,12 @@ def start_command():
     for process in started:
         process.kill()
         process.wait()
+
+
+@pytest.fixture
+def start_command(start_module):
+    """Start `lab …` in the background."""
+    return functools.partial(start_module, "harness")
 
 
 @pytest.fixture
@@ -74,6 +84,50 @@ def loaded(docker):
     yield lab
     with compose.signals_held():
         lab.down()
+
+
+NODES = ("node1", "node2", "node3")
+
+
+@pytest.fixture(scope="session")
+def cluster(docker):
+    """Three Galera nodes that keep little for those who are away; their links without toxics. For all tests in turn."""
+    topology = catalogue.topology("galera")
+    images.ensure(labs.image_names("mariadb", load=True, topology=topology))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB_GCACHE", "8M;gcache.page_size=8M")
+        lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+@pytest.fixture
+def whole(cluster, make_whole):
+    """The cluster with all links on and all nodes Synced, before a test and after it."""
+    make_whole(cluster)
+    yield cluster
+    make_whole(cluster)
+
+
+@pytest.fixture(scope="session")
+def make_whole():
+    return _make_whole
+
+
+def _make_whole(lab):
+    """Start what was killed, switch on what was cut, and wait until all nodes are Synced."""
+    lab.refresh()
+    for link in lab.topology.links:
+        lab.wire(link.name).enable(True)
+        clear(lab.wire(link.name))
+    for node in NODES:
+        if lab.container(node).status != "running":
+            lab.start_again(node)
+    for node in NODES:
+        wait_until(lambda node=node: lab.is_healthy(node), f"{node} healthy", 60)
+    lab.refresh()
+    wait_until_synced([lab.server(node) for node in NODES], 3)
 
 
 def things_of(project):

@@ -88,6 +88,28 @@ def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_co
     assert [] == things_of(project)
 
 
+WAITING_TEST = """
+from harness.world.clock import wait_until
+
+def test_that_goes_on_for_ever(semisync):
+    print("has", semisync.name, flush=True)
+    wait_until(lambda: False, "the end of the world", 600)
+"""
+
+
+def test_tests_that_are_stopped_take_their_labs_down(start_module, tmp_path):
+    """A CI job that is cancelled sends SIGTERM: what fixtures hold is gone, without a command that sweeps."""
+    waiting = tmp_path / "test_waiting.py"
+    waiting.write_text(WAITING_TEST)
+    process = start_module("pytest", "-s", "-p", "harness.pytest_plugin", f"--rootdir={tmp_path}", str(waiting))
+    lab = read_until(process, "has test-semisync")[-1].split()[-1]
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(30) == pytest.ExitCode.INTERRUPTED
+    assert [] == things_of(lab)
+
+
 def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, command):
     """What was measured can be judged; what was running is removed by the next command."""
     process = start_command("run", "semisync_wan")

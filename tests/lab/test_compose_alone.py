@@ -1,16 +1,28 @@
 """The Compose files are usable without the harness."""
 
 import os
+import shutil
 import subprocess
 
 import pytest
 
-from harness.world import catalogue, compose
+from harness import labs, managed, replicated
+from harness.world import catalogue, compose, images, pacemaker
 
 FILES = catalogue.topologies()
+ALONE = catalogue.ROOT / "compose" / ".env"
+REPLICATION = {name: catalogue.topology(name).replication for name in FILES}
+# What a topology takes from images/ whoever made its servers, by replication and by manager; a machine has no vendor.
+OWN = {"galera": {"sidecar"}, "drbd": {"vm", "spindle"}, "pacemaker": {"arbiter", "load"}}
 
 
-@pytest.mark.parametrize("topology", FILES)
+@pytest.fixture(scope="module", autouse=True)
+def password():
+    """What Compose finds where ./lab has run once."""
+    subprocess.run([catalogue.ROOT / "lab", "--help"], check=True, capture_output=True)
+
+
+@pytest.mark.parametrize("topology", [name for name in FILES if REPLICATION[name] != "drbd"])
 def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     """`docker compose up --wait` and nothing else: a row of the source is on every other node."""
     docker_compose = ["docker", "compose", "-p", name, "-f", f"compose/{topology}.yaml"]
@@ -20,16 +32,64 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     lab = compose.find(name)
     source = lab.server(lab.topology.source.name)
     source.execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    for link in lab.topology.links:
-        lab.server(link.target).wait_for(lab.server(link.source).position())
+    labs.wait_for_copies(lab)
     copies = {node.name: lab.server(node.name).value("SELECT id FROM lab.t") for node in lab.topology.nodes}
 
     assert dict.fromkeys(copies, 42) == copies
-    assert lab.password == "lab", "without the harness the password is the documented one"
+    assert f"LAB_PASSWORD={lab.password}\n" == ALONE.read_text()
 
 
-@pytest.mark.parametrize("topology", FILES)
-@pytest.mark.parametrize("engine", ["mariadb", "mysql", "percona"])
+def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
+    """The cluster manager has found itself and a machine that serves; sent away, the other one has its row."""
+    images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd-ha")))
+    docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
+    subprocess.run([*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=240)
+    lab = compose.find(name)
+    managed.wait_until_whole(lab)
+    first = pacemaker.cluster(lab).status().serving
+    lab.server(first).execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
+    managed.standby(lab, first)
+
+    assert lab.server(replicated.other(lab, first).node).value("SELECT id FROM lab.t") == 42
+
+
+def test_no_password_is_assumed(tmp_path):
+    """In a checkout in which ./lab never ran, Compose refuses and says where one comes from; ./lab writes one once."""
+    shutil.copytree(catalogue.ROOT / "compose", tmp_path / "compose", ignore=shutil.ignore_patterns(".env*"))
+    command = ["docker", "compose", "-f", "compose/semisync.yaml", "config"]
+    without = {name: value for name, value in os.environ.items() if name != "LAB_PASSWORD"}
+
+    refused = subprocess.run(command, cwd=tmp_path, env=without, capture_output=True, text=True, check=False)
+    written = ALONE.read_text()
+    subprocess.run([catalogue.ROOT / "lab", "--help"], check=True, capture_output=True)
+
+    assert refused.returncode != 0
+    assert "none is set; ./lab writes one into compose/.env" in refused.stderr
+    assert written == ALONE.read_text() and len(written) > 40
+    assert ALONE.stat().st_mode & 0o077 == 0
+
+
+def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
+    """A row of the primary is on the other machine's disk, whose server finds it."""
+    images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd")))
+    docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd.yaml"]
+    subprocess.run([*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=120)
+    lab = compose.find(name)
+    lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
+    replicated.standby(lab, "node1")
+
+    assert lab.server("node2").value("SELECT id FROM lab.t") == 42
+
+
+@pytest.mark.parametrize(
+    ("topology", "engine"),
+    [
+        (topology, engine)
+        for topology in FILES
+        for engine in ("mariadb", "mysql", "percona")
+        if engine == "mariadb" or REPLICATION[topology] not in OWN
+    ],
+)
 def test_the_vendors_images_fit_the_same_compose_files(topology, engine):
     """LAB_IMAGES=upstream resolves to the vendors' images; only `config` can be checked without a registry."""
     environment = {**os.environ, "LAB_IMAGES": "upstream", "ENGINE": engine}
@@ -44,7 +104,11 @@ def test_the_vendors_images_fit_the_same_compose_files(topology, engine):
     )
 
     vendors = {"mariadb": "mariadb:11.8", "mysql": "mysql:8.4", "percona": "percona/percona-server:8.4"}
-    assert {vendors[engine], "ghcr.io/shopify/toxiproxy:2.12.0"} == set(resolved.stdout.split())
+    kinds = (REPLICATION[topology], catalogue.topology(topology).manager)
+    own = {f"replication-lab/{image}" for kind in kinds for image in OWN.get(kind, ())}
+    servers = set() if "replication-lab/vm" in own else {vendors[engine]}
+    proxy = set() if REPLICATION[topology] == "none" else {"ghcr.io/shopify/toxiproxy:2.12.0"}
+    assert servers | proxy | own == set(resolved.stdout.split())
 
 
 def test_host_ports_are_on_loopback_only(name):

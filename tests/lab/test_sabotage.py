@@ -1,68 +1,19 @@
 """What goes wrong behind the lab's back during a load ends in UNKNOWN with the reason, never in green."""
 
-import threading
-from dataclasses import dataclass, replace
-from typing import Any
-
 import pytest
 
 from harness.claim import Verdict
-from harness.experiment import Preset
 from harness.experiments.semisync_wan import LINK, experiment
 from harness.faults.toxic import clear
-from harness.runner import Run, Session
-from harness.workloads.sequential_inserts import SequentialInserts
-from harness.world.clock import wait_until
-from harness.world.journal import Journal
+from tests.lab.sabotage import judgement_of
 
-CASE, CLAIM = "after-commit-85ms-1", "after-commit-one-client-per-round-trip"
-
-
-@dataclass(frozen=True)
-class Sabotaged:
-    """A workload during which, once its clients have committed something, somebody else acts."""
-
-    workload: SequentialInserts
-    act: Any
-
-    def run(self, lab, seed):
-        saboteur = threading.Thread(target=self._strike, args=(lab,))
-        saboteur.start()
-        try:
-            return self.workload.run(lab, seed)
-        finally:
-            saboteur.join()
-
-    def _strike(self, lab):
-        source = lab.server("source")
-        before = source.value("SELECT COUNT(*) FROM lab.foo")
-        wait_until(lambda: source.value("SELECT COUNT(*) FROM lab.foo") > before + 3, "rows of the load", 20)
-        self.act(lab)
+CLAIM = "after-commit-one-client-per-round-trip"
 
 
 @pytest.fixture
 def judged(loaded, tmp_path):
-    """Two rounds of one case with somebody acting in each; the judgement of the claim about it, and the record."""
-
-    def judge(act):
-        preset = Preset("sabotage", min_rounds=2, max_rounds=2, sizes={"far_rows": 18})
-        small = replace(
-            experiment,
-            cases=(experiment.case(CASE),),
-            claims=tuple(claim for claim in experiment.claims if claim.id == CLAIM),
-            presets={preset.name: preset},
-            data=type(experiment.data)(),
-            workload=lambda case, chosen: Sabotaged(SequentialInserts(rows=24), act),
-        )
-        run = Run(small, preset, ["mariadb"], 7, Journal("sabotage", runs=tmp_path), tell=lambda line: None)
-        run.journal.write(run._opening())
-        session = Session(run, loaded, "mariadb")
-        session.open()
-        session.rounds()
-        (judgement,) = small.judge(run.journal.record)
-        return judgement
-
-    return judge
+    """Two rounds of one case with somebody acting in each; the judgement of the claim about it."""
+    return lambda act: judgement_of(experiment, CLAIM, loaded, act, tmp_path)[0]
 
 
 def test_without_sabotage_the_claim_is_not_doubted(judged):

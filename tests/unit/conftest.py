@@ -62,7 +62,8 @@ def fake_world(monkeypatch):
 
     def make(**troubles) -> fake.FakeWorld:
         world = fake.FakeWorld(**troubles)
-        monkeypatch.setattr(clock, "timer", world.clock.timer)
+        for name in ("timer", "pause", "wait_until"):
+            monkeypatch.setattr(clock, name, getattr(world.clock, name))
         return world
 
     return make

@@ -12,8 +12,10 @@ from harness.claim import (
     judge,
     latency_min,
     per_round_trip,
+    quiet_total,
     rtt,
     throughput,
+    together,
     total,
 )
 from harness.errors import LabError
@@ -67,6 +69,66 @@ def counts(*pairs) -> Record:
 def test_intervals_inside_hold_outside_refute_and_astride_decide_nothing(relation, verdict):
     """The verdict follows from where the interval lies."""
     assert judged(relation).verdict is verdict
+
+
+def on(engine, case, *values) -> list[Measurement]:
+    """A figure of a case on an engine by round."""
+    return [
+        Measurement(engine=engine, round=n, case=case, figures={"average_ms": value})
+        for n, value in enumerate(values, start=1)
+    ]
+
+
+ACROSS = figure("aria", "average_ms").over(figure("myisam", "average_ms", "mysql-5.5"))
+BESIDE = Record(
+    [
+        run(engines=["mariadb", "mysql-5.5"]),
+        *on("mariadb", "aria", 30, 30.3, 29.7),
+        *on("mysql-5.5", "myisam", 10, 10, 10),
+    ]
+)
+
+
+def test_a_claim_may_compare_engines():
+    """A figure that names an engine is read there, and paired by round."""
+    assert ACROSS.series(BESIDE, "mariadb") == pytest.approx({1: 3.0, 2: 3.03, 3: 2.97})
+    assert ACROSS.label == "average_ms(aria) / average_ms(myisam of mysql-5.5)"
+    assert judged(ACROSS.between(2.5, 3.5), BESIDE).verdict is HOLDS
+
+
+def test_figures_are_summed_in_the_rounds_that_have_all_of_them():
+    """Two tables together; the third round of one was noisy."""
+    both = together(figure("aria", "average_ms"), figure("other", "average_ms"))
+    of = Record([run(), *on("mariadb", "aria", 30, 40, 50), *on("mariadb", "other", 1, 2)])
+
+    assert both.series(of, "mariadb") == {1: 31, 2: 42}
+    assert (both.label, both.unit) == ("(average_ms(aria) + average_ms(other))", "ms")
+    assert both.cases == ("aria", "other")
+
+
+def test_a_doubt_about_the_other_engine_counts():
+    """The same figures, one of them unproved."""
+    doubted = Measurement(
+        engine="mysql-5.5",
+        round=3,
+        case="myisam",
+        figures={"average_ms": 10.0},
+        proofs=[Proof(what="on disk", expected="60", found="0", ok=False)],
+    )
+    judgement = judged(ACROSS.between(2.5, 3.5), BESIDE.plus(doubted))
+
+    assert judgement.verdict is UNKNOWN and "on disk" in judgement.reason
+
+
+def test_noise_on_the_other_engine_is_told():
+    """Too few quiet rounds there are too few pairs."""
+    noisy = [
+        Measurement(engine="mysql-5.5", round=n, case="myisam", figures={"average_ms": 10.0}, noise=Noise(quiet=False))
+        for n in (1, 2, 3)
+    ]
+    of = Record([run(engines=["mariadb", "mysql-5.5"]), *on("mariadb", "aria", 30, 30.3, 29.7), *noisy])
+
+    assert "no quiet round of myisam (myisam, round 1: noisy host" in judged(ACROSS.at_most(4), of).reason
 
 
 def test_an_undecided_claim_tells_its_interval_and_what_it_straddles():
@@ -206,6 +268,36 @@ def test_a_counterexample_in_a_noisy_round_counts():
     of = counts((0, 10), (0, 10), (0, 10)).plus(lost)
 
     assert judged(total("none", "lost").is_zero(trials="trials"), of).verdict is REFUTED
+
+
+def test_who_was_late_in_a_noisy_round_is_not_counted():
+    """What time has a part in is told by quiet rounds only."""
+    late = Measurement(
+        engine="mariadb", round=4, case="none", figures={"late": 1, "trials": 10}, noise=Noise(quiet=False)
+    )
+    rounds = [
+        Measurement(engine="mariadb", round=n, case="none", figures={"late": 0, "trials": 10}) for n in range(1, 4)
+    ]
+    of = Record([run(), *rounds, late])
+
+    assert judged(quiet_total("none", "late").is_zero(trials="trials"), of).verdict is HOLDS
+
+
+@pytest.mark.parametrize(
+    ("quiet", "relation", "verdict"),
+    [
+        (False, ASYNC.at_least(0.7), HOLDS),
+        (True, ASYNC.at_least(0.7), UNKNOWN),
+        (False, total("none", "commits").is_positive(), UNKNOWN),
+    ],
+)
+def test_a_doubt_counts_where_the_measurement_does(quiet, relation, verdict):
+    """Noise that broke a proof spoils no quiet round; a count that takes noisy rounds takes their doubts as well."""
+    doubted = Measurement(
+        engine="mariadb", round=9, case="none", figures={"commits": 3}, doubts=["slow"], noise=Noise(quiet=quiet)
+    )
+
+    assert judged(relation, record(4).plus(doubted)).verdict is verdict
 
 
 def test_what_was_decided_before_an_interruption_stays_decided():

@@ -9,7 +9,7 @@ from click.testing import CliRunner
 
 from harness import cli, experiments, labs, running
 from harness.errors import LabError
-from harness.world import catalogue, compose, docker_engine
+from harness.world import arrays, catalogue, compose, docker_engine
 
 COMMANDS = sorted(cli.cli.commands)
 
@@ -63,8 +63,10 @@ def test_the_commands_promised_are_there():
 
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"completion"}))
 def test_every_command_that_prints_data_has_json(command):
-    """--json is an option of each."""
-    assert "json_" in [parameter.name for parameter in cli.cli.commands[command].params]
+    """--json is an option of each, and of each command of a group."""
+    found = cli.cli.commands[command]
+    for each in getattr(found, "commands", {"": found}).values():
+        assert "json_" in [parameter.name for parameter in each.params]
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -78,6 +80,12 @@ def test_every_command_that_prints_data_has_json(command):
         (["up", "semisync", "--toxic", "source-replica=wan-85"], "did you mean wan-85ms?"),
         (["up", "semisync", "--toxic", "source-repica=wan-85ms"], "did you mean source-replica?"),
         (["up", "semisync", "--toxic", "wan-85ms"], "names no toxic"),
+        (["up", "async", "--storage", "raid9"], "did you mean raid1?"),
+        (["up", "async", "--storage", "raid1", "--disks", "1"], "expected: 2 to 8 disks"),
+        (["up", "async", "--storage", "raid0", "--disk-size", "5"], "disks of 5 MiB"),
+        (["up", "async", "--storage", "raid0", "--disk", "sata"], "did you mean sata-7200?"),
+        (["up", "async", "--storage", "replika=raid0"], "did you mean replica?"),
+        (["up", "async", "--storage", "raid0", "--backend", "zfs"], "unknown storage backend 'zfs'"),
         (["run", "semisync-wan"], "did you mean semisync_wan?"),
         (["run", "semisync_wan", "--engine", "mariadb,mysq"], "did you mean mysql?"),
         (["toxic", "--check", "reseet"], "did you mean reset?"),
@@ -188,6 +196,23 @@ def test_a_run_prints_its_summary_as_data(lab, world):
     assert json.loads(lab("judge", "--json")[1]) == summary
 
 
+@pytest.mark.parametrize(
+    ("asked", "engines"),
+    [
+        ([], ["mariadb"]),
+        (["--engine", "mysql-5.5,mysql-8.0"], ["mysql-5.5", "mysql-8.0"]),
+        (["--engine", "all"], ["mariadb", "mariadb-10.11", "mysql-8.0", "mysql-5.6", "mysql-5.5", "mysql"]),
+    ],
+)
+def test_a_run_takes_the_usual_engines_those_named_or_all_that_can_be_had(lab, world, monkeypatch, asked, engines):
+    """Percona's is not among all of them: its image is the vendor's."""
+    taken = []
+    monkeypatch.setattr(running.Run, "run", lambda run: taken.extend(run.engines))
+    lab("run", "semisync_wan", *asked)
+
+    assert taken == engines
+
+
 def test_a_crashed_run_ends_with_status_3(lab, world):
     """The report is written, and the status tells a crash from a verdict."""
     from harness.world import fake
@@ -225,6 +250,8 @@ def test_no_lab_is_no_error(lab, monkeypatch):
     """`status` and `down` say so and end well."""
     monkeypatch.setattr(docker_engine, "client", lambda: None)
     monkeypatch.setattr(compose, "sweep", list)
+    monkeypatch.setattr(compose, "projects", set)
+    monkeypatch.setattr(arrays, "sweep", lambda kept: [])
 
     assert json.loads(lab("status", "--json")[1]) == []
     assert "make lab-up" in lab("status")[1]
@@ -257,7 +284,7 @@ def test_the_shell_completes_names(lab, shell):
 @pytest.mark.parametrize(
     ("command", "parameter", "typed", "names"),
     [
-        ("up", "topology", "semi", ["semisync"]),
+        ("up", "topology", "semi", ["semisync", "semisync-3"]),
         ("up", "engine", "mysql-8", ["mysql-8.0"]),
         ("run", "experiment", "semi", ["semisync_wan"]),
         ("toxic", "toxic", "wan", ["wan-200ms", "wan-85ms"]),

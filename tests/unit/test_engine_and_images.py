@@ -11,7 +11,7 @@ from docker.errors import DockerException, ImageNotFound
 
 from harness import labs
 from harness.errors import LabError
-from harness.world import catalogue, docker_engine, images
+from harness.world import catalogue, docker_engine, images, recipes
 
 Usage = namedtuple("Usage", "total used free")
 PERMISSION = DockerException(
@@ -251,56 +251,114 @@ def test_the_source_for_debian_13_names_no_mirror():
 # --- images -----------------------------------------------------------------------------------------------------------
 
 
+BAKE = """
+target "_database" {
+  contexts = { database = "images/database" }
+}
+target "mariadb" {
+  inherits = ["_database"]
+  context  = "images/mariadb"
+}
+target "maven" {
+  context = "images/maven"
+}
+target "old" {
+  matrix = {
+    engine = [
+      "mysql-5.5", "mysql-8.0",
+    ]
+  }
+  name     = replace(engine, ".", "-")
+  inherits = ["_database"]
+  context  = "images/${engine}"
+  contexts = { maven = "target:maven" }
+}
+target "load" {
+  context = "images/load"
+}
+"""
+
+
 @pytest.fixture
 def folder(monkeypatch, tmp_path) -> Path:
-    """images/ of this test's own: one server, its shared folder, and the bake file."""
-    for name in ("docker-bake.hcl", "mariadb/Dockerfile", "database/my.cnf", "load/Dockerfile"):
-        path = tmp_path / "images" / name
+    """images/ of this test's own: three servers, their shared folders, and the bake file."""
+    for name in ("mariadb", "maven", "mysql-5.5", "mysql-8.0", "database", "load"):
+        path = tmp_path / "images" / name / "Dockerfile"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("one")
-    (tmp_path / "images" / "docker-bake.hcl").write_text('target "mariadb" {\n}\ntarget "load" {\n}\n')
-    monkeypatch.setattr(images, "IMAGES", tmp_path / "images")
+    (tmp_path / "images" / "docker-bake.hcl").write_text(BAKE)
+    monkeypatch.setattr(recipes, "IMAGES", tmp_path / "images")
     return tmp_path / "images"
 
 
+@pytest.fixture
+def changed_by(folder):
+    """The images whose recipe is another one after a change of the test's own."""
+
+    def changed(change) -> set[str]:
+        names = ("mariadb", "mysql-5.5", "mysql-8.0", "load")
+        before = {name: recipes.digest(name) for name in names}
+        change()
+        return {name for name in names if recipes.digest(name) != before[name]}
+
+    return changed
+
+
 @pytest.mark.parametrize(
-    ("changed", "same"),
-    [("mariadb/Dockerfile", "load"), ("database/my.cnf", "load"), ("mariadb/new", "load")],
+    ("file", "images_of_it"),
+    [
+        ("mariadb/Dockerfile", {"mariadb"}),
+        ("load/new", {"load"}),
+        ("mysql-5.5/Dockerfile", {"mysql-5.5"}),
+        ("maven/Dockerfile", {"mysql-5.5", "mysql-8.0"}),
+        ("database/Dockerfile", {"mariadb", "mysql-5.5", "mysql-8.0"}),
+    ],
 )
-def test_a_recipe_changes_with_all_that_goes_into_the_image(folder, changed, same):
-    """The image's folder, and the servers' shared one; another image's recipe stays."""
-    before = {name: images.recipe(name) for name in ("mariadb", "load")}
-    (folder / changed).write_text("two")
-
-    assert images.recipe("mariadb") != before["mariadb"]
-    assert images.recipe(same) == before[same]
+def test_a_recipe_changes_with_all_that_goes_into_the_image(folder, changed_by, file, images_of_it):
+    """Its folder, and those it takes from at any distance: a parent's change rebuilds all its children, no more."""
+    assert changed_by(lambda: (folder / file).write_text("two")) == images_of_it
 
 
 @pytest.mark.parametrize(
-    ("block", "changed"), [('target "mariadb" ', True), ('target "_all" ', True), ('target "new" ', False)]
+    ("old", "new", "images_of_it"),
+    [
+        ('"images/load"\n', '"images/load"\n  args = {}\n', {"load"}),
+        ('"images/maven"\n', '"images/maven"\n  args = {}\n', {"mysql-5.5", "mysql-8.0"}),
+        ('"target:maven" }\n', '"target:maven" }\n  args = {}\n', {"mysql-5.5", "mysql-8.0"}),
+        ('"mysql-8.0",\n', '"mysql-8.0", "mysql-9.0",\n', set()),
+        ('target "load"', 'target "_unused" {\n  args = {}\n}\ntarget "load"', set()),
+    ],
 )
-def test_a_recipe_changes_with_its_own_target_and_the_inherited_ones_only(folder, block, changed):
-    """A target that is added for another image makes nobody build anything again."""
-    before = images.recipe("mariadb")
-    with (folder / "docker-bake.hcl").open("a") as bake:
-        bake.write(block + "{\n  args = {}\n}\n")
+def test_a_recipe_changes_with_the_targets_that_it_takes_from_only(folder, changed_by, old, new, images_of_it):
+    """A target that is added for another image, in a matrix too, makes nobody build anything again."""
+    bake = folder / "docker-bake.hcl"
+    assert old in BAKE
 
-    assert (images.recipe("mariadb") != before) == changed
+    assert changed_by(lambda: bake.write_text(BAKE.replace(old, new))) == images_of_it
 
 
-def test_a_recipe_changes_when_a_file_is_renamed(folder):
+def test_a_recipe_changes_when_a_file_is_renamed(folder, changed_by):
     """Content alone is not enough: a file under another name is another build."""
-    before = images.recipe("load")
-    (folder / "load" / "Dockerfile").rename(folder / "load" / "Containerfile")
+    dockerfile = folder / "load" / "Dockerfile"
 
-    assert images.recipe("load") != before
+    assert changed_by(lambda: dockerfile.rename(folder / "load" / "Containerfile")) == {"load"}
+
+
+def test_the_bake_files_own_targets_are_read_as_docker_reads_them():
+    """Each of Maven's engines is built from its own folder, on a parent that all of them share."""
+    from_archives = {name for name, each in catalogue.engines().items() if each.source.startswith("Maven")}
+
+    assert len(from_archives) == 7
+    for name in from_archives:
+        assert recipes.images_of(name) == sorted(["archived", "maven", recipes.target(name)])
+        assert f'"images/{name}"' in recipes.targets()[recipes.target(name)]
 
 
 def test_an_image_is_current_while_its_recipe_is(engine, folder):
     """An image of another recipe, or none at all, is not."""
     known = engine().known
     assert not images.is_current("load")
-    known["replication-lab/load"] = Image({images.RECIPE: images.recipe("load")})
+    known["replication-lab/load"] = Image({images.RECIPE: recipes.digest("load")})
     assert images.is_current("load")
     (folder / "load" / "Dockerfile").write_text("two")
 
@@ -324,7 +382,7 @@ def baked(monkeypatch):
 def test_only_what_is_missing_is_built(engine, folder, baked):
     """A current image is not built again; the base comes first and only when it is not there."""
     built = baked(100_000)
-    known = engine(known={"replication-lab/load": Image({images.RECIPE: images.recipe("load")})}).known
+    known = engine(known={"replication-lab/load": Image({images.RECIPE: recipes.digest("load")})}).known
     images.ensure(["mariadb", "load"])
     known["replication-lab/base"] = Image()
     images.ensure(["mariadb"])
@@ -360,6 +418,14 @@ def test_upstream_needs_no_image_of_ours_but_the_load(monkeypatch):
     assert labs.image_names("mariadb", load=True) == ["load"]
 
 
+def test_a_topology_without_links_needs_no_proxy():
+    """One server alone: its image, and the load's where there is one."""
+    single = catalogue.topology("single")
+
+    assert labs.image_names("mysql-5.7", topology=single) == ["mysql-5.7"]
+    assert labs.image_names("mysql-5.7", load=True, topology=single) == ["mysql-5.7", "load"]
+
+
 class Build(contextlib.nullcontext):
     """A builder that has said its lines and ended."""
 
@@ -382,14 +448,13 @@ def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(e
     """The recipe as a label, the CA bundle as a secret that is never stored, the target without its dot."""
     commands = []
     engine()
-    (folder / "mysql-8.0").mkdir()
     monkeypatch.setattr(images.subprocess, "Popen", lambda command, **_: commands.append(command) or Build(0, []))
     monkeypatch.setattr(images, "CA_BUNDLES", ("/missing", __file__))
     images._bake(["mysql-8.0"])
 
     assert commands[0][-1] == "mysql-8-0"
     assert f"*.secrets=id=ca,src={__file__}" in commands[0]
-    assert f"mysql-8-0.labels.{images.RECIPE}={images.recipe('mysql-8.0')}" in commands[0]
+    assert f"mysql-8-0.labels.{images.RECIPE}={recipes.digest('mysql-8.0')}" in commands[0]
 
 
 def test_a_build_that_is_stopped_ends_its_builder(engine, folder, monkeypatch):

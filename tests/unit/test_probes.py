@@ -7,7 +7,7 @@ from dataclasses import replace
 import pymysql
 import pytest
 
-from harness.probes import noise, round_trip, semisync
+from harness.probes import galera, noise, round_trip, semisync
 from harness.probes.commit_latency import CommitLatency
 from harness.probes.round_trip import RoundTrip, spread
 from harness.workloads.first_seen import FirstSeen
@@ -28,7 +28,7 @@ def watched(lab, meanwhile=lambda: None, wanted="semisync", wait_point="AFTER_SY
     """Which proofs of a load of ten commits came out, when `meanwhile` happens after the fifth."""
     source, replica = lab.server("source"), lab.server("replica")
     source.set_semisync(wanted == "semisync", wait_point)
-    watch = semisync.Watch(source, replica, wanted, wait_point, path)
+    watch = semisync.Watch(source, [replica], wanted, wait_point, path)
     for number in range(10):
         if number == 5:
             meanwhile()
@@ -41,8 +41,8 @@ def failed(proofs: dict[str, bool]) -> set[str]:
 
 
 ACKNOWLEDGED, STAYED = "semi-sync acknowledged every commit", "semi-sync stayed as arranged"
-NOT_WAITED, PATH = "no commit waited for a replica", "the replica replicates by the path of the case"
-ALONE = "no replica is connected"
+NOT_WAITED, PATH = "no commit waited for a replica", "replica replicates by the path of the case"
+ALONE = "replica is not connected"
 
 
 def test_an_undisturbed_load_is_proved(lab):
@@ -115,7 +115,7 @@ def test_a_replica_that_should_be_away_is_seen(lab):
 
 def test_fewer_commits_acknowledged_than_made_are_seen(lab):
     """Ten acknowledgements do not prove eleven commits."""
-    watch = semisync.Watch(lab.server("source"), lab.server("replica"), "semisync", "AFTER_SYNC", "proxy")
+    watch = semisync.Watch(lab.server("source"), [lab.server("replica")], "semisync", "AFTER_SYNC", "proxy")
     lab.server("source").set_semisync(True, "AFTER_SYNC")
     for _ in range(10):
         lab.commit()
@@ -126,7 +126,7 @@ def test_fewer_commits_acknowledged_than_made_are_seen(lab):
 def test_a_commit_answered_sooner_than_a_round_trip_is_seen(lab):
     """Counters may be right while a commit waited for nothing: its latency tells."""
     source, replica = lab.server("source"), lab.server("replica")
-    watch = semisync.Watch(source, replica, "semisync", "AFTER_SYNC", "proxy", round_trip_ms=85)
+    watch = semisync.Watch(source, [replica], "semisync", "AFTER_SYNC", "proxy", round_trip_ms=85)
 
     assert [watch.proofs(0, fastest_ms=ms)[-1].ok for ms in (86.0, 40.0)] == [True, False]
 
@@ -137,7 +137,7 @@ def test_a_group_that_waited_counts_as_one_where_the_server_counts_so(fake_world
     lab = fake.FakeLab(fake_world(), catalogue.topology("semisync"), engine)
     source = lab.server("source")
     source.set_semisync(True, "AFTER_SYNC")
-    watch = semisync.Watch(source, lab.server("replica"), "semisync", "AFTER_SYNC", "proxy", clients=4)
+    watch = semisync.Watch(source, [lab.server("replica")], "semisync", "AFTER_SYNC", "proxy", clients=4)
     source.semisync_state = replace(source.semisync_state, acknowledged=least)
     assert watch.proofs(10)[0].ok
     source.semisync_state = replace(source.semisync_state, acknowledged=least - 1)
@@ -157,6 +157,63 @@ def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
     assert asked == [True, False]
 
 
+# --- Galera -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def cluster(fake_world) -> fake.FakeLab:
+    """Three nodes, their links bare."""
+    return fake.FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
+
+
+def group_proofs(cluster, meanwhile=lambda: None, commits=10, fastest_ms=None, **expected) -> set[str]:
+    """The proofs of a load of ten commits that failed, when `meanwhile` happens after the fifth."""
+    watch = galera.Watch(list(cluster.servers.values()), **expected)
+    for number in range(10):
+        if number == 5:
+            meanwhile()
+        cluster.commit()
+    return {proof.what for proof in watch.proofs(commits, fastest_ms) if not proof.ok}
+
+
+def test_an_undisturbed_cluster_is_proved(cluster):
+    """Nothing fails where nothing happened."""
+    assert group_proofs(cluster, fastest_ms=86, round_trip_ms=85) == set()
+
+
+def test_a_node_that_left_fails_the_proofs_of_all(cluster):
+    """It is gone itself, the others are fewer, and everybody saw it."""
+    failed_proofs = group_proofs(cluster, lambda: fake.leave(cluster))
+
+    assert {f"node{n} stayed in the cluster" for n in (1, 2, 3)} <= failed_proofs
+    assert {f"node{n} saw nobody leave or join" for n in (1, 2, 3)} <= failed_proofs
+
+
+def test_a_node_that_came_back_is_still_noticed(cluster):
+    """All is whole again at the end, but the views were counted."""
+    failed_proofs = group_proofs(cluster, lambda: fake.leave_and_come_back(cluster))
+
+    assert failed_proofs == {f"node{n} saw nobody leave or join" for n in (1, 2, 3)}
+
+
+def test_commits_that_the_group_did_not_see_are_noticed(cluster):
+    """A client was told of more commits than there were writesets: some went elsewhere."""
+    assert group_proofs(cluster, commits=11) == {"every commit was a writeset of the group"}
+
+
+def test_a_commit_faster_than_the_round_trip_is_noticed(cluster):
+    """Nobody can have waited for the group across 85 ms and be answered after 40."""
+    assert group_proofs(cluster, fastest_ms=40, round_trip_ms=85) == {"no commit was answered sooner than a round trip"}
+
+
+def test_flow_control_that_never_paused_is_noticed(cluster):
+    """A node that was to be slow and throttled nobody was not slow."""
+    squeeze = cluster.container("node3")
+
+    assert group_proofs(cluster, throttled=True) == {"flow control paused the cluster"}
+    assert group_proofs(cluster, lambda: squeeze.update(100_000, 10_000), throttled=True) == set()
+
+
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
@@ -174,7 +231,7 @@ class Machine:
 
     def after(self, **cpu):
         """The noise of a load of 100 CPU seconds."""
-        meter = noise.NoiseMeter.start(self)
+        meter = noise.NoiseMeter.start([self])
         self.containers += cpu.pop("containers", 0)
         self.cpu = host.CpuTime(**{"busy": 0, "stolen": 0, "total": 100, "own": 0, **cpu})
         return meter.read()
@@ -315,10 +372,14 @@ def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeyp
 
 @pytest.mark.parametrize(
     ("settings", "events", "time"),
-    [({"rows": 10, "seconds": 9}, "--events=10", "--time=0"), ({"seconds": 2}, "--events=0", "--time=2")],
+    [
+        ({"rows": 10}, "--events=10", "--time=0"),
+        ({"seconds": 2}, "--events=0", "--time=2"),
+        ({"rows": 10, "seconds": 9}, "--events=10", "--time=9"),
+    ],
 )
 def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, events, time):
-    """Rows win where both are given; the seed is handed on."""
+    """Where both are given sysbench ends with what comes first; the seed is handed on."""
     commands = []
     monkeypatch.setattr(lab, "run", lambda _service, *command, **__: commands.append(command) or "client 1.0 2.0 5 5\n")
     SequentialInserts(**settings).run(lab, seed=42)

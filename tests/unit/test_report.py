@@ -13,6 +13,7 @@ from rich.console import Console
 
 from harness import report
 from harness.claim import throughput
+from harness.experiment import Curves
 from harness.record import Crashed, Interrupted, Noise, Record
 from harness.report import charts, files, junit, summarise, terminal, wording
 from harness.report.summary import Summary, encode, schema
@@ -224,6 +225,15 @@ def test_charts_are_left_out_when_there_is_nothing_to_draw():
     assert charts.round_trips("mariadb", summary) is None
 
 
+def test_a_run_without_a_quiet_round_has_a_page():
+    """Figures that no round counts have no place on a log scale."""
+    noisy = [msgspec.structs.replace(m, noise=Noise(quiet=False, why="steal 0.3")) for m in record(3).measurements]
+    of = Record([*(e for e in record(3).events if e not in record(3).measurements), *noisy])
+    summary = summarise(experiment(), of)
+
+    assert charts.throughput("mariadb", summary) is None
+
+
 def test_the_same_record_draws_the_same_chart(whole):
     """A chart depends on the record only, so that two reports can be compared byte by byte."""
     assert charts.round_trips("mariadb", whole[0]) == charts.round_trips("mariadb", whole[0])
@@ -298,3 +308,61 @@ def _no_space(*_):
 def test_figures_are_told_with_four_digits(value, text):
     """Large and small figures are as exact as a reader needs them."""
     assert wording.number(value) == text
+
+
+# --- curves -----------------------------------------------------------------------------------------------------------
+
+
+def curved(points=None) -> Summary:
+    """The run as an experiment with curves sees it."""
+    lines = {"AFTER_SYNC": points or {n: f"after-sync-85ms-{n}" for n in (1, 4, 16, 64)}}
+    asked = Curves("Throughput over clients", "clients", {"85 ms": lines, "LAN": {"bare": {1: "semisync-direct"}}})
+    return summarise(experiment(curves=(asked,)), record(4))
+
+
+def test_curves_are_drawn_by_what_the_experiment_declares():
+    """A panel for each title, a line for each label, and the law beside them."""
+    summary = curved()
+    drawn = charts.curves("mariadb", summary.curves[0], summary)
+
+    for text in ("85 ms", "LAN", "AFTER_SYNC", "bare", "predicted", "clients", "throughput (1/s), log scale"):
+        assert f">{text}<" in drawn or text in drawn
+
+
+def test_cases_on_a_curve_are_left_out_of_the_other_charts():
+    """Forty points are a curve and not forty rows."""
+    summary = curved()
+    rows = charts.throughput("mariadb", summary)
+
+    assert "after-commit-85ms-1" in rows
+    assert "after-sync-85ms-16" not in rows and "semisync-direct" not in rows
+
+
+def test_a_curve_shows_only_what_was_measured():
+    """A preset that leaves cases out leaves their points out, and a panel without any is not there."""
+    ran = Record([event for event in record(4).events if getattr(event, "case", "") != "semisync-direct"])
+    asked = Curves("T", "clients", {"85 ms": {"a": {1: "after-sync-85ms-1"}}, "LAN": {"b": {1: "semisync-direct"}}})
+    summary = summarise(experiment(curves=(asked,)), ran)
+
+    assert [panel.title for panel in summary.curves[0].panels] == ["85 ms"]
+    assert charts.curves("mysql-5.5", summary.curves[0], summary) is None
+
+
+def test_what_was_left_out_is_told_once_a_reason():
+    """Twenty claims that a preset leaves out are one line in the terminal."""
+    whole = experiment()
+    left = {case.name: "the preset brief leaves it out" for case in whole.cases[:3]}
+    summary = summarise(whole, Record([run(), lab(not_applicable=left)]))
+    lines = wording.left_out(summary)
+
+    assert len(lines) == 1
+    assert lines[0].endswith(": the preset brief leaves it out") and "async-costs-little" in lines[0]
+
+
+def test_all_labs_of_a_run_are_told():
+    """A run on two topologies shows what served each."""
+    from msgspec import structs
+
+    summary = summarise(experiment(), Record([run(), lab(), structs.replace(lab(), topology="galera")]))
+
+    assert [each.topology for each in summary.environment.labs] == ["semisync", "galera"]

@@ -1,6 +1,6 @@
 """Does a run measure what it planned, stop when it may, and end in UNKNOWN when something was wrong?"""
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 import pytest
 from msgspec import structs
@@ -11,10 +11,10 @@ from harness.errors import LabError
 from harness.experiment import Case, Data, Expectation, Experiment, Preset
 from harness.experiments.semisync_wan import arrange, prepare
 from harness.experiments.semisync_wan import experiment as semisync_wan
-from harness.record import Record
-from harness.runner import NOISY_REPEATS, Session
+from harness.record import Fault, Record, Spread
+from harness.runner import NOISY_REPEATS, Session, all_at_once, trips
 from harness.workloads.sequential_inserts import SequentialInserts
-from harness.world import fake, journal
+from harness.world import catalogue, fake, journal
 
 FAR = "after-commit-85ms-1"
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
@@ -35,7 +35,7 @@ def tiny(*claims, cases=(), least=2, most=3, data=None, **parts) -> Experiment:
         topology="semisync",
         cases=tuple(known),
         claims=claims or (COMMIT_COSTS_A_TRIP,),
-        presets={"quick": plan},
+        presets=parts.pop("presets", {"quick": plan}),
         engines=("mariadb", "mysql-5.5"),
         data=data or Data(),
         **({"workload": lambda *_: SequentialInserts(rows=8), "prepare": prepare, "arrange": arrange} | parts),
@@ -173,6 +173,23 @@ def test_the_link_is_calibrated_and_measured_during_every_load(ran):
         assert abs(fault.during.p50 - 85) < 1
 
 
+def test_no_load_has_the_seed_of_another(ran):
+    """An update that is repeated changes nothing: whoever came second in a round would have nothing to do."""
+    seeds = []
+
+    @dataclass
+    class Recording:
+        load: object
+
+        def run(self, lab, seed):
+            seeds.append(seed)
+            return self.load.run(lab, seed)
+
+    ran(replace(tiny(), workload=lambda *asked: Recording(tiny().workload(*asked))), noisy=lambda load: load == 2)
+
+    assert len(set(seeds)) == len(seeds) > 2
+
+
 # --- noise ------------------------------------------------------------------------------------------------------------
 
 
@@ -182,6 +199,14 @@ def test_a_noisy_measurement_is_taken_again_under_the_same_round(ran):
 
     assert order(record)[0] == order(record)[1]
     assert [m.noise.quiet for m in record.measurements[:2]] == [False, True]
+    assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
+
+
+def test_a_load_that_failed_while_the_host_was_noisy_is_taken_again(ran):
+    """Who was busy on the machine has to answer for a failed load as well."""
+    summary, record, _ = ran(tiny(), noisy=lambda load: load == 1, meanwhile=at(1, fake.fail_load))
+
+    assert record.measurements[0].doubts and not record.measurements[0].noise.quiet
     assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
 
 
@@ -204,7 +229,7 @@ def test_a_host_that_stays_noisy_gives_unknown(ran):
         (fake.switch_semisync_off, "semi-sync acknowledged every commit"),
         (fake.take_toxics_off, "fault not seen: asked 85 ms on source-replica, link RTT was 0."),
         (fake.fail_load, "`sysbench` in load ended with 1"),
-        (fake.diverge, "replica differs from the source in lab.foo"),
+        (fake.diverge, "replica differs from source in lab.foo"),
     ],
 )
 def test_a_sabotaged_load_is_never_judged(ran, trouble, reason):
@@ -325,6 +350,20 @@ def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused)
     assert not runs.exists() and not world.came_up
 
 
+WITHOUT_SEMI_SYNC = [name for name, each in catalogue.engines().items() if "semisync" not in each.features]
+
+
+@pytest.mark.parametrize("engine", WITHOUT_SEMI_SYNC)
+def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_world, runs, refused):
+    """Beside a server that has it too: the pair is impossible, so nothing of the run is begun."""
+    world = fake_world()
+    error = refused(running.run, semisync_wan, ["mysql-8.0", engine], "quick", 7, print, world)
+
+    assert f"engine {engine} has no semisync, which semisync needs: semi-sync is a plugin" in error.found
+    assert "mysql-8.0" in error.expected and engine not in error.expected.split(", ")
+    assert not runs.exists() and not world.came_up
+
+
 def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief, undrawn):
     """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
     known = replace(semisync_wan, presets={"quick": brief})
@@ -361,3 +400,104 @@ def test_two_runs_in_one_second_have_folders_of_their_own(runs):
 
     assert (first.folder.name, second.folder.name) == ("20300101-120000-x", "20300101-120000-x-2")
     assert (runs / "latest").resolve() == second.folder
+
+
+# --- several links and several topologies -----------------------------------------------------------------------------
+
+
+def fault(link, low, middle, asked=85.0, unit="ms") -> Fault:
+    """A toxic whose round trips were `low` at least and `middle` in the middle."""
+    return Fault(link=link, toxic="x", unit=unit, asked=asked, during=Spread(low, middle, middle + 9, 20), seen=True)
+
+
+def test_links_of_one_length_have_a_common_round_trip():
+    """The shortest of any link, and the median of the links' medians."""
+    found = trips([fault("a", 84.2, 85.1), fault("b", 84.6, 85.3), fault("c", 84.4, 90.0)])
+
+    assert found == {"rtt_min_ms": 84.2, "rtt_p50_ms": 85.3}
+
+
+@pytest.mark.parametrize(
+    "faults",
+    [
+        [],
+        [fault("a", 84, 85), fault("b", 199, 200, asked=200.0)],
+        [fault("a", 84, 85), structs.replace(fault("b", 84, 85), during=None)],
+    ],
+)
+def test_links_that_differ_have_no_common_round_trip(faults):
+    """No link, links of different lengths, a link from which nothing came back: no figure that could mislead."""
+    assert trips(faults) == {}
+
+
+class Part:
+    """A context that writes down what happens to it."""
+
+    def __init__(self, told, name, fails=()):
+        self.told, self.name, self.fails = told, name, fails
+
+    def __enter__(self):
+        if "enter" in self.fails:
+            raise LabError(f"{self.name} cannot be entered", "an entry")
+        return self.name
+
+    def __exit__(self, *_):
+        self.told.append(self.name)
+        if "exit" in self.fails:
+            raise LabError(f"{self.name} cannot be left", "a way out")
+
+
+def test_parts_entered_at_once_are_all_left():
+    """In the order in which they were given their values come, and after the block each has been left."""
+    told = []
+    with all_at_once([Part(told, "a"), Part(told, "b")]) as entered:
+        assert (entered, told) == (["a", "b"], [])
+
+    assert sorted(told) == ["a", "b"]
+
+
+@pytest.mark.parametrize("where", ["enter", "exit"])
+def test_a_part_that_fails_leaves_no_other_behind(where):
+    """Sabotage: one part cannot be entered, or left; the others are left all the same, and the error is told."""
+    told = []
+    with pytest.raises(LabError, match="b cannot be"), all_at_once([Part(told, "a"), Part(told, "b", (where,))]):
+        pass
+
+    assert "a" in told
+
+
+def test_the_interruption_of_a_block_leaves_its_parts():
+    """Ctrl-C in the middle of a load takes the toxics off."""
+    told = []
+    with pytest.raises(KeyboardInterrupt), all_at_once([Part(told, "a")]):
+        raise KeyboardInterrupt
+
+    assert told == ["a"]
+
+
+def test_a_calibration_does_not_chase_a_busy_machine(ran):
+    """Round trips that were long for want of CPU do not make the link too short afterwards."""
+    slow = {"on": False}
+
+    def busy(lab, number):
+        slow["on"] = number < 3
+
+    plain = fake.FakeWire.round_trip_ms
+
+    def round_trip(wire):
+        found = plain(wire)
+        return found + 12 if slow["on"] and wire._dice.random() < 0.7 else found
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(fake.FakeWire, "round_trip_ms", round_trip)
+        _, record, _ = ran(tiny(least=3, most=4), meanwhile=busy)
+    last = [fault for m in record.measurements if m.round == 3 for fault in m.faults]
+
+    assert all(found.during.min > 82 for found in last)
+
+
+def test_a_preset_that_names_an_unknown_case_is_refused(refused):
+    """The nearest case is suggested."""
+    error = refused(tiny, presets={"quick": Preset("quick", cases=("nine",))})
+
+    assert "did you mean none?" in error.found

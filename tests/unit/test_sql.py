@@ -7,7 +7,7 @@ import pymysql
 import pytest
 
 from harness.world import catalogue, sql
-from harness.world.sql import Server
+from harness.world.sql import Conflict, Server, transaction
 
 LOST = pymysql.err.OperationalError(2013, "Lost connection to server during query")
 REFUSED = pymysql.err.OperationalError(1045, "Access denied for user 'root'")
@@ -71,6 +71,7 @@ class Words:
 WORDS = {
     "mariadb": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
     "mysql": Words("SHOW REPLICA STATUS", "Replica_IO_Running", "Replica_SQL_Running", "Source_Host", "Source_Port"),
+    "mysql-5.6": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
     "mysql-5.5": Words("SHOW SLAVE STATUS", "Slave_IO_Running", "Slave_SQL_Running", "Master_Host", "Master_Port"),
 }
 
@@ -281,3 +282,108 @@ def test_a_session_is_closed_at_its_end(dialled):
         raise ZeroDivisionError
 
     assert connections[0].closed
+
+
+# --- transactions -----------------------------------------------------------------------------------------------------
+
+
+class Transacting:
+    """A connection that keeps what it is asked, and refuses one statement with an error of this number."""
+
+    def __init__(self, refuses: str = "", code: int = 0):
+        self.refuses, self.code, self.told = refuses, code, []
+
+    @contextlib.contextmanager
+    def cursor(self):
+        yield self
+
+    def execute(self, statement: str) -> None:
+        self.told.append(statement)
+        if statement == self.refuses:
+            raise pymysql.err.OperationalError(self.code, "refused")
+
+    def rollback(self) -> None:
+        self.told.append("rolled back")
+
+
+def test_a_transaction_is_committed_at_the_end_of_its_block():
+    """BEGIN before, COMMIT after."""
+    connection = Transacting()
+    with transaction(connection) as cursor:
+        cursor.execute("UPDATE")
+
+    assert connection.told == ["BEGIN", "UPDATE", "COMMIT"]
+
+
+@pytest.mark.parametrize(("code", "kind"), [(1213, "deadlock"), (1205, "timeout")])
+@pytest.mark.parametrize("statement", ["UPDATE", "COMMIT"])
+def test_a_lost_conflict_is_rolled_back_and_told_by_its_kind(code, kind, statement):
+    """In a statement or, as Galera does, at the commit."""
+    connection = Transacting(statement, code)
+    with pytest.raises(Conflict) as lost, transaction(connection) as cursor:
+        cursor.execute("UPDATE")
+
+    assert (lost.value.kind, connection.told[-1]) == (kind, "rolled back")
+
+
+def test_another_error_is_no_conflict():
+    """A minority's refusal (1047) is not something to try again at once."""
+    with pytest.raises(pymysql.err.OperationalError), transaction(Transacting("COMMIT", 1047)):
+        pass
+
+
+# --- another source ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
+def test_following_another_server_names_account_password_and_gtids(dialled, dialect):
+    """In one statement, then the threads are started."""
+    running = sql.dialects()[dialect].columns
+    row = {running.io: "Yes", running.sql: "Yes", running.host: "toxiproxy", running.port: 22001}
+    row |= {running.io_error: "", running.sql_error: "", running.lag: 0}
+    server, connections = dialled({"SHOW": [row]}, dialect)
+
+    server.follow("toxiproxy", 22001)
+
+    change, start = connections[0].asked[:2]
+    assert all(word in change for word in ("toxiproxy", "22001", "replicator", "secret"))
+    assert "AUTO_POSITION=1" in change or "USE_GTID=slave_pos" in change
+    assert start.startswith("START")
+
+
+@pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
+def test_a_copied_server_forgets_its_own_log(dialled, dialect):
+    """And begins at the copy's GTIDs."""
+    server, connections = dialled(dialect=dialect)
+
+    server.begin_at("0-1-42")
+
+    assert connections[0].asked[0].startswith("RESET")
+    assert "'0-1-42'" in connections[0].asked[1]
+
+
+def test_the_older_spelling_is_used_where_the_newer_one_is_unknown(dialled):
+    """MySQL 8.0 and 9.7 speak one dialect but for this."""
+    unknown = pymysql.err.ProgrammingError(1064, "You have an error in your SQL syntax")
+    server, connections = dialled({"RESET BINARY": unknown}, "mysql")
+
+    server.begin_at("u:1-9")
+
+    assert [statement.split()[1] for statement in connections[0].asked[:2]] == ["BINARY", "MASTER"]
+
+
+def test_a_reset_that_is_refused_in_every_spelling_is_told(dialled, refused):
+    """Nothing is set then."""
+    denied = pymysql.err.OperationalError(1227, "Access denied")
+    server, connections = dialled({"RESET": denied}, "mariadb")
+
+    assert "Access denied" in refused(server.begin_at, "0-1-42").found
+    assert len(connections[0].asked) == 1
+
+
+def test_an_applications_account_is_no_administrators(dialled):
+    """The same server, the same password, another user."""
+    server, _ = dialled()
+
+    assert server.as_application()._user == "lab"
+    assert server.as_application().address == server.address

@@ -1,17 +1,20 @@
 """Are topologies read strictly, and are the Compose files as safe and as complete as the lab promises?"""
 
 import functools
+import json
 import re
 
 import pytest
 import yaml
 
 from harness import experiments
-from harness.topology import parse_topology
-from harness.world import catalogue, compose, images
+from harness.topology import _can_be_halved, parse_topology
+from harness.world import catalogue, compose, recipes
 
 COMPOSE = catalogue.ROOT / "compose"
 OWNER = "${LAB_OWNER:-compose}"
+# The last digits of a link's ports in a cluster.
+PORTS = {"group": "67", "ist": "68", "sst": "44", "sql": "06"}
 
 
 class Loader(yaml.SafeLoader):
@@ -38,6 +41,13 @@ def resolved(file: dict, service: str, folder=COMPOSE) -> dict:
     return {**resolved(below, name, folder), **here}
 
 
+def all_mounts(file: dict, service: str) -> list[str]:
+    """The volumes of a service and of what it extends; Compose joins such lists."""
+    here = file["services"][service]
+    below = resolved(read(COMPOSE / here["extends"]["file"]), here["extends"]["service"]) if "extends" in here else {}
+    return [*here.get("volumes", []), *below.get("volumes", [])]
+
+
 def services():
     """(topology, service) of all."""
     return [
@@ -60,7 +70,7 @@ def text() -> str:
         ("x-lab:", "x-labb:", "has no x-lab", "about, replication and toxics"),
         ("  about:", "  aboot:", "unknown field `aboot`", "about, replication, toxics"),
         ("  about: one", "  colour: red\n  about: one", "unknown field `colour`", "about, replication, toxics"),
-        ("replication: async", "replication: asink", "'asink'; did you mean async?", "async, semisync"),
+        ("replication: async", "replication: asink", "'asink'; did you mean async?", "async, drbd, galera"),
         ("replication: async", "replication: [async]", "x-lab: Expected `str`", "about, replication, toxics"),
         (
             "{source-replica: wan",
@@ -110,16 +120,161 @@ def test_roles_follow_from_links():
     assert chain.source.name == "source"
 
 
+CLUSTERS = [name for name in catalogue.topologies() if catalogue.topology(name).replication == "galera"]
+PAIRS = [name for name in catalogue.topologies() if catalogue.topology(name).replication == "drbd"]
+OTHERS = [name for name in catalogue.topologies() if name not in (*CLUSTERS, *PAIRS)]
+
+
 @pytest.mark.parametrize("name", catalogue.topologies())
 def test_every_topology_parses_and_its_toxics_exist(name):
-    """Each Compose file is a topology with one source, and names toxics that there are."""
+    """Each Compose file is a topology with one source, or members or peers only, and names toxics that there are."""
     topology = catalogue.topology(name)
+    roles = [node.role for node in topology.nodes]
 
-    assert topology.name == name and [node.role for node in topology.nodes].count("source") == 1
+    assert topology.name == name and (roles.count("source") == 1 or set(roles) in ({"member"}, {"peer"}))
     assert set(topology.toxics.values()) <= set(catalogue.toxics())
 
 
-@pytest.mark.parametrize("name", catalogue.topologies())
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_every_ordered_pair_of_a_cluster_has_a_link(name):
+    """Four ports each, numbered by who dials whom, the same number at both ends; the one for SQL can be reached."""
+    topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
+    names = [node.name for node in topology.nodes]
+
+    assert sorted(link.name for link in topology.links) == sorted(f"{a}-{b}" for a in names for b in names if a != b)
+    for entry in json.loads(file["configs"]["links"]["content"]):
+        source, target, *channel = entry["name"].split("-")
+        number = f"4{source[-1]}{target[-1]}{PORTS[channel[0] if channel else 'group']}"
+        assert (entry["listen"], entry["upstream"]) == (f"0.0.0.0:{number}", f"{target}:{number}")
+    for link in topology.links:
+        assert len(link.proxies) == 4 and link.server == link.target
+        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+
+
+@pytest.mark.parametrize("name", CLUSTERS)
+def test_every_node_of_a_cluster_has_a_sidecar_of_its_own(name):
+    """The sidecar bears the node's name on the network, knows the other nodes, and holds the capability."""
+    file = read(COMPOSE / f"{name}.yaml")
+    nodes = [node.name for node in catalogue.topology(name).nodes]
+    for node in nodes:
+        sidecar = f"sidecar{node[-1]}"
+        environment = file["services"][sidecar]["environment"]
+
+        assert file["services"][node]["network_mode"] == f"service:{sidecar}"
+        assert file["services"][sidecar]["networks"] == {"default": {"aliases": [node]}}
+        assert environment["LAB_NODE"] == node == file["services"][node]["environment"]["LAB_NODE"]
+        assert environment["LAB_PEERS"].split() == [other for other in nodes if other != node]
+
+
+@pytest.mark.parametrize("name", PAIRS)
+def test_both_ways_between_two_machines_cross_a_link_that_echoes(name):
+    """Two ports each, numbered by who dials whom; the echo's can be reached."""
+    topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
+    entries = {entry["name"]: entry for entry in json.loads(file["configs"]["links"]["content"])}
+
+    assert [node.name for node in topology.nodes] == ["node1", "node2"]
+    copying = [link for node in topology.nodes for link in topology.links_from(node.name)]
+    assert [link.name for link in copying] == ["node1-node2", "node2-node1"]
+    for link in copying:
+        number, far = f"4{link.source[-1]}{link.target[-1]}", link.target
+        assert entries[link.name] == {
+            "name": link.name,
+            "listen": f"0.0.0.0:{number}88",
+            "upstream": f"{far}:7788",
+        }
+        assert (link.listen, link.upstream, link.echoes) == (f"0.0.0.0:{number}07", f"{far}:7", True)
+        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+
+
+@pytest.mark.parametrize(
+    ("link", "listen", "upstream", "echo"),
+    [
+        ("node1-node2-ring", "41251", "node2:5551", "41257"),
+        ("node1-arbiter", "41953", "arbiter:5403", "41907"),
+        ("node2-arbiter", "42953", "arbiter:5403", "42907"),
+    ],
+)
+def test_a_clusters_membership_and_votes_cross_links_of_their_own(link, listen, upstream, echo):
+    """Not those of the data: each can be cut alone, and each is measured by an echo."""
+    topology, file = catalogue.topology("drbd-ha"), read(COMPOSE / "drbd-ha.yaml")
+    entries = {entry["name"]: entry for entry in json.loads(file["configs"]["links"]["content"])}
+    found = topology.link(link)
+
+    assert {"name": link, "listen": f"0.0.0.0:{listen}", "upstream": upstream} == entries[link]
+    assert (int(echo), True, (link, f"{link}-echo")) == (found.port, found.echoes, found.proxies)
+    assert f"127.0.0.1::{echo}" in file["services"]["toxiproxy"]["ports"]
+    assert link not in [each.name for node in topology.nodes for each in topology.links_from(node.name)]
+
+
+def test_an_unknown_manager_is_refused(refused):
+    """With the one that there is."""
+    text = (COMPOSE / "drbd-ha.yaml").read_text()
+    error = refused(parse_topology, "broken", text.replace("manager: pacemaker", "manager: keepalived"))
+
+    assert "keepalived" in error.found and "pacemaker" in error.expected
+
+
+def test_clients_of_a_cluster_are_on_its_public_network_only():
+    """What they reach there is the service, and not the machines' disks or links; it leads nowhere else."""
+    file = read(COMPOSE / "drbd-ha.yaml")
+
+    assert file["networks"]["public"]["internal"]
+    assert ["node1", "node2", "client"] == [
+        name for name, each in file["services"].items() if "public" in each.get("networks", [])
+    ]
+    assert ["public"] == file["services"]["client"]["networks"]
+
+
+def test_machines_that_do_not_name_each_other_are_refused(refused):
+    """Each is the other's peer, or there is no pair."""
+    text = (COMPOSE / "drbd.yaml").read_text()
+    error = refused(parse_topology, "broken", text.replace("LAB_PEER: node2", "LAB_PEER: node3"))
+
+    assert "LAB_PEER is node3 for node1 and node1 for node2" in error.found
+    assert "each the LAB_PEER of the other" in error.expected
+
+
+def test_a_cluster_with_a_node_that_does_not_exist_is_refused(refused):
+    """The list of members and the nodes of the file must be the same."""
+    text = (COMPOSE / "galera.yaml").read_text()
+    error = refused(parse_topology, "broken", text.replace("node1 node2 node3}", "node1 node2 node4}", 1))
+
+    assert "LAB_MEMBERS of node1" in error.found and "in node3, node4" in error.found
+    assert error.expected == "LAB_MEMBERS: node1 node2 node3"
+
+
+@pytest.mark.parametrize(
+    ("votes", "halves"), [([1, 1], True), ([2, 1], False), ([1, 1, 1], False), ([1, 1, 1, 1], True)]
+)
+def test_votes_that_can_be_halved_are_recognised(votes, halves):
+    """A cluster that can be parted into two equal halves would stop as a whole."""
+    assert halves == _can_be_halved(votes)
+
+
+def test_an_even_cluster_without_a_casting_vote_is_refused(refused):
+    """Two nodes with a vote each: neither could go on without the other."""
+    text = (COMPOSE / "galera-2.yaml").read_text()
+    error = refused(parse_topology, "broken", text.replace(', LAB_WEIGHT: "2"', ""))
+
+    assert "2 nodes with the votes [1, 1]" in error.found and "LAB_WEIGHT" in error.expected
+
+
+@pytest.mark.parametrize("topology", CLUSTERS)
+def test_engines_without_galera_are_refused(topology, refused):
+    """Before anything starts, with the engine to take instead."""
+    error = refused(catalogue.engine_for, catalogue.topology(topology), "mysql-8.0")
+
+    assert "has no galera" in error.found and f"./lab up {topology} --engine mariadb" == error.next_step
+
+
+def test_an_unknown_state_transfer_is_refused(monkeypatch, refused):
+    """LAB_SST is looked at before a node would fail by it."""
+    monkeypatch.setenv("LAB_SST", "xtrabackup")
+
+    assert "mariabackup or rsync" in refused(compose.check_state_transfer).expected
+
+
+@pytest.mark.parametrize("name", OTHERS)
 def test_every_replica_replicates_across_a_link(name):
     """Each database but the source is the target of a link, whose port follows from its server id and is published."""
     topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
@@ -139,13 +294,16 @@ def test_every_replica_replicates_across_a_link(name):
 
 @pytest.mark.parametrize(("topology", "service"), services())
 def test_every_service_has_the_least_power(topology, service):
-    """All capabilities dropped, no new privileges, never privileged, the host's namespaces never shared."""
+    """All capabilities dropped but that of a sidecar or a machine for its own network; no namespace of the host's."""
     found = resolved(read(COMPOSE / f"{topology}.yaml"), service)
+    machine = found.get("image") == "replication-lab/vm"
 
     assert found["cap_drop"] == ["ALL"]
     assert found["security_opt"] == ["no-new-privileges:true"]
-    assert not found.get("cap_add"), "the lab's own images need no capability"
-    assert {"privileged", "network_mode", "pid", "ipc", "devices", "userns_mode"}.isdisjoint(found)
+    assert found.get("cap_add", []) == (["NET_ADMIN"] if service.startswith("sidecar") or machine else [])
+    assert found.get("network_mode", "service:sidecar").startswith("service:sidecar")
+    assert found.get("devices", []) == (["/dev/net/tun"] if machine else [])
+    assert {"privileged", "pid", "ipc", "userns_mode"}.isdisjoint(found)
 
 
 def test_nothing_anywhere_is_privileged():
@@ -155,7 +313,11 @@ def test_nothing_anywhere_is_privileged():
     parts = read(COMPOSE / "_parts.yaml")["services"]
     added = {name: service["cap_add"] for name, service in parts.items() if "cap_add" in service}
 
-    assert added == {"upstream": ["CHOWN", "DAC_OVERRIDE", "SETGID", "SETUID"]}
+    assert added == {
+        "upstream": ["CHOWN", "DAC_OVERRIDE", "SETGID", "SETUID"],
+        "sidecar": ["NET_ADMIN"],
+        "virtual": ["NET_ADMIN"],
+    }
 
 
 @pytest.mark.parametrize(("topology", "service"), services())
@@ -173,15 +335,17 @@ def test_everything_carries_the_label_of_the_lab(name):
     labels += [thing["labels"] for kind in ("networks", "volumes") for thing in file[kind].values()]
 
     assert {each[compose.LABEL] for each in labels} == {OWNER}
-    used = {mount.split(":")[0] for each in file["services"].values() for mount in each.get("volumes", [])}
-    assert used == set(file["volumes"]) and set(file["networks"]) == {"default"}
+    mounts = [mount for each in file["services"] for mount in all_mounts(file, each)]
+    used = {mount.split(":")[0] for mount in mounts}
+    networks = {network for each in file["services"].values() for network in each.get("networks", ["default"])}
+    assert used == set(file["volumes"]) and set(file["networks"]) == {"default", *networks}
 
 
 def test_no_password_is_written_down():
     """Every password in a Compose file is the variable that a lab generates."""
     for path in COMPOSE.rglob("*.yaml"):
         for found in re.findall(r"(?:IDENTIFIED BY '|PASSWORD='|PASSWORD: )([^'\n]*)", path.read_text()):
-            assert found == "${LAB_PASSWORD:-lab}", path
+            assert found == "${LAB_PASSWORD:?none is set; ./lab writes one into compose/.env}", path
 
 
 # --- engines ----------------------------------------------------------------------------------------------------------
@@ -191,12 +355,11 @@ def test_no_password_is_written_down():
 def test_every_engine_has_its_settings_image_and_dialect(name):
     """An engine can be asked for: a Compose file, an image service per origin, and a bake target if local."""
     engine, parts = catalogue.engines()[name], read(COMPOSE / "_parts.yaml")["services"]
-    targets = re.findall(r'^target "(.*?)"', (catalogue.ROOT / "images" / "docker-bake.hcl").read_text(), re.M)
 
     assert (COMPOSE / "engines" / f"{name}.yaml").is_file()
     if "local" in engine.images:
         assert parts[f"local-{name}"] == {"image": f"replication-lab/{name}"}
-        assert images.target(name) in targets
+        assert recipes.target(name) in recipes.targets()
         assert (catalogue.ROOT / "images" / name / "Dockerfile").is_file()
     if "upstream" in engine.images:
         assert parts[f"upstream-{name}"]["extends"] == {"service": "upstream"}
@@ -213,16 +376,52 @@ def test_an_engine_that_cannot_be_had_is_refused(refused):
 def test_every_experiment_fits_what_there_is(name):
     """Topology, engines, features, links and toxics of an experiment exist, and it has both presets."""
     experiment = experiments.load(name)
-    topology = catalogue.topology(experiment.topology)
 
     assert experiment.name == name and experiment.question.endswith("?")
     assert set(experiment.engines) <= set(catalogue.engines())
     assert {"quick", "full"} <= set(experiment.presets)
     for case in experiment.cases:
         assert case.needs <= {feature for engine in catalogue.engines().values() for feature in engine.features}
+        topology = catalogue.topology(experiment.topology_of(case))
         for link, toxic in case.settings.get("toxics", {}).items():
             topology.link(link)
             catalogue.toxic(toxic)
+
+
+@pytest.mark.parametrize("topology", catalogue.topologies())
+@pytest.mark.parametrize("name", sorted(catalogue.engines()))
+def test_an_engine_is_taken_or_refused_with_the_reason(name, topology, refused):
+    """Each pair of engine and topology is possible, or the data say why it is not."""
+    engine, found = catalogue.engines()[name], catalogue.topology(topology)
+    origin = min(engine.images)
+    if topology in catalogue.topologies_for(name):
+        assert catalogue.engine_for(found, name, origin) is engine
+    else:
+        error = refused(catalogue.engine_for, found, name, origin)
+        assert engine.lacks[found.replication] in error.found and name not in error.expected.split(", ")
+
+
+def test_a_reason_is_given_for_nothing_that_an_engine_has():
+    """What an engine lacks is no feature of it."""
+    for name, engine in catalogue.engines().items():
+        assert not engine.features & set(engine.lacks), name
+
+
+def test_one_server_alone_is_a_topology_without_links():
+    """Nobody follows it: a source, no replicas, nothing to put a toxic on."""
+    single = catalogue.topology("single")
+
+    assert (single.replication, single.links, single.replicas) == ("none", (), ())
+    assert single.source.name == "server"
+
+
+def test_a_lonely_server_must_be_one(refused):
+    """Two sources and no link between them are a mistake."""
+    text = (COMPOSE / "single.yaml").read_text()
+    second = text.replace("\n  load:", "\n  other:\n    extends: {file: _parts.yaml, service: source}\n  load:", 1)
+    error = refused(parse_topology, "broken", second)
+
+    assert "has the sources server, other" in error.found
 
 
 def test_an_unknown_experiment_suggests_the_nearest(refused):

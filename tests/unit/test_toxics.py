@@ -218,6 +218,15 @@ def test_what_a_toxic_does_is_told_in_words(wire, name):
     assert realised(toxic, probe)[1]
 
 
+@pytest.mark.parametrize(("bare", "found", "near"), [(8.1, 5.0, True), (8.1, 10.5, True), (0.4, 5.0, False)])
+def test_a_lan_adds_nothing_to_what_the_link_takes_without_a_toxic(wire, bare, found, near):
+    """An emulated machine answers late across any link; one that answers late only now is not on a LAN."""
+    probe = FakeRoundTrip(wire)
+    probe.typical = lambda: found
+
+    assert realised(catalogue.toxic("lan"), probe, bare)[1] is near
+
+
 # --- the evidence -----------------------------------------------------------------------------------------------------
 
 
@@ -232,6 +241,12 @@ def test_a_toxic_that_acted_is_seen(wire, latency):
 def test_no_toxic_at_all_is_seen_as_such(wire):
     """A link that was asked to be bare and is, is no doubt."""
     assert within(wire, catalogue.toxic("lan")).seen
+
+
+@pytest.mark.parametrize(("up", "seen"), [(2, True), (1, False)])
+def test_the_timers_of_the_proxy_are_no_doubt_on_a_short_way(wire, latency, up, seen):
+    """A trip may be 2 ms shorter than 10 ms, not more; of 85 ms it is a tenth."""
+    assert within(wire, latency(5, up), asked=latency(5, 5)).seen is seen
 
 
 def test_a_toxic_removed_during_the_load_is_not_seen(wire, latency):
@@ -282,3 +297,19 @@ def test_an_interruption_takes_the_toxic_off(interruptible, wire, latency):
         within(wire, latency(42, 43), lambda: os.kill(os.getpid(), signal.SIGINT))
 
     assert names(wire) == []
+
+
+def test_calibration_does_not_chase_a_busy_machine(latency):
+    """Most round trips are long for want of CPU, the shortest is not: the link must not become too short for that."""
+
+    class Busy(FakeWire):
+        asked = 0
+
+        def round_trip_ms(self):
+            Busy.asked += 1
+            return super().round_trip_ms() + (15 if Busy.asked % 5 else 0)
+
+    wire = Busy("source-replica")
+    result = calibrated(wire, latency(42, 43), FakeRoundTrip(wire))
+
+    assert result.round_trip_ms >= 82

@@ -1,6 +1,8 @@
 """Does a user see what is up, and only errors that help?"""
 
 import io
+from dataclasses import fields
+from types import SimpleNamespace
 
 import pytest
 from rich.console import Console
@@ -8,8 +10,9 @@ from rich.console import Console
 from harness import screens, views
 from harness.errors import LabError, unknown_name
 from harness.views import LabView, LinkView, NodeView
-from harness.world import catalogue, clock
+from harness.world import catalogue, clock, images
 from harness.world.compose import Proof
+from harness.world.sql import Galera
 
 NODES = [
     NodeView("source", "source", "127.0.0.1:1", "running", "healthy", "semi-sync ON"),
@@ -47,12 +50,119 @@ lab-chain  chain, mariadb 11.8.6
     assert [line.rstrip() for line in shown(screens.tree, CHAIN).splitlines()] == expected.strip().splitlines()
 
 
+@pytest.mark.parametrize(("topology", "links"), [("chain", 1), ("single", 0)])
+def test_what_to_do_next_is_what_the_topology_has(topology, links):
+    """Nobody is told to break a link where there is none."""
+    lab = SimpleNamespace(
+        name="lab-x", topology=catalogue.topology(topology), password="secret", published=lambda *_: ("127.0.0.1", 1)
+    )
+    text = shown(screens.how_to_connect, lab)
+
+    assert text.count("break") == links and "{" not in text
+    assert "./lab down lab-x" in text and "./lab run" in text
+
+
+def test_engines_are_listed_with_what_they_lack_and_why(monkeypatch):
+    """Version, source, features, whether the image is built; a reason once for all engines that share it."""
+    monkeypatch.setattr(images, "state", lambda name: "built" if name == "mysql-5.6" else "not built")
+    known = views.engines()
+    text = shown(screens.engines, known)
+
+    assert [each.image for each in known if each.name in ("mysql-5.6", "mysql-5.5")] == ["built", "not built"]
+    assert next(each for each in known if each.name == "percona").image == "the vendor's only"
+    assert "no semisync in mariadb-10.2, mariadb-10.1, mysql-5.7: semi-sync is a plugin" in text.replace("\n", " ")
+
+
+def test_engines_are_listed_without_docker(monkeypatch):
+    """What is known of images is then nothing, and is said so."""
+
+    def nobody(_name):
+        raise LabError("no Docker engine answers", "a running engine")
+
+    monkeypatch.setattr(images, "state", nobody)
+
+    assert views.engines()[0].image == "unknown: no Docker engine answers"
+
+
+def test_a_cluster_is_shown_node_by_node_with_what_each_believes():
+    """No node is above another; each with the links that it dials by."""
+    nodes = [NodeView(name, "member", "127.0.0.1:1", "running", "healthy", "Synced") for name in ("node1", "node2")]
+    links = [
+        LinkView("node1-node2", "node1", "node2", ["wan-85ms"], True, 85.2),
+        LinkView("node2-node1", "node2", "node1", [], True, 0.3),
+    ]
+    expected = """
+lab-galera-2  galera-2, mariadb 11.8.6
+├── node1 (member)  running, healthy  127.0.0.1:1
+│   Synced
+│   └── link node1-node2  wan-85ms  round trip 85.2 ms
+└── node2 (member)  running, healthy  127.0.0.1:1
+    Synced
+    └── link node2-node1  no toxic  round trip 0.3 ms
+"""
+    text = shown(screens.tree, LabView("lab-galera-2", "galera-2", "mariadb", "11.8.6", nodes, links, []))
+
+    assert [line.rstrip() for line in text.splitlines()] == expected.strip().splitlines()
+
+
+class Member:
+    """A node of a cluster that says what it is told to."""
+
+    def __init__(self, **said):
+        usual = dict.fromkeys((each.name for each in fields(Galera)), 0)
+        usual |= {"ready": True, "state": "Synced", "primary": True, "size": 2, "cert_failures": 3}
+        usual |= {"replication_ms": (80.0, 86.0, 99.0), "addresses": ("10.0.0.1", "10.0.0.9")}
+        self._said = Galera(**usual | said)
+
+    def galera(self):
+        return self._said
+
+
+class Clustered:
+    """A lab of two nodes, the second of which has an address that belongs to nobody."""
+
+    topology = catalogue.topology("galera-2")
+
+    def __init__(self, member):
+        self.member = member
+
+    def server(self, _node):
+        return self.member
+
+    def addresses(self, node):
+        return {"node1": {"10.0.0.1"}, "node2": {"10.0.0.2"}}[node]
+
+
+def test_a_nodes_view_names_whom_it_sees():
+    """By the lab's names where an address is known, with what it counted."""
+    said, cluster = views._member(Clustered(Member()), "node1")
+
+    assert cluster == ["10.0.0.9", "node1"]
+    assert said.startswith("Synced, Primary, sees 10.0.0.9 node1; group delivers in 86.0 ms; 3 certification failures")
+
+
+def test_a_node_without_a_majority_says_that_it_refuses():
+    """Primary or not is what matters to a writer."""
+    said, _ = views._member(Clustered(Member(primary=False, size=1, addresses=("10.0.0.1",))), "node1")
+
+    assert "non-Primary: refuses, sees node1" in said
+
+
 def test_the_status_lists_every_node_and_link():
     """One line each, whatever their state; without labs the command that starts one."""
     text = shown(screens.status, [CHAIN])
 
     assert all(name in text for name in ("source", "relay", "leaf", "source-relay", "relay-leaf", "cut"))
     assert "make lab-up" in shown(screens.status, [])
+
+
+def test_a_link_that_nobody_measures_is_not_taken_for_a_silent_one():
+    """One that a failover made."""
+    made = LinkView("replica-source", "replica", "source", ["wan-85ms"], True, None, measured=False)
+    text = shown(screens.status, [LabView("lab-a", "async", "mariadb", "11.8.6", [], [made], [])])
+
+    assert "not measured" in text
+    assert "nothing comes back" not in text
 
 
 def test_a_silent_link_is_not_taken_for_a_cut_one():

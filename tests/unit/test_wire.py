@@ -42,22 +42,44 @@ class Api(BaseAdapter):
 def wired():
     """A link at a Toxiproxy that answers as told: (wire, api)."""
 
-    def make(answers=None):
+    def make(answers=None, proxies=("a",)):
         toxiproxy, api = Toxiproxy("127.0.0.1:8474"), Api(answers or {})
         toxiproxy._session.mount("http://", api)
-        return Wire("a", toxiproxy, ("127.0.0.1", 1)), api
+        return Wire("a", toxiproxy, ("127.0.0.1", 1), proxies), api
 
     return make
 
 
 def test_a_toxic_is_sent_as_the_body_of_the_api(wired):
     """Name, type, stream, attributes and toxicity, to the link's own proxy."""
-    wire, api = wired()
+    wire, api = wired({"GET /proxies/a/toxics": (200, '[{"name": "far"}]')})
     wire.add(BODY)
     wire.remove("far")
 
     body = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}, "toxicity": 1.0}
-    assert api.sent == [("POST /proxies/a/toxics", body), ("DELETE /proxies/a/toxics/far", None)]
+    assert api.sent[0] == ("POST /proxies/a/toxics", body)
+    assert api.sent[-1] == ("DELETE /proxies/a/toxics/far", None)
+
+
+def test_what_is_done_to_a_link_is_done_to_all_of_its_ports(wired):
+    """A toxic goes on every proxy of the link, and comes off those that it is on, even where one has lost it."""
+    wire, api = wired(
+        {"GET /proxies/a/toxics": (200, "[]"), "GET /proxies/a-sql/toxics": (200, '[{"name": "far"}]')}, ("a", "a-sql")
+    )
+    wire.add(BODY)
+    wire.remove("far")
+
+    changes = [name for name, _ in api.sent if not name.startswith("GET")]
+    assert changes == ["POST /proxies/a/toxics", "POST /proxies/a-sql/toxics", "DELETE /proxies/a-sql/toxics/far"]
+    assert [{"name": "far"}] == wire.toxics()
+
+
+def test_a_link_with_one_port_off_is_not_whole(wired):
+    """A link is on only when all of its ports are."""
+    on, off = (200, '{"enabled": true}'), (200, '{"enabled": false}')
+
+    assert wired({"GET /proxies/a": on, "GET /proxies/a-sql": on}, ("a", "a-sql"))[0].enabled()
+    assert not wired({"GET /proxies/a": on, "GET /proxies/a-sql": off}, ("a", "a-sql"))[0].enabled()
 
 
 def test_a_link_is_cut_and_healed(wired):
@@ -104,4 +126,4 @@ def test_bytes_are_counted_both_ways(wired):
     wire, _ = wired({"GET /metrics": (200, METRICS)})
 
     assert wire.bytes_through() == 1_500_100
-    assert Wire("b", wire.toxiproxy, ("127.0.0.1", 1)).bytes_through() == 0
+    assert Wire("b", wire.toxiproxy, ("127.0.0.1", 1), ("b",)).bytes_through() == 0

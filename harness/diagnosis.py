@@ -1,0 +1,200 @@
+"""Which resource is a node's bottleneck, decided from what was sampled, as one reads top, iostat, iotop and dstat."""
+
+from collections.abc import Iterator
+from enum import StrEnum
+
+import msgspec
+
+# A resource that is taken for so much of the time leaves nothing to those who wait for it.
+SATURATED = 0.85
+MOSTLY = 0.6
+# Of a disk for which one thread waits all the time: its requests and what the file system adds leave pauses.
+HALF = 0.4
+
+
+class Bottleneck(StrEnum):
+    LOCK = "lock"
+    NETWORK = "network"
+    CPU = "CPU"
+    FSYNC = "fsync latency"
+    DISK = "disk writes"
+    READS = "disk reads"
+    APPLIER = "applier thread"
+    NONE = "nothing"
+
+
+class Thread(msgspec.Struct, frozen=True):
+    """A thread of the server: share of one CPU, share of looks in which it waited for a disk, KiB written a second."""
+
+    tid: int
+    name: str
+    cpu: float
+    waits_for_disk: float
+    written_kib: float
+
+
+class Device(msgspec.Struct, frozen=True):
+    """A disk: requests a second, shares of the time in which it was busy, with what, and how long a request took in ms.
+
+    `reading`, `writing` and `flushing` add up to `busy`; they are known of emulated disks only.
+    """
+
+    name: str
+    reads: float
+    writes: float
+    flushes: float
+    busy: float
+    reading: float = 0.0
+    writing: float = 0.0
+    flushing: float = 0.0
+    await_ms: float | None = None
+    queue: float | None = None
+
+
+class Applier(msgspec.Struct, frozen=True):
+    """A replica's applier: its thread, what it says it does, and what it has before it.
+
+    `behind` is whether something received was not applied, `starved` whether something written on the source was not
+    received; each both at the beginning and at the end. `rate` is bytes of the source's log applied a second.
+    """
+
+    tid: int | None
+    state: str
+    behind: bool
+    starved: bool
+    rate: float
+
+
+class Sample(msgspec.Struct, frozen=True):
+    """Some seconds of a node. `cpu` is in CPUs of `cpus`; `throttled` the share of periods in which its limit acted.
+
+    `lock_waiting` is how many transactions waited for a row on average; `fsyncs` the server's own, a second.
+    `pressure` is the kernel's: shares of the time in which some task waited, by resource.
+    """
+
+    node: str
+    seconds: float
+    cpus: float
+    cpu: float
+    throttled: float
+    fsyncs: float
+    lock_waiting: float
+    received_kib: float
+    sent_kib: float
+    pressure: dict[str, float]
+    threads: list[Thread]
+    devices: list[Device]
+    applier: Applier | None = None
+
+
+class Diagnosis(msgspec.Struct, frozen=True):
+    """The bottleneck, why, and which other resources were nearly taken: (share, sentence) each, the largest first."""
+
+    node: str
+    bottleneck: Bottleneck
+    because: str
+    evidence: list[str]
+
+
+def diagnose(sample: Sample) -> Diagnosis:
+    """The first of the resources that explains the wait of those behind it.
+
+    The order is that of causes: who waits for a lock or the network uses neither CPU nor disk, and an applier that
+    waits for its disk is not slow itself.
+    """
+    found = next(_suspects(sample), (Bottleneck.NONE, "no resource was taken for most of the time"))
+    return Diagnosis(sample.node, *found, evidence=list(_evidence(sample)))
+
+
+def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
+    applier = sample.applier
+    if sample.lock_waiting >= MOSTLY:
+        yield Bottleneck.LOCK, f"{sample.lock_waiting:.1f} transactions waited for a row at any time"
+    if applier and applier.behind and "lock" in applier.state.lower():
+        yield Bottleneck.LOCK, f"the applier says: {applier.state}"
+    if applier and applier.starved and not applier.behind:
+        yield (
+            Bottleneck.NETWORK,
+            f"all that was received is applied, and more is on the source; {sample.received_kib:.0f} KiB/s arrive",
+        )
+    if sample.throttled >= MOSTLY:
+        yield Bottleneck.CPU, f"the container's limit held it back in {sample.throttled:.0%} of the periods"
+    if sample.cpu >= SATURATED * sample.cpus:
+        yield Bottleneck.CPU, f"{sample.cpu:.2f} of {sample.cpus:g} CPUs in use"
+    yield from _devices(sample)
+    yield from _threads(sample)
+
+
+def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
+    """A disk that is always busy, or for which somebody always waits: who flushes alone leaves it idle in between."""
+    waited = _waited_for_disk(sample)
+    for device in sorted(sample.devices, key=lambda each: -each.busy):
+        if device.busy < (HALF if waited >= SATURATED else SATURATED):
+            return
+        worst = _most_of(device)
+        said = f"threads of the server waited for it in {waited:.0%} of the looks"
+        yield worst, f"{device.name} was busy {device.busy:.0%} of the time, {_doing(device)}; {said}"
+
+
+def _most_of(device: Device) -> Bottleneck:
+    """What a disk was busy with; of a disk that tells no shares, what it did more of."""
+    if device.reading or device.writing or device.flushing:
+        shares = {
+            Bottleneck.FSYNC: device.flushing,
+            Bottleneck.DISK: device.writing,
+            Bottleneck.READS: device.reading,
+        }
+        return max(shares, key=lambda each: shares[each])
+    return Bottleneck.DISK if device.writes >= device.reads else Bottleneck.READS
+
+
+def _waited_for_disk(sample: Sample) -> float:
+    """The applier's share where it has work, since that is the question then; else all threads' together, at most 1."""
+    if sample.applier and sample.applier.behind:
+        mine = [thread.waits_for_disk for thread in sample.threads if thread.tid == sample.applier.tid]
+        if mine:
+            return mine[0]
+    return min(sum(thread.waits_for_disk for thread in sample.threads), 1.0)
+
+
+def _doing(device: Device) -> str:
+    if not (device.reading or device.writing or device.flushing):
+        return f"{device.writes:.0f} writes/s and {device.reads:.0f} reads/s"
+    return (
+        f"{device.flushing:.0%} flushing ({device.flushes:.0f}/s), {device.writing:.0%} writing "
+        f"({device.writes:.0f}/s), {device.reading:.0%} reading ({device.reads:.0f}/s)"
+    )
+
+
+def _threads(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
+    applier = sample.applier
+    if applier and applier.behind:
+        mine = next((thread for thread in sample.threads if thread.tid == applier.tid), None)
+        busy = f", its thread used {mine.cpu:.0%} of a CPU" if mine else ""
+        yield (
+            Bottleneck.APPLIER,
+            f"it has more to apply all the time, and no disk, lock or CPU limit is in its way{busy}; one thread is all",
+        )
+
+
+def _evidence(sample: Sample) -> Iterator[str]:
+    """One line for each tool that a person would have looked at."""
+    yield f"CPU        {sample.cpu:.2f} of {sample.cpus:g}, held back in {sample.throttled:.0%} of the periods"
+    if sample.pressure:
+        said = ", ".join(f"{name} {share:.0%}" for name, share in sample.pressure.items())
+        yield f"pressure   some task waited for: {said} (the whole machine)"
+    for device in sorted(sample.devices, key=lambda each: each.name):
+        waits = "" if device.await_ms is None else f", {device.await_ms:.1f} ms a request"
+        queue = "" if device.queue is None else f", queue {device.queue:.1f}"
+        yield f"disk       {device.name}: busy {device.busy:.0%}, {_doing(device)}{waits}{queue}"
+    for thread in sorted(sample.threads, key=lambda each: -(each.cpu + each.waits_for_disk))[:3]:
+        own = " (the applier)" if sample.applier and thread.tid == sample.applier.tid else ""
+        yield (
+            f"thread     {thread.name}{own}: {thread.cpu:.0%} of a CPU, waited for a disk in "
+            f"{thread.waits_for_disk:.0%} of the looks, wrote {thread.written_kib:.0f} KiB/s"
+        )
+    yield f"server     {sample.fsyncs:.0f} fsyncs/s, {sample.lock_waiting:.1f} transactions waiting for a row"
+    yield f"network    {sample.received_kib:.0f} KiB/s in, {sample.sent_kib:.0f} KiB/s out"
+    if sample.applier:
+        state = "behind" if sample.applier.behind else "starved" if sample.applier.starved else "level"
+        yield f"applier    {state}, {sample.applier.rate / 1024:.0f} KiB of log/s: {sample.applier.state}"

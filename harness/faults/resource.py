@@ -1,0 +1,69 @@
+"""A replicated disk in another state than its file says: options, a peer that stands by, slow disks; undone again."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+from harness.disk import Limits
+from harness.record import Proof
+from harness.world import clock, drbd
+from harness.world.compose import Lab
+from harness.world.drbd import CONNECTED, UP_TO_DATE, Peer, Status
+
+# Volatile, and in nobody's way.
+FAST = Limits(write_cache=True)
+WAITING = "WFConnection"
+NOTICED_SECONDS = 20
+
+
+def pair(lab: Lab) -> list[Peer]:
+    """The machine that serves in an experiment, the first, then its peer."""
+    return [drbd.Peer(lab, node.name) for node in lab.topology.nodes]
+
+
+def limit(machines: list[Peer], limits: Limits) -> None:
+    """Both disks at the same time: a resynchronisation must not meet one slow disk."""
+    with ThreadPoolExecutor(len(machines)) as pool:
+        list(pool.map(lambda peer: peer.disk.limit(limits), machines))
+
+
+@contextmanager
+def in_state(
+    machines: list[Peer], options: Mapping[str, tuple[str, ...]], connected: bool, limits: Limits
+) -> Iterator[None]:
+    """Within the block both have these options (by kind: disk, net) and limits, and the peer is there or stands by.
+
+    Afterwards the options are the file's, the disks fast, and both machines equal again.
+    """
+    try:
+        for peer in machines:
+            for kind, words in options.items():
+                peer.tell("options", kind, *words)
+        if not connected:
+            _part(machines)
+        limit(machines, limits)
+        yield
+    finally:
+        limit(machines, FAST)
+        for peer in machines:
+            # It connects as well: the file says so.
+            peer.tell("adjust")
+        drbd.wait_until_whole(machines[0].lab)
+
+
+def _part(machines: list[Peer]) -> None:
+    serving, peer = machines
+    peer.tell("disconnect")
+    clock.wait_until(lambda: serving.status().connection == WAITING, f"{serving.node} to go on alone", NOTICED_SECONDS)
+
+
+def was_connected(found: list[Status], connected: bool) -> Proof:
+    """Whether the primary's own word, before a load and after it, is what was asked for."""
+    said = [f"{status.connection}, peer {status.peer_disk}" for status in found]
+    expected = f"{CONNECTED}, peer {UP_TO_DATE}" if connected else f"{WAITING}, peer DUnknown"
+    return Proof(
+        what="the peer is there" if connected else "the peer stands by",
+        expected=expected,
+        found="; ".join(dict.fromkeys(said)),
+        ok=set(said) == {expected},
+    )

@@ -1,0 +1,130 @@
+"""A replicated disk and its server under a cluster manager, as a user wants it: proved, moved, whole again."""
+
+from harness.errors import LabError, unknown_name
+from harness.world import clock, drbd, pacemaker
+from harness.world.compose import Lab, Proof
+from harness.world.pacemaker import COPY, DISK, PROMOTED, SERVICE, STARTED, STOPPED, UNPROMOTED, Cluster, Status
+
+# A machine that the watchdog has reset, or that was killed, has to boot before it can join.
+JOIN_SECONDS = 120
+
+
+# --- proofs -----------------------------------------------------------------------------------------------------------
+
+
+def prove(lab: Lab) -> list[Proof]:
+    """A cluster with a quorum whose resources all run, and a service that clients reach at its own address."""
+    found = pacemaker.cluster(lab)
+    return [*_prove_status(found.status()), _prove_address(found)]
+
+
+def _prove_status(status: Status) -> list[Proof]:
+    online = [name for name, member in status.members.items() if member.online and not member.standby]
+    disks = disks_of(status)
+    return [
+        Proof("one cluster", members(status), status.quorum and len(online) == len(status.members) == 2),
+        Proof("its resources run", "; ".join(words(status, node) for node in status.members), _all_run(status, disks)),
+    ]
+
+
+def disks_of(status: Status) -> list[str]:
+    """The machines whose replicated disk is promoted, and is not."""
+    return [status.where(COPY, role) for role in (PROMOTED, UNPROMOTED)]
+
+
+def _all_run(status: Status, disks: list[str]) -> bool:
+    service = {(each.node, each.role) for each in status.resources if each.part_of == SERVICE}
+    down = [each for each in status.resources if each.failed or not each.node]
+    return not down and set(disks) == set(status.members) and service == {(disks[0], STARTED)}
+
+
+def _prove_address(found: Cluster) -> Proof:
+    server = found.server()
+    said = f"{found.address()} leads to {server or 'nobody'}"
+    return Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving)
+
+
+def members(status: Status) -> str:
+    """Who is in the cluster, in a line."""
+    said = [f"{name} {_member(member)}" for name, member in status.members.items()]
+    return f"{'quorum' if status.quorum else 'no quorum'}: {', '.join(said)}"
+
+
+def _member(member: pacemaker.Member) -> str:
+    state = "lost" if member.unclean else "offline" if not member.online else "standby" if member.standby else "online"
+    return f"{state} (coordinator)" if member.coordinator else state
+
+
+def words(status: Status, node: str) -> str:
+    """What a machine runs, in a line."""
+    mine = [each for each in status.resources if each.node == node]
+    clones = [each for each in mine if each.part_of != SERVICE]
+    roles = [f"{each.part_of} {each.role}" if each.part_of == DISK else each.part_of for each in clones]
+    service = [each.name for each in mine if each.part_of == SERVICE and each.role == STARTED]
+    group = [f"{SERVICE} ({' '.join(service)})"] if service else []
+    return f"{node} runs {', '.join([*group, *roles]) or 'nothing'}"
+
+
+# --- moved ------------------------------------------------------------------------------------------------------------
+
+
+def standby(lab: Lab, node: str) -> float | None:
+    """Take a machine out of service; seconds until clients reached the service on the other one, None if it was there.
+
+    LabError while the other machine cannot take over.
+    """
+    cluster, status = pacemaker.cluster(lab), _status_with(lab, node)
+    other = next(name for name in status.members if name != node)
+    serves = status.serving == node
+    if serves:
+        _refuse_without_peer(status, other)
+    began = clock.timer()
+    cluster.tell("standby", node)
+    if serves:
+        cluster.wait_until_served_by(other)
+    moved = clock.timer() - began if serves else None
+    clock.wait_until(lambda: _runs_nothing(cluster.status(), node), f"{node} to stop its resources", JOIN_SECONDS)
+    return moved
+
+
+def _status_with(lab: Lab, node: str) -> Status:
+    status = pacemaker.cluster(lab).status()
+    if node not in status.members:
+        raise unknown_name(f"machine of {lab.name}", node, status.members, "./lab ha status")
+    return status
+
+
+def _refuse_without_peer(status: Status, other: str) -> None:
+    peer = status.members[other]
+    if not peer.online or peer.standby or not status.where(COPY, UNPROMOTED):
+        found = f"{other} cannot take over: {members(status)}"
+        raise LabError(found, "a peer that is online with its disk", f"./lab ha online {other}")
+
+
+def _runs_nothing(status: Status, node: str) -> bool:
+    return not [each for each in status.resources if each.node == node and each.role != STOPPED]
+
+
+def online(lab: Lab, node: str) -> float:
+    """Take a machine into service again; seconds until it is a member and both disks are equal."""
+    _status_with(lab, node)
+    began = clock.timer()
+    pacemaker.cluster(lab).tell("online", node)
+    wait_until_whole(lab)
+    return clock.timer() - began
+
+
+def wait_until_whole(lab: Lab) -> None:
+    """Until both machines are members with their disks, and these are equal."""
+    clock.wait_until(
+        lambda: _both_have_disks(pacemaker.cluster(lab).status()),
+        "both machines in the cluster with their disks",
+        JOIN_SECONDS,
+        every=pacemaker.POLL_SECONDS,
+        hint="./lab ha status",
+    )
+    drbd.wait_until_whole(lab)
+
+
+def _both_have_disks(status: Status) -> bool:
+    return set(disks_of(status)) == set(status.members)

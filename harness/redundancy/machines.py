@@ -1,0 +1,44 @@
+"""Two machines with one replicated disk: whole when both disks are equal and one machine serves."""
+
+from harness import replicated
+from harness.drill import View
+from harness.redundancy.nodes import Nodes
+from harness.world import drbd
+from harness.world.compose import Lab
+from harness.world.sql import Server
+
+
+class Machines(Nodes):
+    """The machines of a DRBD resource; the server runs on the primary only."""
+
+    whole = "UpToDate on both disks"
+
+    def __init__(self, lab: Lab):
+        super().__init__(lab)
+        self._old: list[str] = []
+
+    def writer(self) -> Server:
+        return self.server(drbd.primary(self.lab).node)
+
+    def view(self, name: str) -> View:
+        found = drbd.Peer(self.lab, name).status()
+        return View(f"{found.role}, {found.connection}")
+
+    def is_whole(self, name: str) -> bool:
+        found = drbd.Peer(self.lab, name).status()
+        return found.whole and (not found.primary or bool(self.server(name).version()))
+
+    def settle(self) -> None:
+        drbd.wait_until_whole(self.lab)
+
+    def holders(self) -> dict[str, str]:
+        """Who can be asked is the primary; the other disk is compared block by block by `lab drbd verify`."""
+        return {drbd.primary(self.lab).node: ""}
+
+    def promote(self, name: str) -> None:
+        self._old = [old for old in self.names if old != name]
+        replicated.promote(self.lab, name)
+
+    def rejoin(self) -> None:
+        for name in self._old:
+            replicated.online(self.lab, name)

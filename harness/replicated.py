@@ -1,0 +1,194 @@
+"""A replicated disk as a user wants it: proved, moved to the other machine, taken apart and whole again, compared."""
+
+from collections.abc import Callable
+from statistics import median
+
+from harness.errors import LabError, unknown_name
+from harness.probes.commit_latency import CommitLatency
+from harness.world import catalogue, clock, drbd, pacemaker
+from harness.world.compose import Lab, Proof
+from harness.world.drbd import CONNECT_SECONDS, Peer, Status
+
+COMMITS = 3
+WAITED_SHARE = 0.9
+# A dead peer is noticed by its silence (compose/drbd/lab.res), and InnoDB has to recover.
+SERVE_SECONDS = 120
+
+
+# --- proofs -----------------------------------------------------------------------------------------------------------
+
+
+def prove(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
+    """Both machines have the same data, and a commit is on both disks when it is answered."""
+    found = {node: peer.status() for node, peer in drbd.peers(lab).items()}
+    return [_prove_whole(found), *_prove_commits(lab, toxics)]
+
+
+def _prove_whole(found: dict[str, Status]) -> Proof:
+    said = "; ".join(f"{node} {words(status)}" for node, status in found.items())
+    primaries = [node for node, status in found.items() if status.primary]
+    whole = all(status.whole and status.protocol == "C" for status in found.values())
+    return Proof("one replicated disk, protocol C", said, whole and len(primaries) == 1)
+
+
+def _prove_commits(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
+    """Each commit waits for the link, and what it wrote has come to the peer by then."""
+    serving = drbd.primary(lab)
+    peer = other(lab, serving.node)
+    commit = CommitLatency(lab.server(serving.node))
+    commit.commits(1)
+    before = peer.status()
+    latency = median(commit.commits(COMMITS))
+    after = peer.status()
+    links = [link.name for node in lab.topology.nodes for link in lab.topology.links_from(node.name)]
+    trip = max(catalogue.toxic(toxics[link]).round_trip_ms for link in links)
+    written = after.written_kib - before.written_kib
+    trips = f" ({latency / trip:.2f} round trips)" if trip else ""
+    return [
+        Proof("a commit waits for the peer", f"{latency:.1f} ms a commit{trips}", latency >= WAITED_SHARE * trip),
+        Proof(
+            "a row written on the primary is on the peer's disk",
+            f"{written} KiB written there by {COMMITS} commits, {after.out_of_sync_kib} KiB out of sync",
+            written >= COMMITS and after.whole,
+        ),
+    ]
+
+
+def words(status: Status) -> str:
+    """A status in one line."""
+    said = f"{status.role}, {status.connection}, {status.disk} here, {status.peer_disk} there"
+    synced = f", {status.synced_percent:g} % done" if status.synced_percent is not None else ""
+    return f"{said}, oos {status.out_of_sync_kib} KiB{synced}"
+
+
+# --- roles ------------------------------------------------------------------------------------------------------------
+
+
+def other(lab: Lab, node: str) -> Peer:
+    return next(peer for name, peer in drbd.peers(lab).items() if name != node)
+
+
+def _peer(lab: Lab, node: str) -> Peer:
+    found = drbd.peers(lab)
+    if node not in found:
+        raise unknown_name(f"machine of {lab.name}", node, found)
+    return found[node]
+
+
+def promote(lab: Lab, node: str) -> float:
+    """Make a machine the primary, with file system and server; seconds until the server answers.
+
+    LabError while the other machine is known to be primary: it has to stand by first, or to be dead.
+    """
+    pacemaker.refuse_managed(lab, f"./lab ha standby {other(lab, node).node}")
+    peer, began = _peer(lab, node), clock.timer()
+    _wait_until_free(peer, other(lab, node))
+    peer.tell("promote")
+    wait_until_serves(lab, node)
+    return clock.timer() - began
+
+
+def _wait_until_free(peer: Peer, partner: Peer) -> None:
+    """Until nobody else is primary as far as this machine knows: that another is dead it learns by its silence."""
+    if partner.runs() and peer.status().peer_role == drbd.PRIMARY:
+        raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")
+    clock.wait_until(
+        lambda: peer.status().peer_role != drbd.PRIMARY, f"{peer.node} to miss {partner.node}", CONNECT_SECONDS
+    )
+
+
+def wait_until_serves(lab: Lab, node: str) -> None:
+    clock.wait_until(
+        lambda: _serves(lab, node),
+        f"the server of {node} to answer",
+        SERVE_SECONDS,
+        every=0.1,
+        hint=f"docker logs {lab.name}-{node}-1",
+    )
+
+
+def _serves(lab: Lab, node: str) -> bool:
+    try:
+        return bool(lab.server(node).version())
+    except LabError:
+        return False
+
+
+def fill_redo(lab: Lab, node: str) -> None:
+    """Start the server again on a redo log that has been written once: else a commit is two writes, not one."""
+    lab.run(node, "guest", "server", "fill_redo")
+    wait_until_serves(lab, node)
+
+
+def standby(lab: Lab, node: str) -> float | None:
+    """Take a machine out of service: the other one serves, alone. Seconds without service where it moved, else None."""
+    pacemaker.refuse_managed(lab, f"./lab ha standby {node}")
+    peer, partner = _peer(lab, node), other(lab, node)
+    moved = None
+    if peer.status().primary:
+        if not partner.runs() or not partner.status().whole:
+            raise LabError(
+                f"{partner.node} cannot take over from {node}",
+                "a connected peer with the same data",
+                "./lab drbd status",
+            )
+        began = clock.timer()
+        peer.tell("demote")
+        promote(lab, partner.node)
+        moved = clock.timer() - began
+    peer.tell("disconnect")
+    return moved
+
+
+def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda percent: None) -> Status:
+    """Take a machine into service again, its disk and its connection; what was written meanwhile is copied to it.
+
+    `progress` is told how much of that is done, in percent.
+    """
+    pacemaker.refuse_managed(lab, f"./lab ha online {node}")
+    peer = _peer(lab, node)
+    peer.wait_until_answers()
+    refuse_split_brain(lab)
+    for one in drbd.peers(lab).values():
+        if one.status().connection == drbd.STAND_ALONE:
+            one.tell("connect")
+        elif one.status().disk == "Diskless":
+            one.tell("attach")
+    drbd.wait_until_whole(lab, progress=progress)
+    return peer.status()
+
+
+# --- split brain ------------------------------------------------------------------------------------------------------
+
+
+def refuse_split_brain(lab: Lab) -> None:
+    if any(peer.status().split_brain for peer in drbd.peers(lab).values()):
+        raise LabError(
+            "split brain: both machines were primary and wrote", "one to give up what only it wrote", HOW_TO_RESOLVE
+        )
+
+
+HOW_TO_RESOLVE = "./lab drbd resolve --victim NODE"
+
+
+def resolve(lab: Lab, victim: str) -> Status:
+    """End a split brain: the victim gives up what only it wrote, and gets the other's data."""
+    peer, survivor = _peer(lab, victim), other(lab, victim)
+    if not any(each.status().split_brain for each in (peer, survivor)):
+        raise LabError(f"{lab.name} has no split brain: {words(peer.status())}", "one to resolve", "./lab drbd status")
+    peer.tell("discard")
+    if survivor.status().connection == drbd.STAND_ALONE:
+        survivor.tell("connect")
+    clock.wait_until(
+        lambda: peer.status().connection not in (drbd.STAND_ALONE, "WFConnection"),
+        f"{victim} to connect",
+        CONNECT_SECONDS,
+        hint="./lab drbd status",
+    )
+    drbd.wait_until_whole(lab)
+    return peer.status()
+
+
+def verify(lab: Lab) -> int:
+    """How much differs between the disks, in KiB, by comparing all blocks."""
+    return next(iter(drbd.peers(lab).values())).differing_kib()

@@ -1,0 +1,318 @@
+"""A race of replicas that are behind: who applies how much on which disks, and who catches up with a steady load."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from harness.disk import Limits
+from harness.errors import LabError
+from harness.faults.disk_limit import changed, lifted
+from harness.probes import disk_work
+from harness.probes.disk_work import DiskWork
+from harness.probes.lag import Lag
+from harness.probes.redo import Cycle
+from harness.record import Proof
+from harness.workloads.row_changes import Pace, RowChanges
+from harness.world import arrays, clock
+from harness.world.arrays import Array
+from harness.world.compose import Lab
+from harness.world.sql import Server
+
+REPLICAS = ("single", "raid1", "raid0")
+FLUSHING = {
+    "relaxed": {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0},
+    "durable": {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1},
+}
+
+# The disks have to be the limit; a page cleaner pauses, and a busy machine keeps it waiting.
+BUSY = 0.7
+# Disks that warm a replica up: ten times those that are measured. On faster ones a backlog is gone in a moment.
+FAST = Limits(write_iops=1500, read_iops=6000)
+# So many appliers can commit together.
+GROUP = 4
+# Of the rate that was asked for.
+PACE = 0.05
+# A replica has caught up when it is no more than so much of a second's load behind.
+CAUGHT_UP_SECONDS = 0.3
+READ_EVERY = 0.5
+LONGEST = 120
+# From when the disks are slow again until what was under way is done.
+SETTLE_SECONDS = 2
+# Where between (the logarithms of) what RAID1 and RAID0 apply the load lies: nearer to RAID0, it rests less later;
+# nearer to RAID1, the lag of that grows less.
+BETWEEN = 0.3
+# RAID0 has so much to work off under the load that it takes it this share of the time; a slope takes some seconds.
+DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
+# An applier that waits for the redo log goes on by so many rows at once.
+BURST = 400
+
+
+def raced_arrays(lab: Lab) -> list[Array]:
+    return [arrays.array(lab, node) for node in REPLICAS]
+
+
+@dataclass
+class Raced:
+    """What came out of a race; `commits` are the rows that were changed on the source."""
+
+    commits: int = 0
+    figures: dict[str, float] = field(default_factory=dict)
+    proofs: list[Proof] = field(default_factory=list)
+    samples: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Race:
+    """All replicas are `backlog` rows behind and catch up at the same time, first on fast disks until `warm` rows are
+    applied, so that the redo log is in its steady cycle; then `window` seconds are measured. For `paced` seconds, and
+    `rest` after RAID0 has caught up, the source then goes on at a rate between what RAID1 and RAID0 apply.
+    """
+
+    changes: RowChanges
+    backlog: int
+    warm: int
+    window: float
+    paced: float = 0
+    rest: float = 0
+    flushing: str = "relaxed"
+
+    def run(self, lab: Lab, seed: int) -> Raced:
+        found = Raced()
+        lag = Lag(lab.server("source"), {node: lab.server(node) for node in REPLICAS})
+        self._fall_behind(lab, lag, seed, found)
+        self._watch(lag, SETTLE_SECONDS)
+        with Phase(lab, lag) as whole:
+            rate = self._catch_up(lab, lag, found)
+            if self.paced:
+                self._keep_up(lab, lag, rate, seed, found)
+        # Those on one disk's writes are at their limit all the time, so that all of it tells what they can do.
+        found.figures |= {
+            f"{n}_rows_per_second_throughout": round(whole.rows_per_second[n], 3) for n in ("single", "raid1")
+        }
+        return found
+
+    def _fall_behind(self, lab: Lab, lag: Lag, seed: int, found: Raced) -> None:
+        """A backlog, and as much of it applied as fills a redo log, by fast disks."""
+        for server in lag.replicas.values():
+            server.stop_applier()
+        with lifted(raced_arrays(lab)):
+            found.commits += self.changes.change(lab, seed, self.backlog)
+            for server in lag.replicas.values():
+                _wait_until_received(server, lag.source)
+            write_back(raced_arrays(lab))
+        with ExitStack() as all_fast:
+            fast = {name: all_fast.enter_context(_fast_until_closed(arrays.array(lab, name))) for name in lag.replicas}
+            before = {name: server.transactions() for name, server in lag.replicas.items()}
+            for server in lag.replicas.values():
+                server.start_replica()
+            clock.wait_until(
+                lambda: self._slow_down_who_is_warm(fast, lag, before),
+                f"{self.warm} rows applied on each replica",
+                LONGEST,
+            )
+
+    def _slow_down_who_is_warm(self, fast: dict[str, ExitStack], lag: Lag, before: dict[str, int]) -> bool:
+        """Whoever has applied enough gets his limits back at once, or he would apply everything; and he goes on
+        applying, or the page cleaner would write everything back. Whether all have them.
+        """
+        for name in list(fast):
+            server = lag.replicas[name]
+            if server.transactions() - before[name] >= self.warm:
+                fast.pop(name).close()
+                server.set_global(**FLUSHING[self.flushing])
+        return not fast
+
+    # -- both behind -----------------------------------------------------------------------------------------------
+
+    def _catch_up(self, lab: Lab, lag: Lag, found: Raced) -> float:
+        """All replicas at once, as fast as their disks let them; the rate of a load between RAID1 and RAID0."""
+        redo = {name: server.redo() for name, server in lag.replicas.items()}
+        rate = 0.0
+        with Phase(lab, lag) as both_behind:
+            self._watch(lag, self.window)
+            if self.paced:
+                rate = self._until_nearly_level(lag, both_behind)
+        for name, server in lag.replicas.items():
+            found.proofs.append(_still_behind(name, lag.rows[name][-1]))
+            if self.flushing == "relaxed":
+                cycle = Cycle(name, redo[name], server.redo())
+                found.proofs += [cycle.proof, _saturated(name, both_behind.disks[name])]
+            else:
+                # Each commit waits for flushes, one after another: the redo log never fills, and disks take turns.
+                found.proofs.append(_flushed(name, both_behind))
+        found.figures |= _figures(both_behind)
+        return rate
+
+    def _until_nearly_level(self, lag: Lag, behind: "Phase") -> float:
+        """Wait until RAID0 has no more to work off than it can during the load; the load's rate."""
+
+        def is_near() -> bool:
+            # Anew at each look: an applier goes on in bursts, and the longer they are counted the less they matter.
+            applied = behind.rows_per_second_so_far()
+            few = (applied["raid0"] - _rate_between(applied)) * self.paced * DRAIN_SHARE
+            return lag.read()["raid0"] <= max(few, BURST)
+
+        clock.wait_until(is_near, "raid0 to be nearly level", LONGEST, every=READ_EVERY)
+        return _rate_between(behind.rows_per_second_so_far())
+
+    def _watch(self, lag: Lag, seconds: float) -> None:
+        until = clock.timer() + seconds
+        while clock.timer() < until:
+            lag.read()
+            clock.pause(READ_EVERY)
+        lag.read()
+
+    # -- a steady load ---------------------------------------------------------------------------------------------
+
+    def _keep_up(self, lab: Lab, lag: Lag, rate: float, seed: int, found: Raced) -> None:
+        """A steady load of that rate."""
+        with self.changes.pacing(lag.source, seed, rate) as client:
+            began = lag.since
+            caught_up = self._until_caught_up(lag, client, clock.timer() + self.paced)
+            if caught_up is not None:
+                with Phase(lab, lag) as after:
+                    self._until(clock.timer() + max(self.rest, self.paced - caught_up), lag, client)
+                found.figures |= _figures(after, "_after")
+            found.commits += client.rows
+            found.proofs.append(_paced(client))
+            found.figures |= self._slopes(lag, client, began, caught_up)
+        found.samples |= lag.samples | {"load_from_s": [began]}
+
+    def _until_caught_up(self, lag: Lag, client: Pace, ends: float) -> float | None:
+        """Seconds under load until RAID0 had caught up; None where it had not when the time was over."""
+        began = lag.since
+        while clock.timer() < ends:
+            client.go_on(READ_EVERY)
+            if lag.read()["raid0"] <= client.rate * CAUGHT_UP_SECONDS:
+                return lag.since - began
+        return None
+
+    def _until(self, ends: float, lag: Lag, client: Pace) -> None:
+        while clock.timer() < ends:
+            client.go_on(READ_EVERY)
+            lag.read()
+
+    def _slopes(self, lag: Lag, client: Pace, began: float, caught_up: float | None) -> dict[str, float | None]:
+        last = lag.since
+        drained = last if caught_up is None else began + max(caught_up, SLOPE_SECONDS)
+        until = {"raid1": last, "single": last, "raid0": drained}
+        slopes = {name: lag.slope(name, began, end) for name, end in until.items()}
+        return {
+            "load_rows_per_second": round(client.rows_per_second, 1),
+            **{
+                f"{name}_lag_slope{end}": round(getattr(found, which), 2) if found else None
+                for name, found in slopes.items()
+                for end, which in (("", "estimate"), ("_low", "low"), ("_high", "high"))
+            },
+            **({} if caught_up is None else {"raid0_catch_up_s": round(caught_up, 1)}),
+            "loads": 1,
+            "raid0_never_caught_up": int(caught_up is None),
+            "raid1_kept_up": int(not slopes["raid1"] or slopes["raid1"].low <= 0),
+        }
+
+
+def _fast_until_closed(array: Array) -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(changed([array], FAST))
+    return stack
+
+
+class Phase:
+    """What each replica's disks did in a block, and how many rows a second it applied."""
+
+    disks: dict[str, DiskWork]
+    rows_per_second: dict[str, float]
+
+    def __init__(self, lab: Lab, lag: Lag):
+        self._arrays, self._lag = {array.node: array for array in raced_arrays(lab)}, lag
+
+    def __enter__(self) -> "Phase":
+        self._before, self._applied, self._began = self._look(), self._counted(), clock.timer()
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self.rows_per_second, after = self.rows_per_second_so_far(), self._look()
+        self.disks = {name: disk_work.work(self._arrays[name], self._before[name], after[name]) for name in after}
+
+    def rows_per_second_so_far(self) -> dict[str, float]:
+        """Of each replica, since the block began."""
+        seconds = max(clock.timer() - self._began, 1e-6)
+        return {name: (count - self._applied[name]) / seconds for name, count in self._counted().items()}
+
+    def _look(self) -> dict[str, list]:
+        with ThreadPoolExecutor(len(self._arrays)) as pool:
+            return dict(zip(self._arrays, pool.map(disk_work.look, self._arrays.values()), strict=True))
+
+    def _counted(self) -> dict[str, int]:
+        return {name: server.transactions() for name, server in self._lag.replicas.items()}
+
+
+def _rate_between(applied: dict[str, float]) -> float:
+    """A load that RAID0 catches up with and RAID1 does not, in rows per second."""
+    # RAID1 applies as one disk does: the two are two readings of one rate.
+    slow = math.sqrt(applied["raid1"] * applied["single"])
+    rate = slow ** (1 - BETWEEN) * applied["raid0"] ** BETWEEN
+    if rate < 1:
+        raise LabError(
+            f"RAID1 applied {applied['raid1']:.1f} rows/s and RAID0 {applied['raid0']:.1f}: no load lies between them",
+            "replicas that apply",
+            "./lab diagnose raid0",
+        )
+    return rate
+
+
+def _figures(phase: Phase, suffix: str = "") -> dict[str, float]:
+    return {
+        f"{name}_{what}{suffix}": round(value, 3)
+        for name, disks in phase.disks.items()
+        for what, value in (
+            ("writes_per_second", disks.writes_per_second),
+            ("reads_per_second", disks.reads_per_second),
+            ("busy", disks.busy),
+            ("rows_per_second", phase.rows_per_second[name]),
+        )
+    }
+
+
+def _still_behind(name: str, rows: int) -> Proof:
+    return Proof(what=f"{name} was behind all the time", expected="more than 0 rows", found=f"{rows} rows", ok=rows > 0)
+
+
+def _saturated(name: str, disks: DiskWork) -> Proof:
+    return Proof(
+        what=f"the disks of {name} were the limit",
+        expected=f"busy for at least {BUSY:.0%} of the time",
+        found=f"{disks.busy:.0%}",
+        ok=disks.busy >= BUSY,
+    )
+
+
+def _flushed(name: str, phase: Phase) -> Proof:
+    flushes, rows = phase.disks[name].flushes_per_second, phase.rows_per_second[name]
+    return Proof(
+        what=f"commits on {name} waited for flushes",
+        expected=f"a flush for every {GROUP} rows at least",
+        found=f"{flushes:.1f} flushes and {rows:.1f} rows a second",
+        ok=flushes >= rows / GROUP > 0,
+    )
+
+
+def _paced(client: Pace) -> Proof:
+    return Proof(
+        what="the source was loaded at the rate that was asked for",
+        expected=f"{client.rate:.1f} rows/s, {PACE:.0%} more or less",
+        found=f"{client.rows_per_second:.1f} rows/s",
+        ok=abs(client.rows_per_second - client.rate) <= PACE * client.rate,
+    )
+
+
+def _wait_until_received(server: Server, source: Server) -> None:
+    end = source.log_end()
+    clock.wait_until(lambda: server.progress().received >= end, f"{server.name} to have received all", LONGEST)
+
+
+def write_back(chosen: list[Array]) -> None:
+    """What page caches hold of logs would else be written some time later, by slow disks that are being measured."""
+    with ThreadPoolExecutor(len(chosen)) as pool:
+        list(pool.map(Array.write_back, chosen))

@@ -1,0 +1,180 @@
+"""A DRBD resource of two machines in a running lab: what each says of it, and what it can be told (images/vm)."""
+
+import re
+from collections.abc import Callable
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from harness.errors import LabError
+from harness.world import clock
+from harness.world.compose import Lab
+from harness.world.spindle import Spindle
+
+PRIMARY, CONNECTED, STAND_ALONE, UP_TO_DATE = "Primary", "Connected", "StandAlone", "UpToDate"
+BOOT_SECONDS, CONNECT_SECONDS, SYNC_SECONDS, POLL_SECONDS = 60, 30, 900, 0.2
+STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
+COUNTED = re.compile(r"\b(ns|nr|dw|dr|oos):(\d+)")
+WRITE_ORDER = re.compile(r"\bwo:(\w)")
+SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine's resource by /proc/drbd of DRBD 8.4; counts are in KiB since it was brought up.
+
+    `out_of_sync_kib` is DRBD's oos: what is known to differ. `write_order` is how the disk under it is made to keep
+    the order of writes: f flushes it, d waits until it is idle, n leaves it alone. `synced_percent` is that of a
+    resynchronisation or a comparison under way.
+    """
+
+    connection: str
+    role: str = "Unknown"
+    peer_role: str = "Unknown"
+    disk: str = "DUnknown"
+    peer_disk: str = "DUnknown"
+    protocol: str = ""
+    write_order: str = ""
+    sent_kib: int = 0
+    received_kib: int = 0
+    written_kib: int = 0
+    read_kib: int = 0
+    out_of_sync_kib: int = 0
+    synced_percent: float | None = None
+    split_brain: bool = False
+
+    @property
+    def primary(self) -> bool:
+        return self.role == PRIMARY
+
+    @property
+    def whole(self) -> bool:
+        """Both machines have the same data, and every write goes to both."""
+        disks = {self.disk, self.peer_disk}
+        return self.connection == CONNECTED and disks == {UP_TO_DATE} and not self.out_of_sync_kib
+
+
+FIELDS = {
+    "ns": "sent_kib",
+    "nr": "received_kib",
+    "dw": "written_kib",
+    "dr": "read_kib",
+    "oos": "out_of_sync_kib",
+}
+
+
+def parse_status(text: str) -> Status:
+    """A Status from what `resource status` prints; LabError where there is no resource."""
+    state = STATE.search(text)
+    if not state:
+        raise LabError(
+            f"there is no DRBD resource: {text.strip() or 'no answer'}", "/proc/drbd with minor 0", "docker logs"
+        )
+    names = ("connection", "role", "peer_role", "disk", "peer_disk", "protocol")
+    found = {name: value for name, value in zip(names, state.groups(), strict=True) if value}
+    counted = {FIELDS[name]: int(number) for name, number in COUNTED.findall(text)}
+    order, synced = WRITE_ORDER.search(text), SYNCED.search(text)
+    return Status(
+        **found,
+        **counted,
+        write_order=order[1] if order else "",
+        synced_percent=float(synced[1]) if synced else None,
+        split_brain="split-brain" in text.splitlines(),
+    )
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One of the resource's two machines."""
+
+    lab: Lab
+    node: str
+
+    @cached_property
+    def disk(self) -> Spindle:
+        """The emulated disk under it."""
+        return Spindle(self.lab.container(f"{self.node}-disk1"))
+
+    def tell(self, *words: str) -> str:
+        """What `resource WORD…` in the guest prints; LabError with its own words when it refuses."""
+        return self.lab.run(self.node, "guest", "resource", *words)
+
+    def runs(self) -> bool:
+        return self.lab.state_of(self.node)[0] == "running"
+
+    def status(self) -> Status:
+        return parse_status(self.tell("status"))
+
+    def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> Status:
+        """Until its resource is up, after a start of the machine say."""
+        return clock.wait_until(self._answer, f"the resource of {self.node}", seconds, every=POLL_SECONDS)
+
+    def _answer(self) -> Status | None:
+        with suppress(LabError):
+            return self.status()
+        return None
+
+    def going_on(self) -> Status:
+        """Its status; LabError where it has given up connecting, so that nobody waits for what will not come."""
+        found = self.status()
+        if found.connection == STAND_ALONE:
+            words = self.lab.run(self.node, "guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
+            raise LabError(
+                f"{self.node} has given up connecting. The kernel's last words of it:\n  {words}",
+                "a peer with the same settings, and no split brain",
+                "./lab drbd status",
+            )
+        return found
+
+    def differing_kib(self) -> int:
+        """Compare both disks block by block, while they are used; how much differs, in KiB."""
+        self.tell("verify")
+        clock.wait_until(
+            lambda: self.status().connection not in ("VerifyS", "VerifyT"),
+            "the end of the comparison",
+            SYNC_SECONDS,
+            every=POLL_SECONDS,
+        )
+        return self.status().out_of_sync_kib
+
+
+def wait_until_whole(
+    lab: Lab, seconds: float = SYNC_SECONDS, progress: Callable[[float], None] = lambda percent: None
+) -> None:
+    """Until both machines have the same data again, resynchronisation included; LabError where one has given up.
+
+    `progress` is told how much of a resynchronisation is done, in percent, a few times a second.
+    """
+    both = list(peers(lab).values())
+    clock.wait_until(
+        lambda: _are_whole(both, progress),
+        f"both machines {CONNECTED} and {UP_TO_DATE}",
+        seconds,
+        every=POLL_SECONDS,
+        hint="./lab drbd status",
+    )
+
+
+def _are_whole(both: list[Peer], progress: Callable[[float], None]) -> bool:
+    found = [peer.going_on() for peer in both]
+    for percent in [status.synced_percent for status in found if status.synced_percent is not None][:1]:
+        progress(percent)
+    return all(status.whole for status in found)
+
+
+def peers(lab: Lab) -> dict[str, Peer]:
+    """The resource's machines by node; LabError for a lab without one."""
+    found = {node.name: Peer(lab, node.name) for node in lab.topology.nodes if node.role == "peer"}
+    if not found:
+        raise LabError(f"{lab.name} has no DRBD resource", "a lab of topology drbd", "./lab up drbd")
+    return found
+
+
+def primary(lab: Lab) -> Peer:
+    """The machine that serves; LabError where none does, or both do."""
+    serving = [peer for peer in peers(lab).values() if peer.runs() and peer.status().primary]
+    if len(serving) != 1:
+        found = " and ".join(peer.node for peer in serving) or "no machine"
+        raise LabError(f"{found} of {lab.name} is primary", "one primary", "./lab drbd status")
+    return serving[0]

@@ -1,0 +1,34 @@
+"""Every claim of galera_vs_semisync over the brief preset's cases comes out as it is known to, on real servers."""
+
+import pytest
+
+from harness import experiments
+from harness.claim import Verdict
+from harness.pytest_plugin import engines_of
+from harness.world import catalogue
+
+# The first test of an engine waits for the whole run.
+pytestmark = pytest.mark.timeout(900)
+
+NAME, PRESET = "galera_vs_semisync", "brief"
+
+
+def pytest_generate_tests(metafunc):
+    """One test an engine and claim, for the engines that are asked for and have Galera."""
+    engines = [name for name in engines_of(metafunc.config, NAME) if "galera" in catalogue.engines()[name].features]
+    claims = [claim.id for claim in experiments.load(NAME).claims if measured(claim)]
+    metafunc.parametrize(("engine", "claim"), [(engine, claim) for engine in engines for claim in claims])
+
+
+def measured(claim) -> bool:
+    """Whether the preset measures all cases of a claim."""
+    return set(claim.relation.cases) <= set(experiments.load(NAME).preset(PRESET).cases)
+
+
+def test_claim_comes_out_as_expected(judged, engine, claim):
+    """A verdict that changed, or that could not be reached, fails."""
+    summary = judged(NAME, engine, PRESET)
+    row = next(row for row in summary.claims if (row.id, row.engine) == (claim, engine))
+
+    assert row.verdict is not Verdict.UNKNOWN, row.reason
+    assert not row.changed, f"{row.sentence}: {row.verdict}, expected {row.expected}: {row.reason}"

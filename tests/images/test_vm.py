@@ -1,0 +1,489 @@
+"""The virtual machine: does it boot, answer, keep what it must and lose no more than it may, with each launcher?"""
+
+import secrets
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
+import pymysql
+import pytest
+from conftest import LABEL, build, remove_container, until
+
+from harness.disk import Limits
+from harness.errors import LabError
+from harness.world import compose, vm
+from harness.world.spindle import Spindle, arguments
+
+from nbd import Nbd
+
+SPINDLE, VM = "replication-lab/spindle", "replication-lab/vm"
+MIB = 1 << 20
+# Kept by md at the begin of a member.
+METADATA = 2 * MIB
+CACHED = Limits(write_cache=True)
+PASSWORD = "vm-test"
+DATADIR = "/var/lib/mysql"
+
+
+class Yard:
+    """Machines and their disks on a network of their own, all of it taken away at the end."""
+
+    def __init__(self, client):
+        self.client = client
+        self.name = f"replication-lab-test-{secrets.token_hex(4)}"
+        self.network = client.networks.create(self.name, labels={LABEL: "1"})
+        self._made = []
+
+    def disk(self, limits=CACHED, size=192 * MIB):
+        self._made.append(
+            self.client.containers.run(
+                SPINDLE,
+                arguments(limits, size),
+                name=f"{self.name}-{len(self._made)}",
+                network=self.name,
+                detach=True,
+                cap_drop=["ALL"],
+                labels={LABEL: "1"},
+                ports={"10809/tcp": ("127.0.0.1", None)},
+            )
+        )
+        return Spindle(self._made[-1])
+
+    def machine(self, launcher, disks=(), array=None, server=True, flags=(), **environment):
+        hosts = [disk.container.name for disk in disks]
+        machine = vm.start(
+            f"{self.name}-{len(self._made)}",
+            launcher,
+            {**vm.settings(hosts, array, server), "MYSQL_ROOT_PASSWORD": PASSWORD, **environment},
+            flags,
+            labels={LABEL: "1"},
+            network=self.name,
+            ports={"3306/tcp": ("127.0.0.1", None)},
+        )
+        self._made.append(machine.container)
+        return machine
+
+    def clear(self):
+        with ThreadPoolExecutor() as together:
+            list(together.map(remove_container, self._made))
+        self.network.remove()
+
+
+class Pair:
+    """One launcher's two machines: `node` with MariaDB on RAID1, `bare` with two disks that nobody uses yet."""
+
+    def __init__(self, yard, launcher):
+        self.launcher = launcher
+        self.disks = [yard.disk(), yard.disk()]
+        self.bare_disks = [yard.disk(size=64 * MIB), yard.disk(size=64 * MIB)]
+        self.node = yard.machine(
+            launcher, self.disks, "raid1", flags=["--server-id=7", "--innodb-buffer-pool-size=32M"]
+        )
+        self.bare = yard.machine(launcher, self.bare_disks, server=False)
+
+
+@pytest.fixture(scope="module")
+def yard(client):
+    for image in (SPINDLE, VM):
+        build(image)
+    yard = Yard(client)
+    yield yard
+    yard.clear()
+
+
+@pytest.fixture(scope="module")
+def pairs(yard):
+    """Both launchers' machines, which boot while the first tests run."""
+    return {launcher: Pair(yard, launcher) for launcher in ("uml", "tcg")}
+
+
+@pytest.fixture(scope="module", params=["uml", "tcg"])
+def pair(request, pairs):
+    return pairs[request.param]
+
+
+@pytest.fixture
+def bare(pair):
+    pair.bare.wait_until_healthy()
+    return pair.bare
+
+
+@pytest.fixture
+def node(pair):
+    pair.node.wait_until_healthy()
+    return pair.node
+
+
+@pytest.fixture
+def no_array(bare):
+    """A machine without an array, whatever the test before left."""
+    bare.run("array", "stop")
+    return bare
+
+
+def ask(node, statement):
+    """Rows of a statement, from the machine's published port as any client would."""
+    node.container.reload()
+    port = int(node.container.ports["3306/tcp"][0]["HostPort"])
+    with pymysql.connect(
+        host="127.0.0.1",
+        port=port,
+        user="root",
+        password=PASSWORD,
+        database="mysql",
+        autocommit=True,
+        connect_timeout=5,
+        read_timeout=30,
+    ) as connection:
+        with connection.cursor() as cursor:
+            cursor.execute(statement)
+            return cursor.fetchall()
+
+
+def disk_of(spindle):
+    spindle.container.reload()
+    return Nbd(("127.0.0.1", int(spindle.container.ports["10809/tcp"][0]["HostPort"])))
+
+
+# --- the agent --------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("code", [0, 1, 42, 127])
+def test_the_agent_tells_what_a_command_ended_with(bare, code):
+    """Exit codes arrive; output and errors arrive apart."""
+    answer = bare.attempt("bash", "-c", f"echo out; echo err >&2; exit {code}")
+
+    assert vm.Answer(code, "out\n", "err\n") == answer
+
+
+def test_words_and_bytes_arrive_as_they_are(bare):
+    """No shell takes the words of a command apart, and a file of any bytes is written whole."""
+    content = bytes(range(256)) * 4096
+    bare.put("/tmp/a file", content)
+
+    assert "a b|it's|$HOME|*|" == bare.run("printf", "%s|", "a b", "it's", "$HOME", "*")
+    assert str(len(content)) == bare.run("stat", "--format=%s", "/tmp/a file").strip()
+    assert "0\n" == bare.run(
+        "bash", "-c", "cat '/tmp/a file' '/tmp/a file' | tail -c +1048577 | cmp - '/tmp/a file'; echo $?"
+    )
+
+
+def test_a_command_that_fails_is_an_error_in_its_own_words(bare):
+    """The error names the command, the exit code and what was said."""
+    with pytest.raises(LabError) as told:
+        bare.run("ls", "/nowhere")
+
+    assert "`ls /nowhere`" in told.value.found and "ended with 2" in told.value.found
+    assert "No such file" in told.value.found
+
+
+def test_commands_run_at_the_same_time(bare):
+    """One that lasts does not keep others waiting."""
+    with ThreadPoolExecutor() as together:
+        waits = together.submit(bare.attempt, "bash", "-c", "until [ -e /tmp/go ]; do sleep 0.05; done; echo gone")
+        bare.run("touch", "/tmp/go")
+
+        assert "gone\n" == waits.result(timeout=20).out
+
+
+def test_what_is_sent_to_the_machine_cannot_reach_its_agent(pair, node, yard):
+    """Whoever is on the network meets the server, and not a root shell."""
+    code = yard.client.containers.run(
+        SPINDLE,
+        ["-c", f"timeout 3 bash -c '</dev/tcp/{node.name}/22'; echo $?"],
+        entrypoint="bash",
+        network=yard.name,
+        remove=True,
+        labels={LABEL: "1"},
+    )
+
+    assert b"1" == code.strip()
+
+
+@pytest.mark.parametrize("module", ["drbd", "raid10", "dm-delay", "dm-flakey", "loop"])
+def test_the_guests_kernel_has(bare, module):
+    """What arrays and replicated disks are made of, for both kernels."""
+    assert 0 == bare.attempt("modprobe", module).code
+
+
+# --- arrays -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("level", "members"), [("raid0", 2), ("raid1", 1), ("single", 1)])
+def test_an_array_has_the_size_of(no_array, level, members):
+    """RAID0 adds its disks up, RAID1 and a single disk have the size of one; less what md keeps for itself."""
+    no_array.run("array", "create", level, "1", *(["2"] if level != "single" else []))
+    array = no_array.array()
+
+    assert (level, 0) == (array.level, array.degraded)
+    assert members * (64 * MIB - METADATA) <= array.size <= members * 64 * MIB
+    assert str(array.size) == no_array.run("blockdev", "--getsize64", array.mounted).strip()
+
+
+def test_raid0_with_a_failed_disk_gives_errors_and_not_old_data(pair, no_array):
+    """md goes on calling it active; who reads the data is told."""
+    no_array.run("array", "create", "raid0", "1", "2")
+    no_array.run("dd", "if=/dev/urandom", f"of={DATADIR}/data", "bs=1M", "count=16", "conv=fsync")
+    pair.bare_disks[1].fail()
+    answer = no_array.attempt("dd", f"if={DATADIR}/data", "of=/dev/null", "bs=1M", "iflag=direct")
+    pair.bare_disks[1].heal()
+
+    assert answer.code == 1
+    assert "Input/output error" in answer.err
+
+
+def test_disks_that_hold_another_array_are_not_taken_for_the_one_asked_for(no_array):
+    """A stale array is named, and is not mounted."""
+    no_array.run("array", "create", "raid1", "1", "2")
+    no_array.run("array", "stop")
+    answer = no_array.attempt("array", "start", "raid0", "1", "2")
+
+    assert answer.code == 1
+    assert "the disks hold raid1; expected raid0" in answer.err
+    assert no_array.attempt("mountpoint", DATADIR).code != 0
+
+
+def test_a_mount_that_came_over_the_array_is_noticed(no_array):
+    """`array check` compares what is mounted with what was made, and a server does not start on the wrong one."""
+    no_array.run("array", "create", "single", "1")
+    no_array.run("array", "check")
+    no_array.run("mount", "-t", "tmpfs", "over", DATADIR)
+    checked = no_array.attempt("array", "check")
+    no_array.run("umount", DATADIR)
+
+    assert checked.code == 1
+    assert f"over is mounted at {DATADIR}; expected the array, /dev/nbd1" in checked.err
+
+
+def test_a_server_does_not_start_without_its_disk(no_array):
+    """It would serve from the root disk, and everything measured would be wrong."""
+    answer = no_array.attempt("server", "start")
+
+    assert answer.code == 1
+    assert f"nothing is mounted at {DATADIR}" in answer.err
+
+
+@pytest.mark.parametrize(
+    ("words", "message"),
+    [
+        (("create", "raid1", "1"), "raid1 of 1 disk(s); expected 2 or more"),
+        (("create", "raid7", "1", "2"), "level 'raid7'; expected raid0, raid1 or single"),
+        (("create", "raid1", "1", "9"), "no disk '9' is attached"),
+        (("status",), "there is no array"),
+        (("explode",), "found 'explode'; expected create"),
+    ],
+)
+def test_an_array_is_refused(no_array, words, message):
+    """In words that say what was found and what was expected."""
+    answer = no_array.attempt("array", *words)
+
+    assert answer.code == 1
+    assert message in answer.err
+
+
+def test_a_write_of_more_than_the_memory_arrives(yard):
+    """Its packets get memory while everything else waits for it: no allocation fails, and no disk is lost."""
+    disk = yard.disk(size=512 * MIB)
+    machine = yard.machine("uml", [disk], "single", server=False, LAB_MEMORY="160")
+    machine.wait_until_healthy()
+    machine.run("bash", "-c", f"head -c 400M /dev/zero >{DATADIR}/large; sync {DATADIR}/large")
+
+    assert disk.stats().written_bytes > 400 * MIB
+    assert "failure" not in machine.run("dmesg")
+
+
+# --- the server on RAID1 ----------------------------------------------------------------------------------------------
+
+
+def test_the_server_is_the_one_that_was_asked_for(node):
+    """Its flags, its password and its port are those of a database container; its data lie on the array."""
+    assert ((7, 32 * MIB),) == ask(node, "SELECT @@server_id, @@innodb_buffer_pool_size")
+    assert ("raid1", "/dev/md0") == (node.array().level, node.array().mounted)
+    assert "serving" == node.health().out.strip()
+
+
+def test_the_agent_answers_while_the_disks_of_the_server_hang(pair, node):
+    """The way in does not depend on what is being broken."""
+    for disk in pair.disks:
+        disk.container.pause()
+    writing = threading.Thread(target=ask, args=(node, "CREATE TABLE hung (id INT)"))
+    try:
+        writing.start()
+        said = node.run("echo", "here")
+        hung = writing.is_alive()
+    finally:
+        for disk in pair.disks:
+            disk.container.unpause()
+        writing.join(timeout=20)
+
+    assert ("here\n", True) == (said, hung)
+    assert () == ask(node, "SELECT * FROM hung")
+
+
+def test_raid1_goes_on_without_a_disk_and_takes_it_back(pair, node):
+    """A member that answers with errors is failed by md; healed and added it is rebuilt."""
+    ask(node, "CREATE OR REPLACE TABLE kept SELECT seq FROM seq_1_to_100")
+    pair.disks[1].fail()
+    ask(node, "INSERT INTO kept VALUES (101)")
+    until(lambda: node.array().degraded == 1, "md to fail the disk")
+    without = node.array().disks
+    pair.disks[1].heal()
+    node.run("array", "remove", "2")
+    node.run("array", "add", "2")
+    until(lambda: node.array().degraded == 0, "the rebuild", patience=60)
+
+    assert ("in_sync", "faulty") == (without[1], without[2])
+    assert {1: "in_sync", 2: "in_sync"} == node.array().disks
+    assert ((101,),) == ask(node, "SELECT COUNT(*) FROM kept")
+
+
+def test_a_clean_stop_keeps_everything(pair, node):
+    """SIGTERM ends server, array and guest in order, with exit code 0; the next start finds the rows."""
+    ask(node, "CREATE OR REPLACE TABLE stopped SELECT seq FROM seq_1_to_1000")
+    node.stop()
+    said = node.console()
+    node.start()
+    node.wait_until_healthy()
+
+    assert "Shutdown complete" in said and "the guest has ended (0)" in said
+    assert ((1000,),) == ask(node, "SELECT COUNT(*) FROM stopped")
+
+
+def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has_served_is_not(yard):
+    """What used the second one must notice that its machine is gone."""
+    machine = yard.machine("uml")
+    panic = ["guest", "sh", "-c", "echo c >/proc/sysrq-trigger"]
+    machine.wait_until_answers()
+    machine.container.exec_run(panic, detach=True)
+    until(lambda: "it is started once more" in machine.console(), "the panic", 30)
+    machine.wait_until_healthy()
+    until(lambda: machine.container.exec_run(["test", "-e", "/tmp/served"]).exit_code == 0, "its health check", 60)
+    machine.container.exec_run(panic, detach=True)
+    until(lambda: machine.container.wait()["StatusCode"] == 134, "the container's end", 30)
+
+    said = machine.console()
+    assert said.count("Kernel panic") == 2
+    assert said.count("starts the guest") == 2
+
+
+def test_a_power_cut_keeps_what_was_committed(pair, node):
+    """The machine and both disks lose their power in the middle of writes: each acknowledged row is there."""
+    ask(node, "CREATE OR REPLACE TABLE cut (id INT PRIMARY KEY)")
+    acknowledged = []
+
+    def write():
+        try:
+            for number in range(100_000):
+                ask(node, f"INSERT INTO cut VALUES ({number})")
+                acknowledged.append(number)
+        except (pymysql.err.Error, OSError, KeyError, IndexError):
+            return
+
+    writing = threading.Thread(target=write)
+    writing.start()
+    until(lambda: len(acknowledged) > 20, "some rows")
+    node.power_cut()
+    for disk in pair.disks:
+        disk.power_cut()
+        disk.container.start()
+    writing.join(timeout=20)
+    node.start()
+    node.wait_until_healthy()
+
+    found = {number for (number,) in ask(node, "SELECT id FROM cut")}
+    assert set(acknowledged) <= found
+    # One may have been committed whose acknowledgement did not arrive.
+    assert len(found) <= len(acknowledged) + 1
+
+
+# --- ends -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_power_cut_takes_what_was_not_flushed(pair, bare):
+    """A block that was written and not flushed is in the disk's volatile cache: gone. Flushed ones are there."""
+    bare.run("array", "stop")
+    for block, flush in ((3, "fsync"), (5, "notrunc")):
+        bare.run(
+            "bash",
+            "-c",
+            f"head -c 4096 /dev/zero | tr '\\0' X | dd of=/dev/disk/lab/1 bs=4096 seek={block} oflag=direct "
+            f"iflag=fullblock conv={flush} status=none",
+        )
+    bare.power_cut()
+    disk = pair.bare_disks[0]
+    disk.power_cut()
+    disk.container.start()
+    until(lambda: answers(disk), "the disk to answer")
+    with disk_of(disk) as nbd:
+        flushed, unflushed = nbd.read(3 * 4096, 4096), nbd.read(5 * 4096, 4096)
+
+    assert b"X" * 4096 == flushed
+    assert b"X" * 4096 != unflushed
+
+
+def answers(disk):
+    try:
+        return disk.settings()
+    except LabError:
+        return None
+
+
+def test_a_guest_that_never_boots_says_so_with_its_console(yard):
+    """A kernel without room panics; the error has its last words, and they can be kept."""
+    machine = yard.machine("uml", server=False, LAB_MEMORY="20")
+    with pytest.raises(LabError) as told:
+        machine.wait_until_answers(90)
+
+    assert "the guest ended" in told.value.found
+    assert "panic" in told.value.found or "Out of memory" in told.value.found
+    assert f"docker logs {machine.name}" == told.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"LAB_VM": "xen"}, "LAB_VM is 'xen'; expected auto, uml, kvm or tcg"),
+        ({"LAB_MEMORY": "-1"}, "LAB_MEMORY is '-1'; expected a number of MiB"),
+        ({"LAB_ARRAY": "raid1"}, "LAB_ARRAY is raid1 without disks"),
+        ({"LAB_SERVER": "maybe"}, "LAB_SERVER is 'maybe'; expected on or off"),
+        ({"LAB_VM": "kvm"}, "/dev/kvm cannot be written here"),
+        ({}, "/dev/net/tun cannot be written"),
+    ],
+)
+def test_a_machine_does_not_start_with(loose_image, environment, message):
+    """What was found and what was expected, before anything is made."""
+    container = loose_image(VM, environment=environment, cap_drop=["ALL"])
+
+    assert 1 == container.wait(timeout=20)["StatusCode"]
+    assert message in container.logs().decode()
+
+
+def test_a_machine_whose_owner_was_killed_is_found(yard):
+    """By its labels, as any lab; `lab clean` takes it away."""
+    labels = vm._labels("replication-lab-orphan-vm") | {compose.LABEL: "1-0.00"}
+    vm.start("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"}, labels=labels)
+    found = "replication-lab-orphan-vm" in compose.left_behind()
+    compose.remove("replication-lab-orphan-vm")
+
+    assert found
+    assert "replication-lab-orphan-vm" not in compose.left_behind()
+
+
+def test_nothing_of_a_machine_is_left_behind(yard, client):
+    """A removed container takes the guest, its memory, its network device and its disks along."""
+    machine = yard.machine("uml", server=False)
+    machine.wait_until_answers()
+    before = {volume.name for volume in client.volumes.list()}
+    guests = [row[1] for row in machine.container.top()["Processes"] if "linux.uml" in row[-1]]
+    machine.remove()
+
+    assert guests
+    assert not [pid for pid in guests if running(pid)]
+    assert {volume.name for volume in client.volumes.list()} <= before
+
+
+def running(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as name:
+            return "uml" in name.read()
+    except OSError:
+        return False

@@ -1,0 +1,75 @@
+"""Two machines with a replicated disk for the tests: a lab of them, rows in it, clients that write until it dies."""
+
+import secrets
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+
+import pytest
+
+from harness import labs
+from harness.disk import Limits
+from harness.world import catalogue, clock, compose, drbd, images
+
+HELD = "lab.held"
+# Small: comparing them takes time.
+DISK_SIZE = "384M"
+
+
+@contextmanager
+def two_machines(topology="drbd"):
+    """Up and proved, on disks that have a volatile cache and are in nobody's way."""
+    images.ensure(labs.image_names("mariadb", topology=catalogue.topology(topology)))
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB_DISK_SIZE", DISK_SIZE)
+        lab = labs.up(topology, "mariadb", f"test-{secrets.token_hex(4)}", keep=False)
+    try:
+        for peer in drbd.peers(lab).values():
+            peer.disk.limit(Limits(write_cache=True))
+        serving = lab.server(drbd.primary(lab).node)
+        serving.execute(f"CREATE TABLE {HELD} (id INT PRIMARY KEY AUTO_INCREMENT, text VARCHAR(255))")
+        yield lab
+    finally:
+        with compose.signals_held():
+            lab.down()
+
+
+def write(lab, node, rows=20):
+    for number in range(rows):
+        lab.server(node).execute(f"INSERT INTO {HELD} (text) VALUES ('{node}-{number}')")
+
+
+def texts(lab, node):
+    return {row["text"] for row in lab.server(node).rows(f"SELECT text FROM {HELD}")}
+
+
+@contextmanager
+def writers(lab, node, clients=4):
+    """Clients insert until their server is gone; the list fills with what was acknowledged."""
+    acknowledged = []
+
+    def client(number):
+        try:
+            with lab.server(node).session() as connection, connection.cursor() as cursor:
+                for count in range(1_000_000):
+                    text = f"{number}-{count}-{secrets.token_hex(4)}"
+                    cursor.execute(f"INSERT INTO {HELD} (text) VALUES ('{text}')")
+                    acknowledged.append(text)
+        except Exception:  # whatever it is called: the server is gone
+            return
+
+    with ThreadPoolExecutor(clients) as pool:
+        for number in range(clients):
+            pool.submit(client, number)
+        clock.wait_until(lambda: len(acknowledged) > 50, "some rows", 30)
+        yield acknowledged
+
+
+@contextmanager
+def cut(lab):
+    for link in lab.topology.links:
+        lab.wire(link.name).enable(False)
+    try:
+        yield
+    finally:
+        for link in lab.topology.links:
+            lab.wire(link.name).enable(True)

@@ -1,0 +1,63 @@
+"""Loads that somebody interferes with, for the tests of what a run makes of it."""
+
+import threading
+from dataclasses import dataclass, replace
+from typing import Any
+from unittest.mock import patch
+
+from harness.experiment import Experiment, Preset
+from harness.probes import noise
+from harness.runner import Run, Session
+from harness.workloads.sequential_inserts import SequentialInserts
+from harness.world.clock import wait_until
+from harness.world.journal import Journal
+
+ROUNDS = 2
+
+
+@dataclass(frozen=True)
+class Sabotaged:
+    """A workload during which, once its clients have committed something, somebody else acts."""
+
+    workload: SequentialInserts
+    act: Any
+
+    def run(self, lab, seed):
+        saboteur = threading.Thread(target=self._strike, args=(lab,))
+        saboteur.start()
+        try:
+            return self.workload.run(lab, seed)
+        finally:
+            saboteur.join()
+
+    def _strike(self, lab):
+        source = lab.server(lab.topology.source.name)
+        before = source.value("SELECT COUNT(*) FROM lab.foo")
+        wait_until(lambda: source.value("SELECT COUNT(*) FROM lab.foo") > before + 3, "rows of the load", 20)
+        self.act(lab)
+
+
+def judgement_of(experiment: Experiment, claim: str, lab, act, folder):
+    """The judgement of a claim about one case and all doubts, after two rounds in each of which somebody acted."""
+    chosen = next(each for each in experiment.claims if each.id == claim)
+    (case,) = (experiment.case(name) for name in chosen.relation.cases)
+    preset = Preset("sabotage", min_rounds=ROUNDS, max_rounds=ROUNDS)
+    small = replace(
+        experiment,
+        cases=(case,),
+        claims=(chosen,),
+        curves=(),
+        presets={preset.name: preset},
+        data=type(experiment.data)(),
+        workload=lambda *_: Sabotaged(SequentialInserts(rows=24), act),
+    )
+    run = Run(small, preset, ["mariadb"], 7, Journal("sabotage", runs=folder), tell=lambda line: None)
+    run.journal.write(run._opening())
+    session = Session(run, {lab.topology.name: lab}, "mariadb")
+    session.open()
+    # A busy machine is another guard's: these loads are judged for what was done to them.
+    with patch.multiple(noise, FOREIGN_LIMIT=1.0, STEAL_LIMIT=1.0):
+        run.rounds([session])
+    (judgement,) = small.judge(run.journal.record)
+    record = run.journal.record
+    return judgement, "; ".join(record.doubts("mariadb", record.measurements))

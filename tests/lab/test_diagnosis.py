@@ -1,0 +1,153 @@
+"""Each resource is made the bottleneck on purpose, on real servers, and `lab diagnose` has to name it."""
+
+import secrets
+from contextlib import contextmanager
+
+import pytest
+
+from harness import labs
+from harness.diagnosis import Bottleneck, diagnose
+from harness.disk import Limits
+from harness.faults import toxic
+from harness.probes.resources import sample
+from harness.toxic import ToxicBody
+from harness.world import arrays, catalogue, compose, images, storage_overlay
+from harness.world.clock import wait_until
+
+ROWS, WIDTH = 20_000, 500
+SECONDS = 3
+WAITING = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"
+FREE = {"cpu_period": 100_000, "cpu_quota": -1}
+DURABLE = {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1}
+RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
+
+
+@pytest.fixture(scope="module")
+def lab(docker):
+    """A source, and a replica on a disk that is in nobody's way unless a test makes it so; the link without toxics."""
+    topology = catalogue.topology("async")
+    storage = labs.storage_of("async", ["single"], disk="unlimited", disks=0, mib=2048, backend="auto")
+    images.ensure(labs.image_names("mariadb", topology=topology, storage=storage))
+    placed = storage_overlay.with_backend(storage)
+    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    source = lab.server("source")
+    source.set_global(**RELAXED)
+    source.execute(
+        f"CREATE TABLE lab.wide (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0, filler VARCHAR({WIDTH})) ENGINE=InnoDB",
+        f"INSERT INTO lab.wide SELECT seq, 0, REPEAT('x', {WIDTH}) FROM lab.seq_1_to_{ROWS}",
+        "CREATE TABLE lab.narrow (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0) ENGINE=InnoDB",
+        f"INSERT INTO lab.narrow (id) SELECT seq FROM lab.seq_1_to_{ROWS}",
+    )
+    lab.server("replica").wait_for(source.position())
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+@pytest.fixture
+def replica(lab):
+    """The replica's server with relaxed durability, level with its source before a test and after it."""
+    server = lab.server("replica")
+    server.set_global(**RELAXED)
+    yield server
+    lab.container("replica").update(**FREE)
+    arrays.array(lab, "replica").limit(Limits())
+    server.set_global(**RELAXED)
+    server.start_replica()
+    server.wait_for(lab.server("source").position(), 120)
+
+
+@contextmanager
+def backlog(lab, statements, times):
+    """The replica has statements before it, which it begins to apply now."""
+    replica, source = lab.server("replica"), lab.server("source")
+    replica.execute("STOP SLAVE SQL_THREAD")
+    with source.session() as session, session.cursor() as cursor:
+        for number in range(times):
+            for statement in statements:
+                cursor.execute(statement.format(number=number))
+            session.commit()
+    replica.execute("START SLAVE SQL_THREAD")
+    yield
+
+
+def diagnosed(lab, node="replica"):
+    seen = sample(lab, node, SECONDS)
+    return diagnose(seen), seen
+
+
+def test_nothing_is_the_bottleneck_of_an_idle_node(lab, replica):
+    """The counter-check: nobody waits, nobody is accused."""
+    found, seen = diagnosed(lab)
+
+    assert found.bottleneck is Bottleneck.NONE, (found, seen)
+
+
+def test_slow_writes_are_the_bottleneck_of_an_applier_that_waits_for_them(lab, replica):
+    """Fifty writes a second, flushes free."""
+    arrays.array(lab, "replica").limit(Limits(write_iops=50))
+    replica.set_global(**DURABLE)
+    with backlog(lab, ["UPDATE lab.wide SET n = n + 1 WHERE id = 1 + {number}"], 1500):
+        found, seen = diagnosed(lab)
+    arrays.array(lab, "replica").limit(Limits())
+
+    assert found.bottleneck is Bottleneck.DISK, (found, seen)
+    assert "writing" in found.because
+
+
+def test_slow_flushes_are_told_from_slow_writes(lab, replica):
+    """Twenty milliseconds a flush, writes free."""
+    arrays.array(lab, "replica").limit(Limits(flush_us=20_000))
+    replica.set_global(**DURABLE)
+    with backlog(lab, ["UPDATE lab.wide SET n = n + 1 WHERE id = 1 + {number}"], 1500):
+        found, seen = diagnosed(lab)
+    arrays.array(lab, "replica").limit(Limits())
+
+    assert found.bottleneck is Bottleneck.FSYNC, (found, seen)
+
+
+def test_a_container_that_is_held_back_lacks_cpu(lab, replica):
+    """A tenth of a CPU."""
+    with backlog(lab, ["UPDATE lab.narrow SET n = n + 1"], 10):
+        lab.container("replica").update(cpu_period=100_000, cpu_quota=10_000)
+        found, seen = diagnosed(lab)
+        lab.container("replica").update(**FREE)
+
+    assert found.bottleneck is Bottleneck.CPU, (found, seen)
+
+
+def test_an_applier_whom_nothing_hinders_is_itself_the_bottleneck(lab, replica):
+    """CPUs, disk and locks are free, and one thread has more to do than it can."""
+    with backlog(lab, ["UPDATE lab.narrow SET n = n + 1"], 150):
+        found, seen = diagnosed(lab)
+
+    assert found.bottleneck is Bottleneck.APPLIER, (found, seen)
+    assert "one thread is all" in found.because
+
+
+def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
+    """A reader's lock on the replica, on the row that comes next."""
+    with replica.session() as holder, holder.cursor() as cursor:
+        cursor.execute("START TRANSACTION")
+        cursor.execute("SELECT n FROM lab.wide WHERE id = 1 FOR UPDATE")
+        lab.server("source").execute("UPDATE lab.wide SET n = n + 1 WHERE id = 1")
+        # The table is a copy, which is made anew only once nobody has read it for a tenth of a second.
+        wait_until(lambda: replica.value(WAITING), "the applier to wait for the row", 20, every=0.3)
+        found, seen = diagnosed(lab)
+        holder.rollback()
+
+    assert found.bottleneck is Bottleneck.LOCK, (found, seen)
+
+
+def test_a_narrow_link_starves_the_applier(lab, replica):
+    """A hundred kilobytes a second, and a source that has written megabytes."""
+    wire = lab.wire("source-replica")
+    for stream in ("upstream", "downstream"):
+        wire.add(ToxicBody(name=f"narrow-{stream}", type="bandwidth", stream=stream, attributes={"rate": 100}))
+    try:
+        lab.server("source").execute("UPDATE lab.wide SET filler = REPEAT('y', 400) WHERE id < 2000")
+        found, seen = diagnosed(lab)
+    finally:
+        toxic.clear(wire)
+
+    assert found.bottleneck is Bottleneck.NETWORK, (found, seen)

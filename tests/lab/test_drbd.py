@@ -1,0 +1,246 @@
+"""A replicated disk of two machines: what is lost when one dies, how service moves, and how a split brain is ended."""
+
+import json
+
+import pytest
+
+from harness import labs, replicated, views
+from harness.errors import LabError
+from harness.faults.toxic import clear
+from harness.stats import interval_of_mean
+from harness.world import clock, drbd
+
+from .conftest import things_of
+from .machines import DISK_SIZE, HELD, cut, texts, two_machines, write, writers
+
+# Missed after four seconds at the most, and InnoDB recovers some seconds; the machine has two CPUs for all.
+SERVICE_SECONDS = 30
+RATE_KIB = 4096
+
+
+@pytest.fixture(scope="module")
+def pair(docker):
+    """Both machines up and proved."""
+    with two_machines() as lab:
+        yield lab
+
+
+@pytest.fixture
+def whole(pair):
+    """The pair connected and equal, before a test and after it, whichever machine serves."""
+    drbd.wait_until_whole(pair, 60)
+    yield pair
+    pair.refresh()
+    for link in pair.topology.links:
+        pair.wire(link.name).enable(True)
+        clear(pair.wire(link.name))
+    for peer in drbd.peers(pair).values():
+        peer.tell("adjust")
+    drbd.wait_until_whole(pair, 60)
+
+
+def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
+    """Killed in the middle of a load: the peer has every acknowledged row, serves soon, and takes the dead one back."""
+    dying = drbd.primary(whole).node
+    survivor = replicated.other(whole, dying).node
+    with writers(whole, dying) as acknowledged:
+        whole.kill(dying)
+        died = clock.timer()
+        whole.refresh()
+        replicated.promote(whole, survivor)
+        without_service = clock.timer() - died
+
+    assert set(acknowledged) <= texts(whole, survivor)
+    assert without_service < SERVICE_SECONDS
+    write(whole, survivor)
+    whole.start_again(dying)
+    assert replicated.online(whole, dying).role == "Secondary"
+    assert replicated.verify(whole) == 0
+
+
+def test_service_moves_to_the_peer_and_back(whole, command):
+    """A primary that stands by hands over first; what was written without it is copied when it is back."""
+    first = drbd.primary(whole).node
+    second = replicated.other(whole, first).node
+    write(whole, first)
+    before = texts(whole, first)
+    said = command("drbd", "standby", first, "--lab", whole.name)
+
+    assert said.returncode == 0 and "its service moved in" in said.stdout, said.stderr
+    assert texts(whole, second) == before
+    write(whole, second)
+    assert drbd.Peer(whole, second).status().out_of_sync_kib > 0
+    back = command("drbd", "online", first, "--lab", whole.name)
+    assert "UpToDate here, UpToDate there, oos 0 KiB" in back.stdout, back.stderr
+    assert replicated.standby(whole, second) < SERVICE_SECONDS
+    replicated.online(whole, second)
+    assert drbd.primary(whole).node == first
+
+
+def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, command):
+    """At 4 MiB/s what a peer missed is copied at 4 MiB/s, and the status says how much is done."""
+    serving = drbd.primary(whole)
+    peer = replicated.other(whole, serving.node)
+    for each in (serving, peer):
+        each.tell("options", "disk", f"--resync-rate={RATE_KIB}K")
+    replicated.standby(whole, peer.node)
+    ballast = "dd if=/dev/urandom of=/var/lib/mysql/ballast bs=1M count=64 conv=fsync; rm /var/lib/mysql/ballast"
+    whole.run(serving.node, "guest", "sh", "-c", ballast)
+    peer.tell("connect")
+    clock.wait_until(lambda: serving.status().connection == "SyncSource", "the resynchronisation", 30)
+    shown = command("drbd", "status", "--lab", whole.name).stdout
+    rates, percents = rates_of(serving)
+    interval = interval_of_mean([rate / RATE_KIB for rate in rates], 0.95)
+
+    assert "% done" in shown
+    assert len(percents) > 3 and sorted(percents) == percents
+    assert 0.85 < interval.low and interval.high < 1.1, interval
+
+
+def rates_of(serving):
+    """KiB a second that were copied between two looks, a second apart, and how much was done each time."""
+    rates, percents, (before, at) = [], [], (serving.status(), clock.timer())
+    while True:
+        clock.pause(1)
+        found, now = serving.status(), clock.timer()
+        if found.connection != "SyncSource":
+            return rates, percents
+        rates.append((before.out_of_sync_kib - found.out_of_sync_kib) / (now - at))
+        percents.append(found.synced_percent)
+        before, at = found, now
+
+
+def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
+    """Both were primary while the link was cut: neither is trusted, until somebody says whose writes are given up."""
+    first = drbd.primary(whole).node
+    second = replicated.other(whole, first).node
+    with cut(whole):
+        clock.wait_until(
+            lambda: drbd.Peer(whole, second).status().peer_role != drbd.PRIMARY, "the cut to be noticed", 20
+        )
+        drbd.Peer(whole, second).tell("promote")
+        replicated.wait_until_serves(whole, second)
+        whole.server(second).execute(f"INSERT INTO {HELD} (text) VALUES ('given up')")
+        whole.server(first).execute(f"INSERT INTO {HELD} (text) VALUES ('kept')")
+    clock.wait_until(lambda: drbd.Peer(whole, first).status().split_brain, "the split brain to be detected", 30)
+    shown = command("status", whole.name).stdout
+
+    assert "split brain: ./lab drbd resolve --victim NODE" in " ".join(shown.split())
+    with pytest.raises(LabError, match="split brain"):
+        replicated.online(whole, second)
+    resolved = command("drbd", "resolve", "--victim", second, "--lab", whole.name)
+    assert resolved.returncode == 0, resolved.stderr
+    assert drbd.primary(whole).node == first
+    kept = texts(whole, first)
+    assert "kept" in kept and "given up" not in kept
+    assert replicated.verify(whole) == 0
+
+
+def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(whole):
+    """on-io-error detach: the server goes on by the peer's disk; healed and attached, what it missed is copied."""
+    serving = drbd.primary(whole)
+    serving.disk.fail()
+    try:
+        write(whole, serving.node)
+        alone = serving.status()
+        assert (alone.role, alone.disk, alone.peer_disk) == ("Primary", "Diskless", "UpToDate")
+        assert f"{serving.node}-19" in texts(whole, serving.node)
+    finally:
+        serving.disk.heal()
+        replicated.online(whole, serving.node)
+    assert replicated.verify(whole) == 0
+
+
+def test_a_peer_that_differs_silently_is_found_by_comparing(whole):
+    """One sector of the peer's disk is inverted: nobody notices, but a comparison does, and reconnecting mends it."""
+    serving = drbd.primary(whole)
+    peer = replicated.other(whole, serving.node)
+    peer.disk.corrupt(200 << 20)
+
+    assert serving.status().whole
+    assert replicated.verify(whole) == 4
+    peer.tell("disconnect")
+    replicated.online(whole, peer.node)
+    assert replicated.verify(whole) == 0
+
+
+@pytest.mark.parametrize("toxic", ["black-hole", "slow-100mbit", "wan-85ms"])
+def test_commits_feel_the_link(whole, toxic):
+    """Silence is noticed and the primary goes on alone; a long way is waited for; a narrow link carries commits."""
+    serving = drbd.primary(whole)
+    proofs = [labs.set_toxic(whole, link.name, toxic) for link in whole.topology.links]
+    began = clock.timer()
+    write(whole, serving.node, 5)
+    milliseconds = (clock.timer() - began) * 1000 / 5
+    status = serving.status()
+
+    assert all(proof.ok for proof in proofs), proofs
+    assert status.connection == ("WFConnection" if toxic == "black-hole" else "Connected")
+    assert milliseconds >= (85 if toxic == "wan-85ms" else 0)
+
+
+def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
+    """A protocol that only one of them speaks: DRBD gives up, and nobody waits for it."""
+    serving = drbd.primary(whole)
+    peer = replicated.other(whole, serving.node)
+    with cut(whole):
+        clock.wait_until(lambda: peer.status().connection != drbd.CONNECTED, "the cut to be noticed", 20)
+        peer.tell("options", "net", "--protocol=A")
+    with pytest.raises(LabError, match=r"(?s)has given up connecting.*protocol"):
+        replicated.online(whole, peer.node)
+    peer.tell("adjust")
+    replicated.online(whole, peer.node)
+
+
+def test_two_primaries_are_refused_while_they_know_of_each_other(whole, command):
+    """With what to type instead."""
+    serving = drbd.primary(whole).node
+    refused = command("drbd", "promote", replicated.other(whole, serving).node, "--lab", whole.name)
+
+    assert refused.returncode == 3
+    assert f"{serving} is primary" in refused.stderr and f"./lab drbd standby {serving}" in refused.stderr
+
+
+def test_nothing_is_resolved_without_a_split_brain(whole, command):
+    """Nobody's writes are given up by mistake."""
+    refused = command("drbd", "resolve", "--victim", "node1", "--lab", whole.name)
+
+    assert refused.returncode == 3 and "has no split brain" in refused.stderr
+
+
+def test_status_and_show_say_roles_connection_disks_and_what_differs(whole, command):
+    """As text and as data."""
+    shown = json.loads(command("drbd", "status", "--lab", whole.name, "--json").stdout)
+    said = {node.name: node.replication for node in views.view(whole).nodes}
+
+    assert {status["disk"] for status in shown.values()} == {"UpToDate"}
+    assert sorted(status["role"] for status in shown.values()) == ["Primary", "Secondary"]
+    assert all("Connected, UpToDate here, UpToDate there, oos 0 KiB" in words for words in said.values())
+
+
+def test_emulated_machines_serve_on_a_replicated_disk(docker, monkeypatch):
+    """What takes nothing of the host: slower, and the same otherwise."""
+    monkeypatch.setenv("LAB_VM", "tcg")
+    with two_machines() as lab:
+        serving = drbd.primary(lab).node
+        write(lab, serving, 3)
+        killed = clock.timer()
+        lab.kill(serving)
+        lab.refresh()
+        replicated.promote(lab, replicated.other(lab, serving).node)
+        without_service = clock.timer() - killed
+
+        assert "tcg" == lab.launcher
+        assert {f"{serving}-{number}" for number in range(3)} == texts(lab, replicated.other(lab, serving).node)
+        assert without_service < 4 * SERVICE_SECONDS
+
+
+def test_down_leaves_nothing(docker, name):
+    """No container, network or volume, and with them no machine and no disk."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LAB_DISK_SIZE", DISK_SIZE)
+        lab = labs.up("drbd", "mariadb", name, keep=False)
+    assert len(things_of(name)) > 5
+    lab.down()
+
+    assert things_of(name) == []

@@ -1,0 +1,103 @@
+"""What a replicated disk loses when more than one machine dies: by protocol, and with disks that lose their caches."""
+
+import pytest
+
+from harness import replicated
+from harness.errors import LabError
+from harness.faults.toxic import clear
+from harness.world import catalogue, clock, drbd
+
+from .machines import texts, two_machines, writers
+
+# Shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
+SILENT_SECONDS = 0.5
+
+
+@pytest.fixture(scope="module")
+def pair(docker):
+    with two_machines() as lab:
+        yield lab
+
+
+@pytest.fixture
+def mortal(docker):
+    """Machines for one test, which may leave a disk that nobody can use."""
+    with two_machines() as lab:
+        yield lab
+
+
+def lost_with_the_site(lab, protocol):
+    """The primary's site goes dark and then dies under load: acknowledged rows that the survivor has not."""
+    dying = drbd.primary(lab)
+    survivor = replicated.other(lab, dying.node)
+    for peer in (dying, survivor):
+        peer.tell("options", "net", f"--protocol={protocol}")
+    assert survivor.status().protocol == protocol
+    with writers(lab, dying.node) as acknowledged:
+        go_dark(lab)
+        clock.pause(SILENT_SECONDS)
+        lab.kill(dying.node)
+        lab.refresh()
+        replicated.promote(lab, survivor.node)
+    for link in lab.topology.links:
+        clear(lab.wire(link.name))
+    found = texts(lab, survivor.node)
+    survivor.tell("adjust")
+    lab.start_again(dying.node)
+    replicated.online(lab, dying.node)
+    return len(set(acknowledged) - found)
+
+
+def go_dark(lab):
+    for link in lab.topology.links:
+        for body in catalogue.toxic("black-hole").bodies:
+            lab.wire(link.name).add(body)
+
+
+@pytest.mark.parametrize("protocol", ["C", "B"])
+def test_what_the_peer_had_to_confirm_survives_the_primarys_site(pair, protocol):
+    """On its disk (C) or in its memory (B): whoever was answered finds the row."""
+    assert lost_with_the_site(pair, protocol) == 0
+
+
+def test_what_was_only_sent_is_lost_with_the_primarys_site(pair):
+    """Protocol A answers when a write is on its way."""
+    assert lost_with_the_site(pair, "A") > 0
+
+
+def lost_with_all_power(lab, *options):
+    """Both machines and both disks lose power under load, and the primary never comes back: acknowledged rows lost.
+
+    The file system does not flush by itself, so that flushing is DRBD's; None where the survivor cannot even start.
+    """
+    serving = drbd.primary(lab)
+    survivor = replicated.other(lab, serving.node)
+    lab.run(serving.node, "guest", "mount", "-o", "remount,barrier=0", "/var/lib/mysql")
+    for peer in (serving, survivor):
+        if options:
+            peer.tell("options", "disk", *options)
+    with writers(lab, serving.node) as acknowledged:
+        # In this order nobody is answered after the survivor's disk is gone.
+        lab.kill(serving.node)
+        survivor.disk.power_cut()
+        lab.kill(survivor.node)
+    survivor.disk.container.start()
+    clock.wait_until(lambda: lab.is_healthy(f"{survivor.node}-disk1"), "the survivor's disk", 30)
+    lab.start_again(survivor.node)
+    again = drbd.Peer(lab, survivor.node)
+    again.wait_until_answers()
+    try:
+        replicated.promote(lab, survivor.node)
+    except LabError:
+        return None
+    return len(set(acknowledged) - texts(lab, survivor.node))
+
+
+def test_a_peer_that_flushes_keeps_what_was_acknowledged_when_all_power_is_cut(mortal):
+    """Each epoch was on the peer's disk, whatever its cache."""
+    assert lost_with_all_power(mortal) == 0
+
+
+def test_disk_flushes_no_loses_acknowledged_rows_when_all_power_is_cut(mortal):
+    """What makes it fast is what makes it dangerous without a battery."""
+    assert lost_with_all_power(mortal, "--disk-flushes=no") != 0

@@ -1,0 +1,84 @@
+"""A quick drill of each topology on real servers: what is promised is kept, what is known to be lost is lost."""
+
+import pytest
+
+from harness.claim import Verdict
+from harness.faults.kill import Kill
+from harness.succession import sources
+from harness.world.compose import Lab
+
+SEEDS = (7, 8, 9)
+# Those of the Galera cluster are in test_galera_drills.py.
+QUICK = [
+    ("single", "kill"),
+    ("single", "pause"),
+    ("single", "memory"),
+    ("single", "clock"),
+    ("async", "cut-link"),
+    ("async", "clock-replica"),
+    ("async", "read-only"),
+    ("fanout", "cut-far"),
+    ("chain", "kill-relay"),
+    ("semisync", "cut-link"),
+    ("semisync", "lose-source-after-sync"),
+    ("semisync", "read-before-loss-after-commit"),
+    ("semisync-3", "cut-one-link"),
+    ("raid", "slow-disks"),
+    ("drbd", "lose-primary"),
+]
+
+
+def surprises(result):
+    """The expectations whose verdict is not the one that the drill's file says, with the reason."""
+    differing = [one for one in result.held if one.verdict is not one.expectation.expect]
+    return {one.expectation.says: one.why or f"{one.found}, expected {one.expectation.bound}" for one in differing}
+
+
+@pytest.mark.parametrize(("topology", "name"), QUICK)
+def test_a_drill_comes_out_as_its_file_says(drilled, topology, name):
+    """Every proof there, every verdict the known one, no log with anything that none may hold."""
+    result = drilled(topology, name)
+
+    assert surprises(result) == {}
+    assert result.doubts == []
+    assert all(acted.proofs for acted in result.evidence.acted)
+
+
+def test_asynchronous_replication_loses_what_was_on_its_way(drilled):
+    """In one of three tries at least; and nothing else goes wrong in any of them."""
+    results = []
+    for seed in SEEDS:
+        results.append(drilled("async", "lose-source", seed))
+        if results[-1].figures.get("lost"):
+            break
+
+    assert [result.doubts for result in results if result.doubts] == []
+    assert max(result.figures["lost"] for result in results) > 0
+    assert {result.figures[name] for result in results for name in ("phantoms", "duplicates", "diverged")} == {0}
+
+
+# --- sabotage ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_kill_that_does_not_kill_is_unknown(drilled, monkeypatch):
+    """The container lives on: nothing that was measured counts."""
+    monkeypatch.setattr("harness.faults.kill.END_SECONDS", 0.2)
+    monkeypatch.setattr(Kill, "end", lambda *_: None)
+    result = drilled("single", "kill")
+
+    assert {one.verdict for one in result.held} == {Verdict.UNKNOWN}
+    assert "the end of server" in result.held[0].why
+
+
+def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
+    """A new connection is answered."""
+    monkeypatch.setattr(Lab, "pause", lambda *_: None)
+    result = drilled("single", "pause")
+
+    assert result.exit_code == 2
+    assert "server is frozen: expected no answer" in result.held[0].why
+
+
+def test_who_follows_whom_is_told_by_the_replicas(drill_labs):
+    """By where they dial."""
+    assert sources(drill_labs("chain").lab()) == {"relay": "source", "leaf": "relay"}

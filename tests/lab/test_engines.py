@@ -1,0 +1,45 @@
+"""Does every engine come up, replicate, and do semi-sync where it can?"""
+
+from harness.world import catalogue, compose, images
+
+# What `make test` starts; the others are in its other tests, or are tried with --engine all.
+QUICK = ("mariadb-10.1",)
+
+
+def pytest_generate_tests(metafunc):
+    """One test for each engine that is built here, in every one of these topologies that its features allow."""
+    every = metafunc.config.getoption("--engine") == "all"
+    names = [name for name, each in catalogue.engines().items() if "local" in each.images] if every else QUICK
+    wanted = [(e, t) for e in names for t in ("single", "async", "semisync") if t in catalogue.topologies_for(e)]
+    if "topology" in metafunc.fixturenames:
+        metafunc.parametrize(("engine", "topology"), wanted)
+
+
+def test_an_engine_comes_up_and_is_proved(new_lab, engine, topology):
+    """`labs.up` proves links, semi-sync by timed commits, and a row that arrives; the version is the promised one."""
+    lab = new_lab(topology, engine)
+    try:
+        version = lab.server(lab.topology.source.name).version()
+    finally:
+        with compose.signals_held():
+            lab.down()
+
+    assert version.startswith(catalogue.engines()[engine].version)
+
+
+def test_semi_sync_of_a_build_without_it_is_refused_before_anything_starts(command):
+    """The reason is told, and the engines that have it."""
+    answer = command("up", "semisync", "--engine", "mysql-5.7", "--name", "test-refused")
+
+    assert answer.returncode == 3
+    assert "semi-sync is a plugin of this version, and there are none in its artifact" in answer.stderr
+    assert "one of mariadb, mariadb-10.11, mysql" in answer.stderr
+    assert "test-refused" not in compose.all_labs()
+
+
+def test_engines_are_listed_with_their_images(command):
+    """`lab engines` knows that this module's image is built."""
+    images.ensure(["mariadb-10.1"])
+    (line,) = [line for line in command("engines").stdout.splitlines() if line.startswith("mariadb-10.1 ")]
+
+    assert "10.1.23" in line and line.rstrip().endswith("built")

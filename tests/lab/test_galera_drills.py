@@ -1,0 +1,232 @@
+"""The drills of a Galera cluster on real servers: what is lost, what stalls, what comes back; all on one cluster."""
+
+import signal
+
+import pytest
+
+from harness import drilling, history, labs
+from harness.claim import Verdict
+from harness.drill import judge
+from harness.errors import LabError
+from harness.faults.cut import Cut
+from harness.world.wire import Wire
+from tests.lab.conftest import things_of
+from tests.lab.test_bad_luck import read_until
+
+SEED = 7
+
+
+@pytest.fixture(scope="module")
+def cluster(cluster, make_whole):
+    """The three nodes 85 ms apart, broken and mended by one test after another."""
+    make_whole(cluster)
+    labs.prove(cluster, cluster.topology.toxics, print)
+    yield cluster
+    make_whole(cluster)
+
+
+@pytest.fixture(scope="module")
+def done(cluster, tmp_path_factory):
+    """The result of a drill on the shared cluster, done once."""
+    folder, known = tmp_path_factory.mktemp("ledgers"), {}
+
+    def do(name, what=None):
+        if name not in known:
+            ledger = folder / name
+            evidence = drilling.carry_out(cluster, what or drilling.load("galera", name), SEED, ledger, print)
+            known[name] = judge(evidence, *history.parse(ledger.read_bytes().splitlines(keepends=True)))
+        return known[name]
+
+    return do
+
+
+def assert_as_expected(result):
+    """Every expectation of the drill's own file, and the rows that all drills promise."""
+    assert {
+        one.expectation.says: one.why or one.verdict for one in result.held if one.verdict is not Verdict.HOLDS
+    } == {}
+    assert result.doubts == []
+    assert [result.figures[name] for name in ("lost", "phantoms", "duplicates", "diverged")] == [0, 0, 0, 0]
+    assert result.figures["histories"] == 1
+
+
+def test_a_killed_node_stalls_the_others_and_comes_back_by_ist(done):
+    """The survivors wait until the group has excluded it, go on, and lose nothing."""
+    result = done("kill-node")
+    figures = result.figures
+
+    assert_as_expected(result)
+    assert min(figures["stall_s.node2"], figures["stall_s.node3"]) >= 1
+    assert figures["stall_s.node1"] > figures["stall_s.node2"]
+    assert figures["during.node2.acknowledged"] > 0 and figures["during.node3.acknowledged"] > 0
+    assert figures["during.node1.acknowledged"] == 0
+    assert figures["unknown.node1"] >= 1
+    assert (result.evidence.returns["node1"].by, list(result.evidence.returns)) == ("IST", ["node1"])
+    assert result.evidence.returns["node1"].writesets > 0
+
+
+def test_a_minority_refuses_and_the_majority_goes_on(done):
+    """Both sides know which one they are."""
+    result = done("cut-node")
+    views = result.evidence.acted[0].views
+
+    assert_as_expected(result)
+    assert result.figures["during.node3.error.1047"] > 0
+    assert result.figures["during.node3.acknowledged"] == 0
+    assert result.figures["during.node1.acknowledged"] > 0
+    assert (str(views["node1"]), views["node3"].says) == ("Primary of 2", "non-Primary")
+    assert result.evidence.returns["node3"].by == "IST"
+
+
+def test_a_cut_link_is_relayed_in_less_time_than_an_exclusion_takes(done):
+    """Nobody leaves; the gap is shorter than after a kill."""
+    result, killed = done("cut-link"), done("kill-node")
+
+    assert_as_expected(result)
+    assert result.figures["service_back_s"] < killed.figures["service_back_s"]
+    assert result.figures["stall_s.node1"] < killed.figures["stall_s.node2"]
+    assert result.evidence.returns == {}
+
+
+def test_a_black_hole_is_a_cut_that_nobody_was_told_of(done):
+    """Silence excludes a node as ended connections do."""
+    result = done("black-hole-node")
+
+    assert_as_expected(result)
+    assert result.figures["stall_s.node1"] >= 1
+    assert result.figures["view.node3"] == "non-Primary"
+
+
+def test_commits_follow_the_slowest_link(done):
+    """Also those of clients beside the fast ones, and nobody is excluded for it."""
+    result = done("slow-link")
+
+    assert_as_expected(result)
+    assert result.figures["slowed.node2"] > 1.5
+    assert result.figures["failed"] == 0
+
+
+def test_of_two_writers_of_a_row_one_is_told_to_try_again(done):
+    """Error 1213 for the loser, counted by the cluster; no change is lost."""
+    result = done("write-conflict")
+
+    assert_as_expected(result)
+    assert result.figures["error.1213"] > 0
+    assert result.figures["conflicts"] > 0
+    assert result.figures["miscounted"] == 0
+
+
+def test_drills_leave_links_and_toxics_as_they_were(cluster, done):
+    """After all of the above: every link on, with the toxic that it had at first."""
+    done("cut-node"), done("black-hole-node")
+
+    for link in cluster.topology.links:
+        wire = cluster.wire(link.name)
+        assert wire.enabled()
+        assert {toxic["name"] for toxic in wire.toxics()} == {"wan-85ms-down", "wan-85ms-up"}
+
+
+# --- the command ------------------------------------------------------------------------------------------------------
+
+
+def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, command):
+    """SIGTERM in the middle of a fault: no container is left, and the record can be judged."""
+    process = start_command("drill", "galera", "--fault", "cut-node")
+    project = read_until(process, "starting ")[-1].split()[1].rstrip(":")
+    read_until(process, "cut on node3: proved")
+
+    process.send_signal(signal.SIGTERM)
+
+    assert process.wait(60) == 130
+    assert [] == things_of(project)
+    judged = command("drill", "--judge", "latest")
+    assert judged.returncode == 2
+    assert "interrupted by SIGTERM" in judged.stdout
+
+
+# --- sabotage ---------------------------------------------------------------------------------------------------------
+
+
+def brief(name, **changes):
+    """A drill with hardly any time in it."""
+    import msgspec
+
+    found = drilling.load("galera", name).lasting(0.2)
+    return msgspec.structs.replace(found, name=f"sabotaged-{name}", before=0.2, after=0.1, **changes)
+
+
+def test_a_cut_that_does_not_cut_is_unknown(done, monkeypatch):
+    """The switch of the link does nothing: the connection across it tells."""
+    monkeypatch.setattr(Wire, "enable", lambda *_: None)
+    result = done("sabotaged-cut-link", brief("cut-link"))
+
+    assert {one.verdict for one in result.held} == {Verdict.UNKNOWN}
+    assert "connection answers" in result.held[0].why
+    assert result.exit_code == 2
+
+
+def test_a_toxic_that_does_not_act_is_unknown(done, monkeypatch):
+    """Nothing is put on the links: their round trips tell."""
+    monkeypatch.setattr(Wire, "add", lambda *_: None)
+    result = done("sabotaged-slow-link", brief("slow-link"))
+
+    assert result.exit_code == 2
+    assert "has wan-200ms more: expected" in result.held[0].why
+
+
+def test_a_kill_that_does_not_kill_is_unknown(done, cluster, monkeypatch):
+    """The container lives on."""
+    monkeypatch.setattr("harness.faults.kill.END_SECONDS", 0.2)
+    monkeypatch.setattr(type(cluster), "kill", lambda *_: None)
+    result = done("sabotaged-kill-node", brief("kill-node"))
+
+    assert result.exit_code == 2
+    assert "the end of node1" in result.held[0].why
+
+
+def test_a_link_that_stays_cut_is_noticed(cluster):
+    """The proof of the end asks the link, not the switch."""
+    fault = Cut(cluster, ["node1-node2"])
+    wire = cluster.wire("node1-node2")
+    try:
+        fault.act()
+        assert all(proof.ok for proof in fault.proofs())
+        assert not any(proof.ok for proof in fault.proofs_of_end())
+    finally:
+        fault.undo()
+        fault.close()
+    assert wire.enabled() and all(proof.ok for proof in fault.proofs_of_end())
+
+
+def test_a_link_that_is_cut_already_cannot_be_drilled(cluster):
+    """There would be nothing to compare with, and its undoing would undo somebody else's work."""
+    wire = cluster.wire("node1-node2")
+    wire.enable(False)
+    try:
+        with pytest.raises(LabError, match="does not answer"):
+            Cut(cluster, ["node1-node2"])
+    finally:
+        wire.enable(True)
+
+
+# --- all at once: last, since a cluster that does not come back from it serves no other test --------------------------
+
+
+def test_a_cluster_killed_as_a_whole_keeps_what_it_acknowledged(done):
+    """One node leads, the others follow it, and the history goes on."""
+    result = done("kill-all")
+    ways = sorted(found.by for found in result.evidence.returns.values())
+
+    assert_as_expected(result)
+    assert ways.count("led") == 1 and len(ways) == 3 and "SST" not in ways
+    assert result.figures["during.acknowledged"] == 0
+
+
+def test_three_copies_in_memory_are_no_disk(done):
+    """Without a flush at each commit a cluster that dies as a whole loses acknowledged rows; the ledger sees it."""
+    result = done("kill-all-relaxed")
+
+    assert result.doubts == []
+    assert result.figures["lost"] > 0
+    assert [result.figures[name] for name in ("phantoms", "diverged", "histories")] == [0, 0, 1]
+    assert result.exit_code == 0

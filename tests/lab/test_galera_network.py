@@ -1,0 +1,133 @@
+"""All that the nodes of a cluster say to each other crosses Toxiproxy, and nothing gets past it."""
+
+import pytest
+
+from harness import labs
+from harness.errors import LabError
+from harness.faults import toxic as toxic_fault
+from harness.probes.commit_latency import CommitLatency
+from harness.probes.galera import wait_until_synced
+from harness.world import catalogue
+from harness.world.clock import wait_until
+
+NODES = ("node1", "node2", "node3")
+TABLE = "CREATE TABLE IF NOT EXISTS lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY, text VARCHAR(200))"
+
+
+@pytest.fixture(autouse=True)
+def table(whole):
+    """A table of these tests' own."""
+    whole.server("node1").execute(TABLE)
+
+
+def packets(lab, node, chain):
+    """How many packets the rules of a chain have met in a node's network."""
+    listed = lab.run(f"sidecar{node[-1]}", "iptables", "-t", "filter", "-vnxL", chain).splitlines()[2:]
+    assert listed, f"{chain} of {node} has no rules"
+    return sum(int(line.split()[0]) for line in listed)
+
+
+def passed_by(lab):
+    return {node: packets(lab, node, "LAB-REFUSE-OUT") + packets(lab, node, "LAB-REFUSE-IN") for node in NODES}
+
+
+def write(lab, node="node1", rows=20):
+    for _ in range(rows):
+        lab.server(node).execute("INSERT INTO lab.crossed (text) VALUES (REPEAT('x', 200))")
+
+
+def test_no_packet_goes_from_node_to_node(cluster):
+    """Rules that match every packet with a peer's own address at its other end have met none, whichever node writes."""
+    for node in NODES:
+        write(cluster, node)
+    labs.wait_for_copies(cluster)
+
+    assert dict.fromkeys(NODES, 0) == passed_by(cluster)
+    assert {60} == {cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES}
+
+
+def test_the_counters_do_count(cluster):
+    """The counter-check: a node that is led past the proxy is refused, and seen."""
+    chain = ("iptables", "-t", "nat")
+    rules = cluster.run("sidecar1", *chain, "-S", "LAB-TO-PEER").splitlines()[1:]
+    cluster.run("sidecar1", *chain, "-F", "LAB-TO-PEER")
+    try:
+        with pytest.raises(LabError, match="refused"):
+            cluster.run("node1", "bash", "-c", "</dev/tcp/node2/4567")
+
+        assert passed_by(cluster)["node1"] > 0
+    finally:
+        for rule in rules:
+            cluster.run("sidecar1", *chain, *rule.split())
+        cluster.run("sidecar1", "iptables", "-Z", "LAB-REFUSE-OUT")
+
+
+def test_without_the_proxy_nothing_flows(cluster, make_whole):
+    """With every link off each node is alone, says so, and refuses; with the links back all three go on."""
+    try:
+        for link in cluster.topology.links:
+            cluster.wire(link.name).enable(False)
+        alone = [cluster.server(node) for node in NODES]
+        wait_until(lambda: not any(server.galera().primary for server in alone), "three nodes without a majority", 30)
+
+        with pytest.raises(LabError, match="1047"):
+            alone[0].value("SELECT COUNT(*) FROM lab.crossed")
+    finally:
+        make_whole(cluster)
+    write(cluster)
+    labs.wait_for_copies(cluster)
+
+    assert 1 == len({cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES})
+    assert dict.fromkeys(NODES, 0) == passed_by(cluster)
+
+
+def _delivered(server):
+    """The group's shortest delivery lately, in ms, while something is written."""
+    CommitLatency(server).commits(1)
+    latency = server.galera().replication_ms
+    return latency[0] if latency else 0
+
+
+@pytest.mark.parametrize("toxic", ["wan-85ms", "wan-200ms"])
+def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
+    """The group's own latency and a commit's both come to at least the round trip that was put on the links."""
+    asked = catalogue.toxic(toxic)
+    server = cluster.server("node1")
+    try:
+        for link in cluster.topology.links:
+            toxic_fault.put(cluster.wire(link.name), asked)
+        commits = CommitLatency(server).commits(8)
+        # The group reports on periods of some seconds; the first may have begun before the toxics.
+        wait_until(
+            lambda: _delivered(server) >= 0.9 * asked.round_trip_ms, f"the group to take {asked.round_trip_ms} ms", 30
+        )
+    finally:
+        for link in cluster.topology.links:
+            toxic_fault.clear(cluster.wire(link.name))
+
+    assert min(commits) >= 0.9 * asked.round_trip_ms
+
+
+def test_a_restarted_node_keeps_its_address_and_its_rules(cluster):
+    """The network is the sidecar's: a node that was killed comes back to its address, and still not past the proxy."""
+    before, rules = cluster.addresses("node3"), cluster.run("sidecar3", "iptables-save")
+    cluster.kill("node3")
+    cluster.start_again("node3")
+    wait_until(lambda: cluster.is_healthy("node3"), "node3 healthy again", 60)
+
+    assert before == cluster.addresses("node3")
+    assert _without_counters(rules) == _without_counters(cluster.run("sidecar3", "iptables-save"))
+    wait_until_synced([cluster.server(node) for node in NODES], 3)
+    assert dict.fromkeys(NODES, 0) == passed_by(cluster)
+
+
+def _without_counters(saved):
+    return [line.split(" [")[0] for line in saved.splitlines() if not line.startswith("#")]
+
+
+def test_only_the_sidecars_may_change_packet_rules(cluster):
+    """No database has a capability; each sidecar has the one that it needs."""
+    added = {service: container.attrs["HostConfig"]["CapAdd"] for service, container in cluster.containers.items()}
+
+    assert {"sidecar1", "sidecar2", "sidecar3"} == {service for service, caps in added.items() if caps}
+    assert {"NET_ADMIN"} == {cap.removeprefix("CAP_") for caps in added.values() for cap in caps or []}

@@ -1,0 +1,97 @@
+"""What goes wrong behind the lab's back while systems of three copies are compared ends in UNKNOWN with the reason."""
+
+import secrets
+
+import pytest
+
+from harness import labs
+from harness.claim import Verdict
+from harness.experiments.galera_vs_semisync import experiment
+from harness.faults.toxic import clear
+from harness.world import catalogue, compose, images
+from tests.lab.sabotage import judgement_of
+
+ONE_COMMIT_WAITS, ONE_ROUND_TRIP = "galera-commit-waits", "after-sync-commit-is-one-round-trip"
+
+
+@pytest.fixture(scope="module")
+def cluster(cluster, make_whole):
+    """Three nodes of a Galera cluster, as the experiment gets them."""
+    make_whole(cluster)
+    yield cluster
+    make_whole(cluster)
+
+
+@pytest.fixture(scope="module")
+def pair(docker):
+    """A source with two semi-synchronous replicas, as the experiment gets them."""
+    topology = catalogue.topology("semisync-3")
+    images.ensure(labs.image_names("mariadb", load=True, topology=topology))
+    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+@pytest.fixture
+def of_cluster(cluster, tmp_path):
+    """The judgement of one client's commit on the cluster when somebody acts during the load, and all doubts."""
+    return lambda act: judgement_of(experiment, ONE_COMMIT_WAITS, cluster, act, tmp_path)
+
+
+@pytest.fixture
+def of_pair(pair, tmp_path):
+    """The judgement of one client's semi-synchronous commit when somebody acts during the load, and all doubts."""
+    return lambda act: judgement_of(experiment, ONE_ROUND_TRIP, pair, act, tmp_path)
+
+
+def test_without_sabotage_the_cluster_is_not_doubted(of_cluster):
+    """The counter-check: two rounds left alone are decided or merely undecided, never doubtful."""
+    _, doubts = of_cluster(lambda lab: None)
+
+    assert doubts == ""
+
+
+def test_one_link_of_six_without_its_toxic_is_unknown(of_cluster):
+    """Five slowed links are not a WAN between each two nodes."""
+    judgement, doubts = of_cluster(lambda lab: clear(lab.wire("node2-node3")))
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "link RTT was" in doubts
+
+
+def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
+    """At the end all three are Synced as before; that nobody had left meanwhile is told by the number of views."""
+
+    def leave_and_return(lab):
+        node = lab.server("node3")
+        address = node.settings("wsrep_cluster_address")["wsrep_cluster_address"]
+        node.set_global(wsrep_cluster_address="")
+        node.set_global(wsrep_cluster_address=address)
+
+    judgement, doubts = of_cluster(leave_and_return)
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "saw nobody leave or join" in doubts
+
+
+def test_a_replica_that_stopped_is_unknown(of_pair):
+    """The other one acknowledges every commit, but two copies are not three."""
+    judgement, doubts = of_pair(lambda lab: lab.server("replica2").stop_replica())
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "replica2 replicates" in doubts
+
+
+def test_a_fall_back_to_asynchronous_is_unknown(of_pair):
+    """Both replicas stop; the source waits for its timeout and goes on alone."""
+
+    def leave_alone(lab):
+        lab.server("source").set_semisync(True, timeout_ms=300)
+        for name in ("replica1", "replica2"):
+            lab.server(name).stop_replica()
+
+    judgement, doubts = of_pair(leave_alone)
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "acknowledged" in doubts

@@ -1,0 +1,140 @@
+"""How a node of a cluster gets its data, whom it follows, and what it refuses to join with."""
+
+import os
+import subprocess
+from datetime import datetime
+
+import pytest
+
+from harness import labs
+from harness.world import catalogue, compose
+from harness.world.clock import wait_until
+
+DATADIR = "/var/lib/mysql"
+
+
+NODES = ("node1", "node2", "node3")
+TABLE = "CREATE TABLE IF NOT EXISTS lab.transferred (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)"
+
+
+@pytest.fixture(autouse=True)
+def table(whole):
+    """A table of these tests' own."""
+    whole.server("node1").execute(TABLE)
+
+
+def at_data_of(lab, node, script):
+    """Run a script on the data directory and the cluster's volume of a node that may be stopped."""
+    container = lab.container(node)
+    of_image = ("--entrypoint", "bash", container.image.id)
+    answer = subprocess.run(
+        ["docker", "run", "--rm", "--volumes-from", container.id, *of_image, "-ec", script],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return answer.stdout
+
+
+def health_said(lab, node):
+    container = lab.container(node)
+    container.reload()
+    return [check["Output"] for check in container.attrs["State"]["Health"]["Log"]]
+
+
+def rows(lab):
+    labs.wait_for_copies(lab)
+    return {lab.server(node).value("SELECT COUNT(*) FROM lab.transferred") for node in NODES}
+
+
+def since_restart(lab, node):
+    container = lab.container(node)
+    container.reload()
+    started = datetime.fromisoformat(container.attrs["State"]["StartedAt"][:19] + "+00:00")
+    return container.logs(since=int(started.timestamp())).decode(errors="replace")
+
+
+def start_and_end(lab, node):
+    """Start a node that must refuse; its exit code and its last lines."""
+    lab.start_again(node)
+    container = lab.container(node)
+    code = container.wait(timeout=30)["StatusCode"]
+    return code, lab.logs(node)
+
+
+def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
+    """More was written than the others keep (gcache): SST, its progress in the health; cut short, it begins anew."""
+    whole.kill("node3")
+    wait_until(lambda: whole.server("node1").galera().size == 2, "a cluster of two", 20)
+    # Many: what is kept is given up as the nodes tell each other, every some hundred writesets, how far they are.
+    for _ in range(400):
+        whole.server("node1").execute("INSERT INTO lab.transferred (text) VALUES (REPEAT('x', 50000))")
+    whole.start_again("node3")
+    wait_until(lambda: "Waiting for SST streaming" in since_restart(whole, "node3"), "its data to come in", 30)
+    whole.kill("node3")
+    whole.start_again("node3")
+    seen = set()
+    wait_until(lambda: seen.update(health_said(whole, "node3")) or whole.is_healthy("node3"), "node3 healthy", 90)
+
+    assert any("MiB of data so far" in said for said in seen)
+    assert "cut short; begins anew" in whole.logs("node3", lines=10_000)
+    assert "mariabackup SST completed on joiner" in since_restart(whole, "node3")
+    assert {400} == rows(whole)
+
+
+def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole):
+    """LAB_SST is the joiner's; its data directory was lost."""
+    whole.kill("node3")
+    at_data_of(whole, "node3", f"find {DATADIR} -mindepth 1 -delete")
+    docker_compose = ["docker", "compose", "--env-file", str(compose.STATE / f"{whole.name}.env")]
+    subprocess.run(
+        [*docker_compose, "-f", "compose/galera.yaml", "up", "--detach", "--no-deps", "node3"],
+        cwd=catalogue.ROOT,
+        env={**os.environ, "LAB_SST": "rsync"},
+        check=True,
+        capture_output=True,
+    )
+    make_whole(whole)
+
+    assert "wsrep_sst_rsync --role 'joiner'" in since_restart(whole, "node3")
+    assert 1 == len(rows(whole))
+
+
+def test_a_node_with_others_data_is_refused(whole, make_whole):
+    """Of another cluster or of none: it ends with the reason and the way out, nothing is overwritten, nobody is harmed.
+
+    With its own data it joins as before.
+    """
+    whole.kill("node3")
+    mine = at_data_of(whole, "node3", f"cat {DATADIR}/membership.log; echo other >{DATADIR}/membership.log").strip()
+    of_another = start_and_end(whole, "node3")
+    at_data_of(whole, "node3", f"rm {DATADIR}/membership.log; mv {DATADIR}/grastate.dat {DATADIR}/kept.dat")
+    of_none = start_and_end(whole, "node3")
+    others_are_well = whole.server("node1").galera().synced
+    at_data_of(whole, "node3", f"echo {mine} >{DATADIR}/membership.log; mv {DATADIR}/kept.dat {DATADIR}/grastate.dat")
+    make_whole(whole)
+
+    assert of_another[0] == of_none[0] == 1 and others_are_well
+    assert "node3 holds data of another history" in of_another[1] and "remove its volume" in of_another[1]
+    assert "never in a cluster" in of_none[1]
+    assert "SST completed" not in since_restart(whole, "node3")
+
+
+def test_after_all_died_nobody_goes_first_until_all_have_said_how_far_they_are(whole):
+    """Two of three wait and name the third; told that it is lost, the most advanced leads: the same history goes on."""
+    history = whole.server("node1").galera().history
+    for node in NODES:
+        whole.kill(node)
+    for node in NODES[:2]:
+        whole.start_again(node)
+    for node in NODES[:2]:
+        wait_until(lambda node=node: "waits for node3 to say" in since_restart(whole, node), f"{node} to wait", 20)
+    assert not whole.is_healthy("node1")
+
+    at_data_of(whole, "node3", "touch /cluster/node3.lost")
+    wait_until(lambda: whole.is_healthy("node2"), "node2 healthy", 40)
+    whole.refresh()
+    views = [whole.server(node).galera() for node in NODES[:2]]
+
+    assert [(2, True, history)] * 2 == [(view.size, view.synced, view.history) for view in views]
+    at_data_of(whole, "node3", "rm /cluster/node3.lost")

@@ -1,0 +1,47 @@
+"""Two nodes, the first with two votes: who goes on alone, and who does not."""
+
+import secrets
+
+import pytest
+
+from harness import labs
+from harness.errors import LabError
+from harness.probes.galera import wait_until_synced
+from harness.world import catalogue, compose, images
+from harness.world.clock import wait_until
+
+
+@pytest.fixture(scope="module")
+def pair(docker):
+    """A cluster of two, its links without toxics."""
+    topology = catalogue.topology("galera-2")
+    images.ensure(labs.image_names("mariadb", topology=topology))
+    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
+    lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+def test_the_casting_vote_goes_on_alone_and_the_other_does_not(pair):
+    """Without node2, node1 takes writes; without node1, node2 refuses even to be read, until it is told to go on."""
+    first, second = pair.server("node1"), pair.server("node2")
+    pair.kill("node2")
+    wait_until(lambda: first.galera().size == 1, "node1 to be alone", 20)
+    first.execute("INSERT INTO lab.t VALUES (1)")
+    pair.start_again("node2")
+    wait_until(lambda: pair.is_healthy("node2"), "node2 healthy", 40)
+    wait_until_synced([pair.server("node1"), pair.server("node2")], 2)
+
+    second = pair.server("node2")
+    pair.kill("node1")
+    wait_until(lambda: not second.galera().primary, "node2 to have no majority", 20)
+    with pytest.raises(LabError, match="1047"):
+        second.value("SELECT COUNT(*) FROM lab.t")
+    second.execute("SET GLOBAL wsrep_provider_pc_bootstrap = ON")
+    wait_until(lambda: second.galera().synced, "node2 to go on", 10)
+
+    assert second.value("SELECT COUNT(*) FROM lab.t") == 1
+    pair.start_again("node1")
+    wait_until(lambda: pair.is_healthy("node1"), "node1 healthy", 40)
+    assert pair.server("node1").value("SELECT COUNT(*) FROM lab.t") == 1

@@ -1,0 +1,173 @@
+"""Two machines under a cluster manager: service moves with its address, and whatever is cut, one serves at a time."""
+
+import json
+
+import pytest
+
+from harness import labs, managed, replicated
+from harness.faults.toxic import clear
+from harness.world import clock, drbd, pacemaker
+
+from .machines import texts, two_machines, write, writers
+
+RING, ARBITER = "node1-node2-ring", "{}-arbiter"
+# Noticed after the membership's token, dead after the watchdog's time; then promotion, mount and recovery, on two CPUs.
+FAILOVER_SECONDS, STANDBY_SECONDS = 90, 60
+
+
+@pytest.fixture(scope="module")
+def pair(docker):
+    """Both machines up and proved, with the service on one of them."""
+    with two_machines("drbd-ha") as lab:
+        yield lab
+
+
+@pytest.fixture
+def whole(pair):
+    """The cluster whole before a test and after it, whichever machine serves."""
+    managed.wait_until_whole(pair)
+    yield pair
+    for link in pair.topology.links:
+        pair.wire(link.name).enable(True)
+        clear(pair.wire(link.name))
+    for node in pair.topology.nodes:
+        if pair.state_of(node.name)[0] == "exited":
+            pair.start_again(node.name)
+    managed.wait_until_whole(pair)
+
+
+@pytest.fixture
+def patient(request):
+    """For tests that take minutes more: `make claims` runs them."""
+    if request.config.getoption("--engine") != "all":
+        pytest.skip("takes minutes more; `make claims` runs it")
+
+
+def serving(lab):
+    return pacemaker.cluster(lab).status().serving
+
+
+def other(lab, node):
+    return replicated.other(lab, node).node
+
+
+def cut(lab, *links):
+    for link in links:
+        lab.wire(link).enable(False)
+
+
+def no_split_brain(lab):
+    """Whether neither machine has ever seen the other one write by itself."""
+    return not any(peer.status().split_brain for peer in drbd.peers(lab).values())
+
+
+def test_the_cluster_says_who_is_in_it_and_whom_its_address_leads_to(whole, command):
+    """As text, as data, and in the lab's own tree."""
+    seen = json.loads(command("ha", "status", "--lab", whole.name, "--json").stdout)
+    said = command("ha", "status", "--lab", whole.name).stdout
+    shown = " ".join(command("show", whole.name).stdout.split())
+
+    assert seen["leads_to"] == serving(whole) != ""
+    assert {"fs_mysql", "p_ip_mysql", "mysqld", "p_drbd_mysql", "p_ping"} == {
+        each["name"] for each in seen["status"]["resources"]
+    }
+    assert "ms_drbd_mysql Promoted" in said and f"{seen['address']} leads to {seen['leads_to']}" in said
+    assert "quorum: node1 online" in shown and "link node1-node2-ring" in shown
+
+
+def test_standby_moves_the_service_with_its_address_and_online_takes_the_machine_back(whole, command):
+    """Clients find every row at the same address on the other machine; what was written meanwhile is copied back."""
+    first = serving(whole)
+    second, address = other(whole, first), pacemaker.cluster(whole).address()
+    write(whole, first)
+    before = texts(whole, first)
+    moved = command("ha", "standby", first, "--lab", whole.name, "--json", seconds=STANDBY_SECONDS)
+
+    assert moved.returncode == 0, moved.stderr
+    assert json.loads(moved.stdout)["seconds"] < STANDBY_SECONDS
+    assert (second, address) == (pacemaker.cluster(whole).server(), pacemaker.cluster(whole).address())
+    assert before == texts(whole, second)
+    write(whole, second)
+    back = command("ha", "online", first, "--lab", whole.name, seconds=STANDBY_SECONDS)
+    assert back.returncode == 0, back.stderr
+    assert drbd.Peer(whole, second).status().whole and second == serving(whole)
+
+
+def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
+    """In the middle of a load: the other one serves at the same address with every row, and takes the dead one back."""
+    dying = serving(whole)
+    survivor = other(whole, dying)
+    with writers(whole, dying) as acknowledged:
+        whole.kill(dying)
+        whole.refresh()
+        pacemaker.cluster(whole).wait_until_served_by(survivor, seconds=FAILOVER_SECONDS)
+
+    assert set(acknowledged) <= texts(whole, survivor)
+    whole.start_again(dying)
+    managed.wait_until_whole(whole)
+    assert no_split_brain(whole)
+    assert 0 == replicated.verify(whole)
+
+
+def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(patient, whole):
+    """Ring, data and arbiter out of reach: it answers no write, its watchdog ends it, and nobody else has written."""
+    lost = serving(whole)
+    survivor = other(whole, lost)
+    with writers(whole, lost) as acknowledged:
+        # The data last: else the cluster, while there is one, learns that the survivor's disk is out of date.
+        cut(whole, RING, ARBITER.format(lost), "node1-node2", "node2-node1")
+        pacemaker.cluster(whole).wait_until_served_by(survivor, seconds=FAILOVER_SECONDS)
+        reset_at = len(acknowledged)
+
+    assert reset_at == len(acknowledged)
+    assert set(acknowledged) <= texts(whole, survivor)
+
+
+def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(patient, whole):
+    """Both reach the arbiter, which gives its vote to one of them; the disks go on being equal until then."""
+    cut(whole, RING)
+    cluster = pacemaker.cluster(whole)
+    clock.wait_until(lambda: _alone(whole), "one machine to go on alone", FAILOVER_SECONDS, every=0.5)
+
+    served = cluster.wait_until_served_by("node1", "node2", seconds=FAILOVER_SECONDS)
+    write(whole, served, 3)
+    assert no_split_brain(whole)
+
+
+def _alone(lab):
+    """Whether one machine has a quorum without the other, which is known to be dead."""
+    status = pacemaker.cluster(lab).status()
+    return status.quorum and [member.online for member in status.members.values()].count(True) == 1
+
+
+def test_a_slow_ring_moves_nothing(whole):
+    """200 ms are no silence: the same machine serves, and both are members."""
+    before = serving(whole)
+    proof = labs.set_toxic(whole, RING, "wan-200ms")
+    clock.pause(6)
+    status = pacemaker.cluster(whole).status()
+
+    assert proof.ok, proof
+    assert before == status.serving and status.quorum
+    assert all(member.online for member in status.members.values())
+
+
+def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(patient, whole):
+    """Only the data's links are cut: the cluster knows who has old data, until it is copied."""
+    primary = serving(whole)
+    cut(whole, "node1-node2", "node2-node1")
+    clock.wait_until(
+        lambda: drbd.Peer(whole, primary).status().connection != drbd.CONNECTED, "the cut to be noticed", 30
+    )
+    write(whole, primary, 3)
+
+    assert "fence-peer" in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints")
+    for link in ("node1-node2", "node2-node1"):
+        whole.wire(link).enable(True)
+    managed.wait_until_whole(whole)
+    clock.wait_until(
+        lambda: "fence-peer" not in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints"),
+        "the ban to be lifted",
+        30,
+    )
+    assert primary == serving(whole)

@@ -1,0 +1,88 @@
+"""SIGKILL at any moment of any command: the next command leaves nothing of it, and touches nobody else's lab."""
+
+import random
+import subprocess
+from pathlib import Path
+
+import psutil
+import pytest
+
+from harness.world import catalogue, clock, compose
+from tests.lab.conftest import things_of
+
+SEED, MOMENTS = 7, 25
+# A command, and how many seconds it takes at the least: what is struck later has ended by itself.
+COMMANDS = [
+    (["up", "async", "--toxic", "source-replica=lan", "--name"], 6),
+    (["up", "async", "--toxic", "source-replica=lan", "--storage", "raid0", "--disk-size", "1024", "--name"], 12),
+    (["drill", "single", "--fault", "kill", "--seconds", "1"], 12),
+    (["down"], 2),
+    (["run", "semisync_wan"], 15),
+]
+ENGINES = ("/var/lib/docker", "/run/docker", "/var/run/docker")
+LEFT_OUT = {"runs", ".git", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".import_linter_cache"}
+
+
+def moment(number):
+    """The command that is killed, and after how many seconds, by the seed."""
+    words, most = COMMANDS[number % len(COMMANDS)]
+    return words, round(random.Random(f"{SEED}:{number}").uniform(0.2, most), 2)
+
+
+def of_the_host():
+    """What containers cannot be seen to hold: loop devices, mounts, and files of the checkout outside runs/."""
+    loops = subprocess.run(["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=False).stdout
+    mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
+    # The engine's own are those of containers, anybody's, which are looked for by their labels.
+    mounts = {mount for mount in mounts if not mount.startswith(ENGINES)}
+    root = catalogue.ROOT
+    files = {path for path in root.rglob("*") if not LEFT_OUT & set(path.relative_to(root).parts)}
+    return loops, mounts, files
+
+
+def composes_of(name):
+    """An orphaned `docker compose` lives on for a moment."""
+    lines = [" ".join(one.info["cmdline"] or []) for one in psutil.process_iter(["cmdline"])]
+    return [line for line in lines if name in line and "compose" in line]
+
+
+@pytest.fixture(scope="module")
+def bystander(new_lab):
+    """Somebody else's lab, with toxics on its link."""
+    lab = new_lab("semisync")
+    before = (lab.wire("source-replica").toxics(), of_the_host())
+    yield lab
+    after = (lab.wire("source-replica").toxics(), of_the_host())
+    with compose.signals_held():
+        lab.down()
+    assert after == before
+
+
+@pytest.mark.parametrize("number", range(MOMENTS))
+def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command, command, number):
+    """25 moments of up (with disks, too), down, drill and run; the next command that starts any removes the rest."""
+    words, seconds = moment(number)
+    name = f"test-killed-{number}"
+    if words == ["down"]:
+        assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
+    process = start_command(*words, *([name] if words[0] in ("up", "down") else []))
+    clock.pause(seconds)
+    process.kill()
+    process.wait()
+    clock.wait_until(lambda: not composes_of(name), "the end of an orphaned docker compose", 60)
+
+    # An `up` that had ended by then is a lab that is meant to stay.
+    command("down", name)
+
+    assert things_of(name) == []
+    assert [project for project in compose.left_behind() if project == name] == []
+    assert [path.name for path in (catalogue.RUNS / "labs").glob(f"{name}*")] == []
+
+
+def test_what_runs_and_drills_of_their_own_left_is_gone_too(bystander, command):
+    """After all of the above, by `lab clean`; the bystander lives."""
+    assert command("clean").returncode == 0
+
+    assert compose.left_behind() == []
+    assert [name for name in compose.all_labs() if name.startswith("test-killed")] == []
+    assert bystander.server("source").version()

@@ -1,0 +1,70 @@
+"""A replica in a virtual machine, on real md: proved like any other, and broken like any other."""
+
+import secrets
+
+import pytest
+
+from harness import disks, labs
+from harness.disk import Limits
+from harness.probes.resources import sample
+from harness.world import arrays, catalogue, compose, images
+from harness.world.clock import wait_until
+
+LIMITS = Limits(read_iops=400, write_iops=400)
+
+
+@pytest.fixture(scope="module")
+def lab(docker):
+    """A source in a container, and a replica on RAID1 in a machine started by what this host has."""
+    topology = catalogue.topology("async")
+    storage = labs.storage_of("async", ["raid1"], disk="unlimited", disks=0, mib=1024, backend="vm")
+    images.ensure(labs.image_names("mariadb", topology=topology, storage=storage))
+    placed = labs.placed_on(storage, "mariadb")
+    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+@pytest.fixture
+def array(lab):
+    return arrays.array(lab, "replica")
+
+
+def same_rows(lab):
+    lab.server("replica").wait_for(lab.server("source").position())
+    return lab.server("replica").checksum("lab.held") == lab.server("source").checksum("lab.held")
+
+
+def test_the_data_are_on_md_and_each_disk_keeps_its_limits(lab, array):
+    """Measured through the array, counted by the disks."""
+    array.limit(LIMITS)
+    try:
+        proofs = disks.prove(lab)
+    finally:
+        array.limit(Limits())
+
+    assert {proof.what: proof.found for proof in proofs if not proof.ok} == {}
+    assert "level=raid1" in array.status()
+    assert "by vm (" in proofs[0].what
+
+
+def test_the_guests_threads_are_what_is_looked_at(lab):
+    """Not those of the container around it."""
+    seen = sample(lab, "replica", 2)
+
+    assert seen.applier.tid in {thread.tid for thread in seen.threads}
+
+
+def test_md_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, array):
+    """Nothing is lost, md says which member failed, and whole it is again."""
+    array.disk("disk2").fail()
+    lab.server("source").execute("CREATE TABLE lab.held AS SELECT seq, REPEAT('x', 200) f FROM lab.seq_1_to_2000")
+    assert same_rows(lab)
+    wait_until(lambda: "disk2=faulty" in array.status(), "md to fail the member", 30)
+    seen = []
+    array.replace("disk2", seen.append)
+
+    assert "degraded=0" in array.status() and seen[-1] == 100
+    assert array.unreadable() == []
+    assert same_rows(lab)

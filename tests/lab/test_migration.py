@@ -1,0 +1,126 @@
+"""A replica moves onto other disks on real servers: killed at each step, stopped, refused, and its data compared."""
+
+import secrets
+import signal
+
+import pytest
+
+from harness import labs, migration
+from harness.errors import LabError
+from harness.world import arrays, catalogue, compose, images, storage_overlay, volumes
+from tests.lab.conftest import things_of
+from tests.lab.test_bad_luck import read_until
+
+ROWS = 5000
+DISKS = {"disk": "unlimited", "disks": 0, "mib": 1024, "backend": "auto"}
+
+
+@pytest.fixture(scope="module")
+def lab(docker):
+    """A source and a replica on the engine's own disk, the link without toxics."""
+    topology = catalogue.topology("async")
+    images.ensure([*labs.image_names("mariadb", topology=topology), *storage_overlay.IMAGES])
+    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
+    lab.server("source").execute(
+        "CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB",
+        f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}",
+    )
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+def to(level):
+    [storage] = labs.storage_of("async", [level], **DISKS).values()
+    return storage
+
+
+class Killed(BaseException):
+    """Stands for SIGKILL: nothing is undone, since `back` is away too."""
+
+
+def kill_after(monkeypatch, step):
+    whole = getattr(migration.Steps, step)
+
+    def dying(self):
+        whole(self)
+        raise Killed(step)
+
+    monkeypatch.setattr(migration.Steps, step, dying)
+    monkeypatch.setattr(migration.Steps, "back", lambda self: None)
+
+
+def test_a_migration_killed_after_each_step_is_gone_on_with(lab, monkeypatch):
+    """Until the switch the node has its old data directory; after the last step the new one, equal to its source."""
+    [old], source = volumes.of(lab, "replica"), lab.server("source")
+    for step in ("build", "stop", "copy"):
+        with monkeypatch.context() as patch, pytest.raises(Killed):
+            kill_after(patch, step)
+            migration.migrate(lab, "replica", to("raid0"), print)
+        assert volumes.of(lab, "replica") == [old]
+        assert migration.unfinished(lab).node == "replica"
+        source.execute(f"UPDATE lab.held SET filler = '{step}' WHERE id % 7 = 0")
+    with monkeypatch.context() as patch, pytest.raises(Killed):
+        kill_after(patch, "switch")
+        migration.migrate(lab, "replica", to("raid0"), print)
+    source.execute("UPDATE lab.held SET filler = 'late' WHERE id % 5 = 0")
+    done = migration.migrate(lab, "replica", to("raid0"), print)
+
+    assert done.before == "the engine's disk" and done.after.startswith("raid0 of 2 unlimited by ")
+    assert done.tables >= 1 and migration.unfinished(lab) is None
+    assert old not in things_of(lab.name)
+    assert arrays.array(lab, "replica").is_mounted()
+    assert lab.server("replica").checksum("lab.held") == lab.server("source").checksum("lab.held")
+
+
+def test_an_error_before_the_switch_puts_the_old_data_back_into_service(lab, monkeypatch):
+    """A copy that is not equal is no copy: the node replicates from where it was, and nothing new is left."""
+    before, things = volumes.of(lab, "replica"), set(things_of(lab.name))
+    monkeypatch.setattr(volumes, "COPY", "cp -a /from/. /to/ && rm /to/ibdata1 && diff --recursive --brief /from /to")
+
+    with pytest.raises(LabError, match="Only in /from: ibdata1"):
+        migration.migrate(lab, "replica", to("raid1"), print)
+
+    lab.refresh()
+    assert volumes.of(lab, "replica") == before
+    assert set(things_of(lab.name)) == things
+    lab.server("replica").wait_for(lab.server("source").position())
+    assert lab.server("replica").replication().healthy
+
+
+@pytest.mark.parametrize(
+    ("node", "level", "said"),
+    [("source", "raid0", "is no replica"), ("replica", "raid0", "is on raid0 of unlimited already")],
+)
+def test_what_cannot_be_migrated_is_refused_before_anything_starts(lab, node, level, said):
+    """And the lab is as it was."""
+    things = set(things_of(lab.name))
+
+    with pytest.raises(LabError, match=said):
+        migration.migrate(lab, node, to(level), print)
+
+    assert set(things_of(lab.name)) == things and migration.unfinished(lab) is None
+
+
+def test_disks_too_small_for_the_data_are_refused_with_the_size_that_does(lab, monkeypatch):
+    """Found before the server is stopped."""
+    monkeypatch.setattr(volumes, "held_mib", lambda lab, node: 5000)
+
+    with pytest.raises(LabError, match="holds 5000 MiB") as refusal:
+        migration.migrate(lab, "replica", to("raid1"), print)
+
+    assert "--disk-size 6314" in refusal.value.next_step
+
+
+def test_ctrl_c_leaves_the_replica_on_its_old_disks(name, command, start_command):
+    """Stopped while it copies, the command says so, and the node goes on."""
+    assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
+    process = start_command("migrate", "replica", "--lab", name, "--to", "single", "--disk", "unlimited")
+    read_until(process, "copy and compare")
+    process.send_signal(signal.SIGINT)
+
+    assert process.wait(60) == 130, process.stdout.read()
+    found = compose.find(name)
+    assert volumes.of(found, "replica") == [f"{name}_replica-data"]
+    assert found.server("replica").replication().healthy
+    assert not [thing for thing in things_of(name) if "replica-2" in thing]

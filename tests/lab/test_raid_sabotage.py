@@ -1,0 +1,100 @@
+"""What goes wrong behind the lab's back while disks and replicas on them are measured is doubted, with its figures."""
+
+import secrets
+
+import pytest
+
+from harness import experiments, labs
+from harness.experiment import Preset
+from harness.runner import Run, Session
+from harness.workloads.race import Race
+from harness.world import arrays, catalogue, compose, images, storage_overlay
+from harness.world.journal import Journal
+from harness.world.spindle import Spindle
+
+SIZES = {
+    "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
+    "raid_replica": {"rows": 2000, "backlog": 5000, "warm": 700, "window": 10, "paced": 5, "rest": 2}
+    | {"durable_backlog": 2000, "durable_window": 4},
+}
+
+
+@pytest.fixture(scope="module")
+def lab(docker):
+    """One source, replicas on one disk, RAID1 and RAID0, as the experiments get it."""
+    topology = catalogue.topology("raid")
+    images.ensure(labs.image_names("mariadb", load=True, topology=topology, storage=topology.storage))
+    storage = storage_overlay.with_backend(topology.storage)
+    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True, storage=storage)
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+@pytest.fixture
+def doubts(lab, tmp_path):
+    """What is doubted of one measurement of a case, as one text."""
+
+    def measured(experiment, case):
+        known = experiments.load(experiment)
+        run = Run(
+            known,
+            Preset("sabotage", 2, 2, SIZES[experiment], cases=(case,)),
+            ["mariadb"],
+            7,
+            Journal("sabotage", runs=tmp_path),
+            tell=lambda line: None,
+        )
+        run.journal.write(run._opening())
+        session = Session(run, {lab.topology.name: lab}, "mariadb")
+        session.open()
+        return "; ".join(session._measure(known.case(case), 1).reasons_to_doubt)
+
+    return measured
+
+
+def test_disks_left_alone_are_not_doubted(doubts):
+    """The counter-check."""
+    assert doubts("raid0_disks", "plain-raid0") == ""
+
+
+def test_a_limit_that_silently_did_not_act_is_seen(lab, doubts, monkeypatch):
+    """The disk says what it was told, and is faster."""
+    asleep = arrays.array(lab, "raid0").disk("disk2").container.name
+    monkeypatch.setattr(
+        Spindle,
+        "limit",
+        lambda disk, limits: None if disk.container.name == asleep else disk.set(write_us=2500, read_us=2500),
+    )
+
+    assert "raid0-disk2 keeps its limits" in doubts("raid0_disks", "plain-raid0")
+
+
+def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
+    """RAID1's replica goes on receiving, and applies nothing more."""
+    watch = Race._watch
+
+    def stop_and_watch(race, lag, seconds):
+        lab.server("raid1").stop_applier()
+        watch(race, lag, seconds)
+
+    monkeypatch.setattr(Race, "_watch", stop_and_watch)
+
+    assert "raid1 applies: expected both threads run" in doubts("raid_replica", "one-durable")
+
+
+def test_a_load_that_does_not_reach_its_rate_is_seen(lab, doubts, monkeypatch):
+    """The source has a hundredth of a CPU while it is loaded."""
+    container = lab.container("source")
+    catch_up = Race._catch_up
+
+    def squeeze_afterwards(race, *arguments):
+        found = catch_up(race, *arguments)
+        container.update(cpu_period=100_000, cpu_quota=1_000)
+        return found
+
+    monkeypatch.setattr(Race, "_catch_up", squeeze_afterwards)
+    try:
+        assert "loaded at the rate that was asked for" in doubts("raid_replica", "one")
+    finally:
+        container.update(cpu_period=100_000, cpu_quota=-1)

@@ -1,0 +1,132 @@
+"""Who can reach a lab, and what it may do: in the rendered Compose files, in running containers, in what is kept."""
+
+import json
+import os
+import socket
+import subprocess
+
+import pymysql
+import pytest
+
+from harness.errors import LabError
+from harness.world import catalogue, compose, docker_engine
+
+PASSWORD = "a-password-of-this-test"
+ALLOWED = {"NET_ADMIN"}
+
+
+@pytest.fixture(scope="module", params=catalogue.topologies())
+def rendered(request):
+    """A topology as Compose would start it for `lab up`."""
+    file = catalogue.compose_file(request.param)
+    settings = {"ENGINE": "mariadb", "LAB_PASSWORD": PASSWORD, "LAB_OWNER": "1-1"}
+    done = subprocess.run(
+        ["docker", "compose", "-f", str(file), "--profile", "*", "config", "--format", "json"],
+        env={**os.environ, **settings},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+    return json.loads(done.stdout)
+
+
+def test_ports_are_on_loopback_only(rendered):
+    """Every published port names 127.0.0.1; nobody takes the host's network."""
+    ports = {name: each.get("ports", []) for name, each in rendered["services"].items()}
+
+    assert {port.get("host_ip") for each in ports.values() for port in each} <= {"127.0.0.1"}
+    assert [name for name, each in rendered["services"].items() if each.get("network_mode") == "host"] == []
+
+
+def test_nothing_is_privileged_and_every_capability_is_named(rendered):
+    """All are dropped; what is given back is on the list. The engine's socket is in no container."""
+    for name, each in rendered["services"].items():
+        assert not each.get("privileged"), name
+        assert each.get("cap_drop") == ["ALL"], name
+        assert set(each.get("cap_add", [])) <= ALLOWED, name
+        assert "no-new-privileges:true" in each.get("security_opt", []), name
+        assert not [mount for mount in each.get("volumes", []) if "docker.sock" in str(mount)], name
+
+
+def test_passwords_are_the_labs_own(rendered):
+    """Wherever one is handed over it is the one that was given; none is empty, none has a default beside it."""
+    found = [
+        (name, key, value)
+        for name, each in rendered["services"].items()
+        for key, value in each.get("environment", {}).items()
+        if "PASSWORD" in key
+    ]
+    accounts = rendered["configs"]["accounts"]["content"]
+
+    assert {value for _, _, value in found} == {PASSWORD}
+    assert accounts.count(f"IDENTIFIED BY '{PASSWORD}'") == accounts.count("CREATE USER")
+
+
+# --- a lab that runs --------------------------------------------------------------------------------------------------
+
+
+def containers(lab):
+    return docker_engine.client().containers.list(filters={"label": [f"{compose.PROJECT}={lab.name}"]})
+
+
+def test_a_running_labs_ports_are_on_loopback(semisync):
+    """As the engine has bound them: databases, links and Toxiproxy's API."""
+    bound = [binding for one in containers(semisync) for each in one.ports.values() for binding in each or []]
+
+    assert len(bound) >= 4
+    assert {binding["HostIp"] for binding in bound} == {"127.0.0.1"}
+
+
+def test_toxiproxys_api_is_reached_by_loopback_only(semisync):
+    """Not by another address of this machine."""
+    _, port = semisync.published("toxiproxy", 8474)
+    own = {found[4][0] for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)} - {"127.0.0.1"}
+
+    with socket.create_connection(("127.0.0.1", port), timeout=2):
+        pass
+    for address in (address for address in own if not address.startswith("127.")):
+        with pytest.raises(OSError), socket.create_connection((address, port), timeout=2):
+            pass
+
+
+@pytest.mark.parametrize("password", ["", "lab", "root", "mysql"])
+@pytest.mark.parametrize("user", ["root", "lab", "replicator", ""])
+def test_no_account_has_an_empty_or_a_usual_password(semisync, user, password):
+    """On any node."""
+    for node in semisync.topology.nodes:
+        host, port = semisync.published(node.name, 3306)
+        with pytest.raises(pymysql.err.OperationalError) as refusal:
+            pymysql.connect(host=host, port=port, user=user, password=password, connect_timeout=5)
+        assert refusal.value.args[0] == 1045
+
+
+def test_running_containers_are_not_privileged(semisync):
+    """As the engine runs them."""
+    for one in containers(semisync):
+        config = one.attrs["HostConfig"]
+        assert not config["Privileged"] and config["CapDrop"] == ["ALL"], one.name
+        assert set(config["CapAdd"] or []) <= ALLOWED, one.name
+
+
+def test_a_labs_password_is_in_no_other_lab_and_in_nothing_that_is_kept(semisync):
+    """Records and reports of this checkout, and the other labs' containers."""
+    secret = semisync.password.encode()
+    others = [one for one in docker_engine.client().containers.list(all=True) if semisync.name not in one.name]
+    kept = [path for path in catalogue.RUNS.glob("*/*") if path.is_file() and path.parent.name != "labs"]
+
+    assert [one.name for one in others if semisync.password in json.dumps(one.attrs)] == []
+    assert [path for path in kept if secret in path.read_bytes()] == []
+    assert semisync.env_file.stat().st_mode & 0o077 == 0
+
+
+def test_an_application_may_not_write_where_it_is_read_only(semisync):
+    """The account that clients have is none of an administrator's."""
+    with semisync.server("replica").as_application().session() as connection:
+        with pytest.raises(pymysql.err.MySQLError, match="read-only"), connection.cursor() as cursor:
+            cursor.execute("CREATE TABLE lab.refused (id INT)")
+
+
+def test_an_application_cannot_become_an_administrator(semisync):
+    """Nor look at the accounts."""
+    with pytest.raises(LabError, match="denied"):
+        semisync.server("source").as_application().rows("SELECT * FROM mysql.user")

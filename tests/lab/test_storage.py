@@ -1,0 +1,281 @@
+"""Nodes on arrays of emulated disks, on real kernels: limits, failures, rebuilding, and what is left behind."""
+
+import json
+import secrets
+
+import pytest
+
+from harness import disks, labs
+from harness.disk import Limits
+from harness.errors import LabError
+from harness.world import arrays, catalogue, compose, docker_engine, images, storage_overlay
+from harness.world.clock import wait_until
+from tests.lab.conftest import things_of
+
+NODES = {"far": "raid0", "near": "raid1"}
+SMALL = {"disk": "sata-7200-tenth", "disks": 0, "mib": 1024, "backend": "auto"}
+ROWS = 2000
+
+
+@pytest.fixture(scope="module")
+def lab(docker):
+    """One source, a replica on RAID0 and one on RAID1 of two slow disks each, links without toxics."""
+    storage = labs.storage_of("fanout", [f"{node}={level}" for node, level in NODES.items()], **SMALL)
+    topology = catalogue.topology("fanout")
+    images.ensure(labs.image_names("mariadb", topology=topology, storage=storage))
+    placed = storage_overlay.with_backend(storage)
+    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    source = lab.server("source")
+    source.execute("CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB")
+    source.execute(f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}")
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+def same_rows(lab, node):
+    lab.server(node).wait_for(lab.server("source").position())
+    return lab.server(node).checksum("lab.held") == lab.server("source").checksum("lab.held")
+
+
+def test_data_are_on_the_arrays_and_each_disk_keeps_its_limits(lab):
+    """Every proof of `lab up`, on both arrays."""
+    assert {proof.what: proof.found for proof in disks.prove(lab) if not proof.ok} == {}
+
+
+def test_raid1_writes_everything_twice_and_raid0_once(lab):
+    """The members of RAID1 have done the same writes; those of RAID0 share them."""
+    for array in arrays.arrays(lab).values():
+        same_rows(lab, array.node)
+    before = {node: written(array) for node, array in arrays.arrays(lab).items()}
+    lab.server("source").execute("UPDATE lab.held SET filler = REPEAT('y', 200)")
+    assert same_rows(lab, "near") and same_rows(lab, "far")
+    for node in NODES:
+        write_out(lab.server(node))
+    grown = {
+        node: [now - then for now, then in zip(written(array), before[node], strict=True)]
+        for node, array in arrays.arrays(lab).items()
+    }
+    first, second = grown["near"]
+
+    assert first > 0 and second > 0
+    assert abs(first - second) <= 0.1 * first, grown
+    assert sum(grown["near"]) >= 1.5 * sum(grown["far"]), grown
+
+
+def write_out(server):
+    """Every changed page of the table reaches the disks."""
+    server.execute("FLUSH TABLES lab.held FOR EXPORT")
+    server.execute("UNLOCK TABLES")
+
+
+def written(array):
+    return [spindle.stats().written_bytes for spindle in array.disks.values()]
+
+
+def _measured_within(array, disk, write_iops):
+    """What all disks do, if this one keeps its limit: a busy machine measures a disk as slower than it is."""
+    measured = array.measure()
+    return measured if arrays.within(measured[disk].write_iops, write_iops) else None
+
+
+def test_a_limit_changes_while_the_disk_is_used_and_is_measured(lab):
+    """`lab disk limit` acts from the next request on, and `lab disk check` measures what is set now."""
+    array = arrays.array(lab, "far")
+    disks.change_limits(lab, "far", "disk1", ["write_iops=100"])
+    try:
+        kept = wait_until(lambda: _measured_within(array, "disk1", 100), "disk1 at 100 writes/s", 30)
+        assert kept["disk2"].write_iops > 300, kept
+    finally:
+        array.limit(catalogue.disk(SMALL["disk"]).limits)
+
+
+def test_a_limit_that_silently_does_nothing_is_not_so(lab, monkeypatch):
+    """The sabotage: the disk says that it is slow, and is not."""
+    array = arrays.array(lab, "far")
+    monkeypatch.setattr(disks, "TRIES", 1)
+    monkeypatch.setattr(type(array.disk("disk1")), "limits", lambda self: Limits(read_iops=80, write_iops=50))
+
+    assert [proof.ok for proof in disks.kept_limits(array)] == [False, False]
+
+
+def test_raid1_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, command):
+    """Nothing is lost, the rebuilt disk alone holds everything, and healing stale data is refused."""
+    array = arrays.array(lab, "near")
+    array.disk("disk2").fail()
+    lab.server("source").execute("UPDATE lab.held SET filler = REPEAT('z', 200)")
+    assert same_rows(lab, "near")
+    write_out(lab.server("near"))
+    wait_until(lambda: array.disk("disk2").stats().errors, "a write that the failed disk refused", 20)
+    with pytest.raises(LabError, match="missed writes"):
+        disks.heal(lab, "near", "disk2")
+    seen = []
+    array.replace("disk2", seen.append)
+    array.disk("disk1").fail()
+    try:
+        assert array.unreadable() == []
+    finally:
+        array.disk("disk1").heal()
+
+    assert seen[-1] == 100
+    assert same_rows(lab, "near")
+
+
+def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab):
+    """By reading every file past all caches; the other proofs still hold for the disk that is left."""
+    array = arrays.array(lab, "far")
+    array.disk("disk1").fail()
+    try:
+        lost = array.unreadable()
+        found = {proof.what: proof for proof in disks.check(lab, "far")}
+    finally:
+        array.disk("disk1").heal()
+
+    assert "ibdata1" in lost
+    assert not found["far's data can be read"].ok
+    assert found["far-disk2 keeps its limits"].ok and not found["far-disk1 keeps its limits"].ok
+
+
+def test_a_disk_that_lies_is_noticed_by_who_checks_what_he_reads(lab, command):
+    """No layer below the server sees it: each file can be read, and the page that was read is wrong."""
+    server, needle = lab.server("far"), secrets.token_hex(16)
+    lab.server("source").execute("CREATE TABLE lab.needle (id INT PRIMARY KEY, needle CHAR(32)) ENGINE=InnoDB")
+    lab.server("source").execute(f"INSERT INTO lab.needle VALUES (1, '{needle}')")
+    server.wait_for(lab.server("source").position())
+    server.execute("FLUSH TABLES lab.needle FOR EXPORT")
+    done = [command("disk", "corrupt", "far", disk, needle, "--lab", lab.name) for disk in ("disk1", "disk2")]
+    server.execute("UNLOCK TABLES")
+
+    assert any(one.returncode == 0 for one in done), [one.stderr for one in done]
+    assert disks.check(lab, "far")[1].ok
+    assert "page" in innochecksum(lab, "far", "needle").lower()
+
+
+def innochecksum(lab, node, table):
+    """What the server's own tool says of a table's pages, as they are on the disks."""
+    file = f"/var/lib/mysql/lab/{table}.ibd"
+    read = f"dd if={file} of=/tmp/{table}.ibd bs=16k iflag=direct status=none; innochecksum /tmp/{table}.ibd 2>&1; true"
+    return lab.run(node, "sh", "-c", read)
+
+
+# Files of ever smaller size, until not even a small one is taken.
+FILL = (
+    "for size in 256M 32M 4M 512K 64K 4K; do n=0; "
+    "while fallocate --length $size ballast-$size-$((n += 1)) 2>/dev/null; do :; done; done"
+)
+
+
+def test_a_full_disk_is_told_and_with_room_again_the_server_goes_on(lab, command):
+    """By the server to who writes, by `lab status` to who asks, and in the doubts of an experiment."""
+    array, server = arrays.array(lab, "near"), lab.server("near")
+    # What it writes itself must not get between the source's transactions: strict mode then refuses those that follow.
+    unlogged = "SET sql_log_bin = 0"
+    server.execute(unlogged, "CREATE DATABASE own", "CREATE TABLE own.more (filler CHAR(200)) ENGINE=InnoDB")
+    more = f"INSERT INTO own.more SELECT REPEAT('m', 200) FROM lab.seq_1_to_{20 * ROWS}"
+    array.in_filesystem("bash", "-c", FILL)
+    try:
+        assert disks.full(array).startswith("near's disks are full")
+        assert "FULL" in command("status", lab.name).stdout
+        with pytest.raises(LabError, match="full"):
+            server.execute(unlogged, more)
+    finally:
+        array.in_filesystem("sh", "-c", "rm -f ballast*")
+    server.execute(unlogged, more, "DROP DATABASE own")
+
+    assert disks.full(array) == ""
+    assert same_rows(lab, "near")
+
+
+def test_what_is_held_once_is_not_rebuilt(lab):
+    """RAID0 has nothing to rebuild from."""
+    with pytest.raises(LabError, match="holds nothing twice"):
+        arrays.array(lab, "far").replace("disk1")
+
+
+def test_a_node_without_disks_says_so(lab):
+    """The source keeps its data where the engine does."""
+    with pytest.raises(LabError, match="no disks of its own"):
+        arrays.array(lab, "source")
+
+
+# --- what is left behind ----------------------------------------------------------------------------------------------
+
+
+def host(*words):
+    """What a command prints in a container that sees the devices of the host."""
+    return (
+        docker_engine.client()
+        .containers.run(
+            arrays.IMAGE,
+            ["-c", " ".join(words)],
+            entrypoint="sh",
+            remove=True,
+            cap_drop=["ALL"],
+            cap_add=["SYS_ADMIN"],
+            device_cgroup_rules=["b 7:* rw", "c 10:237 rw"],
+            volumes={"/dev": {"bind": "/dev", "mode": "rw"}},
+        )
+        .decode()
+        .strip()
+    )
+
+
+@pytest.fixture
+def foreign(docker):
+    """A loop device with an array's superblock that somebody else made, still there after each test."""
+    made = host("truncate --size 128M /foreign && losetup --find --show /foreign")
+    try:
+        host("mkfs.btrfs --quiet --label not-the-labs", made, ">/dev/null")
+        yield made
+    finally:
+        host("losetup --detach", made)
+
+
+def loop_devices():
+    return host("losetup --noheadings --raw --output NAME,REF").splitlines()
+
+
+def links():
+    return host(f"ls {storage_overlay.LINKS} 2>/dev/null || true").split()
+
+
+@pytest.mark.parametrize("moment", ["array started", "replica started"])
+def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_command, command, moment):
+    """SIGKILL of `lab up` half-way: containers, volumes, loop devices and links go, and only the lab's."""
+    process = start_command("up", "async", "--name", name, "--storage", "raid1", "--disk", "unlimited")
+    service = f"replica-{moment.partition(' ')[0]}" if moment.startswith("array") else "replica"
+    wait_until(lambda: any(service in thing for thing in things_of(name)), f"{service} of {name}", 60)
+    process.kill()
+    process.wait()
+    wait_until(lambda: command("clean").returncode == 0, "an orderly clean", 60)
+
+    assert things_of(name) == []
+    assert name not in links()
+    assert [line for line in loop_devices() if name in line] == []
+    assert foreign in host("losetup --noheadings --raw --output NAME")
+    assert "not-the-labs" in host("blkid --probe", foreign)
+
+
+def test_a_data_directory_that_somebody_holds_is_named(name, command):
+    """`lab down` says which volume, and how to find who holds it; let go, the next one ends clean."""
+    assert command("up", "async", "--name", name, "--storage", "single", "--disk", "unlimited").returncode == 0
+    holder = docker_engine.client().containers.run(
+        "replication-lab/base", "sleep 600", detach=True, volumes={f"{name}_replica-data": {"bind": "/held"}}
+    )
+    try:
+        done = command("down", name)
+        assert done.returncode == 3 and f"{name}_replica-data is in use" in done.stderr
+    finally:
+        holder.remove(force=True)
+
+    assert command("clean").returncode == 0
+    assert things_of(name) == [] and name not in links()
+
+
+def test_disks_are_listed_as_data(lab, command):
+    """`lab disk list --json`: every disk of every node, with its limits and what it has done."""
+    found = json.loads(command("disk", "list", "--lab", lab.name, "--json").stdout)
+
+    assert [f"{one['node']}-{one['disk']}" for one in found] == ["far-disk1", "far-disk2", "near-disk1", "near-disk2"]
+    assert {one["limits"]["write_iops"] for one in found} == {410}
+    assert all(one["backend"] in catalogue.backends() for one in found)

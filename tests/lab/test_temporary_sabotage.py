@@ -1,0 +1,70 @@
+"""A temporary table that is not where it should be is noticed on real servers, whatever their settings say."""
+
+import secrets
+
+import pytest
+
+from harness import experiments, labs
+from harness.experiment import Preset
+from harness.runner import Run, Session
+from harness.world import catalogue, compose, images
+from harness.world.journal import Journal
+
+KNOWN = experiments.load("temporary_tables")
+SIZES = {"queries": 5, "iterations": 1}
+CASES = {"mariadb": "sort_id-aria", "mysql-8.0": "sort_id-innodb"}
+
+
+@pytest.fixture(scope="module", params=CASES)
+def lab(request, docker):
+    """One server with the published tables; each test leaves them as it found them."""
+    topology = catalogue.topology("single")
+    images.ensure(labs.image_names(request.param, load=True, topology=topology))
+    lab = compose.start(topology, request.param, f"test-{secrets.token_hex(4)}", load=True)
+    KNOWN.prepare(lab)
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+@pytest.fixture
+def doubts(lab, tmp_path):
+    """What is doubted of one measurement, as one text."""
+
+    def measured():
+        preset = Preset("sabotage", 2, 2, SIZES)
+        run = Run(KNOWN, preset, [lab.engine], 7, Journal("sabotage", runs=tmp_path), tell=lambda line: None)
+        run.journal.write(run._opening())
+        session = Session(run, {lab.topology.name: lab}, lab.engine)
+        return "; ".join(session._measure(KNOWN.case(CASES[lab.engine]), 1).reasons_to_doubt)
+
+    return measured
+
+
+def test_tables_that_went_to_disk_are_not_doubted(doubts):
+    """The counter-check."""
+    assert doubts() == ""
+
+
+def test_tables_that_fit_into_memory_are_noticed(lab, doubts):
+    """Somebody sets tmp_table_size back: no rows are written by the storage engine on disk."""
+    server = lab.server("server")
+    server.set_global(tmp_table_size=16 << 20)
+    try:
+        told = doubts()
+    finally:
+        server.set_global(tmp_table_size=1024)
+
+    assert f"by {CASES[lab.engine].partition('-')[2]}, and by no other storage engine: expected at least 45000" in told
+
+
+def test_a_query_that_needs_no_temporary_table_is_noticed(lab, doubts):
+    """An index over the column gives the groups by itself."""
+    server = lab.server("server")
+    server.execute("CREATE INDEX by_id ON lab.sort_id (id)")
+    try:
+        told = doubts()
+    finally:
+        server.execute("DROP INDEX by_id ON lab.sort_id")
+
+    assert "the plan is the published one: expected ALL, 10000 rows, Using temporary, found index" in told

@@ -1,0 +1,283 @@
+"""Do the checkers find what hand-written histories hold, and nothing where they are good?"""
+
+import pytest
+
+from harness import checkers
+from harness.history import Attempt, Copy, Ended, Invoked, Look, Outcome, encode, parse, ranges
+
+GOOD, REFUSED, UNANSWERED = Outcome.ACKNOWLEDGED, Outcome.FAILED, Outcome.UNKNOWN
+
+
+def attempt(number, outcome=GOOD, invoked=0.0, ended=0.1, node="node1", code=None) -> Attempt:
+    return Attempt(number, 1, node, invoked, ended, outcome, code)
+
+
+def copies(*rows, **options) -> list[Copy]:
+    """A copy for each list of ids."""
+    return [Copy(f"node{at}", ranges(ids), **options) for at, ids in enumerate(rows, 1)]
+
+
+HISTORY = [attempt(1), attempt(2, REFUSED), attempt(3, UNANSWERED), attempt(4)]
+
+
+# --- rows -------------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("rows", [[1, 4], [1, 3, 4]])
+def test_a_good_history_has_nothing_wrong(rows):
+    """A row without an answer may be there or not; both are good."""
+    figures, failures = checkers.rows(HISTORY, copies(rows, rows, rows))
+
+    assert failures == []
+    assert {figures[name] for name in ("lost", "phantoms", "duplicates", "diverged")} == {0}
+    assert figures["unknown_committed"] == (3 in rows)
+
+
+def test_an_acknowledged_row_missing_on_one_copy_is_lost():
+    """One copy is enough."""
+    assert checkers.lost(HISTORY, copies([1, 4], [1])) == {4}
+
+
+def test_the_recovery_point_is_the_time_in_which_lost_rows_were_written():
+    """From when the first was sent until the last was acknowledged; what was kept before and between does not count."""
+    sent = [attempt(n, invoked=n, ended=n + 0.25) for n in (1, 2, 3, 4)] + [attempt(5, REFUSED, invoked=0)]
+
+    assert checkers.lost_seconds(sent, copies([1, 3], [1, 2, 3])) == 2.25
+    assert checkers.lost_seconds(sent, copies([1, 2, 3, 4])) == 0
+
+
+def test_a_refused_row_that_is_there_is_a_phantom():
+    """Its client was told that it had failed."""
+    assert checkers.phantoms(HISTORY, copies([1, 2, 4])) == {2}
+
+
+def test_a_row_that_nobody_sent_is_a_phantom():
+    """It came from somewhere."""
+    assert checkers.phantoms(HISTORY, copies([1, 4], [1, 4, 99])) == {99}
+
+
+def test_a_row_that_is_there_twice_is_a_duplicate():
+    """On any copy."""
+    assert checkers.duplicates(copies([1, 4], [1, 4, 4])) == {4}
+
+
+def test_copies_that_differ_have_diverged():
+    """By their rows, by the server's checksum, by the counter."""
+    same = copies([1], [1])
+
+    assert checkers.diverged(same) == []
+    assert checkers.diverged(copies([1], [1], [1, 3])) == ["node3"]
+    assert checkers.diverged([same[0], Copy("node2", ranges([1]), checksum=5)]) == ["node2"]
+    assert checkers.diverged([same[0], Copy("node2", ranges([1]), counter=5)]) == ["node2"]
+
+
+def test_a_counter_tells_lost_changes():
+    """It must have been counted up once for each row that is there."""
+    assert checkers.miscounted(copies([1, 4], [1, 4], counter=2)) == 0
+    assert checkers.miscounted(copies([1, 4], [1, 4], counter=1)) == 1
+
+
+# --- time -------------------------------------------------------------------------------------------------------------
+
+
+def acknowledged(*ends, node="node1"):
+    return [attempt(at, invoked=end - 0.1, ended=end, node=node) for at, end in enumerate(ends)]
+
+
+def test_the_longest_stall_is_the_longest_time_without_an_answer():
+    """Between two answers, before the first, after the last."""
+    assert checkers.stall(acknowledged(1, 2, 6, 7), (0, 8)) == 4
+    assert checkers.stall(acknowledged(5, 6), (0, 8)) == 5
+    assert checkers.stall(acknowledged(1, 2), (0, 8)) == 6
+    assert checkers.stall([], (0, 8)) == 8
+
+
+def test_refusals_do_not_end_a_stall():
+    """A fast error is no service."""
+    refused = [attempt(9, REFUSED, ended=4.0)]
+
+    assert checkers.stall([*acknowledged(1, 7), *refused], (0, 8)) == 6
+
+
+def test_service_is_back_with_the_first_statement_sent_after_the_fault():
+    """One that was under way before it does not count."""
+    history = [attempt(1, invoked=0.9, ended=3.0), attempt(2, invoked=3.0, ended=3.5)]
+
+    assert checkers.back_after(history, 1.0) == 2.5
+    assert checkers.back_after(history, 4.0) is None
+
+
+def test_the_slowing_is_a_ratio_of_medians():
+    """What was sent within the fault over what had ended before it."""
+    before = [attempt(at, invoked=at, ended=at + 0.1) for at in range(3)]
+    during = [attempt(9, invoked=5.0, ended=5.3)]
+
+    assert checkers.slowed([*before, *during], [(4, 6)]) == pytest.approx(3)
+    assert checkers.slowed(before, [(4, 6)]) is None
+
+
+def test_the_rate_that_is_kept_counts_what_came_not_how_long_it_took():
+    """One a second before, one in two seconds with the fault; without anything before there is nothing to compare."""
+    before = [attempt(at, invoked=float(at), ended=at + 0.1) for at in range(4)]
+    during = [attempt(9, invoked=5.0, ended=5.1)]
+
+    assert checkers.kept_rate([*before, *during], [(4, 6)]) == pytest.approx(0.5)
+    assert checkers.kept_rate(before, [(4, 6)]) == 0
+    assert checkers.kept_rate(during, [(4, 6)]) is None
+
+
+def test_what_clients_saw_is_counted_by_node_and_time():
+    """Outcomes and error numbers, over all and within the fault."""
+    history = [attempt(1), attempt(2, REFUSED, 5, 5, "node3", 1047), attempt(3, REFUSED, 5, 5, "node3", 1047)]
+    figures, failures = checkers.service(history, (0, 8), [(4, 6)])
+
+    assert failures == []
+    assert (figures["acknowledged"], figures["failed"], figures["error.1047"]) == (1, 2, 2)
+    assert (figures["during.node3.error.1047"], figures["during.node1.acknowledged"]) == (2, 0)
+
+
+def test_a_checker_that_fails_leaves_its_figure_out():
+    """It is named, and the others go on: a history without copies says nothing of rows."""
+    figures, failures = checkers.rows(HISTORY, [])
+    alone, told = checkers.checked({"good": lambda: 1, "bad": lambda: 1 / 0})
+
+    assert figures == {} and len(failures) == 6
+    assert alone == {"good": 1}
+    assert "bad failed: ZeroDivisionError" in told[0]
+
+
+# --- reads ------------------------------------------------------------------------------------------------------------
+
+
+def look(at, seen, reader=1, writer=1, node="replica"):
+    return Look(reader, writer, node, at, at + 0.1, seen)
+
+
+# Client 1 writes 1, 2, 3, each acknowledged half a second after it was sent.
+WRITTEN = [attempt(number, invoked=number, ended=number + 0.5) for number in (1, 2, 3)]
+
+
+def test_a_read_is_stale_that_misses_what_was_acknowledged_before_it():
+    """Not one that came while the row was still under way."""
+    fresh, early, stale = look(1.6, 1), look(2.4, 1), look(2.6, 1)
+
+    assert checkers.stale_reads(WRITTEN, [fresh, early, stale]) == [stale]
+    assert checkers.stale_reads(WRITTEN, [look(9, None)]) == [look(9, None)]
+    assert checkers.stale_reads(WRITTEN, [look(0.5, None), look(9, 3)]) == []
+
+
+def test_a_newer_row_than_was_acknowledged_is_not_stale():
+    """At AFTER_COMMIT others read it before its writer is answered."""
+    assert checkers.stale_reads(WRITTEN, [look(1.2, 1), look(2.9, 3)]) == []
+
+
+def test_only_the_writers_own_stale_reads_break_read_your_write():
+    """Another client was promised less."""
+    own, others = look(9, 2), look(9, 2, reader=7)
+
+    assert checkers.own_writes_missed(WRITTEN, [own, others]) == [own]
+    assert checkers.own_writes_missed(WRITTEN, [look(9, 3)]) == []
+
+
+def test_reads_go_back_in_time_for_one_reader_at_one_place():
+    """Two readers may see different things, and so may one on two nodes."""
+    back = look(3, 1)
+
+    assert checkers.backward_reads([look(1, 1), look(2, 2), back]) == [back]
+    assert checkers.backward_reads([look(1, 1), look(2, None)]) == [look(2, None)]
+    assert checkers.backward_reads([look(1, 2), look(2, 1, reader=7), look(3, 1, node="other")]) == []
+    assert checkers.backward_reads([look(1, None), look(2, 1), look(3, 1), look(4, 3)]) == []
+
+
+def test_a_row_that_was_seen_and_is_nowhere_is_a_phantom_read():
+    """One that is on some copy is none: the other copy is behind."""
+    copies = [Copy("a", [(1, 2)]), Copy("b", [(1, 1)])]
+
+    assert checkers.phantom_reads([look(1, 1), look(2, 2), look(3, 3), look(4, None)], copies) == {3}
+
+
+def test_the_figures_of_reads_are_there_where_somebody_read():
+    """A checker that fails leaves its own out and is named: without copies nobody knows what is gone."""
+    looks = [look(9, 2), look(10, 1)]
+    figures, failures = checkers.reads(WRITTEN, looks, [Copy("a", [(1, 3)])], mended=20)
+
+    assert checkers.reads(WRITTEN, [], [], 20) == ({}, [])
+    assert figures["looks"] == figures["stale_reads"] == figures["own_writes_missed"] == 2
+    assert (figures["backward_reads"], figures["phantom_reads"], figures["recovered_reads"]) == (1, 0, 0)
+    assert failures == []
+    assert "phantom_reads failed" in checkers.reads(WRITTEN, looks, [], 20)[1][0]
+
+
+def test_what_an_old_source_shows_after_its_start_is_counted_apart():
+    """It recovers what it had not acknowledged; that it was seen before the loss is another matter."""
+    looks = [look(1, 7), look(9, 8)]
+    figures, _ = checkers.reads(WRITTEN, looks, [Copy("a", [(1, 3)])], mended=5)
+
+    assert (figures["phantom_reads"], figures["recovered_reads"]) == (1, 1)
+
+
+def test_a_copy_is_ahead_of_the_one_that_it_came_from():
+    """A leaf must hold nothing that its relay has not."""
+    source, relay = Copy("source", [(1, 9)]), Copy("relay", [(1, 5)], source="source")
+
+    assert checkers.ahead([source, relay, Copy("leaf", [(1, 6)], source="relay")]) == {"relay": 0, "leaf": 1}
+    assert checkers.rows([], [source, relay])[0]["ahead.relay"] == 0
+
+
+def test_the_longest_statement_is_one_that_was_acknowledged():
+    """A refusal after a long wait is another matter."""
+    assert checkers.longest([attempt(1, invoked=0, ended=2), attempt(2, REFUSED, 0, 9)]) == 2
+    assert checkers.longest([attempt(2, REFUSED, 0, 9)]) is None
+
+
+# --- the history on disk ----------------------------------------------------------------------------------------------
+
+
+def lines(*events):
+    return [encode(event) for event in events]
+
+
+def test_a_history_is_read_as_it_was_written():
+    """What was invoked and never ended has an unknown outcome."""
+    written = lines(Invoked(1, 1, "node1", 0.5, "t"), Invoked(2, 2, "node2", 0.6, "t"), Ended(1, 0.7, REFUSED, 1047))
+
+    attempts, looks = parse(written)
+
+    assert attempts == [
+        Attempt(1, 1, "node1", 0.5, 0.7, REFUSED, 1047),
+        Attempt(2, 2, "node2", 0.6, None, UNANSWERED, None),
+    ]
+    assert looks == []
+
+
+def test_looks_are_read_beside_the_statements():
+    """In their order, an unanswered query being none of them."""
+    look = Look(1, 2, "replica", 0.8, 0.9, None)
+
+    assert parse(lines(Invoked(1, 1, "node1", 0.5, "t"), look))[1] == [look]
+
+
+def test_a_torn_last_line_is_left_out():
+    """As SIGKILL leaves it."""
+    whole, torn = lines(Invoked(1, 1, "node1", 0.5, "t"), Ended(1, 0.7, GOOD))
+
+    assert parse([whole, torn[:-5]])[0][0].outcome is UNANSWERED
+
+
+@pytest.mark.parametrize(
+    ("written", "found"),
+    [
+        ([b"{}\n", b"\n"], "line 1 of the ledger cannot be read"),
+        (lines(Ended(1, 0.7, GOOD)), "never invoked"),
+        (lines(*[Invoked(1, 1, "node1", 0.5, "t")] * 2), "invokes 1 again"),
+    ],
+)
+def test_a_history_that_cannot_be_is_refused(refused, written, found):
+    """With the line's number."""
+    assert found in refused(parse, written).found
+
+
+@pytest.mark.parametrize("ids", [[], [5], [3, 1, 2], [1, 2, 2, 3], [1, 1], [1, 5, 6]])
+def test_ranges_hold_every_id_as_often_as_it_came(ids):
+    """A copy's rows survive being written down."""
+    assert sorted(Copy("node1", ranges(ids)).ids) == sorted(ids)

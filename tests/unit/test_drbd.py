@@ -1,0 +1,279 @@
+"""Is what DRBD says of itself read right, and is nothing dangerous done without need?"""
+
+import io
+import socket
+import threading
+
+import pytest
+from rich.console import Console
+
+from harness import replicated, screens, views
+from harness.errors import LabError
+from harness.probes.round_trip import RoundTrip
+from harness.topology import Node
+from harness.world import drbd, echo, fake
+from harness.world.drbd import Peer, Status, parse_status
+from harness.world.echo import Echo
+
+CONNECTED = """version: 8.4.11 (api:1/proto:86-101)
+srcversion: AAC9D2685AD926F7D004EAB
+ 0: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----
+    ns:8144 nr:1 dw:8240 dr:7694 al:19 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:f oos:0
+"""
+SYNCING = """version: 8.4.11 (api:1/proto:86-101)
+ 0: cs:SyncSource ro:Primary/Secondary ds:UpToDate/Inconsistent C r-----
+    ns:100 nr:0 dw:240 dr:94 al:19 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:n oos:5120
+	[===>................] sync'ed: 43.8% (5120/9100)K
+	finish: 0:00:01 speed: 4,060 (4,060) K/sec
+"""
+STAND_ALONE = """version: 8.4.11 (api:1/proto:86-101)
+ 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown   r-----
+    ns:0 nr:0 dw:8 dr:9 al:1 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:d oos:12
+split-brain
+"""
+DOWN = """version: 8.4.11 (api:1/proto:86-101)
+ 0: cs:Unconfigured
+"""
+
+
+def test_a_connected_resource_is_whole():
+    """Roles, disks, protocol, counts in KiB, and how the order of writes is kept."""
+    found = parse_status(CONNECTED)
+
+    assert (found.connection, found.role, found.peer_role) == ("Connected", "Primary", "Secondary")
+    assert (found.disk, found.peer_disk, found.protocol, found.write_order) == ("UpToDate", "UpToDate", "C", "f")
+    assert (found.sent_kib, found.received_kib, found.written_kib, found.read_kib) == (8144, 1, 8240, 7694)
+    assert found.whole and found.primary and found.synced_percent is None and not found.split_brain
+
+
+def test_a_resynchronisation_says_how_far_it_is():
+    """And until its end the machines are not equal."""
+    found = parse_status(SYNCING)
+
+    assert (found.synced_percent, found.out_of_sync_kib, found.whole) == (43.8, 5120, False)
+    assert "SyncSource, UpToDate here, Inconsistent there, oos 5120 KiB, 43.8 % done" in replicated.words(found)
+
+
+def test_a_split_brain_is_what_the_handler_wrote_down():
+    """StandAlone alone may as well be somebody's order."""
+    assert parse_status(STAND_ALONE).split_brain
+    assert not parse_status(STAND_ALONE.replace("split-brain\n", "")).split_brain
+
+
+def test_a_resource_that_is_down_is_none_that_serves():
+    """The kernel knows nothing else of it."""
+    found = parse_status(DOWN)
+
+    assert (found.connection, found.role, found.whole) == ("Unconfigured", "Unknown", False)
+
+
+@pytest.mark.parametrize("text", ["", "version: 8.4.11\n", " 1: cs:Connected ro:Primary/Secondary"])
+def test_without_the_resource_it_is_an_error(text, refused):
+    """A module that is loaded is no resource yet."""
+    assert "no DRBD resource" in refused(parse_status, text).found
+
+
+def test_a_difference_is_not_whole_however_connected():
+    """What a comparison has found to differ counts."""
+    assert not parse_status(CONNECTED.replace("oos:0", "oos:4")).whole
+
+
+def test_the_command_shows_how_a_split_brain_is_ended():
+    """The recovery's command, and who does not answer."""
+    text = io.StringIO()
+    screens.resource(Console(file=text, width=140), {"node1": parse_status(STAND_ALONE), "node2": None})
+    text = text.getvalue()
+
+    assert "node1  Primary, StandAlone" in text and "node2  does not answer" in text
+    assert "./lab drbd resolve --victim NODE" in text
+
+
+def test_a_machines_view_says_how_a_split_brain_is_ended():
+    """In `lab status` and `lab show`, and only then."""
+    pair = Pair(node1=STAND_ALONE, node2=SECONDARY)
+
+    assert views._resource(pair, "node1", "peer").endswith("split brain: ./lab drbd resolve --victim NODE")
+    assert views._resource(pair, "node2", "peer").endswith("oos 0 KiB")
+
+
+# --- what is refused --------------------------------------------------------------------------------------------------
+
+
+class Pair:
+    """A lab of two machines whose states are given; what they are told is written down, and changes nothing."""
+
+    name = "lab-drbd"
+
+    class topology:
+        nodes = (Node("node1", "peer"), Node("node2", "peer"))
+        manager = ""
+
+    def __init__(self, **texts):
+        self.texts, self.told = texts, []
+
+    def run(self, node, _guest, program, word, *_words):
+        if program == "sh":
+            return "drbd lab: incompatible protocol settings"
+        if word == "status":
+            return self.texts[node]
+        self.told.append((node, word))
+        return ""
+
+    def state_of(self, node):
+        return ("running", 0) if self.texts[node] else ("exited", 137)
+
+
+SECONDARY = CONNECTED.replace("Primary/Secondary", "Secondary/Primary")
+
+
+def test_a_second_primary_is_refused(refused):
+    """While the first one is there, with the command that moves the service."""
+    pair = Pair(node1=CONNECTED, node2=SECONDARY)
+    error = refused(replicated.promote, pair, "node2")
+
+    assert ("node1 is primary", "./lab drbd standby node1") == (error.found, error.next_step)
+    assert [] == pair.told
+
+
+def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
+    """Service would move to old data."""
+    syncing_peer = SYNCING.replace("Primary/Secondary", "Secondary/Primary").replace("SyncSource", "SyncTarget")
+    pair = Pair(node1=SYNCING, node2=syncing_peer)
+    error = refused(replicated.standby, pair, "node1")
+
+    assert "node2 cannot take over from node1" == error.found
+    assert [] == pair.told
+
+
+@pytest.mark.parametrize("act", [replicated.promote, replicated.standby, replicated.online, replicated.resolve])
+def test_an_unknown_machine_is_refused(act, refused):
+    """With the nearest that there is."""
+    pair = Pair(node1=CONNECTED, node2=SECONDARY)
+
+    assert "did you mean node1?" in refused(act, pair, "nod1").found
+    assert [] == pair.told
+
+
+def test_nothing_is_given_up_without_a_split_brain(refused):
+    """A peer that merely stands by has nothing that would be lost."""
+    pair = Pair(node1=CONNECTED, node2=SECONDARY)
+
+    assert "has no split brain" in refused(replicated.resolve, pair, "node2").found
+    assert [] == pair.told
+
+
+def test_going_online_does_not_hide_a_split_brain(refused):
+    """It would be refused by DRBD again and again."""
+    pair = Pair(node1=STAND_ALONE, node2=STAND_ALONE)
+
+    assert replicated.HOW_TO_RESOLVE == refused(replicated.online, pair, "node2").next_step
+    assert [] == pair.told
+
+
+def test_a_lab_without_a_resource_is_refused(refused):
+    """With the command that starts one."""
+
+    class Lab(Pair):
+        class topology:
+            nodes = (Node("source", "source"),)
+
+    assert "./lab up drbd" == refused(drbd.peers, Lab()).next_step
+
+
+def test_two_primaries_are_no_primary(refused):
+    """Whom to ask is then for a person to say."""
+    pair = Pair(node1=STAND_ALONE, node2=STAND_ALONE)
+
+    assert "node1 and node2 of lab-drbd is primary" == refused(drbd.primary, pair).found
+
+
+# --- proofs, and what spoils them -------------------------------------------------------------------------------------
+
+
+def test_a_machine_that_has_given_up_says_why(monkeypatch, refused):
+    """The kernel's words, and nobody waits for it."""
+    pair = Pair(node1=STAND_ALONE, node2=SECONDARY)
+    error = refused(drbd.wait_until_whole, pair)
+
+    assert "node1 has given up connecting" in error.found
+
+
+@pytest.mark.parametrize(("text", "shown", "whole"), [(SYNCING, [43.8], False), (CONNECTED, [], True)])
+def test_a_resynchronisation_that_is_waited_for_shows_how_far_it_is(text, shown, whole):
+    """As one of the machines counts it, until both are equal."""
+    pair, seen = Pair(node1=text, node2=SECONDARY), []
+
+    assert whole == drbd._are_whole([Peer(pair, "node1"), Peer(pair, "node2")], seen.append)
+    assert shown == seen
+
+
+@pytest.mark.parametrize(
+    ("text", "ok"),
+    [
+        (CONNECTED, True),
+        (CONNECTED.replace("oos:0", "oos:4"), False),
+        (CONNECTED.replace("cs:Connected", "cs:WFConnection"), False),
+        (CONNECTED.replace("UpToDate/UpToDate", "UpToDate/Inconsistent"), False),
+        (CONNECTED.replace(" C r", " A r"), False),
+        (SECONDARY, False),
+    ],
+)
+def test_a_replicated_disk_is_proved_by_both_machines(text, ok):
+    """Connected, equal, protocol C, one primary: anything else is not so."""
+    found: dict[str, Status] = {"node1": parse_status(text), "node2": parse_status(SECONDARY)}
+
+    assert ok == replicated._prove_whole(found).ok
+
+
+def test_a_comparison_counts_what_differs(monkeypatch):
+    """It waits for the end, and asks then."""
+    pair = Pair(node1=CONNECTED.replace("oos:0", "oos:4"), node2=SECONDARY)
+
+    assert 4 == Peer(pair, "node1").differing_kib()
+    assert [("node1", "verify")] == pair.told
+
+
+# --- the echo ---------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def link(monkeypatch):
+    """A link whose far end sends back what it gets: ``link(most)`` bytes at the most, then it hangs up."""
+
+    def serve(far, most):
+        with far:
+            while most > 0 and (found := far.recv(min(most, 1 << 16))):
+                far.sendall(found)
+                most -= len(found)
+
+    def start(most=1 << 30):
+        near, far = socket.socketpair()
+        monkeypatch.setattr(echo, "dialled", lambda _address: near)
+        threading.Thread(target=serve, args=(far, most), daemon=True).start()
+        return fake.FakeWire("node1-node2")
+
+    return start
+
+
+def test_a_round_trip_can_be_that_of_an_link(link):
+    """A machine without a server answers too; more than fits into any buffer comes back whole."""
+    probe = RoundTrip(link(), Echo("node2"))
+    trips, rate = probe.pings(3), probe.kilobytes_per_second(9_000)
+    probe.close()
+
+    assert len(trips) == 3 and all(0 < trip < 1000 for trip in trips)
+    assert rate > 0
+
+
+def test_an_echo_that_ends_gives_no_trip(link):
+    """One byte when it connects, one ping, and no more."""
+    probe = RoundTrip(link(most=2), Echo("node2"))
+
+    assert [True, False] == [probe.ping() is not None, probe.ping() is not None]
+    probe.close()
+
+
+def test_an_echo_that_does_not_answer_is_an_error(link):
+    """Toxiproxy accepts before anybody at the far end has."""
+    with pytest.raises(LabError, match="the echo of node2 at"):
+        RoundTrip(link(most=0), Echo("node2"))

@@ -1,0 +1,194 @@
+"""Does drbd_cost see the law in disks that keep it, and doubt states that were not as asked?"""
+
+import pytest
+
+from harness import experiments
+from harness.claim import Verdict
+from harness.errors import LabError
+from harness.experiments import drbd_cost
+from harness.faults import resource
+from harness.workloads import sysbench_oltp
+from harness.world import spindle
+
+KNOWN = experiments.load("drbd_cost")
+LAW = ("untuned-costs", "tuned-gains", "tuned-flushes-nothing", "network-gains-nothing", "activity-log-gains-nothing")
+SUMMARY = """
+SQL statistics:
+    queries performed:
+        read:                            3136
+        write:                           896
+        other:                           448
+        total:                           4480
+    transactions:                        224    (14.93 per sec.)
+    queries:                             4480   (298.60 per sec.)
+    ignored errors:                      0      (0.00 per sec.)
+
+General statistics:
+    total time:                          15.0034s
+    total number of events:              224
+
+Latency (ms):
+         min:                                   66.59
+         avg:                                  267.34
+         max:                                  459.52
+         95th percentile:                      350.33
+"""
+
+
+def verdicts(summary):
+    return {claim.id: claim.verdict for claim in summary.claims}
+
+
+def test_the_law_holds_in_the_model(ran):
+    """A commit waits W alone and W + F with a peer that flushes; nothing else matters there."""
+    summary, _, _ = ran(KNOWN, preset="quick")
+
+    assert {verdicts(summary)[claim] for claim in LAW} == {Verdict.HOLDS}
+    measured = next(claim for claim in summary.claims if claim.id == "untuned-costs")
+    assert measured.measured == pytest.approx(drbd_cost.kept(), rel=0.03)
+    assert measured.predicted == pytest.approx(0.68, abs=0.005)
+
+
+def test_the_published_table_is_shown_beside(ran):
+    """All figures of the table, for each of its three states."""
+    summary, _, _ = ran(KNOWN, preset="brief")
+    rows = {case.name: case.figures for case in summary.cases}
+
+    assert {name: row["throughput"].published for name, row in rows.items()} == {
+        "alone": 19.45,
+        "connected": 13.21,
+        "tuned": 19.45,
+    }
+    assert rows["connected"]["latency_p95_ms"].published == 614 and rows["alone"]["latency_min_ms"].published == 73
+
+
+def test_tuned_is_exactly_what_was_published():
+    """No option more, none less; each belongs to one group of the ablation or cannot change a load."""
+    published = {
+        "--disk-flushes=no",
+        "--on-io-error=detach",
+        "--max-buffers=8000",
+        "--max-epoch-size=8000",
+        "--sndbuf-size=0",
+        "--resync-rate=10M",
+        "--al-extents=257",
+    }
+    groups = [KNOWN.case(name).settings["options"] for name in ("flushing", "network", "activity-log")]
+    tuned = KNOWN.case("tuned").settings["options"]
+
+    assert published == {word for words in tuned.values() for word in words}
+    assert published - {word for group in groups for words in group.values() for word in words} == {
+        "--on-io-error=detach",
+        "--resync-rate=10M",
+    }
+
+
+def test_the_full_preset_has_the_published_sizes():
+    """Five million rows, a minute, four clients."""
+    load = KNOWN.workload(KNOWN.case("alone"), KNOWN.preset("full"))
+
+    assert (load.rows, load.seconds, load.clients) == (5_000_000, 60, 4)
+
+
+def test_machines_are_as_before_afterwards(ran):
+    """Connected, the file's options, disks in nobody's way; whatever the last case was."""
+    labs = []
+    ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append(lab))
+    left = labs[-1].resource
+
+    assert left.connected and left.options == {"node1": set(), "node2": set()}
+    assert {spindle.Spindle(disk).limits() for disk in left.disks.values()} == {resource.FAST}
+
+
+def test_a_load_does_not_meet_the_pages_of_earlier_ones(ran, monkeypatch):
+    """They are writes that are not the case's: done while the disks are fast, before each load."""
+    done, limit = [], resource.limit
+
+    def told(machines, limits):
+        done.append("fast" if limits == resource.FAST else "slow")
+        limit(machines, limits)
+
+    monkeypatch.setattr(resource, "limit", told)
+    monkeypatch.setattr(drbd_cost, "write_pages", lambda _: done.append("pages"))
+    ran(KNOWN, preset="brief")
+
+    assert done == ["fast"] + ["pages", "slow", "fast"] * (len(done) // 3)
+    assert len(done) > 3 * 3 * 5
+
+
+# --- sysbench ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_loads_summary_is_read_as_the_published_table_counts():
+    """Requests are statements that read or write, without BEGIN and COMMIT."""
+    found = sysbench_oltp.parse(SUMMARY)
+
+    assert (found.commits, found.figures["throughput"]) == (224, round(224 / 15.0034, 3))
+    assert found.figures["requests_per_second"] == round((3136 + 896) / 15.0034, 3)
+    assert found.figures["latency_avg_ms"] == 267.34 and found.figures["latency_p95_ms"] == 350.33
+
+
+@pytest.mark.parametrize("text", ["", "FATAL: no table", SUMMARY.replace("224    (", "0    (")])
+def test_a_load_that_committed_nothing_is_an_error(text):
+    """And not a rate of zero."""
+    with pytest.raises(LabError, match="committed nothing"):
+        sysbench_oltp.parse(text)
+
+
+# --- sabotage ---------------------------------------------------------------------------------------------------------
+
+
+def forget_flushes(lab, _load):
+    """The peer's disk says that its flushes cost what they should, and they do not."""
+    lab.resource.disks["node2"].acting["flush_us"] = 0
+
+
+def speed_up(lab, _load):
+    """Somebody takes the limits off in the middle of the load."""
+    lab.resource.disks["node1"].exec_run(["spindle", "set", "write_us=0"])
+
+
+def part(lab, _load):
+    """The link breaks in the middle of the load."""
+    lab.resource.connected = False
+
+
+def meet(lab, _load):
+    """The peer that stands by is connected by somebody else."""
+    lab.resource.connected = True
+
+
+def grow_deaf(lab, _load):
+    """Options are taken, and not acted on."""
+    lab.resource.deaf = True
+
+
+def rot(lab, _load):
+    """The peer differs, and nobody has noticed."""
+    lab.resource.rotten_kib = 4
+
+
+@pytest.mark.parametrize(
+    ("trouble", "case", "reason"),
+    [
+        (forget_flushes, "connected", "cost what they are set to"),
+        (speed_up, "alone", "nobody changed the disk of node1"),
+        (part, "connected", "the peer is there"),
+        (meet, "alone", "the peer stands by"),
+        (grow_deaf, "tuned", "disks keep the order of writes as the case says"),
+    ],
+)
+def test_a_state_that_was_not_as_asked_is_never_judged(ran, trouble, case, reason):
+    """UNKNOWN, with what was found instead."""
+    summary, record, _ = ran(KNOWN, preset="brief", meanwhile=trouble)
+    doubts = " ".join(record.doubts("mariadb", record.of("mariadb", case)))
+
+    assert reason in doubts
+    assert Verdict.UNKNOWN in verdicts(summary).values() and summary.exit_code == 2
+
+
+def test_disks_that_differ_at_the_end_spoil_every_claim(ran):
+    """The comparison of all blocks is part of the run."""
+    summary, _, _ = ran(KNOWN, preset="brief", meanwhile=rot)
+
+    assert set(verdicts(summary).values()) == {Verdict.UNKNOWN}

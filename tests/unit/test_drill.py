@@ -1,0 +1,677 @@
+"""Are drills read strictly, judged by their evidence alone, and never green where something is not known?"""
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+
+from harness import cli, course, drill, drilling, faults_page, logs
+from harness.claim import Verdict
+from harness.drill import Acted, Evidence, Expectation, View, exit_code, judge, links_of, parse_drill
+from harness.drill_report import listing, text
+from harness.errors import LabError
+from harness.faults.together import Together
+from harness.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from harness.record import Proof
+from harness.redundancy.cluster import how_returned
+from harness.world import catalogue
+
+GALERA = catalogue.topology("galera")
+TOXICS = catalogue.toxics()
+FILE = """
+about: a test's
+clients: {node1: 1, node2: 1}
+steps: [{fault: cut, targets: [node3], seconds: 3}]
+expected: [{says: nothing is lost, figure: lost, equals: 0}]
+"""
+CLOCK = "fault: clock, skew: 60, targets: [node1]"
+
+
+def parsed(text=FILE):
+    return parse_drill("test", GALERA, text, TOXICS)
+
+
+# --- files ------------------------------------------------------------------------------------------------------------
+
+
+ALL = [(topology, name) for topology in catalogue.topologies() for name in catalogue.drills(topology)]
+
+
+@pytest.mark.parametrize(("topology", "name"), ALL)
+def test_the_drills_that_are_there_can_be_read(topology, name):
+    """Each says what it is about, expects something, and expects above all that nothing acknowledged is lost."""
+    found = drilling.load(topology, name)
+    # One server has nothing to differ from, and of a replicated disk one machine's rows can be read.
+    compared = {"diverged"} if topology not in ("single", "drbd") else set()
+
+    assert found.about and found.clients
+    figures = {each.figure for each in found.expected}
+    assert {"lost", "lost_s"} & figures
+    assert {"phantoms"} | compared <= figures
+    assert set(found.tolerates) <= set(logs.forbidden())
+
+
+def test_every_topology_of_another_kind_has_drills():
+    """Those that differ in nothing but their number of nodes share theirs."""
+    having = set(drilling.known())
+
+    assert {"single", "async", "semisync", "fanout", "chain", "galera", "raid", "drbd"} <= having
+
+
+def test_there_are_drills_of_all_kinds():
+    """Kill, cut, silence, slowness, all at once, and conflict."""
+    names = {"kill-node", "cut-node", "cut-link", "black-hole-node", "slow-link", "kill-all", "write-conflict"}
+
+    assert names <= set(catalogue.drills("galera"))
+
+
+def test_every_fault_that_a_file_may_name_can_be_done():
+    """The nouns and the hands know the same faults."""
+    assert set(drill.FAULTS) == {*course.ON_NODES, *course.ON_LINKS}
+
+
+def test_the_clock_of_a_virtual_machine_is_refused(refused):
+    """Only a server in a container of its own can have its own."""
+    text = FILE.replace("{node1: 1, node2: 1}", "{node1: 1}").replace("fault: cut, targets: [node3]", CLOCK)
+
+    found = refused(parse_drill, "test", catalogue.topology("drbd"), text, TOXICS)
+    assert "the clock of a virtual machine" in found.found
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("fault: cut", "fault: cutt", "unknown fault in harness/drills/galera/test.yaml 'cutt'; did you mean cut?"),
+        ("[node3]", "[node33]", "unknown link of galera 'node33'"),
+        ("fault: cut, targets: [node3]", "fault: kill, targets: [nod3]", "unknown node of galera 'nod3'"),
+        ("node2: 1", "node4: 1", "unknown node of galera 'node4'"),
+        ("fault: cut,", "fault: toxic, toxic: wan-86ms,", "unknown toxic in"),
+        ("[node3]", "[]", "cut is on nothing"),
+        ("fault: cut,", "fault: clock,", "clock with a skew of 0 s"),
+        ("fault: cut,", "fault: cut, skew: 5,", "cut with a skew of 5 s"),
+        ("seconds: 3", "second: 3", "unknown field `second`"),
+        (", equals: 0", "", "not one relation"),
+        ("equals: 0", "equals: 0, at_most: 3", "not one relation"),
+        ("equals: 0", "equals: 0, expect: REFUTED", "expects REFUTED"),
+        (FILE, "[]", "harness/drills/galera/test.yaml"),
+    ],
+)
+def test_a_file_that_does_not_fit_is_refused(refused, old, new, found):
+    """With the word that is wrong."""
+    assert found in refused(parsed, FILE.replace(old, new)).found
+
+
+def test_a_node_means_all_links_that_touch_it():
+    """And a link means itself."""
+    assert links_of(GALERA, ["node3"]) == ["node1-node3", "node2-node3", "node3-node1", "node3-node2"]
+    assert links_of(GALERA, ["node1-node2"]) == ["node1-node2"]
+
+
+def test_the_schedule_follows_the_seed():
+    """The same seed strikes at the same moment, another one at another."""
+    moments = [parsed().wait_before(seed) for seed in (1, 1, 2)]
+
+    assert moments[0] == moments[1] != moments[2]
+    assert all(parsed().before <= moment <= parsed().before + drill.DRAWN_SECONDS for moment in moments)
+
+
+def test_a_fault_lasts_as_long_as_asked_for(refused):
+    """Or as the file says; never not at all."""
+    assert parsed().lasting(9).steps[0].seconds == 9
+    assert parsed().lasting(None) == parsed()
+    refused(drilling.chosen, "galera", None, 0.0)
+
+
+def test_names_that_are_none_are_refused(refused):
+    """Topology, drill, and a topology without drills."""
+    assert "unknown topology" in refused(drilling.chosen, "galerra", None, None).found
+    assert "did you mean kill-node" in refused(drilling.chosen, "galera", "kill-nod", None).found
+    assert "has no drills" in refused(drilling.chosen, "galera-2", None, None).found
+
+
+# --- verdicts ---------------------------------------------------------------------------------------------------------
+
+HISTORY = [Attempt(at, 1, "node1", at, at + 0.1, Outcome.ACKNOWLEDGED) for at in range(10)]
+CUT = Proof(what="node1-node3 is cut", expected="nothing gets through", found="nothing gets through", ok=True)
+PRIMARY, ALONE = View("Primary", 3, "H"), View("non-Primary", 1, "H")
+
+
+def evidence(**changes) -> Evidence:
+    """A drill that went as it should."""
+    step = parsed().steps[0]
+    good = Evidence(
+        drill=parsed(),
+        at="t",
+        load=(0.0, 10.1),
+        acted=[Acted(step, 2, 2.5, 5, 5.5, 6, [CUT], {"node1": PRIMARY, "node3": ALONE})],
+        before={"node1": PRIMARY},
+        after={"node1": PRIMARY},
+        copies=[Copy("node1", [(0, 9)]), Copy("node2", [(0, 9)])],
+    )
+    return msgspec.structs.replace(good, **changes)
+
+
+def test_a_drill_that_went_as_it_should_holds():
+    """Exit status 0."""
+    result = judge(evidence(), HISTORY)
+
+    assert [one.verdict for one in result.held] == [Verdict.HOLDS, Verdict.HOLDS]
+    assert result.exit_code == 0
+    assert (result.figures["view.node3"], result.figures["histories"]) == ("non-Primary", 1)
+    assert result.figures["redundancy_back_s"] == 0.5
+
+
+def test_a_lost_row_refutes():
+    """Exit status 1: it was expected to hold."""
+    result = judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
+
+    assert result.held[0].verdict is Verdict.REFUTED
+    assert (result.held[0].found, result.exit_code) == (1, 1)
+
+
+def test_a_refutation_that_is_known_is_as_expected():
+    """The verdict is data, with its reason."""
+    known = Expectation("nothing is lost", "lost", equals=0, expect=Verdict.REFUTED, because="it is asynchronous")
+    lossy = msgspec.structs.replace(parsed(), expected=[known])
+
+    assert judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY).exit_code == 0
+    assert judge(evidence(drill=lossy), HISTORY).exit_code == 1
+    assert "Known: it is asynchronous" in text([judge(evidence(drill=lossy), HISTORY)])
+
+
+def test_a_fault_that_was_not_seen_makes_everything_unknown():
+    """With the reason in words; unknown is never green."""
+    through = msgspec.structs.replace(CUT, found="a new connection answers", ok=False)
+    acted = msgspec.structs.replace(evidence().acted[0], proofs=[through])
+    result = judge(evidence(acted=[acted]), HISTORY)
+
+    assert result.held[0].verdict is Verdict.UNKNOWN
+    assert "a new connection answers" in result.held[0].why
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "history", "why"),
+    [
+        ({"doubts": ["node3 did not come back"]}, HISTORY, "did not come back"),
+        ({"copies": []}, HISTORY, "the checker of lost failed"),
+        ({}, [], "no statement was acknowledged"),
+    ],
+)
+def test_what_is_not_known_is_unknown(changes, history, why):
+    """A lab that failed, a checker that crashed, a load that did nothing."""
+    result = judge(evidence(**changes), history)
+
+    assert result.held[0].verdict is Verdict.UNKNOWN
+    assert why in result.held[0].why
+    assert exit_code([result]) == 2
+
+
+def test_a_figure_that_is_missing_or_of_another_kind_is_unknown():
+    """A word cannot be at least a number; an error that never came was counted no times."""
+    asked = [
+        Expectation("a", "returned.node3", equals="IST"),
+        Expectation("b", "view.node3", at_least=3),
+        Expectation("c", "during.node1.error.1047", equals=0),
+    ]
+    result = judge(evidence(drill=msgspec.structs.replace(parsed(), expected=asked)), HISTORY)
+
+    assert [one.verdict for one in result.held[:3]] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.HOLDS]
+
+
+def test_the_exit_status_is_the_worst():
+    """A changed verdict before an unknown one before none."""
+    good, bad = judge(evidence(), HISTORY), judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
+    unknown = drill.not_done(parsed(), "killed")
+
+    assert [exit_code(some) for some in ([], [good], [good, unknown], [unknown, bad])] == [2, 0, 2, 1]
+
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def book(runs):
+    """A record of two drills, of which the first was done; its ledger beside it."""
+    runs.mkdir()
+    first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
+    written = drilling.Book("galera", runs)
+    written.write(drill.Opened("galera", "mariadb", "11.8", 7, [first, second], "t"))
+    written.write(evidence(drill=first))
+    with written.ledger("first").open("wb") as ledger:
+        for one in HISTORY:
+            ledger.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
+            ledger.write(encode(Ended(one.id, one.ended, one.outcome)))
+    yield written
+    written.close()
+
+
+def test_recorded_drills_are_judged_again_from_their_files(book):
+    """The verdicts of the one that was done; the other one, after a SIGKILL, is unknown."""
+    first, second = drilling.judge(book.folder)
+
+    assert {one.verdict for one in first.held} == {Verdict.HOLDS}
+    assert first.figures["acknowledged"] == 10
+    assert [one.verdict for one in second.held] == [Verdict.UNKNOWN]
+    assert "killed" in second.held[0].why
+
+
+def test_a_record_that_was_never_begun_is_not_the_latest(book):
+    """Who is killed at once leaves a file without a line."""
+    begun = book.folder / drilling.RECORD
+    empty = book.folder.parent / "99991231-235959-drill-galera" / drilling.RECORD
+    empty.parent.mkdir()
+    empty.touch()
+
+    assert drilling.find("latest") == begun.parent
+
+
+def test_the_record_says_why_it_stops(book):
+    """Interrupted, crashed, given up: every drill that was not done says so."""
+    book.write(drill.Closed("interrupted by SIGTERM"))
+
+    assert "interrupted by SIGTERM" in drilling.judge("latest")[1].doubts[0]
+
+
+def test_a_record_that_cannot_be_read_is_refused(book, refused):
+    """A bad line by its number, a missing record with those that are there; a torn last line is none."""
+    record = book.folder / drilling.RECORD
+    record.write_bytes(record.read_bytes() + b'{"event": "evid')
+    assert len(drilling.judge(book.folder)) == 2
+    record.write_bytes(b"{}\n{}\n")
+    assert "line 1 of drill.jsonl" in refused(drilling.judge, book.folder).found
+    assert book.folder.name in refused(drilling.judge, "gone").expected
+
+
+def test_a_ledger_that_is_damaged_makes_its_drill_unknown(book):
+    """The record alone is no evidence of what clients saw."""
+    book.ledger("first").write_bytes(b"nonsense\n\n")
+
+    assert drilling.judge(book.folder)[0].held[0].verdict is Verdict.UNKNOWN
+
+
+def test_results_read_as_text_and_as_data(book):
+    """Verdicts, what clients saw, the doubts; JSON without objects that only Python knows."""
+    results = drilling.judge(book.folder)
+    said = text(results)
+
+    assert "HOLDS         nothing is lost: lost is 0, expected 0" in said
+    assert "10 acknowledged, 0 failed, 0 unknown" in said
+    assert "DOUBT         it was not done: killed" in said
+    assert msgspec.json.decode(msgspec.json.encode(drilling.as_data(results)))[0]["exit_code"] == 0
+
+
+def test_a_changed_verdict_stands_out():
+    """It says what had been expected."""
+    assert "REFUTED (expected HOLDS)" in text([judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)])
+
+
+def test_the_listing_names_every_drill():
+    """By topology, with what it is about."""
+    said = listing(drilling.known())
+
+    assert all(name in said for name in catalogue.drills("galera"))
+
+
+def test_the_command_judges_a_record_with_its_exit_status(book):
+    """2 where a drill is unknown; the same as data."""
+    said = CliRunner().invoke(cli.cli, ["drill", "--judge", str(book.folder)])
+    data = CliRunner().invoke(cli.cli, ["drill", "--judge", "latest", "--json"])
+
+    assert (said.exit_code, data.exit_code) == (2, 2)
+    assert "HOLDS" in said.output
+    assert [one["drill"] for one in msgspec.json.decode(data.output)] == ["first", "second"]
+
+
+def test_the_command_without_a_topology_lists_the_drills():
+    """As text and as data."""
+    said = CliRunner().invoke(cli.cli, ["drill"])
+    data = CliRunner().invoke(cli.cli, ["drill", "--json"])
+
+    assert (said.exit_code, data.exit_code) == (0, 0)
+    assert "kill-node" in said.output
+    assert set(catalogue.drills("galera")) == set(msgspec.json.decode(data.output)["galera"])
+
+
+# --- how nodes come back ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("log", "by"),
+    [
+        ("WSREP: Shifting DONOR/DESYNCED -> JOINED (TO: 3)\nWSREP: Shifting JOINED -> SYNCED (TO: 3)", None),
+        ("WSREP: Shifting SYNCED -> OPEN (TO: 18)\nWSREP: Receiving IST: 4 writesets, seqnos 19-22", ("IST", 4)),
+        ("WSREP: Shifting CLOSED -> OPEN (TO: 0)\nWSREP: Shifting JOINED -> SYNCED (TO: 13)", ("nothing", 0)),
+        ("WSREP: Shifting OPEN -> PRIMARY\n[INFO] mariabackup SST completed on joiner", ("SST", 0)),
+        ("[galera] leads: nobody is further than U:7\nWSREP: Shifting CLOSED -> OPEN (TO: 0)", ("led", 0)),
+    ],
+)
+def test_a_nodes_log_tells_how_it_came_back(log, by):
+    """A donor never left; a joiner says what it was sent."""
+    assert how_returned(log) == by
+
+
+# --- drills on a lab that misbehaves ----------------------------------------------------------------------------------
+
+
+class EndedLab:
+    """A lab whose nodes have ended."""
+
+    topology = GALERA
+
+    def state_of(self, name):
+        return "exited", 1
+
+
+def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(refused):
+    """Its exit status is the reason."""
+    going = course.Course(EndedLab(), parsed(), 0, print)
+
+    assert "ended with status 1 instead of coming back" in refused(going._until_back, 0.0).found
+
+
+class DeadLab:
+    """A lab whose servers do not answer."""
+
+    topology = GALERA
+
+    def server(self, name):
+        raise LabError(f"{name} does not answer", "a connection")
+
+    def logs(self, name, lines):
+        if name == "node2" and self.reads_no_more:
+            raise LabError("gone", "a container")
+        return f"{lines} lines of {name}"
+
+    reads_no_more = False
+
+
+class Variables:
+    """A server that has global variables and nothing else."""
+
+    def __init__(self):
+        self.has = {"innodb_flush_log_at_trx_commit": "1", "binlog_format": "ROW"}
+
+    def settings(self, *names):
+        return {name: str(self.has[name]) for name in names}
+
+    def set_global(self, **values):
+        self.has.update(values)
+
+
+class SettableLab:
+    """A lab of such servers."""
+
+    topology = GALERA
+
+    def __init__(self):
+        self.servers = {node.name: Variables() for node in GALERA.nodes}
+
+    def server(self, name):
+        return self.servers[name]
+
+
+def test_settings_are_put_on_every_node_and_taken_back():
+    """Also after a failure; the server's words become the numbers that it takes."""
+    lab, wanted = SettableLab(), {"innodb_flush_log_at_trx_commit": 0, "binlog_format": "MIXED"}
+    going = course.Course(lab, msgspec.structs.replace(parsed(), settings=wanted), 0, print)
+
+    with pytest.raises(LabError, match="broken"):
+        with going._settings():
+            assert [server.has for server in lab.servers.values()] == [wanted] * 3
+            raise LabError("broken")
+    assert [server.has["innodb_flush_log_at_trx_commit"] for server in lab.servers.values()] == [1, 1, 1]
+    assert {server.has["binlog_format"] for server in lab.servers.values()} == {"ROW"}
+
+
+def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
+    """The reason is in the evidence, and so in every verdict; logs are kept, and their ends told, for CI."""
+    monkeypatch.setattr(course, "WHOLE_SECONDS", 0)
+    lab, told = DeadLab(), []
+
+    def tell(line):
+        told.append(line)
+        lab.reads_no_more = "to be Synced" in line or lab.reads_no_more
+
+    found = course.carry_out(lab, parsed(), 7, tmp_path / "ledger", tell)
+
+    assert "to be Synced" in found.doubts[0]
+    assert "    25 lines of node1" in told and any("node2: does not answer" in line for line in told)
+    assert (tmp_path / "test-node1.log").read_text() == "all lines of node1"
+    assert not (tmp_path / "test-node2.log").exists()
+    assert judge(found, []).held[0].verdict is Verdict.UNKNOWN
+
+
+# --- several faults at once -------------------------------------------------------------------------------------------
+
+TWO = """
+about: a test's
+clients: {source: 1}
+steps:
+  - {fault: kill, targets: [source], seconds: 3, failover: replica,
+     also: [{fault: cut, targets: [source-replica], at: 1.5}]}
+expected: [{says: nothing is lost, figure: lost, equals: 0}]
+"""
+
+
+def test_a_step_may_hold_several_faults():
+    """Each with its moment; what is printed names them all."""
+    (step,) = parse_drill("test", catalogue.topology("async"), TWO, TOXICS).steps
+
+    assert [strike.fault for strike in step.strikes] == ["kill", "cut"]
+    assert str(step) == "kill on source and cut on source-replica after 1.5 s"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "found"),
+    [
+        ("failover: replica", "failover: replic", "unknown node of async 'replic'; did you mean replica?"),
+        ("{fault: cut,", "{fault: cutt,", "unknown fault"),
+        ("targets: [source-replica]", "targets: [source-replic]", "unknown link"),
+        ("clients: {source: 1}", "clients: {source: 1}\nreads: {source: leaf}", "unknown node of async 'leaf'"),
+    ],
+)
+def test_names_in_a_step_of_several_faults_are_checked(refused, old, new, found):
+    """As those of a single one."""
+    assert found in refused(parse_drill, "test", catalogue.topology("async"), TWO.replace(old, new), TOXICS).found
+
+
+class Told:
+    """A fault that says what it is asked to do; its undoing may fail."""
+
+    def __init__(self, name, said, fails=False):
+        self.name, self.said, self.fails = name, said, fails
+
+    def act(self):
+        self.said.append(f"{self.name} acts")
+
+    def proofs(self):
+        return [Proof(what=self.name, expected="on", found="on", ok=True)]
+
+    def undo(self):
+        self.said.append(f"{self.name} undone")
+        if self.fails:
+            raise LabError(f"{self.name} cannot be undone")
+
+    def proofs_of_end(self):
+        return [Proof(what=self.name, expected="off", found="off", ok=True)]
+
+    def close(self):
+        self.said.append(f"{self.name} closed")
+
+
+def test_faults_together_strike_at_their_moments_and_are_undone_backwards(fake_world):
+    """All are proved."""
+    fake_world()
+    said = []
+    both = Together([(0.0, Told("first", said)), (2.0, Told("second", said))])
+
+    both.act()
+    assert [proof.what for proof in both.proofs()] == ["first", "second"]
+    both.undo()
+    both.close()
+
+    assert sorted(said[:2]) == ["first acts", "second acts"]
+    assert said[2:] == ["second undone", "first undone", "first closed", "second closed"]
+
+
+def test_a_fault_that_cannot_be_undone_does_not_keep_the_others(refused):
+    """Its error is told once they are."""
+    said = []
+    both = Together([(0.0, Told("first", said)), (0.0, Told("second", said, fails=True))])
+
+    with pytest.raises(LabError, match="second cannot be undone"):
+        both.undo()
+
+    assert said == ["second undone", "first undone"]
+
+
+# --- logs -------------------------------------------------------------------------------------------------------------
+
+
+class LoggingLab:
+    """A lab of one node whose log grows."""
+
+    topology = catalogue.topology("single")
+
+    def __init__(self):
+        self.text = "an Assertion failure of yesterday\n"
+
+    def logs(self, name, lines):
+        return self.text
+
+
+def test_what_no_log_may_hold_is_found_from_the_drills_beginning_on():
+    """With its name and its line; what was there before is not this drill's."""
+    lab = LoggingLab()
+    watch, tolerant = logs.Watch(lab), logs.Watch(lab, ["assertion"])
+    assert watch.found() == []
+    lab.text += "InnoDB: Assertion failure in file buf0buf.cc line 7\nready for connections\n"
+
+    assert watch.found() == ["server: assertion: InnoDB: Assertion failure in file buf0buf.cc line 7"]
+    assert tolerant.found() == []
+
+
+@pytest.mark.parametrize(
+    ("line", "name"),
+    [
+        ("240101 [ERROR] mysqld got signal 11 ;", "crash"),
+        ("[ERROR] Slave I/O: Got fatal error 1236 from master when reading data", "fatal-from-source"),
+        ("[ERROR] Got fatal error 1236 from source when reading data from binary log", "fatal-from-source"),
+        ("The slave I/O thread stops because master and slave have equal MySQL server UUIDs", "same-server"),
+        ("InnoDB: Database page corruption on disk", "corruption"),
+        ("Slave SQL: Could not execute Write_rows_v1 event on table lab.ledger", "broken-replication"),
+    ],
+)
+def test_servers_words_for_disasters_are_known(line, name):
+    """In the spellings of both families."""
+    lab = LoggingLab()
+    watch = logs.Watch(lab)
+    lab.text += line
+
+    assert watch.found()[0].split(": ")[1] == name
+
+
+@pytest.mark.parametrize(
+    "line",
+    [
+        "InnoDB: Starting crash recovery from checkpoint LSN=47163",
+        "[Warning] Aborted connection 12 to db: 'lab' user: 'lab' (Got timeout reading communication packets)",
+        "[ERROR] Slave I/O: error reconnecting to master - retry-time: 1 maximum-retries: 100000, Error_code: 2003",
+        "[Note] Recovering after a crash using bin",
+        "Aborted connection 13 to db: 'unconnected' (A slave with the same server_id is already connected)",
+    ],
+)
+def test_what_a_fault_makes_any_server_say_is_not_forbidden(line):
+    """A drill would be refuted by its own doing."""
+    lab = LoggingLab()
+    watch = logs.Watch(lab)
+    lab.text += line
+
+    assert watch.found() == []
+
+
+def test_a_forbidden_line_refutes_every_drill():
+    """Whatever its file expects; it is printed."""
+    result = judge(evidence(forbidden=["node1: crash: mysqld got signal 11"]), HISTORY)
+
+    assert (result.held[-1].verdict, result.exit_code) == (Verdict.REFUTED, 1)
+    assert "FORBIDDEN     node1: crash: mysqld got signal 11" in text([result])
+
+
+def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
+    """Tolerating nothing must not look like tolerating something."""
+    assert "did you mean crash" in refused(logs.Watch, LoggingLab(), ["crashh"]).found
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_drills_has_a_row_for_each(book):
+    """Made from records alone: the one that was done with its figures, the other one with its doubt."""
+    said = faults_page.page([(drilling.opened(book.folder), drilling.judge(book.folder))])
+
+    assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
+    assert "| second | a test's | – | – | – | – |" in said
+    assert "**UNKNOWN**: nothing is lost" in said
+
+
+def test_the_page_tells_what_is_known_to_be_refuted():
+    """With its reason."""
+    known = Expectation("nothing is lost", "lost", equals=0, expect=Verdict.REFUTED, because="it is asynchronous")
+    lossy = msgspec.structs.replace(parsed(), expected=[known])
+    result = judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY)
+
+    said = faults_page.page([(drill.Opened("galera", "mariadb", "11.8", 7, [lossy], "2030-01-01"), [result])])
+
+    assert "REFUTED as known: nothing is lost: it is asynchronous |" in said
+
+
+# --- labs of a run's own ----------------------------------------------------------------------------------------------
+
+
+class Upped:
+    """A lab that came up, and whether it is gone."""
+
+    def __init__(self):
+        self.gone = False
+
+    def down(self):
+        self.gone = True
+
+
+@pytest.fixture
+def ups(monkeypatch):
+    """What `labs.up` answers, one after another: a lab, or an error."""
+    answers = []
+
+    def up(*_, **__):
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(drilling.labs, "up", up)
+    return answers
+
+
+def test_drills_share_a_lab_until_it_is_renewed(ups):
+    """The last one is gone with the block."""
+    first, second = Upped(), Upped()
+    ups += [first, second]
+
+    with drilling.Labs("async", "mariadb", print) as own:
+        assert own.lab() is own.lab() is first
+        own.renew()
+        assert first.gone and own.lab() is second
+    assert second.gone
+
+
+def test_a_lab_that_was_not_proved_is_tried_again(ups, refused):
+    """A few times: a machine has busy moments."""
+    late = LabError("the link is too slow", "a proof")
+    ups += [late, Upped(), late, late, late]
+
+    with drilling.Labs("async", "mariadb", print) as own:
+        own.lab()
+    assert "too slow" in refused(drilling.Labs("async", "mariadb", print).lab).found
+    assert ups == []

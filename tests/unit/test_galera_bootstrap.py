@@ -1,0 +1,115 @@
+"""Does a node of a cluster go first only when nobody else may?"""
+
+import subprocess
+
+import pytest
+
+from harness.world import catalogue
+
+SCRIPT = catalogue.ROOT / "images" / "mariadb" / "galera-start"
+# What the others say, one look after another: node1's words, node2's, node3's. The last look stays.
+ASKED = """
+source {script}
+LAB_NODE={node} LAB_MEMBERS="node1 node2 node3"
+history() {{ echo {history}; }}
+is_lost() {{ [[ " {lost} " == *" $1 "* ]]; }}
+sleep() {{ :; }}
+log() {{ echo "$1"; }}
+LOOKS=({looks})
+AT=0
+look() {{
+    local words
+    IFS=/ read -r -a words <<<"${{LOOKS[$AT]}}"
+    SAID=([node1]=${{words[0]:-}} [node2]=${{words[1]:-}} [node3]=${{words[2]:-}})
+    if ((AT < ${{#LOOKS[@]}} - 1)); then AT=$((AT + 1)); fi
+}}
+decide
+echo "$DECISION"
+"""
+
+
+def told(node, *looks, history="u", lost=""):
+    """The lines that a node logs until it has decided, and the decision as the last of them."""
+    script = ASKED.format(
+        script=SCRIPT, node=node, history=history, lost=lost, looks=" ".join(f'"{look}"' for look in looks)
+    )
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
+    return (ran.stdout + ran.stderr).strip().splitlines()
+
+
+@pytest.mark.parametrize(
+    ("node", "looks", "decision"),
+    [
+        ("node1", ["u:7/u:9/u:8", "u:7/running/u:8"], "join"),
+        ("node2", ["u:7/u:9/u:8"], "lead"),
+        ("node1", ["u:9/u:9/u:9"], "lead"),
+        ("node3", ["u:9/u:9/u:9", "running/u:9/u:9"], "join"),
+        ("node3", ["running//u:4"], "join"),
+        ("node2", ["empty/u:0/empty"], "lead"),
+        ("node2", ["/u:5/u:3", "u:6/u:5/u:3", "running/u:5/u:3"], "join"),
+    ],
+)
+def test_the_most_advanced_leads_and_all_others_join(node, looks, decision):
+    """By what all nodes say in one look; one that runs ends the question; one that is silent is waited for."""
+    assert decision == told(node, *looks)[-1]
+
+
+def test_one_look_shows_one_leader_whichever_node_looks():
+    """No two nodes that see the same may both lead, also where they are equally far."""
+    for look in ("u:1/u:2/u:3", "u:3/u:3/u:1", "u:5/empty/u:5"):
+        leaders = [
+            node for node in ("node1", "node2", "node3") if told(node, look, "running/running/running")[-1] == "lead"
+        ]
+
+        assert 1 == len(leaders), look
+
+
+def test_a_node_that_begins_to_run_is_not_left_out_of_the_comparison():
+    """The decision is made of the look that it was compared in, so it either is compared or is joined."""
+    assert SCRIPT.read_text().count('said_by "$member"') == 1
+
+
+HEARD = """
+source {script}
+CLUSTER={cluster} LAB_NODE=node2
+{said}
+said_by node2
+"""
+
+
+@pytest.mark.parametrize(
+    ("said", "heard"),
+    [
+        ("say running", "running"),
+        ("say u:3; say running", "running"),
+        ("(say running)", ""),
+        ("(say running); take_lock", ""),
+        ("", ""),
+    ],
+    ids=["alive", "said anew", "killed", "killed, and started again", "silent"],
+)
+def test_a_killed_node_is_not_believed(tmp_path, said, heard):
+    """Its words end with it, also when another process is about to run in its place: nobody may join a dead one."""
+    script = HEARD.format(script=SCRIPT, cluster=tmp_path, said=said)
+    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+
+    assert (heard, "") == (ran.stdout.strip(), ran.stderr)
+
+
+def test_a_silent_node_is_waited_for_unless_it_is_lost():
+    """The line says for whom, and what to do when it will never come back."""
+    lines = told("node1", "u:9/u:8/", "u:9/u:8/u:7")
+
+    assert lines[0] == "waits for node3 to say how far it is (lost for good? touch /cluster/node3.lost)"
+    assert lines[-1] == "lead" == told("node1", "u:9/u:8/", lost="node3")[-1]
+
+
+def test_only_the_first_node_begins_a_history():
+    """The others wait for it."""
+    assert told("node1", "empty/empty/empty", history="")[-1] == "begin"
+    assert told("node2", "empty/empty/empty", "running/empty/empty", history="") == ["waits for node1 to begin", "join"]
+
+
+def test_a_history_whose_data_are_gone_is_not_begun_anew():
+    """All empty, but there was something once: that is for a person to decide."""
+    assert "but this cluster had a history (u)" in told("node1", "empty/empty/empty")[-1]

@@ -1,0 +1,231 @@
+"""Is what Pacemaker says of its cluster read right, and is nothing moved to where it cannot run?"""
+
+import io
+
+import pytest
+from rich.console import Console
+
+from harness import managed, replicated, screens, views
+from harness.errors import LabError
+from harness.topology import Node
+from harness.world import pacemaker
+from harness.world.pacemaker import parse_status
+
+SERVICE = ("fs_mysql", "p_ip_mysql", "mysqld")
+ADDRESS = "10.9.255.254"
+
+
+def member(name, online=True, standby=False, unclean=False, coordinator=False):
+    """A machine in crm_mon's words."""
+    said = {"online": online, "standby": standby, "unclean": unclean, "is_dc": coordinator}
+    return f'<node name="{name}" ' + " ".join(f'{key}="{str(value).lower()}"' for key, value in said.items()) + "/>"
+
+
+def copy(name, role, node, failed=False):
+    """A resource in crm_mon's words, on a machine or nowhere."""
+    where = f'<node name="{node}" id="1"/>' if node else ""
+    return f'<resource id="{name}" resource_agent="a" role="{role}" failed="{str(failed).lower()}">{where}</resource>'
+
+
+def said(serving="node1", other="node2", members=None, quorum="true", group_role="Started", failures=""):
+    """What `cluster status` prints while a machine serves, and the other one has the disk too."""
+    group = "".join(copy(name, group_role, serving) for name in SERVICE)
+    disks = copy("p_drbd_mysql", "Promoted", serving) + copy(
+        "p_drbd_mysql", "Unpromoted" if other else "Stopped", other
+    )
+    pings = copy("p_ping", "Started", "node1") + copy("p_ping", "Started", "node2")
+    return f"""<pacemaker-result>
+        <summary><current_dc present="true" name="node1" with_quorum="{quorum}"/></summary>
+        <nodes>{members or member("node1", coordinator=True) + member("node2")}</nodes>
+        <resources>
+          <group id="g_mysql">{group}</group>
+          <clone id="ms_drbd_mysql">{disks}</clone>
+          <clone id="cl_ping">{pings}</clone>
+        </resources>
+        <failures>{failures}</failures>
+      </pacemaker-result>"""
+
+
+class Pair:
+    """A lab of two machines whose cluster says what it is given; what it is told is written down, and changes it."""
+
+    name = "lab-drbd-ha"
+
+    class topology:
+        nodes = (Node("node1", "peer"), Node("node2", "peer"))
+        manager = "pacemaker"
+
+    def __init__(self, text, answers="node1", obeys=None):
+        self.text, self.answers, self.obeys, self.told = text, answers, obeys, []
+
+    def run(self, service, *command):
+        if service == "client":
+            return self._served()
+        if self.text is None:
+            raise LabError(f"{service} is gone", "a running container")
+        _guest, _cluster, word, *words = command
+        if word in ("status", "address"):
+            return self.text if word == "status" else f"{ADDRESS}/16\n"
+        self.told.append((word, *words))
+        self.text, self.answers = self.obeys or (self.text, self.answers)
+        return ""
+
+    def _served(self):
+        if not self.answers:
+            raise LabError("nobody answers", "a server")
+        return f"{self.answers}\n"
+
+
+# --- read -------------------------------------------------------------------------------------------------------------
+
+
+def test_a_whole_cluster_is_read():
+    """Quorum, members, where each copy is, and who serves."""
+    found = parse_status(said())
+
+    assert (True, "node1", []) == (found.quorum, found.serving, found.failures)
+    assert ("node1", "node2") == (found.where("p_drbd_mysql", "Promoted"), found.where("p_drbd_mysql", "Unpromoted"))
+    assert found.members["node1"].coordinator and not found.members["node2"].coordinator
+    assert ["g_mysql"] * 3 + ["ms_drbd_mysql"] * 2 + ["cl_ping"] * 2 == [each.part_of for each in found.resources]
+
+
+def test_a_server_that_has_not_started_serves_nobody():
+    """An address that has moved before its server is no service."""
+    assert "" == parse_status(said(group_role="Stopped")).serving
+
+
+def test_a_failure_is_read_with_its_reason():
+    """What failed, where, and why."""
+    text = said(failures='<failure op_key="mysqld_start_0" node="node2" exitstatus="error" exitreason="no disk"/>')
+
+    assert ["mysqld_start on node2: no disk"] == parse_status(text).failures
+
+
+@pytest.mark.parametrize("text", ["", "crm_mon: connection failed", "<pacemaker-result>"])
+def test_anything_else_than_the_managers_answer_is_an_error(text, refused):
+    """A manager that does not run has no XML."""
+    assert "crm_mon's XML" == refused(parse_status, text).expected
+
+
+# --- proofs, and what spoils them -------------------------------------------------------------------------------------
+
+LOST = member("node1", coordinator=True) + member("node2", online=False, unclean=True)
+STANDBY = member("node1", coordinator=True) + member("node2", standby=True)
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "ok"),
+    [
+        (said(), "node1", [True, True, True]),
+        (said(serving="node2", other="node1"), "node2", [True, True, True]),
+        (said(quorum="false"), "node1", [False, True, True]),
+        (said(members=LOST), "node1", [False, True, True]),
+        (said(members=STANDBY, other=""), "node1", [False, False, True]),
+        (said(group_role="Stopped"), "", [True, False, False]),
+        (said(), "node2", [True, True, False]),
+        (said(), "", [True, True, False]),
+    ],
+)
+def test_a_cluster_is_proved_by_its_members_its_resources_and_a_client(text, answers, ok):
+    """Each of the three can be untrue alone."""
+    assert ok == [proof.ok for proof in managed.prove(Pair(text, answers))]
+
+
+def test_a_service_beside_its_disk_is_no_whole_cluster():
+    """The group belongs where the disk is promoted."""
+    text = said().replace('role="Promoted"', 'role="X"').replace('role="Unpromoted"', 'role="Promoted"')
+
+    assert [True, False] == [proof.ok for proof in managed._prove_status(parse_status(text))]
+
+
+def test_what_a_machine_runs_is_said_in_the_clusters_words():
+    """The clone with its role, and the group with its parts."""
+    found = parse_status(said())
+
+    assert managed.words(found, "node1").endswith(
+        "runs g_mysql (fs_mysql p_ip_mysql mysqld), ms_drbd_mysql Promoted, cl_ping"
+    )
+    assert "quorum: node1 lost, node2 standby (coordinator)" == managed.members(
+        parse_status(
+            said(members=member("node1", online=False, unclean=True) + member("node2", True, True, False, True))
+        )
+    )
+
+
+# --- moved ------------------------------------------------------------------------------------------------------------
+
+MOVED = said("node2", "", members=member("node1", standby=True) + member("node2", coordinator=True)).replace(
+    copy("p_ping", "Started", "node1"), copy("p_ping", "Stopped", "")
+)
+
+
+def test_a_machine_that_serves_hands_over_and_then_stands_by():
+    """It takes until clients reach the other one, and until nothing is left on it."""
+    pair = Pair(said(), obeys=(MOVED, "node2"))
+
+    assert managed.standby(pair, "node1") >= 0
+    assert [("standby", "node1")] == pair.told
+
+
+def test_a_machine_that_does_not_serve_moves_nothing():
+    """It only stands by."""
+    gone = MOVED.replace("node1", "x").replace("node2", "node1").replace('"x"', '"node2"')
+    pair = Pair(said(), obeys=(gone, "node1"))
+
+    assert managed.standby(pair, "node2") is None
+
+
+@pytest.mark.parametrize("text", [said(members=STANDBY, other=""), said(members=LOST), said(other="")])
+def test_service_is_not_moved_to_where_it_cannot_run(text, refused):
+    """A peer that stands by, is lost, or has no disk: the service would end."""
+    pair = Pair(text)
+    error = refused(managed.standby, pair, "node1")
+
+    assert "node2 cannot take over" in error.found and "./lab ha online node2" == error.next_step
+    assert [] == pair.told
+
+
+@pytest.mark.parametrize("act", [managed.standby, managed.online])
+def test_an_unknown_machine_of_a_cluster_is_refused(act, refused):
+    """With the nearest that there is."""
+    pair = Pair(said())
+
+    assert "did you mean node1?" in refused(act, pair, "nod1").found
+    assert [] == pair.told
+
+
+@pytest.mark.parametrize("act", [replicated.promote, replicated.standby, replicated.online])
+def test_nothing_is_done_behind_the_managers_back(act, refused):
+    """It would undo it, or take it for a failure."""
+    pair = Pair(said())
+
+    assert refused(act, pair, "node1").next_step.startswith("./lab ha ")
+    assert [] == pair.told
+
+
+def test_a_lab_without_a_manager_has_no_cluster(refused):
+    """With the command that starts one."""
+    pair = Pair(said())
+    pair.topology = type("topology", (), {"manager": ""})
+
+    assert "./lab up drbd-ha" == refused(pacemaker.cluster, pair).next_step
+
+
+def test_a_cluster_of_which_nobody_answers_says_so(refused):
+    """With what each machine said."""
+    error = refused(pacemaker.cluster(Pair(None)).status)
+
+    assert "node1 is gone" in error.found and "node2 is gone" in error.found
+
+
+# --- shown ------------------------------------------------------------------------------------------------------------
+
+
+def test_the_command_shows_members_resources_and_the_way_to_the_service():
+    """And that it leads to nobody."""
+    text = io.StringIO()
+    screens.cluster(Console(file=text, width=140), views.cluster(Pair(said(), answers="")))
+
+    assert "quorum: node1 online (coordinator), node2 online" in text.getvalue()
+    assert "node2 runs ms_drbd_mysql Unpromoted, cl_ping" in text.getvalue()
+    assert f"{ADDRESS} leads to nobody" in text.getvalue()

@@ -1,0 +1,383 @@
+"""Does each fault of a node prove that it took hold and that it is gone, and notice when it does nothing?"""
+
+import pytest
+
+from harness.disk import Limits
+from harness.errors import LabError
+from harness.faults import disk_fail, disk_full, disk_slow
+from harness.faults.clock_skew import ClockSkew
+from harness.faults.flap import Flap
+from harness.faults.kill import Kill
+from harness.faults.pause import Pause
+from harness.faults.restart import Restart
+from harness.faults.squeeze import CpuSqueeze, MemorySqueeze
+from harness.faults.stop import Stop
+from harness.record import Proof
+from harness.storage import Storage
+from harness.world import catalogue, clock
+from harness.world.spindle import Stats
+
+NODES = ["server"]
+
+
+class Connection:
+    def close(self):
+        pass
+
+
+class Machine:
+    """A lab of one node whose container does what it is told, and whose server answers while it runs."""
+
+    topology = catalogue.topology("single")
+
+    def __init__(self):
+        self.status, self.code, self.starts = "running", 0, 1
+        self.quota, self.memory, self.periods, self.commands = 0, 0, 0, []
+        self.ahead = 0
+
+    def _ended(self, code):
+        self.status, self.code = "exited", code
+
+    def kill(self, node):
+        self._ended(137)
+
+    def stop(self, node):
+        self._ended(0)
+
+    def start_again(self, node):
+        self.status, self.starts = "running", self.starts + 1
+
+    def started_at(self, node):
+        return f"2030-01-01T12:00:0{self.starts}"
+
+    def pause(self, node):
+        self.status = "paused"
+
+    def unpause(self, node):
+        self.status = "running"
+
+    def state_of(self, node):
+        return self.status, self.code
+
+    def logs(self, node, lines=12):
+        return "its last words"
+
+    def cpu_quota_us(self, node):
+        return self.quota
+
+    def limit_cpu(self, node, quota, period):
+        self.quota = quota
+
+    def throttled(self, node):
+        self.periods += bool(self.quota)
+        return self.periods
+
+    def memory_mib(self, node):
+        return 100.0
+
+    def memory_limit(self, node):
+        return self.memory
+
+    def memory_used(self, node):
+        return self.memory
+
+    def set_clock(self, node, seconds):
+        self.ahead = seconds
+
+    def seconds_ahead(self):
+        return self.ahead
+
+    def limit_memory(self, node, limit):
+        self.memory = limit
+
+    def run(self, node, *command):
+        self.commands.append(command)
+
+    # As a server.
+
+    def server(self, node):
+        return self
+
+    def version(self):
+        if self.status != "running":
+            raise LabError("it does not answer", "a connection")
+        return "fake"
+
+    def connect(self, answer_seconds=1.0):
+        self.version()
+        return Connection()
+
+
+@pytest.fixture
+def lab(monkeypatch):
+    """One machine; nobody waits for long."""
+
+    def wait_until(condition, what, seconds, every=0.05, hint=""):
+        if not (found := condition()):
+            raise LabError(f"{what} did not come", "it")
+        return found
+
+    monkeypatch.setattr(clock, "wait_until", wait_until)
+    return Machine()
+
+
+def hour_ahead(lab, nodes):
+    return ClockSkew(lab, nodes, 3600)
+
+
+def doubts(proofs: list[Proof]) -> list[str]:
+    assert proofs
+    return [proof.doubt for proof in proofs if proof.doubt]
+
+
+@pytest.mark.parametrize("kind", [Kill, Stop, Restart, Pause, CpuSqueeze, MemorySqueeze, hour_ahead])
+def test_a_fault_is_seen_and_gone_afterwards(lab, kind):
+    """Proofs of its beginning, proofs of its end, and the machine as it was."""
+    fault = kind(lab, NODES)
+
+    fault.act()
+    assert doubts(fault.proofs()) == []
+    fault.undo()
+    assert doubts(fault.proofs_of_end()) == []
+    fault.close()
+
+    assert (lab.status, lab.quota, lab.memory, lab.ahead) == ("running", 0, 0, 0)
+
+
+@pytest.mark.parametrize(
+    ("kind", "method", "found"),
+    [
+        (Pause, "pause", "an answer"),
+        (CpuSqueeze, "limit_cpu", "no limit"),
+        (MemorySqueeze, "limit_memory", "no limit"),
+        (hour_ahead, "set_clock", "+0 s"),
+    ],
+)
+def test_a_fault_that_does_nothing_is_noticed(lab, monkeypatch, kind, method, found):
+    """Sabotage: the engine says yes and does nothing."""
+    monkeypatch.setattr(lab, method, lambda *_: None)
+    fault = kind(lab, NODES)
+    fault.act()
+
+    assert f"found {found}" in doubts(fault.proofs())[0]
+
+
+@pytest.mark.parametrize(("kind", "method"), [(Kill, "kill"), (Stop, "stop")])
+def test_a_node_that_does_not_end_is_noticed(lab, monkeypatch, refused, kind, method):
+    """It is waited for, and its end does not come."""
+    monkeypatch.setattr(lab, method, lambda *_: None)
+
+    assert "the end of server" in refused(kind(lab, NODES).act).found
+
+
+def test_a_node_that_ends_in_another_way_was_not_stopped(lab, monkeypatch):
+    """SIGKILL after the grace is no gentle end."""
+    monkeypatch.setattr(lab, "stop", lab.kill)
+    fault = Stop(lab, NODES)
+    fault.act()
+
+    assert "exited with status 137" in doubts(fault.proofs())[0]
+
+
+def test_a_restart_that_was_none_is_noticed(lab, monkeypatch):
+    """The container runs, and always has."""
+    monkeypatch.setattr(lab, "stop", lambda *_: None)
+    monkeypatch.setattr(lab, "start_again", lambda *_: None)
+    fault = Restart(lab, NODES)
+    fault.act()
+
+    assert "is restarted" in doubts(fault.proofs())[0]
+
+
+def test_a_node_that_does_not_come_back_is_told_with_its_log(lab, refused):
+    """Started again, and ended again."""
+    fault = Kill(lab, NODES)
+    fault.act()
+
+    assert "its last words" in refused(fault.proofs_of_end).found
+
+
+@pytest.mark.parametrize(("kind", "counter"), [(CpuSqueeze, "throttled"), (MemorySqueeze, "memory_used")])
+def test_a_server_that_never_meets_its_limit_was_not_squeezed(lab, monkeypatch, kind, counter):
+    """The limit alone is no fault: an idle server does not notice it."""
+    monkeypatch.setattr(lab, counter, lambda _node: 3)
+    fault = kind(lab, NODES)
+    fault.act()
+    fault.undo()
+
+    assert "ran into its limit" in doubts(fault.proofs_of_end())[0]
+
+
+@pytest.mark.parametrize(
+    ("kind", "method"), [(CpuSqueeze, "limit_cpu"), (MemorySqueeze, "limit_memory"), (hour_ahead, "set_clock")]
+)
+def test_what_stays_is_noticed(lab, monkeypatch, kind, method):
+    """The proof of the end asks the engine, or the server."""
+    fault = kind(lab, NODES)
+    fault.act()
+    monkeypatch.setattr(lab, method, lambda *_: None)
+    fault.undo()
+
+    assert "again" in doubts(fault.proofs_of_end())[-1]
+
+
+def test_a_frozen_node_that_somebody_thawed_is_left_alone(lab):
+    """Undoing undoes itself and nothing else."""
+    fault = Pause(lab, NODES)
+    fault.act()
+    lab.unpause("server")
+
+    fault.undo()
+
+    assert lab.status == "running"
+
+
+# --- disks ------------------------------------------------------------------------------------------------------------
+
+
+class Disk:
+    """A disk that a load keeps busy; at each look another second has passed."""
+
+    def __init__(self):
+        self.failed, self.errors, self.now = False, 0, Limits(write_iops=400)
+        self.loaded, self.seconds, self.writes = True, 0, 0
+
+    def limits(self):
+        return self.now
+
+    def fail(self):
+        self.failed = True
+
+    def stats(self):
+        self.seconds += 1
+        self.writes += self.now.write_iops if self.loaded else 0
+        self.errors += self.failed and self.loaded
+        busy = self.seconds * self.loaded * 1_000_000
+        return Stats(0, self.writes, 0, self.errors, 0, 0, 0, busy, self.seconds * 1_000_000, self.failed)
+
+
+class Array:
+    """An array of one disk with 2 GiB of room."""
+
+    def __init__(self, level):
+        self.node, self.storage, self.disks = "server", Storage(level=level), {"disk1": Disk()}
+        self.left = 2 << 30
+
+    def disk(self, name):
+        return self.disks[name]
+
+    def limit(self, limits):
+        self.disks["disk1"].now = limits
+
+    def replace(self, name):
+        self.disks[name] = Disk()
+
+    def room(self):
+        return self.left
+
+    def in_filesystem(self, *command):
+        self.left = 2 << 30 if command[0] == "rm" else 4096
+
+
+@pytest.fixture(params=["raid1"])
+def array(monkeypatch, request):
+    made = Array(request.param)
+    for module in (disk_slow, disk_full, disk_fail):
+        monkeypatch.setattr(module.arrays, "array", lambda lab, node: made)
+    return made
+
+
+DISK_FAULTS = [disk_slow.DiskSlow, disk_full.DiskFull, disk_fail.DiskFail]
+
+
+@pytest.mark.parametrize("kind", DISK_FAULTS)
+def test_a_disks_fault_is_seen_and_gone_afterwards(lab, array, kind):
+    """Slow, full, failed; and as it was."""
+    fault = kind(lab, NODES)
+
+    fault.act()
+    assert doubts(fault.proofs()) == []
+    fault.undo()
+    assert doubts(fault.proofs_of_end()) == []
+
+
+@pytest.mark.parametrize(("kind", "method"), list(zip(DISK_FAULTS, ["limit", "in_filesystem", "fail"], strict=True)))
+def test_a_disks_fault_that_does_nothing_is_noticed(lab, array, monkeypatch, kind, method):
+    """Sabotage: the disk is as good as ever."""
+    monkeypatch.setattr(array if method != "fail" else array.disks["disk1"], method, lambda *_: None)
+    fault = kind(lab, NODES)
+    fault.act()
+
+    assert doubts(fault.proofs())
+
+
+@pytest.mark.parametrize("kind", [disk_slow.DiskSlow, disk_fail.DiskFail])
+def test_a_disks_fault_that_nobody_met_is_noticed(lab, array, kind):
+    """Without a load on it a slow or a failed disk shows nothing."""
+    array.disks["disk1"].loaded = False
+    fault = kind(lab, NODES)
+    fault.act()
+    fault.proofs()
+    fault.undo()
+
+    assert doubts(fault.proofs_of_end())
+
+
+def test_disks_that_were_fast_in_between_are_noticed(lab, array):
+    """Sabotage: the limit is lifted while the fault acts, and is back when it is asked for."""
+    fault = disk_slow.DiskSlow(lab, NODES)
+    fault.act()
+    array.disks["disk1"].writes += 100
+    fault.undo()
+
+    assert doubts(fault.proofs_of_end())
+
+
+@pytest.mark.parametrize("array", ["raid0", "single"], indirect=True)
+def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
+    """There would be no way back."""
+    assert "all its data are gone" in refused(disk_fail.DiskFail, lab, NODES).found
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+def test_a_flapping_link_is_seen_to_be_off_each_time(monkeypatch, lab):
+    """It stops with its undoing."""
+    acts = []
+
+    class Cut:
+        def __init__(self, lab, links):
+            pass
+
+        def act(self):
+            acts.append("off")
+
+        def proofs_anew(self):
+            return [Proof(what="it is cut", expected="nothing", found="nothing", ok=True)]
+
+        def undo(self):
+            acts.append("on")
+
+        def proofs_of_end(self):
+            return [Proof(what="it is whole", expected="all", found="all", ok=True)]
+
+        def close(self):
+            acts.append("closed")
+
+    monkeypatch.setattr("harness.faults.flap.Cut", Cut)
+    monkeypatch.setattr(clock, "pause", lambda seconds, unless: unless.wait(0.001))
+    monkeypatch.setattr(clock, "wait_until", lambda condition, *_: _until(condition))
+    fault = Flap(lab, ["source-replica"])
+
+    fault.act()
+    assert doubts(fault.proofs()) == []
+    fault.undo()
+    fault.close()
+
+    assert acts[0] == "off" and acts[-2:] == ["on", "closed"]
+
+
+def _until(condition):
+    while not condition():
+        pass

@@ -1,0 +1,261 @@
+"""Who may be promoted, who may come back, and what is said where it may not; against servers that are only state."""
+
+from dataclasses import dataclass, field
+
+import pytest
+
+from harness import succession
+from harness.errors import LabError
+from harness.world import catalogue, clock
+from harness.world.sql import Replication, dialects
+
+
+@dataclass
+class Node:
+    """A server as succession sees it: its GTIDs, whom it dials, what it was told."""
+
+    name: str
+    has: str = "0-1-10"
+    port: int | None = None
+    silent: bool = False
+    told: list = field(default_factory=list)
+    dialect = dialects()["mariadb"]
+
+    def _answer(self):
+        if self.silent:
+            raise LabError(f"{self.name} does not answer", "a connection")
+
+    def version(self):
+        self._answer()
+        return "fake"
+
+    def gtids(self):
+        self._answer()
+        return self.has
+
+    def position(self):
+        return {"position": self.has}
+
+    def replication(self):
+        self._answer()
+        return self.port and Replication(True, True, "toxiproxy", self.port, "", 0)
+
+    def set_global(self, **settings):
+        self._answer()
+        self.told.append(settings)
+
+    def set_semisync(self, enabled):
+        self.told.append(f"semi-sync {enabled}")
+
+    def stop_following(self):
+        self.told.append("stop following")
+        self.port = None
+
+    def replicate_from(self, host, port):
+        self.told.append(("replicate from", port))
+
+    def follow(self, host, port):
+        self.told.append(("follow", port))
+
+    def resume(self):
+        self.told.append("resume")
+
+    def begin_at(self, position):
+        self.told.append(("begin at", position))
+
+    def acknowledge(self):
+        self.told.append("acknowledge")
+
+    def wait_for(self, position):
+        pass
+
+
+class Proxies:
+    """Toxiproxy with a topology's links, and those that are made."""
+
+    def __init__(self, topology):
+        self.known = {link.name: {"listen": f"[::]:{link.port}", "upstream": link.upstream} for link in topology.links}
+        self.toxics = []
+
+    def proxies(self):
+        return self.known
+
+    def create(self, name, listen, upstream):
+        self.known[name] = {"listen": listen, "upstream": upstream}
+
+    def add(self, proxy, body):
+        self.toxics.append((proxy, body.name))
+
+
+class Standing:
+    """A lab of such nodes; all of them replicate."""
+
+    name, engine = "standing", "mariadb"
+
+    def __init__(self, topology="fanout"):
+        self.topology = catalogue.topology(topology)
+        into = {link.target: link.port for link in self.topology.links}
+        self.nodes = {node.name: Node(node.name, port=into.get(node.name)) for node in self.topology.nodes}
+        self.toxiproxy, self.files = Proxies(self.topology), {}
+
+    def server(self, node):
+        return self.nodes[node]
+
+    def state(self):
+        """Made by a run, and not to stay."""
+
+    def put(self, node, path, content):
+        self.files[node, path] = content
+
+
+@pytest.fixture
+def lab(monkeypatch):
+    """A source, a far and a near replica; nobody waits for long."""
+
+    def wait_until(condition, what, seconds, every=0.05, hint=""):
+        if not (found := condition()):
+            raise LabError(f"{what} did not come")
+        return found
+
+    monkeypatch.setattr(clock, "wait_until", wait_until)
+    return Standing()
+
+
+def test_each_replica_is_found_with_its_source(lab):
+    """By the port that it dials, which is a link's."""
+    assert succession.sources(lab) == {"far": "source", "near": "source"}
+
+
+def test_roles_and_links_are_those_of_who_follows_whom(lab):
+    """A promoted replica is the source, the old one alone; one that does not answer is what the topology made it."""
+    promoted = {"source": "", "near": "", "far": "near"}
+
+    assert succession.roles(lab, promoted) == {"source": "alone", "near": "source", "far": "replica"}
+    assert succession.roles(lab, {"near": "", "far": "near"})["source"] == "source"
+    assert succession.links(lab, promoted) == [("near-far", "near", "far")]
+    assert {name for name, _, _ in succession.links(lab, {"source": ""})} == {"source-far", "source-near"}
+
+
+def test_a_promoted_replica_takes_writes_and_the_others_follow_it(lab):
+    """Over a new link, with the slower end's toxics; the old source is fenced before and after."""
+    done = succession.failover(lab, "near")
+
+    assert (done.old, done.source, done.repointed, done.lacks) == ("source", "near", ["far"], "")
+    assert lab.nodes["near"].told == ["stop following", {"read_only": 0}]
+    port = int(lab.toxiproxy.known["near-far"]["listen"].rpartition(":")[2])
+    assert lab.nodes["far"].told == [("replicate from", port)]
+    assert ("near-far", "wan-85ms-down") in lab.toxiproxy.toxics
+    assert lab.nodes["source"].told == [{"read_only": 1}]
+    assert b"read_only = 1" in lab.files["source", succession.FENCES[0]]
+    assert lab.files["near", succession.ROLE] == b"--read-only=0\n"
+
+
+@pytest.mark.parametrize(("waits", "on"), [(True, 1), (False, 0)])
+def test_a_role_in_semi_sync_says_which_side_a_server_starts_as(waits, on):
+    """A source without replicas would let each commit wait for the timeout."""
+    lab = Standing("semisync")
+    replica = lab.server("replica")
+    succession._set_role(lab, replica, source=True, waits=waits)
+    as_source = lab.files["replica", succession.ROLE].decode().splitlines()
+    succession._set_role(lab, replica, source=False)
+    as_replica = lab.files["replica", succession.ROLE].decode().splitlines()
+    waiting, acknowledging = replica.dialect.semisync_source, replica.dialect.semisync_replica
+
+    assert as_source == ["--read-only=0", f"--loose-{waiting}_enabled={on}", f"--loose-{acknowledging}_enabled=0"]
+    assert as_replica == ["--read-only=1", f"--loose-{waiting}_enabled=0", f"--loose-{acknowledging}_enabled=1"]
+
+
+def test_a_replica_that_is_behind_is_refused_and_the_source_goes_on(lab, refused):
+    """With what it lacks; the fence is taken down again."""
+    lab.nodes["source"].has = "0-1-12"
+    error = refused(succession.failover, lab, "near")
+
+    assert "near is behind: source has 2 transactions: 0-1-11 to 0-1-12" in error.found
+    assert "--behind" in error.next_step
+    assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
+    assert set(lab.files.values()) == {b""}
+    assert lab.nodes["near"].told == []
+
+
+def test_a_replica_behind_another_one_is_refused_though_the_source_is_dead(lab, refused):
+    """The most advanced one has to go first."""
+    lab.nodes["source"].silent = True
+    lab.nodes["far"].has = "0-1-11"
+
+    assert "far has 1 transaction: 0-1-11" in refused(succession.failover, lab, "near").found
+    assert succession.failover(lab, "far").repointed == ["near"]
+
+
+def test_a_replica_that_is_behind_is_promoted_where_that_is_asked_for(lab):
+    """What is lost is said."""
+    lab.nodes["source"].has = "0-1-12"
+
+    assert succession.failover(lab, "near", behind=True).lacks == "source has 2 transactions: 0-1-11 to 0-1-12"
+
+
+def test_who_follows_nobody_cannot_be_promoted(lab, refused):
+    """Nor a name that is none, nor a node of a topology without source and replicas, nor one without GTIDs."""
+    assert "source follows nobody" in refused(succession.failover, lab, "source").found
+    assert "unknown node" in refused(succession.failover, lab, "nera").found
+    assert "no source and replicas" in refused(succession.failover, Standing("galera"), "node1").found
+    lab.engine = "mysql-5.5"
+    assert "no GTIDs" in refused(succession.failover, lab, "near").found
+
+
+def promoted(lab, errant=""):
+    """The lab after its source has died, near was promoted and the source started again."""
+    lab.nodes["source"].silent = True
+    succession.failover(lab, "near")
+    lab.nodes["far"].port = int(lab.toxiproxy.known["near-far"]["listen"].rpartition(":")[2])
+    lab.nodes["source"].silent = False
+    lab.nodes["source"].has = errant or "0-1-10"
+    lab.nodes["near"].has = "0-1-10,0-3-15"
+    lab.nodes["source"].told.clear()
+
+
+def test_an_old_source_without_rows_of_its_own_follows_the_new_one(lab):
+    """From where its own log ends; it stays read-only."""
+    promoted(lab)
+    done = succession.rejoin(lab, "source")
+
+    assert (done.node, done.source, done.discarded) == ("source", "near", "")
+    port = int(lab.toxiproxy.known["near-source"]["listen"].rpartition(":")[2])
+    assert lab.nodes["source"].told == [{"read_only": 1}, "resume", ("follow", port)]
+
+
+def test_errant_transactions_are_named_and_nothing_is_done(lab, refused):
+    """They are discarded on request only."""
+    promoted(lab, errant="0-1-13")
+    error = refused(succession.rejoin, lab, "source")
+
+    assert "source has 3 transactions: 0-1-11 to 0-1-13, which near has not" in error.found
+    assert "--discard" in error.next_step
+    assert lab.nodes["source"].told == []
+
+
+def test_errant_transactions_are_discarded_where_that_is_asked_for(lab, monkeypatch):
+    """The node's data are the source's then."""
+    promoted(lab, errant="0-1-13")
+    monkeypatch.setattr(succession, "clone", lambda source, target: f"as {source.name}")
+    done = succession.rejoin(lab, "source", discard=True)
+
+    assert done.discarded == "3 transactions: 0-1-11 to 0-1-13"
+    assert ("begin at", "as near") in lab.nodes["source"].told
+
+
+def test_who_follows_already_cannot_come_back(lab, refused):
+    """Nor can one come back where it is not clear to whom."""
+    assert "far follows source already" in refused(succession.rejoin, lab, "far").found
+    lab.nodes["far"].port = lab.nodes["near"].port = None
+    assert "far, near could be the source of source" in refused(succession.rejoin, lab, "source").found
+
+
+def test_a_semisync_pair_stays_semisynchronous(monkeypatch):
+    """The new source waits, the old one acknowledges."""
+    monkeypatch.setattr(clock, "wait_until", lambda condition, *_, **__: condition())
+    lab = Standing("semisync")
+    succession.failover(lab, "replica")
+    succession.rejoin(lab, "source")
+
+    assert "semi-sync True" in lab.nodes["replica"].told
+    assert "acknowledge" in lab.nodes["source"].told
