@@ -131,6 +131,9 @@ def promoted(out: Console, done: Promoted) -> None:
         out.print(f"  repointed: {', '.join(done.repointed)}")
     if done.lacks:
         out.print(f"  lost: {done.lacks}")
+    for name, errant in done.ahead.items():
+        out.print(f"  {name} follows nobody: it has {errant}, which {done.source} has not")
+        out.print(f"    ./lab rejoin {name} --discard gives them up")
     out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
 
 

@@ -22,12 +22,16 @@ CATCH_UP_SECONDS, ANSWER_SECONDS = 20, 60
 
 
 class Promoted(msgspec.Struct, frozen=True):
-    """A failover: who was the source, who is, who follows it now, and what the new one is known to lack, in words."""
+    """A failover: who was the source, who is, who follows it now, and what the new one is known to lack, in words.
+
+    Replicas that are `ahead` of the new source cannot follow it, and follow nobody; what each has alone, in words.
+    """
 
     old: str
     source: str
     repointed: list[str]
     lacks: str = ""
+    ahead: dict[str, str] = {}
 
 
 class Rejoined(msgspec.Struct, frozen=True):
@@ -96,6 +100,14 @@ def _answers(lab: Lab, node: str) -> bool:
         return False
 
 
+def _takes_writes(lab: Lab, node: str) -> bool:
+    """Not an old source, which is fenced, nor a replica that a failover left alone."""
+    try:
+        return lab.server(node).settings("read_only") == {"read_only": "OFF"}
+    except LabError:
+        return False
+
+
 # --- promoted ---------------------------------------------------------------------------------------------------------
 
 
@@ -122,12 +134,22 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
         raise
     new.stop_following()
     new.set_global(read_only=0)
-    _set_role(lab, new, source=True, waits=bool(others))
-    for name in others:
-        lab.server(name).replicate_from("toxiproxy", _port(lab, node, name))
-    if others:
+    _set_role(lab, new, source=True)
+    ahead = {name: gtid.words(missing) for name in others if (missing := _taken_over(lab, new, lab.server(name)))}
+    repointed = [name for name in others if name not in ahead]
+    if repointed:
         _wait_for_replicas(lab, new)
-    return Promoted(old, node, others, lacks)
+    return Promoted(old, node, repointed, lacks, ahead)
+
+
+def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
+    """Let another replica of the old source follow the new one, or nobody where it has what the new one has not."""
+    other.stop_following()
+    # Not sooner: it has applied only now what it had received.
+    missing = _missing(new, other)
+    if not missing:
+        other.follow("toxiproxy", _port(lab, new.name, other.name))
+    return missing
 
 
 HOW_TO_INSIST = "./lab failover {} --behind, which loses them"
@@ -170,10 +192,15 @@ def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
             continue
         other = lab.server(name)
         with suppress(LabError):
-            clock.wait_until(lambda other=other: not _missing(new, other), "everything", CATCH_UP_SECONDS)
+            clock.wait_until(lambda other=other: _is_level(new, other), "everything", CATCH_UP_SECONDS)
         if missing := _missing(new, other):
             return f"{name} has {gtid.words(missing)}"
     return ""
+
+
+def _is_level(new: Server, other: Server) -> bool:
+    """Also with what another replica has received and not applied yet."""
+    return (other.replication() is None or other.has_applied_all()) and not _missing(new, other)
 
 
 def _missing(new: Server, other: Server) -> dict[str, gtid.Ranges]:
@@ -192,6 +219,7 @@ def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) ->
 
 def _wait_for_replicas(lab: Lab, source: Server) -> None:
     """Let a source wait for its replicas where the topology does; without any, each commit would take the timeout."""
+    _set_role(lab, source, source=True, waits=True)
     if lab.topology.replication == "semisync":
         source.set_semisync(True)
 
@@ -226,22 +254,22 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
         old.acknowledge()
     old.follow("toxiproxy", _port(lab, source.name, node))
     _set_role(lab, old, source=False)
-    _set_role(lab, source, source=True, waits=True)
     _wait_for_replicas(lab, source)
     old.wait_for(source.position())
     return Rejoined(node, source.name, gtid.words(errant) if errant else "")
 
 
 def _source_for(lab: Lab, node: str) -> str:
-    """The node that the others follow, or the only other one; LabError where `node` follows one already."""
+    """The only other node that follows nobody and takes writes; LabError where `node` follows one already."""
     following = sources(lab)
     if node in following:
         raise LabError(f"{node} follows {following[node]} already", "a node that follows nobody", "./lab show")
     serving = [each.name for each in lab.topology.nodes if each.name not in {node, *following}]
-    serving = [name for name in serving if _answers(lab, name)]
+    serving = [name for name in serving if _takes_writes(lab, name)]
     if len(serving) != 1:
         found = ", ".join(serving) or "no node"
-        raise LabError(f"{found} could be the source of {node}", "one server that follows nobody", "./lab show")
+        expected = "one server that takes writes and follows nobody"
+        raise LabError(f"{found} could be the source of {node}", expected, "./lab show")
     return serving[0]
 
 

@@ -64,7 +64,7 @@ class Followers(Nodes):
     def promote(self, name: str) -> None:
         self._old += [old for old in self.names if old not in self.sources]
         # A drill asks what is lost: a replica that is behind is promoted all the same.
-        succession.failover(self.lab, name, behind=True)
+        self._old += succession.failover(self.lab, name, behind=True).ahead
         self.sources = succession.sources(self.lab)
         self.sources |= dict.fromkeys(self._old, name)
 

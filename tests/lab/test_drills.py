@@ -17,7 +17,7 @@ QUICK = [
     ("async", "cut-link"),
     ("async", "clock-replica"),
     ("async", "read-only"),
-    ("fanout", "cut-far"),
+    ("fanout", "lose-source"),
     ("chain", "kill-relay"),
     ("semisync", "cut-link"),
     ("semisync", "lose-source-after-sync"),

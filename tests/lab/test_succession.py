@@ -152,6 +152,34 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_serves_on(pair, monk
     assert "3 transactions" in done.lacks
 
 
+@pytest.mark.parametrize("engine", ["mariadb", "mysql-8.0"])
+def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_back(new_lab, engine):
+    """The near one is cut off when the source commits for the last time; the far one has those rows."""
+    images.ensure(labs.image_names(engine))
+    lab = new_lab("fanout", engine, toxics={"source-far": "lan"})
+    try:
+        kept = count(lab, "near")
+        lab.wire("source-near").enable(False)
+        write(lab, "source", 3)
+        lab.server("far").wait_for(lab.server("source").position())
+        lab.kill("source")
+        clock.wait_until(lambda: lab.state_of("source")[0] == "exited", "the source's end", 10)
+
+        done = succession.failover(lab, "near", behind=True)
+        write(lab, "near", 2)
+        with pytest.raises(LabError, match="far has 3 transactions") as refusal:
+            succession.rejoin(lab, "far")
+        back = succession.rejoin(lab, "far", discard=True)
+
+        assert done.repointed == [] and done.ahead["far"].startswith("3 transactions: ")
+        assert "--discard" in refusal.value.next_step
+        assert (back.source, back.discarded) == ("near", done.ahead["far"])
+        assert count(lab, "far") == count(lab, "near") == kept + 2
+    finally:
+        with compose.signals_held():
+            lab.down()
+
+
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
 def test_an_old_source_that_starts_again_refuses_writes(pair):
     """Nobody has to be there to fence it: two sources would be a split brain."""

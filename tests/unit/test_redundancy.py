@@ -8,6 +8,7 @@ from harness import redundancy
 from harness.errors import LabError
 from harness.redundancy import cluster, followers, machines, nodes
 from harness.redundancy.followers import Followers
+from harness.succession import Promoted
 from harness.world import catalogue, drbd
 from harness.world.drbd import Status
 from harness.world.sql import Galera, Replication, SemiSync
@@ -112,7 +113,8 @@ def test_copies_know_whom_they_came_from():
 def test_after_a_failover_the_new_sources_rows_are_the_first(monkeypatch):
     """The old one comes back as its replica, and what only it had is given up."""
     told = []
-    monkeypatch.setattr(followers.succession, "failover", lambda lab, name, behind: told.append((name, behind)))
+    done = Promoted("source", "near", ["far"])
+    monkeypatch.setattr(followers.succession, "failover", lambda lab, name, behind: told.append((name, behind)) or done)
     monkeypatch.setattr(followers.succession, "sources", lambda lab: {"far": "near"})
     monkeypatch.setattr(followers.succession, "rejoin", lambda lab, name, discard: told.append((name, discard)))
     kind = Followers(Lab("fanout"))
@@ -121,6 +123,22 @@ def test_after_a_failover_the_new_sources_rows_are_the_first(monkeypatch):
     kind.rejoin()
 
     assert told == [("near", True), ("source", True)]
+    assert kind.holders() == {"source": "near", "far": "near", "near": ""}
+
+
+def test_a_replica_that_is_ahead_of_the_new_source_is_taken_back_like_the_old_one(monkeypatch):
+    """Nobody has its rows but itself; until then it follows nobody."""
+    told = []
+    done = Promoted("source", "near", [], "far has 1 transaction", ahead={"far": "1 transaction"})
+    monkeypatch.setattr(followers.succession, "failover", lambda lab, name, behind: done)
+    monkeypatch.setattr(followers.succession, "sources", lambda lab: {})
+    monkeypatch.setattr(followers.succession, "rejoin", lambda lab, name, discard: told.append((name, discard)))
+    kind = Followers(Lab("fanout"))
+
+    kind.promote("near")
+    kind.rejoin()
+
+    assert told == [("source", True), ("far", True)]
     assert kind.holders() == {"source": "near", "far": "near", "near": ""}
 
 

@@ -18,6 +18,8 @@ class Node:
     has: str = "0-1-10"
     port: int | None = None
     silent: bool = False
+    read_only: bool = True
+    applies: str = ""
     told: list = field(default_factory=list)
     dialect = dialects()["mariadb"]
 
@@ -43,19 +45,25 @@ class Node:
     def set_global(self, **settings):
         self._answer()
         self.told.append(settings)
+        self.read_only = bool(settings.get("read_only", self.read_only))
+
+    def settings(self, name):
+        self._answer()
+        return {name: "ON" if self.read_only else "OFF"}
 
     def set_semisync(self, enabled):
         self.told.append(f"semi-sync {enabled}")
 
     def stop_following(self):
         self.told.append("stop following")
-        self.port = None
+        self.port, self.has = None, self.applies or self.has
 
-    def replicate_from(self, host, port):
-        self.told.append(("replicate from", port))
+    def has_applied_all(self):
+        return True
 
     def follow(self, host, port):
         self.told.append(("follow", port))
+        self.port = port
 
     def resume(self):
         self.told.append("resume")
@@ -96,6 +104,8 @@ class Standing:
         self.topology = catalogue.topology(topology)
         into = {link.target: link.port for link in self.topology.links}
         self.nodes = {node.name: Node(node.name, port=into.get(node.name)) for node in self.topology.nodes}
+        for name in set(self.nodes) - set(into):
+            self.nodes[name].read_only = False
         self.toxiproxy, self.files = Proxies(self.topology), {}
 
     def server(self, node):
@@ -143,7 +153,7 @@ def test_a_promoted_replica_takes_writes_and_the_others_follow_it(lab):
     assert (done.old, done.source, done.repointed, done.lacks) == ("source", "near", ["far"], "")
     assert lab.nodes["near"].told == ["stop following", {"read_only": 0}]
     port = int(lab.toxiproxy.known["near-far"]["listen"].rpartition(":")[2])
-    assert lab.nodes["far"].told == [("replicate from", port)]
+    assert lab.nodes["far"].told == ["stop following", ("follow", port)]
     assert ("near-far", "wan-85ms-down") in lab.toxiproxy.toxics
     assert lab.nodes["source"].told == [{"read_only": 1}]
     assert b"read_only = 1" in lab.files["source", succession.FENCES[0]]
@@ -193,6 +203,24 @@ def test_a_replica_that_is_behind_is_promoted_where_that_is_asked_for(lab):
     assert succession.failover(lab, "near", behind=True).lacks == "source has 2 transactions: 0-1-11 to 0-1-12"
 
 
+def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
+    """The new source could not send it what comes after; what it has alone is named, and discarded on request only."""
+    lab.nodes["source"].silent = True
+    lab.nodes["far"].has = "0-1-12"
+    done = succession.failover(lab, "near", behind=True)
+
+    assert (done.repointed, done.ahead) == ([], {"far": "2 transactions: 0-1-11 to 0-1-12"})
+    assert lab.nodes["far"].told == ["stop following"]
+    assert "far has 2 transactions" in refused(succession.rejoin, lab, "far").found
+
+
+def test_what_a_replica_had_received_and_not_applied_makes_it_ahead_too(lab):
+    """The new source was level with it when it was asked; then it applied the rest."""
+    lab.nodes["far"].applies = "0-1-11"
+
+    assert succession.failover(lab, "near").ahead == {"far": "1 transaction: 0-1-11"}
+
+
 def test_who_follows_nobody_cannot_be_promoted(lab, refused):
     """Nor a name that is none, nor a node of a topology without source and replicas, nor one without GTIDs."""
     assert "source follows nobody" in refused(succession.failover, lab, "source").found
@@ -206,7 +234,6 @@ def promoted(lab, errant=""):
     """The lab after its source has died, near was promoted and the source started again."""
     lab.nodes["source"].silent = True
     succession.failover(lab, "near")
-    lab.nodes["far"].port = int(lab.toxiproxy.known["near-far"]["listen"].rpartition(":")[2])
     lab.nodes["source"].silent = False
     lab.nodes["source"].has = errant or "0-1-10"
     lab.nodes["near"].has = "0-1-10,0-3-15"
@@ -244,9 +271,11 @@ def test_errant_transactions_are_discarded_where_that_is_asked_for(lab, monkeypa
 
 
 def test_who_follows_already_cannot_come_back(lab, refused):
-    """Nor can one come back where it is not clear to whom."""
+    """Nor can one come back where it is not clear to whom: two servers take writes, or none."""
     assert "far follows source already" in refused(succession.rejoin, lab, "far").found
     lab.nodes["far"].port = lab.nodes["near"].port = None
+    assert "no node could be the source of source" in refused(succession.rejoin, lab, "source").found
+    lab.nodes["far"].read_only = lab.nodes["near"].read_only = False
     assert "far, near could be the source of source" in refused(succession.rejoin, lab, "source").found
 
 
