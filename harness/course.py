@@ -93,6 +93,8 @@ class Course:
         ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers)
         watched = logs.Watch(self.lab, self.what.tolerates)
         self._until_whole()
+        if what.serves:
+            self.nodes.let_serve(what.serves)
         self.seen["before"] = self.nodes.looks()
         counted = self.nodes.counted()
         ledger.prepare(self.nodes.writer())

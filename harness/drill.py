@@ -119,7 +119,8 @@ class Drill(_Strict, frozen=True):
     `clients` maps nodes to how many clients write there, `reads` such a node to the one on which its clients look for
     their rows after each statement, `think_ms` is what each takes for itself after one; `watchers` only read. `before`
     and `after` are the times without a fault. `settings` are global variables that every node has meanwhile,
-    `semisync` is how the source waits. `tolerates` names patterns of forbidden.yaml.
+    `semisync` is how the source waits, `serves` is the node that serves first where the topology leaves that open.
+    `tolerates` names patterns of forbidden.yaml.
     """
 
     name: str
@@ -127,6 +128,7 @@ class Drill(_Strict, frozen=True):
     about: str
     clients: dict[str, int]
     expected: list[Expectation]
+    serves: str = ""
     steps: list[Step] = []
     before: float = 1.0
     after: float = 1.0
@@ -175,6 +177,7 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, toxics: Sequen
         raise LabError(f"{where}: {error}", "the keys of docs/drills.md", "./lab drill") from error
     for node in (
         *drill.clients,
+        drill.serves,
         *drill.watchers,
         *drill.reads,
         *drill.reads.values(),

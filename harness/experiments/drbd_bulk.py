@@ -47,7 +47,7 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     with ExitStack() as stack:
         # Which of the two links carries the data depends on who connected first.
         narrow = [narrowed(lab, link, catalogue.toxic(toxic)) for link in LINKS] if toxic else []
-        stack.enter_context(resource.in_state(machines, {}, case.settings["connected"], resource.FAST))
+        stack.enter_context(resource.in_state(machines, {}, case.settings["connected"]))
         carry = [stack.enter_context(one) for one in narrow]
         yield _Watch(case, machines, carry)
 
@@ -125,7 +125,6 @@ experiment = Experiment(
     cases=CASES,
     claims=tuple(_claims()),
     presets={
-        "brief": Preset("brief", min_rounds=3, max_rounds=6, sizes={"mib": 48}),
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 96}),
         # The published 4 GiB: LAB_DISK_SIZE=8G.
         "full": Preset("full", min_rounds=3, max_rounds=6, sizes={"mib": 4096}),

@@ -53,7 +53,7 @@ def prepare(lab: Lab) -> None:
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     """The case's protocol on both machines."""
     machines, protocol = resource.pair(lab), case.settings["protocol"]
-    with resource.in_state(machines, {"net": (f"--protocol={protocol}",)}, True, resource.FAST):
+    with resource.in_state(machines, {"net": (f"--protocol={protocol}",)}, True):
         yield _Watch(machines, protocol)
 
 
@@ -129,9 +129,6 @@ experiment = Experiment(
     cases=CASES,
     claims=tuple(_claims()),
     presets={
-        "brief": Preset(
-            "brief", min_rounds=3, max_rounds=6, sizes={"seconds": 4}, cases=("a-0", "a-85", "b-85", "c-0", "c-85")
-        ),
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"seconds": 5}),
         "full": Preset("full", min_rounds=5, max_rounds=12, sizes={"seconds": 20}),
     },

@@ -28,10 +28,8 @@ def limit(machines: list[Peer], limits: Limits) -> None:
 
 
 @contextmanager
-def in_state(
-    machines: list[Peer], options: Mapping[str, tuple[str, ...]], connected: bool, limits: Limits
-) -> Iterator[None]:
-    """Within the block both have these options (by kind: disk, net) and limits, and the peer is there or stands by.
+def in_state(machines: list[Peer], options: Mapping[str, tuple[str, ...]], connected: bool) -> Iterator[None]:
+    """Within the block both have these options (by kind: disk, net), and the peer is there or stands by.
 
     Afterwards the options are the file's, the disks fast, and both machines equal again.
     """
@@ -41,7 +39,6 @@ def in_state(
                 peer.tell("options", kind, *words)
         if not connected:
             _part(machines)
-        limit(machines, limits)
         yield
     finally:
         limit(machines, FAST)

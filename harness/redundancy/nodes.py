@@ -83,6 +83,9 @@ class Nodes:
         """How a node came back by what it logged since, and how many writesets it was sent; None if it never left."""
         return None
 
+    def let_serve(self, name: str) -> None:
+        """Let this node be the one that serves, where a lab's start leaves that open."""
+
     def promote(self, name: str) -> None:
         """Let this node take the writes in place of the one that did."""
         raise LabError(

@@ -16,7 +16,7 @@ from harness.world.spindle import Spindle
 PRIMARY, CONNECTED, STAND_ALONE, UP_TO_DATE = "Primary", "Connected", "StandAlone", "UpToDate"
 BOOT_SECONDS, CONNECT_SECONDS, SYNC_SECONDS, POLL_SECONDS = 60, 30, 900, 0.2
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
-COUNTED = re.compile(r"\b(ns|nr|dw|dr|oos):(\d+)")
+COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
 WRITE_ORDER = re.compile(r"\bwo:(\w)")
 SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
 
@@ -26,7 +26,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     `out_of_sync_kib` is DRBD's oos: what is known to differ. `write_order` is how the disk under it is made to keep
     the order of writes: f flushes it, d waits until it is idle, n leaves it alone. `synced_percent` is that of a
-    resynchronisation or a comparison under way.
+    resynchronisation or a comparison under way. `activity_log_writes` are those of the log of recently written extents.
     """
 
     connection: str
@@ -40,6 +40,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     received_kib: int = 0
     written_kib: int = 0
     read_kib: int = 0
+    activity_log_writes: int = 0
     out_of_sync_kib: int = 0
     synced_percent: float | None = None
     split_brain: bool = False
@@ -60,6 +61,7 @@ FIELDS = {
     "nr": "received_kib",
     "dw": "written_kib",
     "dr": "read_kib",
+    "al": "activity_log_writes",
     "oos": "out_of_sync_kib",
 }
 

@@ -1,4 +1,4 @@
-"""Every claim of the experiments on a replicated disk over their brief presets comes out as it is known to."""
+"""Every claim of the experiments on a replicated disk over their smallest presets comes out as it is known to."""
 
 import pytest
 
@@ -6,31 +6,39 @@ from harness import experiments
 from harness.claim import Verdict
 
 # The first test of an experiment waits for the whole run.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(2400)
 
-PRESET, ENGINE = "brief", "mariadb"
-NAMES = ("drbd_cost", "drbd_bulk", "drbd_protocols")
-NOT_HERE = pytest.mark.skip(reason="not all of its verdicts are known yet; `make claims` runs it")
+ENGINE = "mariadb"
+QUICK = ("drbd_cost", "drbd_bulk", "drbd_protocols")
+# Their bounds lie within 4 % of what is measured.
+NEAR = {"tuned-costs-nothing", "untuned-flushes"}
 
 
 def pytest_generate_tests(metafunc):
-    """One test a claim where all engines are asked for, as `make claims` does; else one skip an experiment."""
+    """Quick runs of all where all engines are asked for, as `make claims` does; else a brief one of drbd_cost."""
     if metafunc.config.getoption("--engine") == "all":
-        metafunc.parametrize(("name", "claim"), [(name, claim) for name in NAMES for claim in claims_of(name)])
+        rows = [(name, "quick", claim) for name in QUICK for claim in claims_of(name, "quick")]
     else:
-        metafunc.parametrize(("name", "claim"), [pytest.param(name, "", marks=NOT_HERE) for name in NAMES])
+        rows = [_marked("drbd_cost", "brief", claim) for claim in claims_of("drbd_cost", "brief")]
+    metafunc.parametrize(("name", "preset", "claim"), rows)
 
 
-def claims_of(name):
+def _marked(name, preset, claim):
+    reason = "short loads vary by more than what decides it; `make claims` decides it by long ones"
+    marks = pytest.mark.skip(reason=reason) if claim in NEAR else ()
+    return pytest.param(name, preset, claim, marks=marks)
+
+
+def claims_of(name, preset):
     """The claims of which the preset measures all cases."""
     known = experiments.load(name)
-    measured = {case.name for case in known.chosen(known.preset(PRESET))}
+    measured = {case.name for case in known.chosen(known.preset(preset))}
     return [claim.id for claim in known.claims if set(claim.relation.cases) <= measured]
 
 
-def test_claim_comes_out_as_expected(judged, name, claim):
+def test_claim_comes_out_as_expected(judged, name, preset, claim):
     """A verdict that changed, or that could not be reached, fails."""
-    row = next(row for row in judged(name, ENGINE, PRESET).claims if row.id == claim)
+    row = next(row for row in judged(name, ENGINE, preset).claims if row.id == claim)
 
     assert row.verdict is not Verdict.UNKNOWN, row.reason
     assert not row.changed, f"{row.sentence}: {row.verdict}, expected {row.expected}: {row.reason}"

@@ -110,6 +110,7 @@ def flushes_again(disk):
 
 
 def test_a_peer_that_flushes_keeps_what_was_acknowledged_before_it_did_when_all_power_is_cut(mortal):
+    """Each epoch that had ended was on the peer's disk, whatever its cache."""
     assert lost_with_all_power(mortal) == 0
 
 

@@ -14,8 +14,8 @@ from harness.world.spindle import Spindle
 
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
-    "raid_replica": {"rows": 2000, "backlog": 5000, "warm": 700, "window": 10, "paced": 5, "rest": 2}
-    | {"durable_backlog": 2000, "durable_window": 4},
+    "raid_replica": {"rows": 2000, "backlog": 5000, "warm": 700, "window": 10, "paced": 5, "rest": 2},
+    "raid_appliers": {"rows": 2000, "durable_backlog": 2000, "durable_window": 4},
 }
 
 
@@ -80,7 +80,7 @@ def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
 
     monkeypatch.setattr(Race, "_watch", stop_and_watch)
 
-    assert "raid1 applies: expected both threads run" in doubts("raid_replica", "one-durable")
+    assert "raid1 applies: expected both threads run" in doubts("raid_appliers", "one-durable")
 
 
 def test_a_load_that_does_not_reach_its_rate_is_seen(lab, doubts, monkeypatch):

@@ -43,6 +43,7 @@ def test_a_connected_resource_is_whole():
     assert (found.connection, found.role, found.peer_role) == ("Connected", "Primary", "Secondary")
     assert (found.disk, found.peer_disk, found.protocol, found.write_order) == ("UpToDate", "UpToDate", "C", "f")
     assert (found.sent_kib, found.received_kib, found.written_kib, found.read_kib) == (8144, 1, 8240, 7694)
+    assert found.activity_log_writes == 19
     assert found.whole and found.primary and found.synced_percent is None and not found.split_brain
 
 

@@ -24,7 +24,7 @@ def test_the_law_holds_in_the_model(ran):
 def test_machines_speak_the_files_protocol_afterwards(ran):
     """Whatever the last case was."""
     labs = []
-    ran(KNOWN, preset="brief", meanwhile=lambda lab, _: labs.append(lab))
+    ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append(lab))
 
     assert labs[-1].resource.options == {"node1": set(), "node2": set()}
 
@@ -45,7 +45,7 @@ def part(lab, _load):
 @pytest.mark.parametrize(("trouble", "case"), [(grow_deaf, "a-85"), (part, "c-85")])
 def test_another_protocol_is_never_judged(ran, trouble, case):
     """UNKNOWN, with the one that was spoken."""
-    _, record, _ = ran(KNOWN, preset="brief", meanwhile=trouble)
+    _, record, _ = ran(KNOWN, preset="quick", meanwhile=trouble)
 
     assert "both machines speak the protocol of the case" in " ".join(
         record.doubts("mariadb", record.of("mariadb", case))

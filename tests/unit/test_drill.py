@@ -41,7 +41,8 @@ def test_the_drills_that_are_there_can_be_read(topology, name):
     """Each says what it is about, expects something, and expects above all that nothing acknowledged is lost."""
     found = drilling.load(topology, name)
     # One server has nothing to differ from, and of a replicated disk one machine's rows can be read.
-    compared = {"diverged"} if topology not in ("single", "drbd") else set()
+    alone = catalogue.topology(topology).replication in ("none", "drbd")
+    compared = set() if alone else {"diverged"}
 
     assert found.about and found.clients
     figures = {each.figure for each in found.expected}
@@ -54,7 +55,7 @@ def test_every_topology_of_another_kind_has_drills():
     """Those that differ in nothing but their number of nodes share theirs."""
     having = set(drilling.known())
 
-    assert {"single", "async", "semisync", "fanout", "chain", "galera", "raid", "drbd"} <= having
+    assert {"single", "async", "semisync", "fanout", "chain", "galera", "raid", "drbd", "drbd-ha"} <= having
 
 
 def test_there_are_drills_of_all_kinds():

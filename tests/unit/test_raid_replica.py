@@ -1,4 +1,4 @@
-"""Does raid_replica tell who catches up, and doubt races that were none?"""
+"""Do raid_replica and raid_appliers tell who catches up, and doubt races that were none?"""
 
 from dataclasses import replace
 
@@ -14,11 +14,13 @@ from harness.world.sql import transactions_in
 
 KNOWN = experiments.load("raid_replica")
 MODEL = replace(KNOWN, data=type(KNOWN.data)())
+APPLIERS = experiments.load("raid_appliers")
+APPLIERS_MODEL = replace(APPLIERS, data=type(APPLIERS.data)())
 
 
 def test_the_law_holds_in_the_model(ran):
     """RAID0 writes and applies twice as much, catches up under a load that RAID1 falls behind of, and rests then."""
-    summary, _, _ = ran(MODEL, preset="brief")
+    summary, _, _ = ran(MODEL, preset="quick")
 
     assert {claim.id: claim.verdict for claim in summary.claims} == {
         claim.id: Verdict.HOLDS for claim in summary.claims
@@ -28,7 +30,7 @@ def test_the_law_holds_in_the_model(ran):
 
 def test_figures_stand_beside_law_and_literature(ran):
     """Writes a second: published, predicted and measured; the lag of both replicas over time for the chart."""
-    summary, record, _ = ran(KNOWN, preset="brief")
+    summary, record, _ = ran(KNOWN, preset="quick")
     figures = next(case for case in summary.cases if case.name == "one").figures
     samples = record.measurements[0].samples
 
@@ -39,7 +41,7 @@ def test_figures_stand_beside_law_and_literature(ran):
 
 def test_the_load_is_between_what_both_apply(ran):
     """The rate is searched anew in each round, and reached."""
-    _, record, _ = ran(KNOWN, preset="brief")
+    _, record, _ = ran(KNOWN, preset="quick")
 
     for measured in record.measurements:
         figures = measured.figures
@@ -48,7 +50,7 @@ def test_the_load_is_between_what_both_apply(ran):
 
 def test_four_appliers_cost_the_disks_the_same(ran):
     """In the model only disks count: more appliers gain nothing."""
-    summary, _, _ = ran(MODEL, preset="quick")
+    summary, _, _ = ran(APPLIERS_MODEL, preset="quick")
     verdicts = {claim.id: claim.verdict for claim in summary.claims}
 
     assert verdicts["optimistic-one-database-gains-nothing"] is Verdict.HOLDS
@@ -57,10 +59,10 @@ def test_four_appliers_cost_the_disks_the_same(ran):
 
 def test_modes_of_other_engines_are_left_out(ran):
     """MariaDB has no appliers by database: neither green nor red."""
-    summary, _, _ = ran(KNOWN, preset="full")
+    summary, _, _ = ran(APPLIERS, preset="full")
 
     assert {left.claim for left in summary.not_applicable} == {
-        claim.id for claim in KNOWN.claims if claim.id.startswith(("per-database", "logical-clock"))
+        claim.id for claim in APPLIERS.claims if claim.id.startswith(("per-database", "logical-clock"))
     }
 
 
@@ -98,7 +100,7 @@ def forget_the_backlog(lab, _load):
 )
 def test_a_race_that_was_none_is_never_judged(ran, trouble, reason):
     """An applier that stopped, a redo log that only fills, a disk without its limit, no backlog: UNKNOWN."""
-    summary, record, _ = ran(KNOWN, preset="brief", meanwhile=trouble)
+    summary, record, _ = ran(KNOWN, preset="quick", meanwhile=trouble)
     doubts = "; ".join(record.doubts("mariadb", record.of("mariadb", "one")))
 
     assert reason in doubts
@@ -109,7 +111,7 @@ def test_a_race_that_was_none_is_never_judged(ran, trouble, reason):
 def test_a_load_below_its_rate_is_a_doubt(ran, monkeypatch):
     """A client that skips every second change does not load the source as it says."""
     monkeypatch.setattr("harness.workloads.row_changes.Pace.rows_per_second", property(lambda pace: pace.rate / 2))
-    summary, record, _ = ran(KNOWN, preset="brief")
+    summary, record, _ = ran(KNOWN, preset="quick")
 
     assert "the source was loaded at the rate" in "; ".join(record.doubts("mariadb", record.of("mariadb", "one")))
     assert summary.exit_code == 2
@@ -118,7 +120,7 @@ def test_a_load_below_its_rate_is_a_doubt(ran, monkeypatch):
 def test_disks_have_no_limit_between_measurements(ran):
     """Replicas catch up before the next case by disks that are in nobody's way."""
     labs = []
-    ran(KNOWN, preset="brief", meanwhile=lambda lab, _: labs.append(lab))
+    ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append(lab))
 
     assert {disk.settings["write_us"] for array in labs[-1].arrays.values() for disk in array.disks} == {0}
 
@@ -147,7 +149,7 @@ def test_a_slope_has_an_interval():
 def test_a_mirror_is_counted_once(ran):
     """iostat shows a RAID1's writes once, though each of its disks does them."""
     labs = []
-    ran(KNOWN, preset="brief", meanwhile=lambda lab, _: labs.append(lab))
+    ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append(lab))
 
     array = arrays.array(labs[-1], "raid1")
     before = look(array)
@@ -159,7 +161,7 @@ def test_a_mirror_is_counted_once(ran):
 
 def test_the_lag_of_all_replicas_is_one_chart(ran):
     """A line for each replica and a mark where the steady load begins; none where nobody read a lag."""
-    _, record, _ = ran(KNOWN, preset="brief")
+    _, record, _ = ran(KNOWN, preset="quick")
     drawn = charts.lags("mariadb", record)
 
     assert drawn.startswith("<svg") and all(word in drawn for word in ("raid0", "raid1", "single", "the steady load"))

@@ -1,10 +1,12 @@
 """Who may be promoted, who may come back, and what is said where it may not; against servers that are only state."""
 
+import io
 from dataclasses import dataclass, field
 
 import pytest
+from rich.console import Console
 
-from harness import succession
+from harness import screens, succession
 from harness.errors import LabError
 from harness.world import catalogue, clock
 from harness.world.sql import Replication, dialects
@@ -211,6 +213,10 @@ def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
 
     assert (done.repointed, done.ahead) == ([], {"far": "2 transactions: 0-1-11 to 0-1-12"})
     assert lab.nodes["far"].told == ["stop following"]
+    said = io.StringIO()
+    screens.promoted(Console(file=said, width=140), done)
+    assert "far follows nobody: it has 2 transactions" in said.getvalue()
+    assert "./lab rejoin far --discard" in said.getvalue()
     assert "far has 2 transactions" in refused(succession.rejoin, lab, "far").found
 
 

@@ -1,0 +1,23 @@
+"""Two machines whose cluster manager says which of them serves: it is waited for, and told nothing but who begins."""
+
+from harness import managed
+from harness.redundancy.machines import Machines
+from harness.world import pacemaker
+
+
+class ManagedMachines(Machines):
+    """The machines of a DRBD resource under Pacemaker; clients go to machines, of which one serves."""
+
+    whole = "in the cluster, UpToDate on both disks"
+
+    def let_serve(self, name: str) -> None:
+        serving = pacemaker.cluster(self.lab).status().serving
+        if serving != name:
+            managed.standby(self.lab, serving)
+            managed.online(self.lab, serving)
+
+    def promote(self, name: str) -> None:
+        pacemaker.cluster(self.lab).wait_until_served_by(name)
+
+    def rejoin(self) -> None:
+        managed.wait_until_whole(self.lab)

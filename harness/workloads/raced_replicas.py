@@ -1,0 +1,140 @@
+"""The replicas of a race: set alike but for their disks, behind with appliers of a kind, and level again afterwards."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from harness.disk import Limits
+from harness.faults.disk_limit import limited, unchanged
+from harness.record import Proof
+from harness.workloads.checkpoint import USUALLY, write_pages
+from harness.workloads.race import FLUSHING, REPLICAS, raced_arrays, write_back
+from harness.world import catalogue
+from harness.world.arrays import Array
+from harness.world.compose import Lab
+from harness.world.sql import Server
+
+DISK = "plain-150"
+
+# --- settings, by dialect: what a server is told is data --------------------------------------------------------------
+
+# The source's disk is the machine's own, and never the limit.
+SOURCE = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
+# A small redo log, whose cycle fits into a measurement; nothing written twice; threads enough for two disks.
+REPLICA = {
+    "mariadb": {
+        "innodb_log_file_size": 8 << 20,
+        "innodb_doublewrite": "OFF",
+        "innodb_write_io_threads": 16,
+        "innodb_flush_neighbors": 0,
+        "binlog_row_image": "MINIMAL",
+    },
+    "mysql": {"innodb_redo_log_capacity": 8 << 20, "binlog_row_image": "MINIMAL"},
+}
+ONE_APPLIER = {"mariadb": {"slave_parallel_threads": 0}, "mysql": {"replica_parallel_workers": 1}}
+
+# --- arranging --------------------------------------------------------------------------------------------------------
+
+
+def prepare(lab: Lab) -> None:
+    """Settings, and disks that are in nobody's way except in a measurement."""
+    lab.server("source").set_global(**SOURCE)
+    for node in REPLICAS:
+        server = lab.server(node)
+        server.set_global(**REPLICA[_dialect(server)], **FLUSHING["relaxed"], **USUALLY)
+    for array in raced_arrays(lab):
+        array.limit(Limits())
+
+
+def _dialect(server: Server) -> str:
+    return "mysql" if server.dialect.redo and "redo_log" in server.dialect.redo.written else "mariadb"
+
+
+def limits() -> Limits:
+    """Of each disk while a race is measured."""
+    return catalogue.disk(DISK).limits
+
+
+@contextmanager
+def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
+    """Within the block the replicas' appliers (one, or by these settings) are stopped while the source goes on, and
+    disks are slow; everything is applied again at the end.
+    """
+    servers = [lab.server(node) for node in REPLICAS]
+    with ThreadPoolExecutor(len(servers)) as pool:
+        try:
+            list(pool.map(lambda server: _dress(server, appliers or ONE_APPLIER[_dialect(server)]), servers))
+            with limited(raced_arrays(lab), limits()) as proofs:
+                yield Watch(raced_arrays(lab), servers, limits(), proofs)
+        finally:
+            list(pool.map(lambda server: _catch_up(server, lab.server("source")), servers))
+            write_back(raced_arrays(lab))
+
+
+def _dress(server: Server, appliers: Mapping[str, str | int]) -> None:
+    server.stop_replica()
+    server.set_global(**appliers)
+    server.start_replica()
+    server.stop_applier()
+
+
+def _catch_up(server: Server, source: Server) -> None:
+    # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
+    server.start_replica()
+    server.set_global(**FLUSHING["relaxed"])
+    server.wait_for(source.position())
+    write_pages(server)
+
+
+@dataclass
+class Watch:
+    """That the disks were as the case asks for, before and after, and that every replica still applies."""
+
+    arrays: list[Array]
+    servers: list[Server]
+    limits: Limits
+    before: list[Proof]
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        return [
+            *self.before,
+            *(unchanged(array, self.limits) for array in self.arrays),
+            *(_applies(server) for server in self.servers),
+        ]
+
+
+def _applies(server: Server) -> Proof:
+    found = server.replication()
+    return Proof(
+        what=f"{server.name} applies",
+        expected="both threads run",
+        found=(found.error or f"receives {found.connected}, applies {found.applying}") if found else "no source",
+        ok=bool(found and found.healthy),
+    )
+
+
+# --- the law ----------------------------------------------------------------------------------------------------------
+
+
+def predict(figures: Mapping[str, float]) -> dict[str, float]:
+    """The law: an array writes as its disks allow, RAID0 twice as often as one of them; rows follow the writes.
+
+    A lag grows by what the source changes less what the replica applies; who keeps up writes only what comes in.
+    """
+    writes = limits().write_iops
+    law = {f"{name}_writes_per_second": float(writes * times) for name, times in _TIMES.items()}
+    if one := figures.get("single_rows_per_second"):
+        law |= {f"{name}_rows_per_second": one * times for name, times in _TIMES.items() if name != "single"}
+    if load := figures.get("load_rows_per_second"):
+        law |= {f"{name}_lag_slope": load - figures[f"{name}_rows_per_second"] for name in REPLICAS}
+        law["raid0_writes_per_second_after"] = (
+            figures["raid0_writes_per_second"] * load / figures["raid0_rows_per_second"]
+        )
+    return law
+
+
+_TIMES = {"single": 1, "raid1": 1, "raid0": 2}
