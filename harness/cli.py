@@ -539,6 +539,8 @@ def ha_online(node: str, name: str | None, json_: bool) -> None:
 def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
     """Promote a replica to source; the old source refuses writes from then on, its other replicas follow the new one.
 
+    A replica that has what the new source lacks follows nobody, and is named.
+
     Example: lab failover replica
     """
     done = succession.failover(compose.find(name), node, behind)

@@ -66,7 +66,7 @@ class Step(Strike, frozen=True, kw_only=True):
     """A fault that lasts `seconds`, and `also` others that strike in the same instant, or later, and end with it.
 
     `failover` names the node that takes the writes over just before the end; who did before comes back as its replica,
-    and what only it had is discarded.
+    and so does who is ahead of it; what only they had is discarded.
     """
 
     seconds: float
@@ -185,6 +185,8 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, toxics: Sequen
     ):
         if node:
             topology.node(node)
+    if drill.serves and not topology.manager:
+        raise LabError(f"{where}: serves, without a cluster manager that chooses", "no such key", "./lab drill")
     for step in drill.steps:
         for strike in step.strikes:
             _check_strike(where, strike, topology, toxics)

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from harness import drill, history, labs
+from harness import drill, history, labs, redundancy
 from harness.course import carry_out
 from harness.drill import Drill, Evidence, Result
 from harness.errors import LabError, unknown_name
@@ -133,7 +133,7 @@ class Book:
 
 
 def _opening(lab: Lab, drills: Sequence[Drill], seed: int) -> drill.Opened:
-    server = lab.server(lab.topology.source.name)
+    server = redundancy.of(lab).writer()
     return drill.Opened(
         topology=lab.topology.name,
         engine=lab.engine,

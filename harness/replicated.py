@@ -19,7 +19,7 @@ SERVE_SECONDS = 120
 
 
 def prove(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
-    """Both machines have the same data, and a commit is on both disks when it is answered."""
+    """Both machines have the same data, and a commit is written to both disks when it is answered."""
     found = {node: peer.status() for node, peer in drbd.peers(lab).items()}
     return [_prove_whole(found), *_prove_commits(lab, toxics)]
 

@@ -134,6 +134,9 @@ def promoted(out: Console, done: Promoted) -> None:
     for name, errant in done.ahead.items():
         out.print(f"  {name} follows nobody: it has {errant}, which {done.source} has not")
         out.print(f"    ./lab rejoin {name} --discard gives them up")
+    for name, why in done.left.items():
+        out.print(f"  {name} was not repointed: {why}")
+        out.print(f"    once it is mended: ./lab rejoin {name}")
     out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
 
 

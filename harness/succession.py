@@ -25,6 +25,7 @@ class Promoted(msgspec.Struct, frozen=True):
     """A failover: who was the source, who is, who follows it now, and what the new one is known to lack, in words.
 
     Replicas that are `ahead` of the new source cannot follow it, and follow nobody; what each has alone, in words.
+    Those that are `left` could not be repointed, for a reason of their own.
     """
 
     old: str
@@ -32,6 +33,7 @@ class Promoted(msgspec.Struct, frozen=True):
     repointed: list[str]
     lacks: str = ""
     ahead: dict[str, str] = {}
+    left: dict[str, str] = {}
 
 
 class Rejoined(msgspec.Struct, frozen=True):
@@ -135,11 +137,19 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
     new.stop_following()
     new.set_global(read_only=0)
     _set_role(lab, new, source=True)
-    ahead = {name: gtid.words(missing) for name in others if (missing := _taken_over(lab, new, lab.server(name)))}
-    repointed = [name for name in others if name not in ahead]
-    if repointed:
+    done = Promoted(old, node, [], lacks)
+    for name in others:
+        try:
+            if missing := _taken_over(lab, new, lab.server(name)):
+                done.ahead[name] = gtid.words(missing)
+            else:
+                done.repointed.append(name)
+        except LabError as error:
+            # One that is broken must not keep the others from a source.
+            done.left[name] = error.found
+    if done.repointed:
         _wait_for_replicas(lab, new)
-    return Promoted(old, node, repointed, lacks, ahead)
+    return done
 
 
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
@@ -195,12 +205,18 @@ def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
             clock.wait_until(lambda other=other: _is_level(new, other), "everything", CATCH_UP_SECONDS)
         if missing := _missing(new, other):
             return f"{name} has {gtid.words(missing)}"
+        if _is_applying(other):
+            return f"{name} has received what it has not applied yet"
     return ""
 
 
 def _is_level(new: Server, other: Server) -> bool:
     """Also with what another replica has received and not applied yet."""
-    return (other.replication() is None or other.has_applied_all()) and not _missing(new, other)
+    return not _is_applying(other) and not _missing(new, other)
+
+
+def _is_applying(other: Server) -> bool:
+    return other.replication() is not None and not other.has_applied_all()
 
 
 def _missing(new: Server, other: Server) -> dict[str, gtid.Ranges]:
@@ -238,6 +254,9 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
     source = lab.server(_source_for(lab, node))
     old = lab.server(node)
     clock.wait_until(lambda: _answers(lab, node), f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
+    if old.replication():
+        # A failover could not repoint it.
+        old.stop_following()
     errant = gtid.beyond(old.gtids(), source.gtids())
     if errant and not discard:
         raise LabError(
@@ -260,16 +279,16 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
 
 
 def _source_for(lab: Lab, node: str) -> str:
-    """The only other node that follows nobody and takes writes; LabError where `node` follows one already."""
+    """The only other node that takes writes and follows nobody; LabError where `node` follows it or a relay already."""
     following = sources(lab)
-    if node in following:
-        raise LabError(f"{node} follows {following[node]} already", "a node that follows nobody", "./lab show")
     serving = [each.name for each in lab.topology.nodes if each.name not in {node, *following}]
     serving = [name for name in serving if _takes_writes(lab, name)]
     if len(serving) != 1:
         found = ", ".join(serving) or "no node"
         expected = "one server that takes writes and follows nobody"
         raise LabError(f"{found} could be the source of {node}", expected, "./lab show")
+    if following.get(node) in {*serving, *following}:
+        raise LabError(f"{node} follows {following[node]} already", "a node that follows no source", "./lab show")
     return serving[0]
 
 

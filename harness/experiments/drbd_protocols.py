@@ -15,7 +15,7 @@ from harness.world.compose import Lab
 from harness.world.drbd import CONNECTED, Peer
 
 NODE, LINKS = "node1", ("node1-node2", "node2-node1")
-WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "on the peer's disk"}
+WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}
 # Of 1 ms there is no proof here: the proxy's timers vary by more.
 PLACES = {0: "lan", 10: "metro-10ms", 85: "wan-85ms"}
 # A commit is one write of the redo log; there is no binary log.

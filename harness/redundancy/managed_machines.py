@@ -11,7 +11,7 @@ class ManagedMachines(Machines):
     whole = "in the cluster, UpToDate on both disks"
 
     def let_serve(self, name: str) -> None:
-        serving = pacemaker.cluster(self.lab).status().serving
+        serving = pacemaker.cluster(self.lab).wait_until_served_by(*self.names)
         if serving != name:
             managed.standby(self.lab, serving)
             managed.online(self.lab, serving)

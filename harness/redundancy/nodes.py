@@ -85,6 +85,9 @@ class Nodes:
 
     def let_serve(self, name: str) -> None:
         """Let this node be the one that serves, where a lab's start leaves that open."""
+        raise LabError(
+            f"{self.lab.topology.name} starts as its file says, and not with {name}", "a cluster manager", "./lab drill"
+        )
 
     def promote(self, name: str) -> None:
         """Let this node take the writes in place of the one that did."""

@@ -12,10 +12,10 @@ ROWS_AT_A_TIME = 1000
 
 
 def clone(source: Server, target: Server) -> str:
-    """Replace what `target` holds by what `source` holds, whose writers wait meanwhile; the GTIDs of the copy."""
+    """Replace what `target` holds by what `source` holds, whose writers wait meanwhile; all GTIDs of the copy."""
     with source.session() as reader, target.session() as writer:
         _execute(reader, "FLUSH TABLES WITH READ LOCK")
-        position = source.position()["position"]
+        gtids = source.gtids()
         _execute(writer, "SET SESSION sql_log_bin = 0", "SET SESSION foreign_key_checks = 0")
         for database in _databases(writer):
             _execute(writer, f"DROP DATABASE `{database}`")
@@ -24,7 +24,7 @@ def clone(source: Server, target: Server) -> str:
             for table in _column(reader, f"SHOW TABLES FROM `{database}`"):
                 _copy_table(reader, writer, f"`{database}`.`{table}`", database)
         _execute(reader, "UNLOCK TABLES")
-    return position
+    return gtids
 
 
 def _databases(connection: Connection) -> list[str]:

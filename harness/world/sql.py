@@ -69,7 +69,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     follow: str = ""
     resume: str = ""
     reset: list[str] = []
-    begin_at: str = ""
+    begin_at: list[str] = []
 
 
 @cache
@@ -436,7 +436,7 @@ class Server:
         if self.dialect.resume:
             self.execute(self.dialect.resume)
 
-    def begin_at(self, position: str) -> None:
+    def begin_at(self, gtids: str) -> None:
         """Forget the binary log: this server's data are those of another one at these GTIDs."""
         for number, statement in enumerate(self.dialect.reset, 1):
             try:
@@ -446,7 +446,7 @@ class Server:
                 # Versions spell it in two ways.
                 if number == len(self.dialect.reset):
                     raise
-        self.execute(self.dialect.begin_at.format(position=position))
+        self.execute(*(statement.format(gtids=gtids) for statement in self.dialect.begin_at))
 
     def acknowledge(self) -> None:
         """The replica's side of semi-sync, from its next connection on."""

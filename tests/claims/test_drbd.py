@@ -6,26 +6,31 @@ from harness import experiments
 from harness.claim import Verdict
 
 # The first test of an experiment waits for the whole run.
-pytestmark = pytest.mark.timeout(2400)
+pytestmark = pytest.mark.timeout(3600)
 
 ENGINE = "mariadb"
 QUICK = ("drbd_cost", "drbd_bulk", "drbd_protocols")
-# Their bounds lie within 4 % of what is measured.
-NEAR = {"tuned-costs-nothing", "untuned-flushes"}
+# Their bounds lie within what is measured, and its interval.
+NEAR = {
+    ("drbd_cost", "brief", "tuned-costs-nothing"),
+    ("drbd_cost", "brief", "untuned-flushes"),
+    ("drbd_cost", "quick", "tuned-costs-nothing"),
+    ("drbd_protocols", "quick", "a-85-costs-little"),
+}
 
 
 def pytest_generate_tests(metafunc):
     """Quick runs of all where all engines are asked for, as `make claims` does; else a brief one of drbd_cost."""
     if metafunc.config.getoption("--engine") == "all":
-        rows = [(name, "quick", claim) for name in QUICK for claim in claims_of(name, "quick")]
+        rows = [_marked(name, "quick", claim) for name in QUICK for claim in claims_of(name, "quick")]
     else:
         rows = [_marked("drbd_cost", "brief", claim) for claim in claims_of("drbd_cost", "brief")]
     metafunc.parametrize(("name", "preset", "claim"), rows)
 
 
 def _marked(name, preset, claim):
-    reason = "short loads vary by more than what decides it; `make claims` decides it by long ones"
-    marks = pytest.mark.skip(reason=reason) if claim in NEAR else ()
+    reason = f"undecided by a {preset} run: what was measured is too near its bound (docs/drbd_cost.md)"
+    marks = pytest.mark.skip(reason=reason) if (name, preset, claim) in NEAR else ()
     return pytest.param(name, preset, claim, marks=marks)
 
 

@@ -7,7 +7,7 @@ from harness.claim import Verdict
 from harness.world import catalogue
 
 # The first test of an experiment waits for the whole run.
-pytestmark = pytest.mark.timeout(900)
+pytestmark = pytest.mark.timeout(2400)
 
 ENGINE = "mariadb"
 

@@ -71,7 +71,7 @@ def lost_with_all_power(lab, *options):
 
     Protocol C acknowledges what the peer has written; it flushes afterwards, when an epoch ends. So the last moment's
     rows may be in its cache only. The file system does not flush by itself here, so that flushing is DRBD's.
-    None where the survivor cannot even start.
+    None where the survivor's server cannot even start.
     """
     serving = drbd.primary(lab)
     survivor = replicated.other(lab, serving.node)
@@ -95,6 +95,9 @@ def lost_with_all_power(lab, *options):
     try:
         replicated.promote(lab, survivor.node)
     except LabError:
+        # The disk is promoted; what is on it is of no use.
+        if not again.status().primary:
+            raise
         return None
     return len(set(before) - texts(lab, survivor.node))
 
@@ -103,7 +106,7 @@ def flushes_again(disk):
     """Whether the disk was flushed from now on, in the time of hundreds of commits: the second flush begins later."""
     now = disk.stats().flushes
     try:
-        clock.wait_until(lambda: disk.stats().flushes >= now + 2, "two more flushes", 5)
+        clock.wait_until(lambda: disk.stats().flushes >= now + 2, "two more flushes", 10)
     except LabError:
         return False
     return True

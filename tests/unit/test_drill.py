@@ -78,6 +78,16 @@ def test_the_clock_of_a_virtual_machine_is_refused(refused):
     assert "the clock of a virtual machine" in found.found
 
 
+def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
+    """Elsewhere the key would do nothing."""
+    text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")
+
+    assert parse_drill("test", catalogue.topology("drbd-ha"), text, TOXICS).serves == "node2"
+    assert "without a cluster manager" in refused(parse_drill, "test", catalogue.topology("drbd"), text, TOXICS).found
+    wrong = text.replace("serves: node2", "serves: node9")
+    assert "'node9'" in refused(parse_drill, "test", catalogue.topology("drbd-ha"), wrong, TOXICS).found
+
+
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
@@ -440,6 +450,22 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
     assert (tmp_path / "test-node1.log").read_text() == "all lines of node1"
     assert not (tmp_path / "test-node2.log").exists()
     assert judge(found, []).held[0].verdict is Verdict.UNKNOWN
+
+
+def test_who_serves_first_is_arranged_before_anything_is_written(tmp_path, monkeypatch):
+    """As soon as every node is whole."""
+    what = msgspec.structs.replace(parsed(), serves="node2")
+    going = course.Course(DeadLab(), what, 0, print)
+    monkeypatch.setattr(going, "_until_whole", lambda: None)
+    monkeypatch.setattr(going.nodes, "let_serve", refuse_to_serve)
+
+    with pytest.raises(LabError, match="node2 does not want to"):
+        going.run(tmp_path / "ledger")
+    assert going.seen == {}
+
+
+def refuse_to_serve(name):
+    raise LabError(f"{name} does not want to", "another node")
 
 
 # --- several faults at once -------------------------------------------------------------------------------------------

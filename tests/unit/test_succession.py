@@ -21,7 +21,9 @@ class Node:
     port: int | None = None
     silent: bool = False
     read_only: bool = True
+    # What it has received and not applied, and whether it never will.
     applies: str = ""
+    stuck: bool = False
     told: list = field(default_factory=list)
     dialect = dialects()["mariadb"]
 
@@ -58,10 +60,12 @@ class Node:
 
     def stop_following(self):
         self.told.append("stop following")
-        self.port, self.has = None, self.applies or self.has
+        if self.stuck:
+            raise LabError(f"{self.name}'s applier has stopped", "an applier that runs")
+        self.port, self.has, self.applies = None, self.applies or self.has, ""
 
     def has_applied_all(self):
-        return True
+        return not self.applies
 
     def follow(self, host, port):
         self.told.append(("follow", port))
@@ -220,11 +224,27 @@ def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
     assert "far has 2 transactions" in refused(succession.rejoin, lab, "far").found
 
 
-def test_what_a_replica_had_received_and_not_applied_makes_it_ahead_too(lab):
-    """The new source was level with it when it was asked; then it applied the rest."""
+def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
+    """Nobody has promised that the new source has it; once it is applied, that replica is ahead."""
     lab.nodes["far"].applies = "0-1-11"
+    error = refused(succession.failover, lab, "near")
 
-    assert succession.failover(lab, "near").ahead == {"far": "1 transaction: 0-1-11"}
+    assert "near is behind: far has received what it has not applied yet" in error.found
+    assert succession.failover(lab, "near", behind=True).ahead == {"far": "1 transaction: 0-1-11"}
+
+
+def test_a_replica_that_cannot_be_repointed_is_named(lab):
+    """The new source serves; the broken one can be taken back once it is mended."""
+    lab.nodes["far"].stuck = True
+    done = succession.failover(lab, "near")
+
+    assert (done.repointed, done.left) == ([], {"far": "far's applier has stopped"})
+    assert lab.nodes["near"].told == ["stop following", {"read_only": 0}]
+    said = io.StringIO()
+    screens.promoted(Console(file=said, width=140), done)
+    assert "far was not repointed: far's applier has stopped" in said.getvalue()
+    lab.nodes["far"].stuck = False
+    assert succession.rejoin(lab, "far").source == "near"
 
 
 def test_who_follows_nobody_cannot_be_promoted(lab, refused):
