@@ -153,8 +153,9 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_serves_on(pair, monk
 
 
 @pytest.mark.parametrize("engine", ENGINES)
-def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_back(new_lab, engine):
+def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_back(new_lab, engine, monkeypatch):
     """The near one is cut off when the source commits for the last time; the far one has those rows."""
+    monkeypatch.setattr(succession, "CATCH_UP_SECONDS", 2)
     images.ensure(labs.image_names(engine))
     lab = new_lab("fanout", engine, toxics={"source-far": "lan"})
     try:
