@@ -131,6 +131,11 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(patie
 
     served = cluster.wait_until_served_by("node1", "node2", seconds=FAILOVER_SECONDS)
     write(whole, served, 3)
+    ended = other(whole, served)
+    assert whole.state_of(ended)[0] == "exited"
+    whole.wire(RING).enable(True)
+    whole.start_again(ended)
+    managed.wait_until_whole(whole)
     assert no_split_brain(whole)
 
 
