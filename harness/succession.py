@@ -131,10 +131,10 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
         lacks = _lacks(lab, new, [old, *others])
         if lacks and not behind:
             raise LabError(f"{node} is behind: {lacks}", "a replica with every transaction", HOW_TO_INSIST.format(node))
+        new.stop_following()
     except LabError:
         unfenced()
         raise
-    new.stop_following()
     new.set_global(read_only=0)
     _set_role(lab, new, source=True)
     done = Promoted(old, node, [], lacks)

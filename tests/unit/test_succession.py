@@ -193,6 +193,15 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_goes_on(lab, refused
     assert lab.nodes["near"].told == []
 
 
+def test_a_replica_that_cannot_apply_what_it_has_is_not_promoted_and_the_source_goes_on(lab, refused):
+    """Its applier has stopped: a fence without a new source would leave none."""
+    lab.nodes["near"].stuck = True
+
+    assert "near's applier has stopped" in refused(succession.failover, lab, "near").found
+    assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
+    assert set(lab.files.values()) == {b""}
+
+
 def test_a_replica_behind_another_one_is_refused_though_the_source_is_dead(lab, refused):
     """The most advanced one has to go first."""
     lab.nodes["source"].silent = True
