@@ -15,6 +15,8 @@ from harness.world.spindle import Spindle
 
 PRIMARY, CONNECTED, STAND_ALONE, UP_TO_DATE = "Primary", "Connected", "StandAlone", "UpToDate"
 BOOT_SECONDS, CONNECT_SECONDS, SYNC_SECONDS, POLL_SECONDS = 60, 30, 900, 0.2
+# As long as a machine may need to boot and connect; who has said the same for longer has come to rest.
+STALLED_SECONDS = 120
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
 COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
 WRITE_ORDER = re.compile(r"\bwo:(\w)")
@@ -121,13 +123,17 @@ class Peer:
         """Its status; LabError where it has given up connecting, so that nobody waits for what will not come."""
         found = self.status()
         if found.connection == STAND_ALONE:
-            words = self.lab.run(self.node, "guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
             raise LabError(
-                f"{self.node} has given up connecting. The kernel's last words of it:\n  {words}",
+                f"{self.node} has given up connecting. {self.last_words()}",
                 "a peer with the same settings, and no split brain",
                 "./lab drbd status",
             )
         return found
+
+    def last_words(self) -> str:
+        """What its kernel said of the resource last, indented below a line that says so."""
+        words = self.lab.run(self.node, "guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
+        return f"The last words of {self.node}'s kernel of it:\n  {words}"
 
     def differing_kib(self) -> int:
         """Compare both disks block by block, while they are used; how much differs, in KiB."""
@@ -144,13 +150,13 @@ class Peer:
 def wait_until_whole(
     lab: Lab, seconds: float = SYNC_SECONDS, progress: Callable[[float], None] = lambda percent: None
 ) -> None:
-    """Until both machines have the same data again, resynchronisation included; LabError where one has given up.
+    """Until both machines have the same data again, resynchronisation included.
 
-    `progress` is told how much of a resynchronisation is done, in percent, a few times a second.
+    LabError where one has given up, or where nothing has changed for STALLED_SECONDS. `progress` is told how much of a
+    resynchronisation is done, in percent, a few times a second.
     """
-    both = list(peers(lab).values())
     clock.wait_until(
-        lambda: _are_whole(both, progress),
+        _Recovery(list(peers(lab).values()), progress).is_over,
         f"both machines {CONNECTED} and {UP_TO_DATE}",
         seconds,
         every=POLL_SECONDS,
@@ -158,11 +164,37 @@ def wait_until_whole(
     )
 
 
-def _are_whole(both: list[Peer], progress: Callable[[float], None]) -> bool:
-    found = [peer.going_on() for peer in both]
-    for percent in [status.synced_percent for status in found if status.synced_percent is not None][:1]:
-        progress(percent)
-    return all(status.whole for status in found)
+@dataclass
+class _Recovery:
+    """Two machines on their way to the same data: what they said last, and since when they say it."""
+
+    both: list[Peer]
+    progress: Callable[[float], None]
+    said: str = ""
+    since: float = 0.0
+
+    def is_over(self) -> bool:
+        found = {peer.node: peer.going_on() for peer in self.both}
+        for percent in [status.synced_percent for status in found.values() if status.synced_percent is not None][:1]:
+            self.progress(percent)
+        self._note("; ".join(f"{node} {_way(status)}" for node, status in found.items()))
+        return all(status.whole for status in found.values())
+
+    def _note(self, said: str) -> None:
+        if said != self.said:
+            self.said, self.since = said, clock.timer()
+        if clock.timer() - self.since > STALLED_SECONDS:
+            words = "\n".join(peer.last_words() for peer in self.both)
+            raise LabError(
+                f"nothing has changed for {STALLED_SECONDS} s: {said}.\n{words}",
+                f"both machines {CONNECTED} and {UP_TO_DATE}",
+                "./lab drbd status",
+            )
+
+
+def _way(status: Status) -> str:
+    percent = "" if status.synced_percent is None else f" {status.synced_percent:g} %"
+    return f"{status.connection}{percent}, {status.disk}/{status.peer_disk}, {status.out_of_sync_kib} KiB differ"
 
 
 def peers(lab: Lab) -> dict[str, Peer]:

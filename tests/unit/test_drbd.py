@@ -204,8 +204,25 @@ def test_a_resynchronisation_that_is_waited_for_shows_how_far_it_is(text, shown,
     """As one of the machines counts it, until both are equal."""
     pair, seen = Pair(node1=text, node2=SECONDARY), []
 
-    assert whole == drbd._are_whole([Peer(pair, "node1"), Peer(pair, "node2")], seen.append)
+    recovery = drbd._Recovery([Peer(pair, "node1"), Peer(pair, "node2")], seen.append)
+
+    assert whole == recovery.is_over()
     assert shown == seen
+
+
+def test_a_resynchronisation_that_does_not_move_is_given_up_with_its_reason(monkeypatch, refused):
+    """Nobody waits a quarter of an hour for two machines that do not find each other; both kernels are asked why."""
+    pair = Pair(node1=CONNECTED.replace("Connected", "WFConnection"), node2=SECONDARY)
+    recovery, now = drbd._Recovery([Peer(pair, "node1"), Peer(pair, "node2")], lambda percent: None), []
+    monkeypatch.setattr(drbd.clock, "timer", lambda: now[-1])
+    for seconds in (1000, 1119):
+        now.append(seconds)
+        assert not recovery.is_over()
+    now.append(1121)
+    error = refused(recovery.is_over)
+
+    assert "nothing has changed for 120 s: node1 WFConnection, UpToDate/UpToDate, 0 KiB differ" in error.found
+    assert "node1's kernel" in error.found and "node2's kernel" in error.found
 
 
 @pytest.mark.parametrize(
