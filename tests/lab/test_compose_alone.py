@@ -25,6 +25,7 @@ def password():
 @pytest.mark.parametrize("topology", [name for name in FILES if REPLICATION[name] != "drbd"])
 def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     """`docker compose up --wait` and nothing else: a row of the source is on every other node."""
+    images.ensure(labs.image_names("mariadb", topology=catalogue.topology(topology)))
     docker_compose = ["docker", "compose", "-p", name, "-f", f"compose/{topology}.yaml"]
 
     subprocess.run([*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=120)
