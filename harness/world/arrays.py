@@ -8,12 +8,12 @@ from functools import cached_property
 from typing import ClassVar
 
 import msgspec
-from docker.errors import APIError, ContainerError, ImageNotFound
+from docker.errors import APIError, ContainerError
 
 from harness.disk import Limits
 from harness.errors import LabError, unknown_name
 from harness.storage import Storage
-from harness.world import clock, docker_engine
+from harness.world import clock, docker_engine, images
 from harness.world.compose import Lab
 from harness.world.spindle import Spindle, Stats
 from harness.world.storage_overlay import MACHINE, array_name, disk_names, volume_name
@@ -293,7 +293,12 @@ def within(measured: float, limit: int | None) -> bool:
 
 
 def sweep(kept: list[str]) -> list[str]:
-    """Undo what arrays of other labs than these left in the host's /dev; what was undone."""
+    """Undo what arrays of other labs than these left in the host's /dev; what was undone.
+
+    Where the image was never built there was no array; to run it all the same would ask a registry for it.
+    """
+    if not images.is_present(IMAGE):
+        return []
     rules = ["b 7:* rw", "c 10:237 rw"]
     try:
         said = docker_engine.client().containers.run(
@@ -306,8 +311,6 @@ def sweep(kept: list[str]) -> list[str]:
             device_cgroup_rules=rules,
             volumes={"/dev": {"bind": "/dev", "mode": "rw"}},
         )
-    except ImageNotFound:
-        return []
     except (ContainerError, APIError) as error:
         raise LabError(f"what arrays left behind cannot be removed: {error}", "", "losetup --list") from error
     return said.decode().splitlines()

@@ -11,7 +11,7 @@ from docker.errors import DockerException, ImageNotFound
 
 from harness import labs
 from harness.errors import LabError
-from harness.world import catalogue, docker_engine, images, recipes
+from harness.world import arrays, catalogue, docker_engine, images, recipes
 
 Usage = namedtuple("Usage", "total used free")
 PERMISSION = DockerException(
@@ -503,3 +503,10 @@ def test_a_lab_is_refused_before_the_engine_is_touched(monkeypatch):
     ):
         with pytest.raises(LabError):
             labs.up(*arguments)
+
+
+def test_sweeping_after_arrays_asks_no_registry_where_there_never_was_one(engine):
+    """The engine would look for an image that it has not; on a machine without the array's there is nothing to undo."""
+    engine()
+
+    assert arrays.sweep([]) == []
