@@ -132,7 +132,8 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
         if lacks and not behind:
             raise LabError(f"{node} is behind: {lacks}", "a replica with every transaction", HOW_TO_INSIST.format(node))
         new.stop_following()
-    except LabError:
+    except BaseException:
+        # Also where somebody would not wait for it.
         unfenced()
         raise
     new.set_global(read_only=0)

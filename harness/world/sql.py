@@ -54,6 +54,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     columns: Columns
     start: str
     stop: str
+    start_io: str
     stop_io: str
     change_source: str
     position: str
@@ -399,16 +400,25 @@ class Server:
 
     def replicate_from(self, host: str, port: int) -> None:
         """Dial another address from the place reached so far; what was received is applied before (CHANGE drops it)."""
-        self.execute(self.dialect.stop_io)
-        wait_until(
-            self.has_applied_all, f"{self.name} to have applied what it received", 60, hint=f"./lab sql {self.name}"
-        )
-        self.stop_replica()
+        self._drain()
         row = self.rows(self.dialect.replica_status)[0]
         place = {"file": row.get("Relay_Master_Log_File"), "place": row.get("Exec_Master_Log_Pos")}
         self.execute(self.dialect.change_source.format(host=host, port=port, **place))
         self.start_replica()
         wait_until(lambda: self._is_connected_to(host), f"{self.name} to be connected to {host}", 30)
+
+    def _drain(self) -> None:
+        """Apply what was received, then stop; where that does not come, receive again as before."""
+        self.execute(self.dialect.stop_io)
+        try:
+            wait_until(
+                self.has_applied_all, f"{self.name} to have applied what it received", 60, hint=f"./lab sql {self.name}"
+            )
+        except BaseException:
+            # Also where somebody would not wait.
+            self.execute(self.dialect.start_io)
+            raise
+        self.stop_replica()
 
     # -- another source -------------------------------------------------------------------------------------------
 
@@ -418,11 +428,7 @@ class Server:
 
     def stop_following(self) -> None:
         """Apply what was received, and follow nobody any more."""
-        self.execute(self.dialect.stop_io)
-        wait_until(
-            self.has_applied_all, f"{self.name} to have applied what it received", 60, hint=f"./lab sql {self.name}"
-        )
-        self.stop_replica()
+        self._drain()
         self.execute(self.dialect.forget)
 
     def follow(self, host: str, port: int) -> None:

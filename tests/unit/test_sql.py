@@ -6,6 +6,7 @@ from dataclasses import dataclass
 import pymysql
 import pytest
 
+from harness.errors import LabError
 from harness.world import catalogue, sql
 from harness.world.sql import Conflict, Server, transaction
 
@@ -188,6 +189,21 @@ def test_a_replica_is_told_another_address_once_it_has_applied_everything(dialec
     dialect = sql.dialects()[dialect]
 
     assert orders == [dialect.stop_io, dialect.stop, change, dialect.start]
+
+
+@pytest.mark.parametrize("ended_by", [LabError("its applier has stopped", "", ""), KeyboardInterrupt()])
+def test_a_replica_that_cannot_apply_all_goes_on_receiving(dialled, monkeypatch, ended_by):
+    """Who could not be promoted, or was not waited for, is left as it was found."""
+
+    def never(*_asked, **_options):
+        raise ended_by
+
+    monkeypatch.setattr(sql, "wait_until", never)
+    server, connections = dialled({}, "mysql")
+    with pytest.raises(type(ended_by)):
+        server.stop_following()
+
+    assert connections[0].asked == ["STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD"]
 
 
 def test_the_own_position_is_a_gtid_or_a_place(dialled):
