@@ -48,24 +48,17 @@ def _mounted(array: Array) -> Proof:
 
 
 def kept_limits(array: Array) -> list[Proof]:
-    """Whether each disk does what it is set to now, 5 % more or less, by direct I/O on a part that holds no data.
-
-    Measured again when one does not: a machine has busy moments. A slow disk stays slow.
-    """
+    """Whether each disk does what it is set to now, 5 % more or less, by direct I/O on a part that holds no data."""
     limits = {name: spindle.limits() for name, spindle in array.disks.items()}
     if all(one == Limits() for one in limits.values()):
         return [Proof(f"{array.node}'s disks", "have no limits", True)]
-    for _ in range(TRIES):
-        proofs = [_kept(limits[name], measured) for name, measured in array.measure().items()]
-        if all(proof.ok for proof in proofs):
-            break
-    return proofs
+    return [_kept(limits[name], measured) for name, measured in arrays.measured(array, limits, TRIES).items()]
 
 
 def _kept(limits: Limits, measured: Measured) -> Proof:
     both = (("reads", measured.read_iops, limits.read_iops), ("writes", measured.write_iops, limits.write_iops))
     said = ", ".join(f"{what} {found:.0f} of {limit or 'any'}" for what, found, limit in both)
-    ok = all(arrays.within(found, limit) for _, found, limit in both)
+    ok = arrays.keeps(measured, limits)
     # Nothing but the machine is to blame where a disk is too slow: a spindle waits, and never hurries.
     remedy = "" if ok else "; a quieter machine keeps it, or a slower --disk (compose/storage/disks.yaml)"
     return Proof(f"{measured.disk} keeps its limits", f"{said} a second{remedy}", ok)

@@ -250,6 +250,20 @@ def test_a_busy_moment_is_measured_again_and_a_slow_disk_stays_slow(busy, ok):
     assert "of 400" in proof.found
 
 
+def test_a_disk_that_kept_its_limits_is_not_doubted_while_another_is_measured_again():
+    """The second disk is always too fast; the first has a busy moment later."""
+    rates = iter([80, 41, 41])
+
+    class Two:
+        def measure(self):
+            return {"disk1": arrays.Measured("a", next(rates), 400), "disk2": arrays.Measured("b", 160, 400)}
+
+    limits = Limits(read_iops=80, write_iops=400)
+    found = arrays.measured(Two(), {"disk1": limits, "disk2": limits}, 3)
+
+    assert {name: arrays.keeps(each, limits) for name, each in found.items()} == {"disk1": True, "disk2": False}
+
+
 def test_what_a_disk_does_for_others_counts_as_well(fake_world):
     """fio has what a server leaves of a disk; the disk keeps its limit all the same."""
     lab = fake.FakeLab(fake_world(), catalogue.topology("raid"), "mariadb")
