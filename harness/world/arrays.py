@@ -299,8 +299,8 @@ def keeps(measured: Measured, limits: Limits) -> bool:
 def measured(array: Array, limits: dict[str, Limits], tries: int) -> dict[str, Measured]:
     """What each disk does, by short name; measured again while one does not keep its limits.
 
-    Machines have busy moments. A slow disk stays slow, and one that has kept its limits once is not doubted for a moment
-    in which another one is measured again.
+    Machines have busy moments. A slow disk stays slow, and one that has kept its limits once is not doubted for a
+    moment in which another one is measured again.
     """
     found: dict[str, Measured] = {}
     for _ in range(tries):
