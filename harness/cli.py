@@ -454,7 +454,7 @@ def drbd_online(node: str, name: str | None, json_: bool) -> None:
     Example: lab drbd online node2
     """
     found = replicated.online(compose.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
-    print_json(found) if json_ else out.print(f"{node}: {replicated.words(found)}")
+    print_json(found) if json_ else out.print(f"{node}: {found.words()}")
 
 
 @drbd.command("resolve")
@@ -467,7 +467,7 @@ def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
     Example: lab drbd resolve --victim node2
     """
     found = replicated.resolve(compose.find(name), victim)
-    print_json(found) if json_ else out.print(f"{victim}: {replicated.words(found)}")
+    print_json(found) if json_ else out.print(f"{victim}: {found.words()}")
 
 
 @drbd.command("verify")

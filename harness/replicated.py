@@ -25,7 +25,7 @@ def prove(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
 
 
 def _prove_whole(found: dict[str, Status]) -> Proof:
-    said = "; ".join(f"{node} {words(status)}" for node, status in found.items())
+    said = "; ".join(f"{node} {status.words()}" for node, status in found.items())
     primaries = [node for node, status in found.items() if status.primary]
     whole = all(status.whole and status.protocol == "C" for status in found.values())
     return Proof("one replicated disk, protocol C", said, whole and len(primaries) == 1)
@@ -52,13 +52,6 @@ def _prove_commits(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
             written >= COMMITS and after.whole,
         ),
     ]
-
-
-def words(status: Status) -> str:
-    """A status in one line."""
-    said = f"{status.role}, {status.connection}, {status.disk} here, {status.peer_disk} there"
-    synced = f", {status.synced_percent:g} % done" if status.synced_percent is not None else ""
-    return f"{said}, oos {status.out_of_sync_kib} KiB{synced}"
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------
@@ -175,7 +168,7 @@ def resolve(lab: Lab, victim: str) -> Status:
     """End a split brain: the victim gives up what only it wrote, and gets the other's data."""
     peer, survivor = _peer(lab, victim), other(lab, victim)
     if not any(each.status().split_brain for each in (peer, survivor)):
-        raise LabError(f"{lab.name} has no split brain: {words(peer.status())}", "one to resolve", "./lab drbd status")
+        raise LabError(f"{lab.name} has no split brain: {peer.status().words()}", "one to resolve", "./lab drbd status")
     peer.tell("discard")
     if survivor.status().connection == drbd.STAND_ALONE:
         survivor.tell("connect")

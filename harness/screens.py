@@ -11,7 +11,7 @@ from rich.tree import Tree
 from harness import managed
 from harness.diagnosis import Diagnosis, Sample
 from harness.migration import Migrated
-from harness.replicated import HOW_TO_RESOLVE, words
+from harness.replicated import HOW_TO_RESOLVE
 from harness.succession import Promoted, Rejoined
 from harness.topology import Link, Topology
 from harness.toxic import Toxic
@@ -97,7 +97,7 @@ def disks(out: Console, found: Iterable[DiskView]) -> None:
 def resource(out: Console, found: dict[str, Status | None]) -> None:
     """A line for each machine, and how a split brain is ended."""
     for node, status in found.items():
-        out.print(f"{node}  {words(status) if status else 'does not answer'}", markup=False)
+        out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
     if any(status and status.split_brain for status in found.values()):
         out.print(f"split brain: both were primary, and wrote. One gives up what only it wrote: {HOW_TO_RESOLVE}")
 

@@ -224,7 +224,7 @@ def _storage(lab: Lab, name: str) -> str:
 def _resource(lab: Lab, name: str, _role: str) -> str:
     """What a machine says of the replicated disk; where it says split brain, what to type."""
     found = drbd.Peer(lab, name).status()
-    said = replicated.words(found)
+    said = found.words()
     if found.split_brain:
         said = f"{said}; split brain: {replicated.HOW_TO_RESOLVE}"
     return f"{said}; {_cluster(lab, name)}" if pacemaker.is_managed(lab) else said

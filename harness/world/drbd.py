@@ -57,6 +57,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         disks = {self.disk, self.peer_disk}
         return self.connection == CONNECTED and disks == {UP_TO_DATE} and not self.out_of_sync_kib
 
+    def words(self) -> str:
+        """All of it in one line."""
+        said = f"{self.role}, {self.connection}, {self.disk} here, {self.peer_disk} there"
+        synced = f", {self.synced_percent:g} % done" if self.synced_percent is not None else ""
+        return f"{said}, oos {self.out_of_sync_kib} KiB{synced}"
+
 
 FIELDS = {
     "ns": "sent_kib",
@@ -177,7 +183,7 @@ class _Recovery:
         found = {peer.node: peer.going_on() for peer in self.both}
         for percent in [status.synced_percent for status in found.values() if status.synced_percent is not None][:1]:
             self.progress(percent)
-        self._note("; ".join(f"{node} {_way(status)}" for node, status in found.items()))
+        self._note("; ".join(f"{node} {status.words()}" for node, status in found.items()))
         return all(status.whole for status in found.values())
 
     def _note(self, said: str) -> None:
@@ -190,11 +196,6 @@ class _Recovery:
                 f"both machines {CONNECTED} and {UP_TO_DATE}",
                 "./lab drbd status",
             )
-
-
-def _way(status: Status) -> str:
-    percent = "" if status.synced_percent is None else f" {status.synced_percent:g} %"
-    return f"{status.connection}{percent}, {status.disk}/{status.peer_disk}, {status.out_of_sync_kib} KiB differ"
 
 
 def peers(lab: Lab) -> dict[str, Peer]:

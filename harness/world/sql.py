@@ -3,7 +3,7 @@
 import threading
 import time
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -415,8 +415,9 @@ class Server:
                 self.has_applied_all, f"{self.name} to have applied what it received", 60, hint=f"./lab sql {self.name}"
             )
         except BaseException:
-            # Also where somebody would not wait.
-            self.execute(self.dialect.start_io)
+            # Also where somebody would not wait. What ended the wait is told, not that the server is gone as well.
+            with suppress(LabError):
+                self.execute(self.dialect.start_io)
             raise
         self.stop_replica()
 

@@ -52,7 +52,7 @@ def test_a_resynchronisation_says_how_far_it_is():
     found = parse_status(SYNCING)
 
     assert (found.synced_percent, found.out_of_sync_kib, found.whole) == (43.8, 5120, False)
-    assert "SyncSource, UpToDate here, Inconsistent there, oos 5120 KiB, 43.8 % done" in replicated.words(found)
+    assert "SyncSource, UpToDate here, Inconsistent there, oos 5120 KiB, 43.8 % done" in found.words()
 
 
 def test_a_split_brain_is_what_the_handler_wrote_down():
@@ -221,7 +221,10 @@ def test_a_resynchronisation_that_does_not_move_is_given_up_with_its_reason(monk
     now.append(1121)
     error = refused(recovery.is_over)
 
-    assert "nothing has changed for 120 s: node1 WFConnection, UpToDate/UpToDate, 0 KiB differ" in error.found
+    assert (
+        "nothing has changed for 120 s: node1 Primary, WFConnection, UpToDate here, UpToDate there, oos 0 KiB"
+        in error.found
+    )
     assert "node1's kernel" in error.found and "node2's kernel" in error.found
 
 
