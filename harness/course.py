@@ -30,7 +30,7 @@ from harness.world.client import Client
 from harness.world.compose import Lab
 
 Tell = Callable[[str], None]
-WHOLE_SECONDS = 90
+WHOLE_SECONDS = 240
 LAST_LINES = 25
 
 ON_NODES = {

@@ -14,7 +14,6 @@ from harness.world.arrays import Array, Measured
 from harness.world.compose import Lab, Proof
 from harness.world.spindle import SWITCH
 
-TRIES = 3
 # Less than this a server cannot write anything with.
 FULL_BYTES = 1 << 20
 # A text that is everywhere is a mistake.
@@ -52,7 +51,7 @@ def kept_limits(array: Array) -> list[Proof]:
     limits = {name: spindle.limits() for name, spindle in array.disks.items()}
     if all(one == Limits() for one in limits.values()):
         return [Proof(f"{array.node}'s disks", "have no limits", True)]
-    return [_kept(limits[name], measured) for name, measured in arrays.measured(array, limits, TRIES).items()]
+    return [_kept(limits[name], measured) for name, measured in arrays.measured(array, limits).items()]
 
 
 def _kept(limits: Limits, measured: Measured) -> Proof:

@@ -3,11 +3,7 @@
 from harness.errors import LabError, unknown_name
 from harness.world import clock, drbd, pacemaker
 from harness.world.compose import Lab, Proof
-from harness.world.pacemaker import COPY, DISK, PROMOTED, SERVICE, STARTED, STOPPED, UNPROMOTED, Cluster, Status
-
-# A machine that the watchdog has reset, or that was killed, has to boot before it can join.
-JOIN_SECONDS = 120
-
+from harness.world.pacemaker import COPY, POLL_SECONDS, PROMOTED, SERVICE, STARTED, STOPPED, UNPROMOTED, Cluster, Status
 
 # --- proofs -----------------------------------------------------------------------------------------------------------
 
@@ -22,8 +18,8 @@ def _prove_status(status: Status) -> list[Proof]:
     online = [name for name, member in status.members.items() if member.online and not member.standby]
     disks = disks_of(status)
     return [
-        Proof("one cluster", members(status), status.quorum and len(online) == len(status.members) == 2),
-        Proof("its resources run", "; ".join(words(status, node) for node in status.members), _all_run(status, disks)),
+        Proof("one cluster", status.who(), status.quorum and len(online) == len(status.members) == 2),
+        Proof("its resources run", "; ".join(status.runs(node) for node in status.members), _all_run(status, disks)),
     ]
 
 
@@ -44,27 +40,6 @@ def _prove_address(found: Cluster) -> Proof:
     return Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving)
 
 
-def members(status: Status) -> str:
-    """Who is in the cluster, in a line."""
-    said = [f"{name} {_member(member)}" for name, member in status.members.items()]
-    return f"{'quorum' if status.quorum else 'no quorum'}: {', '.join(said)}"
-
-
-def _member(member: pacemaker.Member) -> str:
-    state = "lost" if member.unclean else "offline" if not member.online else "standby" if member.standby else "online"
-    return f"{state} (coordinator)" if member.coordinator else state
-
-
-def words(status: Status, node: str) -> str:
-    """What a machine runs, in a line."""
-    mine = [each for each in status.resources if each.node == node]
-    clones = [each for each in mine if each.part_of != SERVICE]
-    roles = [f"{each.part_of} {each.role}" if each.part_of == DISK else each.part_of for each in clones]
-    service = [each.name for each in mine if each.part_of == SERVICE and each.role == STARTED]
-    group = [f"{SERVICE} ({' '.join(service)})"] if service else []
-    return f"{node} runs {', '.join([*group, *roles]) or 'nothing'}"
-
-
 # --- moved ------------------------------------------------------------------------------------------------------------
 
 
@@ -83,7 +58,9 @@ def standby(lab: Lab, node: str) -> float | None:
     if serves:
         cluster.wait_until_served_by(other)
     moved = clock.timer() - began if serves else None
-    clock.wait_until(lambda: _runs_nothing(cluster.status(), node), f"{node} to stop its resources", JOIN_SECONDS)
+    clock.wait_while_moving(
+        lambda: _runs_nothing(cluster.status(), node), f"{node} to stop its resources", POLL_SECONDS
+    )
     return moved
 
 
@@ -97,12 +74,13 @@ def _status_with(lab: Lab, node: str) -> Status:
 def _refuse_without_peer(status: Status, other: str) -> None:
     peer = status.members[other]
     if not peer.online or peer.standby or not status.where(COPY, UNPROMOTED):
-        found = f"{other} cannot take over: {members(status)}"
+        found = f"{other} cannot take over: {status.who()}"
         raise LabError(found, "a peer that is online with its disk", f"./lab ha online {other}")
 
 
-def _runs_nothing(status: Status, node: str) -> bool:
-    return not [each for each in status.resources if each.node == node and each.role != STOPPED]
+def _runs_nothing(status: Status, node: str) -> tuple[bool, str]:
+    running = [each for each in status.resources if each.node == node and each.role != STOPPED]
+    return not running, status.words()
 
 
 def online(lab: Lab, node: str) -> float:
@@ -115,16 +93,15 @@ def online(lab: Lab, node: str) -> float:
 
 
 def wait_until_whole(lab: Lab) -> None:
-    """Until both machines are members with their disks, and these are equal."""
-    clock.wait_until(
+    """Until both machines are members with their disks, and these are equal; one that has died may have to boot."""
+    clock.wait_while_moving(
         lambda: _both_have_disks(pacemaker.cluster(lab).status()),
         "both machines in the cluster with their disks",
-        JOIN_SECONDS,
-        every=pacemaker.POLL_SECONDS,
+        every=POLL_SECONDS,
         hint="./lab ha status",
     )
     drbd.wait_until_whole(lab)
 
 
-def _both_have_disks(status: Status) -> bool:
-    return set(disks_of(status)) == set(status.members)
+def _both_have_disks(status: Status) -> tuple[bool, str]:
+    return set(disks_of(status)) == set(status.members), status.words()

@@ -8,7 +8,6 @@ from rich.markup import escape as plain
 from rich.table import Table
 from rich.tree import Tree
 
-from harness import managed
 from harness.diagnosis import Diagnosis, Sample
 from harness.migration import Migrated
 from harness.replicated import HOW_TO_RESOLVE
@@ -104,9 +103,9 @@ def resource(out: Console, found: dict[str, Status | None]) -> None:
 
 def cluster(out: Console, found: ClusterView) -> None:
     """Who is in it, what each machine runs, where clients find the service, and what failed."""
-    out.print(managed.members(found.status), markup=False)
+    out.print(found.status.who(), markup=False)
     for node in found.status.members:
-        out.print(f"{managed.words(found.status, node)}", markup=False)
+        out.print(found.status.runs(node), markup=False)
     out.print(f"{found.address} leads to {found.leads_to or 'nobody'}", markup=False)
     for failure in found.status.failures:
         out.print(f"failed: {failure}", markup=False)

@@ -5,7 +5,7 @@ from contextlib import closing, suppress
 
 import msgspec
 
-from harness import managed, replicated, succession
+from harness import replicated, succession
 from harness.disk import Limits
 from harness.disks import full
 from harness.errors import LabError
@@ -233,7 +233,7 @@ def _resource(lab: Lab, name: str, _role: str) -> str:
 def _cluster(lab: Lab, name: str) -> str:
     """What the cluster manager of this machine says of itself and of this machine."""
     found = pacemaker.cluster(lab).status(name)
-    return f"{managed.members(found)}; {managed.words(found, name)}"
+    return f"{found.who()}; {found.runs(name)}"
 
 
 SAYS = {"peer": _resource}

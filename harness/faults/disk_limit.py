@@ -10,8 +10,6 @@ from harness.record import Proof
 from harness.world import arrays
 from harness.world.arrays import Array, Measured
 
-TRIES = 5
-
 
 @contextmanager
 def limited(arrays_: Iterable[Array], limits: Limits) -> Iterator[list[Proof]]:
@@ -54,7 +52,7 @@ def changed(arrays_: Iterable[Array], limits: Limits) -> Iterator[None]:
 
 def proofs(array: Array, limits: Limits) -> list[Proof]:
     """Each disk against the limits that were asked for, not against those that it says it has."""
-    found = arrays.measured(array, dict.fromkeys(array.disks, limits), TRIES)
+    found = arrays.measured(array, dict.fromkeys(array.disks, limits))
     return [_proof(limits, measured) for measured in found.values()]
 
 

@@ -5,7 +5,7 @@ from harness.record import Proof
 from harness.world import clock
 
 SIGKILL_STATUS = 137
-END_SECONDS = 10
+END_SECONDS = 60
 
 
 class Kill(OnNodes):

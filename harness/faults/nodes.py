@@ -8,7 +8,7 @@ from harness.record import Proof
 from harness.world import clock, drbd
 from harness.world.compose import Lab
 
-START_SECONDS = 90
+START_SECONDS = 180
 
 
 class OnNodes:

@@ -13,7 +13,7 @@ from harness.world.drbd import CONNECTED, UP_TO_DATE, Peer, Status
 # Volatile, and in nobody's way.
 FAST = Limits(write_cache=True)
 WAITING = "WFConnection"
-NOTICED_SECONDS = 20
+NOTICED_SECONDS = 60
 
 
 def pair(lab: Lab) -> list[Peer]:

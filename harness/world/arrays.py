@@ -21,6 +21,8 @@ from harness.world.storage_overlay import MACHINE, array_name, disk_names, volum
 STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
 IMAGE = "replication-lab/array"
 WITHIN = 0.05
+# How often, and how long at first, a disk is measured that does not keep its limits.
+TRIES, MEASURED_SECONDS = 5, 0.8
 PROGRESS_SECONDS = 0.5
 DATA = "/var/lib/mysql"
 MEASURED_FILE = f"{DATA}/.measured"
@@ -87,7 +89,7 @@ class Array:
         for spindle in [self.disk(disk)] if disk else self.disks.values():
             spindle.limit(limits)
 
-    def measure(self, seconds: float = 0.8) -> dict[str, Measured]:
+    def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
         """What each disk does by direct I/O, all at once, on a part that the array does not use; by short name.
 
         fio has what a server leaves of a disk: what the disk did for others meanwhile counts as well.
@@ -174,7 +176,7 @@ class MachineArray(Array):
 
     inside = ("guest",)
 
-    def measure(self, seconds: float = 1) -> dict[str, Measured]:
+    def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
         """What each disk does while a file of the array is read and then written by direct I/O, as the disks count it.
 
         The guest has no part of a disk for itself; many requests at a time leave no disk of the array idle.
@@ -296,15 +298,15 @@ def keeps(measured: Measured, limits: Limits) -> bool:
     return within(measured.read_iops, limits.read_iops) and within(measured.write_iops, limits.write_iops)
 
 
-def measured(array: Array, limits: dict[str, Limits], tries: int) -> dict[str, Measured]:
-    """What each disk does, by short name; measured again while one does not keep its limits.
+def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
+    """What each disk does, by short name; measured again, each time for longer, while one does not keep its limits.
 
     Machines have busy moments. A slow disk stays slow, and one that has kept its limits once is not doubted for a
     moment in which another one is measured again.
     """
     found: dict[str, Measured] = {}
-    for _ in range(tries):
-        for name, now in array.measure().items():
+    for number in range(1, TRIES + 1):
+        for name, now in array.measure(number * MEASURED_SECONDS).items():
             if name not in found or not keeps(found[name], limits[name]):
                 found[name] = now
         if all(keeps(found[name], limits[name]) for name in found):

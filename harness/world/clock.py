@@ -13,12 +13,19 @@ from tenacity import (
     retry_if_result,
     stop_after_attempt,
     stop_after_delay,
+    stop_never,
     wait_fixed,
 )
 
 from harness.errors import LabError
 
 Found = TypeVar("Found")
+# What goes on says something new more often than this, on a slow machine too; what does not has come to rest.
+STALLED_SECONDS = 120
+
+
+class Stalled(LabError):
+    """What was waited for does not come any nearer."""
 
 
 def now() -> str:
@@ -36,7 +43,9 @@ def pause(seconds: float, unless: threading.Event | None = None) -> None:
     (unless or threading.Event()).wait(seconds)
 
 
-def wait_until(condition: Callable[[], Found], what: str, seconds: float, every: float = 0.05, hint: str = "") -> Found:
+def wait_until(
+    condition: Callable[[], Found], what: str, seconds: float = STALLED_SECONDS, every: float = 0.05, hint: str = ""
+) -> Found:
     """The first truthy answer of `condition`; LabError after `seconds`, saying what was waited for."""
     attempts = Retrying(
         retry=retry_if_result(lambda answer: not answer),
@@ -48,6 +57,29 @@ def wait_until(condition: Callable[[], Found], what: str, seconds: float, every:
         return attempts(condition)
     except RetryError as error:
         raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint or "./lab status") from error
+
+
+def wait_while_moving(look: Callable[[], tuple[Found, str]], what: str, every: float, hint: str = "") -> Found:
+    """The first truthy answer of `look`, however long it takes, as long as something moves.
+
+    `look` gives its answer and the state of things in words; Stalled when these have been the same for STALLED_SECONDS.
+    """
+    said, since = "", timer()
+
+    def answer() -> Found:
+        nonlocal said, since
+        found, now = look()
+        if now != said:
+            said, since = now, timer()
+        if not found and timer() - since > STALLED_SECONDS:
+            message = f"nothing has changed for {STALLED_SECONDS} s: {said}"
+            raise Stalled(message, what, hint or "./lab status")
+        return found
+
+    attempts = Retrying(
+        retry=retry_if_result(lambda found: not found), stop=stop_never, wait=wait_fixed(every), sleep=time.sleep
+    )
+    return attempts(answer)
 
 
 def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:

@@ -14,9 +14,7 @@ from harness.world.compose import Lab
 from harness.world.spindle import Spindle
 
 PRIMARY, CONNECTED, STAND_ALONE, UP_TO_DATE = "Primary", "Connected", "StandAlone", "UpToDate"
-BOOT_SECONDS, CONNECT_SECONDS, SYNC_SECONDS, POLL_SECONDS = 60, 30, 900, 0.2
-# As long as a machine may need to boot and connect; who has said the same for longer has come to rest.
-STALLED_SECONDS = 120
+BOOT_SECONDS, CONNECT_SECONDS, SYNC_SECONDS, POLL_SECONDS = 120, 60, 900, 0.2
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
 COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
 WRITE_ORDER = re.compile(r"\bwo:(\w)")
@@ -153,49 +151,32 @@ class Peer:
         return self.status().out_of_sync_kib
 
 
-def wait_until_whole(
-    lab: Lab, seconds: float = SYNC_SECONDS, progress: Callable[[float], None] = lambda percent: None
-) -> None:
-    """Until both machines have the same data again, resynchronisation included.
+def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> None:
+    """Until both machines have the same data again, resynchronisation included, for as long as something moves.
 
-    LabError where one has given up, or where nothing has changed for STALLED_SECONDS. `progress` is told how much of a
-    resynchronisation is done, in percent, a few times a second.
+    LabError where one has given up, or nothing changes. `progress` is told how much of a resynchronisation is done, in
+    percent, a few times a second.
     """
-    clock.wait_until(
-        _Recovery(list(peers(lab).values()), progress).is_over,
-        f"both machines {CONNECTED} and {UP_TO_DATE}",
-        seconds,
-        every=POLL_SECONDS,
-        hint="./lab drbd status",
-    )
+    both = list(peers(lab).values())
+    try:
+        clock.wait_while_moving(
+            lambda: _recovery(both, progress),
+            f"both machines {CONNECTED} and {UP_TO_DATE}",
+            every=POLL_SECONDS,
+            hint="./lab drbd status",
+        )
+    except clock.Stalled as stalled:
+        words = "\n".join(peer.last_words() for peer in both)
+        raise LabError(f"{stalled.found}.\n{words}", stalled.expected, stalled.next_step) from stalled
 
 
-@dataclass
-class _Recovery:
-    """Two machines on their way to the same data: what they said last, and since when they say it."""
-
-    both: list[Peer]
-    progress: Callable[[float], None]
-    said: str = ""
-    since: float = 0.0
-
-    def is_over(self) -> bool:
-        found = {peer.node: peer.going_on() for peer in self.both}
-        for percent in [status.synced_percent for status in found.values() if status.synced_percent is not None][:1]:
-            self.progress(percent)
-        self._note("; ".join(f"{node} {status.words()}" for node, status in found.items()))
-        return all(status.whole for status in found.values())
-
-    def _note(self, said: str) -> None:
-        if said != self.said:
-            self.said, self.since = said, clock.timer()
-        if clock.timer() - self.since > STALLED_SECONDS:
-            words = "\n".join(peer.last_words() for peer in self.both)
-            raise LabError(
-                f"nothing has changed for {STALLED_SECONDS} s: {said}.\n{words}",
-                f"both machines {CONNECTED} and {UP_TO_DATE}",
-                "./lab drbd status",
-            )
+def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool, str]:
+    """Whether two machines have the same data, and what each says."""
+    found = {peer.node: peer.going_on() for peer in both}
+    for percent in [status.synced_percent for status in found.values() if status.synced_percent is not None][:1]:
+        progress(percent)
+    said = "; ".join(f"{node} {status.words()}" for node, status in found.items())
+    return all(status.whole for status in found.values()), said
 
 
 def peers(lab: Lab) -> dict[str, Peer]:

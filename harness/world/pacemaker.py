@@ -15,8 +15,7 @@ SERVICE, DISK, COPY = "g_mysql", "ms_drbd_mysql", "p_drbd_mysql"
 # The last resource of the group: where it has started, all before it have.
 SERVER = "mysqld"
 STARTED, STOPPED, PROMOTED, UNPROMOTED = "Started", "Stopped", "Promoted", "Unpromoted"
-# A machine that nobody sees is waited for until its watchdog has reset it; then come promotion, mount and recovery.
-SETTLE_SECONDS, POLL_SECONDS = 120, 0.5
+POLL_SECONDS = 0.5
 
 
 class Member(msgspec.Struct, frozen=True):
@@ -26,6 +25,10 @@ class Member(msgspec.Struct, frozen=True):
     standby: bool
     unclean: bool
     coordinator: bool
+
+    def words(self) -> str:
+        state = "lost" if self.unclean else "offline" if not self.online else "standby" if self.standby else "online"
+        return f"{state} (coordinator)" if self.coordinator else state
 
 
 class Resource(msgspec.Struct, frozen=True):
@@ -55,6 +58,24 @@ class Status(msgspec.Struct, frozen=True):
     def serving(self) -> str:
         """The machine whose server has started, or nothing."""
         return self.where(SERVER, STARTED)
+
+    def who(self) -> str:
+        """Who is in the cluster, in a line."""
+        said = [f"{name} {member.words()}" for name, member in self.members.items()]
+        return f"{'quorum' if self.quorum else 'no quorum'}: {', '.join(said)}"
+
+    def runs(self, node: str) -> str:
+        """What a machine runs, in a line."""
+        mine = [each for each in self.resources if each.node == node]
+        clones = [each for each in mine if each.part_of != SERVICE]
+        roles = [f"{each.part_of} {each.role}" if each.part_of == DISK else each.part_of for each in clones]
+        service = [each.name for each in mine if each.part_of == SERVICE and each.role == STARTED]
+        group = [f"{SERVICE} ({' '.join(service)})"] if service else []
+        return f"{node} runs {', '.join([*group, *roles]) or 'nothing'}"
+
+    def words(self) -> str:
+        """All of it in one line."""
+        return "; ".join([self.who(), *(self.runs(node) for node in self.members), *self.failures])
 
 
 def parse_status(text: str) -> Status:
@@ -152,23 +173,27 @@ class Cluster:
             return self.asked("SELECT @@hostname")
         return ""
 
-    def wait_until_served_by(self, *nodes: str, seconds: float = SETTLE_SECONDS) -> str:
-        """Until the service's address leads to one of these machines, and the cluster says so too; which one."""
-        return clock.wait_until(
+    def wait_until_served_by(self, *nodes: str) -> str:
+        """Until the service's address leads to one of these machines, which says so too and has a quorum; which one.
+
+        A machine that nobody sees is waited for until its watchdog has reset it; then come promotion, mount and
+        recovery, for as long as something moves.
+        """
+        return clock.wait_while_moving(
             lambda: self._served_by(nodes),
             f"{' or '.join(nodes)} to serve",
-            seconds,
             every=POLL_SECONDS,
             hint=f"./lab ha status --lab {self.lab.name}",
         )
 
-    def _served_by(self, nodes: tuple[str, ...]) -> str:
-        found = self.server()
-        if found not in nodes:
-            return ""
+    def _served_by(self, nodes: tuple[str, ...]) -> tuple[str, str]:
+        leads_to, said = self.server(), "no machine answers for its cluster"
         with suppress(LabError):
-            return found if self.status(found).serving == found else ""
-        return ""
+            status = self.status(leads_to)
+            said = f"the address leads to {leads_to or 'nobody'}; {status.words()}"
+            if leads_to in nodes and status.quorum and status.serving == leads_to:
+                return leads_to, said
+        return "", said
 
 
 def is_managed(lab: Lab) -> bool:

@@ -11,7 +11,7 @@ from harness.errors import LabError
 from harness.world import clock
 
 SWITCH = {"on": True, "off": False}
-POWER_CUT_SECONDS, START_SECONDS = 10, 20
+POWER_CUT_SECONDS, START_SECONDS = 10, 60
 TRIES = 3
 
 

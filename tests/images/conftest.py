@@ -18,15 +18,16 @@ from engines import ENGINES, QUICK
 
 LABEL = "replication-lab.test"
 FLOATING = "mysql"
-PATIENCE_S = 20
+# What is waited for comes; the deadline ends a test that hangs.
+PATIENCE_S = 120
 
 
-def until(condition, what, patience=PATIENCE_S):
-    """Return the first true value of ``condition()``; fail with ``what`` was waited for after ``patience`` seconds."""
-    deadline = time.monotonic() + patience
+def until(condition, what):
+    """Return the first true value of ``condition()``; fail with ``what`` was waited for after PATIENCE_S seconds."""
+    deadline = time.monotonic() + PATIENCE_S
     while not (value := condition()):
         if time.monotonic() > deadline:
-            pytest.fail(f"waited {patience} s for {what}")
+            pytest.fail(f"waited {PATIENCE_S} s for {what}")
         time.sleep(0.05)
     return value
 

@@ -1,7 +1,7 @@
 """The array's container where the host gives it less than it needs."""
 
 import pytest
-from conftest import LABEL, build, remove_container
+from conftest import LABEL, PATIENCE_S, build, remove_container
 
 from harness.disk import Limits
 from harness.world.spindle import arguments
@@ -51,7 +51,7 @@ def test_without_a_free_loop_device_an_array_says_what_shows_who_has_them(starte
         network_mode=f"container:{disk.id}",
         **NO_LOOP_DEVICES,
     )
-    ended = array.wait(timeout=20)["StatusCode"]
+    ended = array.wait(timeout=PATIENCE_S)["StatusCode"]
 
     assert ended == 1
     assert "no loop device is free; on the host: losetup --list" in array.logs().decode()

@@ -8,7 +8,7 @@ import zipfile
 from pathlib import Path
 
 import pytest
-from conftest import build
+from conftest import PATIENCE_S, build
 
 IMAGES = Path(__file__).parents[2] / "images"
 # Stands in for Maven, which would fetch a file; the one that is there is made by the test.
@@ -70,7 +70,7 @@ def test_archive_with_a_wrong_checksum_is_refused_and_removed(loose_image):
     """A fetched file that is not the expected one stops the build, with both sums, and is not kept for the next try."""
     container = loose_image("replication-lab/maven", "bash", "-c", WRONG_FILE)
 
-    assert 1 == container.wait(timeout=10)["StatusCode"]
+    assert 1 == container.wait(timeout=PATIENCE_S)["StatusCode"]
     log = container.logs().decode()
     assert "is not the file this image was written for: sha1 found" in log
     assert "expected 1111" in log
@@ -82,7 +82,7 @@ def test_a_server_is_taken_out_of_a_folder_or_an_archive_in_the_artifact(loose_i
     environment = {"JAR": base64.b64encode(jar()).decode()}
     container = loose_image("replication-lab/maven", "bash", "-c", UNPACK_JAR, environment=environment)
 
-    assert 0 == container.wait(timeout=10)["StatusCode"], container.logs().decode()
+    assert 0 == container.wait(timeout=PATIENCE_S)["StatusCode"], container.logs().decode()
     assert ["./bin/mysqld ./share/errmsg.sys executable"] * 2 == container.logs().decode().splitlines()
 
 

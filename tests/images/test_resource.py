@@ -27,7 +27,7 @@ def test_settings_that_make_no_pair_are_refused(docker, settings, said):
     images.ensure(["vm"])
     machine = vm.start(f"test-{secrets.token_hex(4)}", "uml", {"MYSQL_ROOT_PASSWORD": "secret", **settings})
     try:
-        wait_until(lambda: not machine.runs(), "its end", 20)
+        wait_until(lambda: not machine.runs(), "its end")
 
         assert said in machine.console()
     finally:
@@ -57,7 +57,7 @@ def test_a_machine_that_did_not_start_says_why_when_it_is_asked_for_its_health(d
     machine = vm.start(f"test-{secrets.token_hex(4)}", "uml", {"LAB_SERVER": "off", "LAB_DISKS": "127.0.0.1:9"})
     try:
         machine.wait_until_answers()
-        wait_until(lambda: "did not start" in machine.health().out, "its trouble", 60)
+        wait_until(lambda: "did not start" in machine.health().out, "its trouble")
 
         assert "disk 1 at 127.0.0.1 9 does not answer" in machine.health().out
     finally:

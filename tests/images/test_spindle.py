@@ -53,7 +53,7 @@ class DiskContainer:
         return Nbd(("127.0.0.1", int(self.container.ports["10809/tcp"][0]["HostPort"])))
 
     def start_again(self):
-        self.container.wait(timeout=10)
+        self.container.wait(timeout=PATIENCE_S)
         self.container.start()
         self.wait()
 

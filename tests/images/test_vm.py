@@ -6,7 +6,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pymysql
 import pytest
-from conftest import LABEL, build, remove_container, until
+from conftest import LABEL, PATIENCE_S, build, remove_container, until
 
 from harness.disk import Limits
 from harness.errors import LabError
@@ -182,7 +182,7 @@ def test_commands_run_at_the_same_time(bare):
         waits = together.submit(bare.attempt, "bash", "-c", "until [ -e /tmp/go ]; do sleep 0.05; done; echo gone")
         bare.run("touch", "/tmp/go")
 
-        assert "gone\n" == waits.result(timeout=20).out
+        assert "gone\n" == waits.result(timeout=PATIENCE_S).out
 
 
 def test_what_is_sent_to_the_machine_cannot_reach_its_agent(pair, node, yard):
@@ -313,7 +313,7 @@ def test_the_agent_answers_while_the_disks_of_the_server_hang(pair, node):
     finally:
         for disk in pair.disks:
             disk.container.unpause()
-        writing.join(timeout=20)
+        writing.join(timeout=PATIENCE_S)
 
     assert ("here\n", True) == (said, hung)
     assert () == ask(node, "SELECT * FROM hung")
@@ -329,7 +329,7 @@ def test_raid1_goes_on_without_a_disk_and_takes_it_back(pair, node):
     pair.disks[1].heal()
     node.run("array", "remove", "2")
     node.run("array", "add", "2")
-    until(lambda: node.array().degraded == 0, "the rebuild", patience=60)
+    until(lambda: node.array().degraded == 0, "the rebuild")
 
     assert ("in_sync", "faulty") == (without[1], without[2])
     assert {1: "in_sync", 2: "in_sync"} == node.array().disks
@@ -354,11 +354,11 @@ def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has
     panic = ["guest", "sh", "-c", "echo c >/proc/sysrq-trigger"]
     machine.wait_until_answers()
     machine.container.exec_run(panic, detach=True)
-    until(lambda: "it is started once more" in machine.console(), "the panic", 30)
+    until(lambda: "it is started once more" in machine.console(), "the panic")
     machine.wait_until_healthy()
-    until(lambda: machine.container.exec_run(["test", "-e", "/tmp/served"]).exit_code == 0, "its health check", 60)
+    until(lambda: machine.container.exec_run(["test", "-e", "/tmp/served"]).exit_code == 0, "its health check")
     machine.container.exec_run(panic, detach=True)
-    until(lambda: machine.container.wait()["StatusCode"] == 134, "the container's end", 30)
+    until(lambda: machine.container.wait()["StatusCode"] == 134, "the container's end")
 
     said = machine.console()
     assert said.count("Kernel panic") == 2
@@ -385,7 +385,7 @@ def test_a_power_cut_keeps_what_was_committed(pair, node):
     for disk in pair.disks:
         disk.power_cut()
         disk.container.start()
-    writing.join(timeout=20)
+    writing.join(timeout=PATIENCE_S)
     node.start()
     node.wait_until_healthy()
 
@@ -453,7 +453,7 @@ def test_a_machine_does_not_start_with(loose_image, environment, message):
     """What was found and what was expected, before anything is made."""
     container = loose_image(VM, environment=environment, cap_drop=["ALL"])
 
-    assert 1 == container.wait(timeout=20)["StatusCode"]
+    assert 1 == container.wait(timeout=PATIENCE_S)["StatusCode"]
     assert message in container.logs().decode()
 
 

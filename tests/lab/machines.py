@@ -60,7 +60,7 @@ def writers(lab, node, clients=4):
     with ThreadPoolExecutor(clients) as pool:
         for number in range(clients):
             pool.submit(client, number)
-        clock.wait_until(lambda: len(acknowledged) > 50, "some rows", 30)
+        clock.wait_until(lambda: len(acknowledged) > 50, "some rows")
         yield acknowledged
 
 

@@ -33,7 +33,7 @@ class Sabotaged:
     def _strike(self, lab):
         source = lab.server(lab.topology.source.name)
         before = source.value("SELECT COUNT(*) FROM lab.foo")
-        wait_until(lambda: source.value("SELECT COUNT(*) FROM lab.foo") > before + 3, "rows of the load", 20)
+        wait_until(lambda: source.value("SELECT COUNT(*) FROM lab.foo") > before + 3, "rows of the load")
         self.act(lab)
 
 

@@ -31,7 +31,7 @@ def its_containers(name):
 def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
     """Stopped while its containers come up."""
     process = start_command("up", "semisync", "--name", name)
-    wait_until(lambda: its_containers(name), "the first container", 20)
+    wait_until(lambda: its_containers(name), "the first container")
 
     process.send_signal(number)
 
@@ -42,10 +42,10 @@ def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
 def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command, name):
     """SIGKILL leaves containers behind; any later command that starts something finds them by their dead owner."""
     process = start_command("up", "semisync", "--name", name)
-    wait_until(lambda: its_containers(name), "the first container", 20)
+    wait_until(lambda: its_containers(name), "the first container")
     process.kill()
     process.wait()
-    wait_until(lambda: not compose_is_running(name), "the end of the orphaned docker compose", 30)
+    wait_until(lambda: not compose_is_running(name), "the end of the orphaned docker compose")
     assert name in compose.left_behind()
 
     doctor = command("doctor")

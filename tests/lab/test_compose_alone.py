@@ -10,6 +10,8 @@ from harness import labs, managed, replicated
 from harness.world import catalogue, compose, images, pacemaker
 
 FILES = catalogue.topologies()
+# It hangs when it takes longer, on a slow machine too.
+UP_SECONDS = 300
 ALONE = catalogue.ROOT / "compose" / ".env"
 REPLICATION = {name: catalogue.topology(name).replication for name in FILES}
 # What a topology takes from images/ whoever made its servers, by replication and by manager; a machine has no vendor.
@@ -28,7 +30,9 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology(topology)))
     docker_compose = ["docker", "compose", "-p", name, "-f", f"compose/{topology}.yaml"]
 
-    subprocess.run([*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=UP_SECONDS
+    )
 
     lab = compose.find(name)
     source = lab.server(lab.topology.source.name)
@@ -45,7 +49,9 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
     """The cluster manager has found itself and a machine that serves; sent away, the other one has its row."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd-ha")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
-    subprocess.run([*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=240)
+    subprocess.run(
+        [*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=UP_SECONDS
+    )
     lab = compose.find(name)
     managed.wait_until_whole(lab)
     first = pacemaker.cluster(lab).status().serving
@@ -75,7 +81,9 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     """A row of the primary is on the other machine's disk, whose server finds it."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd.yaml"]
-    subprocess.run([*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=120)
+    subprocess.run(
+        [*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=UP_SECONDS
+    )
     lab = compose.find(name)
     lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
     replicated.standby(lab, "node1")
@@ -120,7 +128,7 @@ def test_host_ports_are_on_loopback_only(name):
         cwd=catalogue.ROOT,
         check=True,
         capture_output=True,
-        timeout=120,
+        timeout=UP_SECONDS,
     )
 
     lab = compose.find(name)

@@ -132,7 +132,7 @@ def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
         cursor.execute("SELECT n FROM lab.wide WHERE id = 1 FOR UPDATE")
         lab.server("source").execute("UPDATE lab.wide SET n = n + 1 WHERE id = 1")
         # The table is a copy, which is made anew only once nobody has read it for a tenth of a second.
-        wait_until(lambda: replica.value(WAITING), "the applier to wait for the row", 20, every=0.3)
+        wait_until(lambda: replica.value(WAITING), "the applier to wait for the row", every=0.3)
         found, seen = diagnosed(lab)
         holder.rollback()
 

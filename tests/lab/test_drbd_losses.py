@@ -11,6 +11,8 @@ from .machines import texts, two_machines, writers
 
 # Shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
 SILENT_SECONDS = 0.5
+# Hundreds of commits; a disk that is flushed at all is flushed meanwhile.
+UNFLUSHED_SECONDS = 10
 
 
 @pytest.fixture(scope="module")
@@ -88,7 +90,7 @@ def lost_with_all_power(lab, *options):
         lab.kill(survivor.node)
     assert flushed is not bool(options)
     survivor.disk.container.start()
-    clock.wait_until(lambda: lab.is_healthy(f"{survivor.node}-disk1"), "the survivor's disk", 30)
+    clock.wait_until(lambda: lab.is_healthy(f"{survivor.node}-disk1"), "the survivor's disk")
     lab.start_again(survivor.node)
     again = drbd.Peer(lab, survivor.node)
     again.wait_until_answers()
@@ -103,10 +105,10 @@ def lost_with_all_power(lab, *options):
 
 
 def flushes_again(disk):
-    """Whether the disk was flushed from now on, in the time of hundreds of commits: the second flush begins later."""
+    """Whether the disk was flushed from now on: the second flush begins later."""
     now = disk.stats().flushes
     try:
-        clock.wait_until(lambda: disk.stats().flushes >= now + 2, "two more flushes", 10)
+        clock.wait_until(lambda: disk.stats().flushes >= now + 2, "two more flushes", UNFLUSHED_SECONDS)
     except LabError:
         return False
     return True

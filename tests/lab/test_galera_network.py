@@ -68,7 +68,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
         for link in cluster.topology.links:
             cluster.wire(link.name).enable(False)
         alone = [cluster.server(node) for node in NODES]
-        wait_until(lambda: not any(server.galera().primary for server in alone), "three nodes without a majority", 30)
+        wait_until(lambda: not any(server.galera().primary for server in alone), "three nodes without a majority")
 
         with pytest.raises(LabError, match="1047"):
             alone[0].value("SELECT COUNT(*) FROM lab.crossed")
@@ -99,7 +99,7 @@ def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
         commits = CommitLatency(server).commits(8)
         # The group reports on periods of some seconds; the first may have begun before the toxics.
         wait_until(
-            lambda: _delivered(server) >= 0.9 * asked.round_trip_ms, f"the group to take {asked.round_trip_ms} ms", 30
+            lambda: _delivered(server) >= 0.9 * asked.round_trip_ms, f"the group to take {asked.round_trip_ms} ms"
         )
     finally:
         for link in cluster.topology.links:
@@ -113,7 +113,7 @@ def test_a_restarted_node_keeps_its_address_and_its_rules(cluster):
     before, rules = cluster.addresses("node3"), cluster.run("sidecar3", "iptables-save")
     cluster.kill("node3")
     cluster.start_again("node3")
-    wait_until(lambda: cluster.is_healthy("node3"), "node3 healthy again", 60)
+    wait_until(lambda: cluster.is_healthy("node3"), "node3 healthy again")
 
     assert before == cluster.addresses("node3")
     assert _without_counters(rules) == _without_counters(cluster.run("sidecar3", "iptables-save"))

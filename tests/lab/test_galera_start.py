@@ -8,7 +8,7 @@ import pytest
 
 from harness import labs
 from harness.world import catalogue, compose
-from harness.world.clock import wait_until
+from harness.world.clock import STALLED_SECONDS, wait_until
 
 DATADIR = "/var/lib/mysql"
 
@@ -58,23 +58,23 @@ def start_and_end(lab, node):
     """Start a node that must refuse; its exit code and its last lines."""
     lab.start_again(node)
     container = lab.container(node)
-    code = container.wait(timeout=30)["StatusCode"]
+    code = container.wait(timeout=STALLED_SECONDS)["StatusCode"]
     return code, lab.logs(node)
 
 
 def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     """More was written than the others keep (gcache): SST, its progress in the health; cut short, it begins anew."""
     whole.kill("node3")
-    wait_until(lambda: whole.server("node1").galera().size == 2, "a cluster of two", 20)
+    wait_until(lambda: whole.server("node1").galera().size == 2, "a cluster of two")
     # Many: what is kept is given up as the nodes tell each other, every some hundred writesets, how far they are.
     for _ in range(400):
         whole.server("node1").execute("INSERT INTO lab.transferred (text) VALUES (REPEAT('x', 50000))")
     whole.start_again("node3")
-    wait_until(lambda: "Waiting for SST streaming" in since_restart(whole, "node3"), "its data to come in", 30)
+    wait_until(lambda: "Waiting for SST streaming" in since_restart(whole, "node3"), "its data to come in")
     whole.kill("node3")
     whole.start_again("node3")
     seen = set()
-    wait_until(lambda: seen.update(health_said(whole, "node3")) or whole.is_healthy("node3"), "node3 healthy", 90)
+    wait_until(lambda: seen.update(health_said(whole, "node3")) or whole.is_healthy("node3"), "node3 healthy")
 
     assert any("MiB of data so far" in said for said in seen)
     assert "cut short; begins anew" in whole.logs("node3", lines=10_000)
@@ -128,11 +128,11 @@ def test_after_all_died_nobody_goes_first_until_all_have_said_how_far_they_are(w
     for node in NODES[:2]:
         whole.start_again(node)
     for node in NODES[:2]:
-        wait_until(lambda node=node: "waits for node3 to say" in since_restart(whole, node), f"{node} to wait", 20)
+        wait_until(lambda node=node: "waits for node3 to say" in since_restart(whole, node), f"{node} to wait")
     assert not whole.is_healthy("node1")
 
     at_data_of(whole, "node3", "touch /cluster/node3.lost")
-    wait_until(lambda: whole.is_healthy("node2"), "node2 healthy", 40)
+    wait_until(lambda: whole.is_healthy("node2"), "node2 healthy")
     whole.refresh()
     views = [whole.server(node).galera() for node in NODES[:2]]
 

@@ -69,7 +69,7 @@ def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command,
     clock.pause(seconds)
     process.kill()
     process.wait()
-    clock.wait_until(lambda: not composes_of(name), "the end of an orphaned docker compose", 60)
+    clock.wait_until(lambda: not composes_of(name), "the end of an orphaned docker compose")
 
     # An `up` that had ended by then is a lab that is meant to stay.
     command("down", name)

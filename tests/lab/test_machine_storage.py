@@ -61,7 +61,7 @@ def test_md_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, array):
     array.disk("disk2").fail()
     lab.server("source").execute("CREATE TABLE lab.held AS SELECT seq, REPEAT('x', 200) f FROM lab.seq_1_to_2000")
     assert same_rows(lab)
-    wait_until(lambda: "disk2=faulty" in array.status(), "md to fail the member", 30)
+    wait_until(lambda: "disk2=faulty" in array.status(), "md to fail the member")
     seen = []
     array.replace("disk2", seen.append)
 

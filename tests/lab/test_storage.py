@@ -84,7 +84,7 @@ def test_a_limit_changes_while_the_disk_is_used_and_is_measured(lab):
     array = arrays.array(lab, "far")
     disks.change_limits(lab, "far", "disk1", ["write_iops=100"])
     try:
-        kept = wait_until(lambda: _measured_within(array, "disk1", 100), "disk1 at 100 writes/s", 30)
+        kept = wait_until(lambda: _measured_within(array, "disk1", 100), "disk1 at 100 writes/s")
         assert kept["disk2"].write_iops > 300, kept
     finally:
         array.limit(catalogue.disk(SMALL["disk"]).limits)
@@ -93,7 +93,7 @@ def test_a_limit_changes_while_the_disk_is_used_and_is_measured(lab):
 def test_a_limit_that_silently_does_nothing_is_not_so(lab, monkeypatch):
     """The sabotage: the disk says that it is slow, and is not."""
     array = arrays.array(lab, "far")
-    monkeypatch.setattr(disks, "TRIES", 1)
+    monkeypatch.setattr(arrays, "TRIES", 1)
     monkeypatch.setattr(type(array.disk("disk1")), "limits", lambda self: Limits(read_iops=80, write_iops=50))
 
     assert [proof.ok for proof in disks.kept_limits(array)] == [False, False]
@@ -106,7 +106,7 @@ def test_raid1_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, command
     lab.server("source").execute("UPDATE lab.held SET filler = REPEAT('z', 200)")
     assert same_rows(lab, "near")
     write_out(lab.server("near"))
-    wait_until(lambda: array.disk("disk2").stats().errors, "a write that the failed disk refused", 20)
+    wait_until(lambda: array.disk("disk2").stats().errors, "a write that the failed disk refused")
     with pytest.raises(LabError, match="missed writes"):
         disks.heal(lab, "near", "disk2")
     seen = []
@@ -244,10 +244,10 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
     """SIGKILL of `lab up` half-way: containers, volumes, loop devices and links go, and only the lab's."""
     process = start_command("up", "async", "--name", name, "--storage", "raid1", "--disk", "unlimited")
     service = f"replica-{moment.partition(' ')[0]}" if moment.startswith("array") else "replica"
-    wait_until(lambda: any(service in thing for thing in things_of(name)), f"{service} of {name}", 60)
+    wait_until(lambda: any(service in thing for thing in things_of(name)), f"{service} of {name}")
     process.kill()
     process.wait()
-    wait_until(lambda: command("clean").returncode == 0, "an orderly clean", 60)
+    wait_until(lambda: command("clean").returncode == 0, "an orderly clean")
 
     assert things_of(name) == []
     assert name not in links()

@@ -76,9 +76,9 @@ def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
     """Its Compose file says read-only; who promoted it has said otherwise."""
     succession.failover(pair, "replica")
     pair.kill("replica")
-    clock.wait_until(lambda: pair.state_of("replica")[0] == "exited", "the replica's end", 10)
+    clock.wait_until(lambda: pair.state_of("replica")[0] == "exited", "the replica's end")
     pair.start_again("replica")
-    clock.wait_until(lambda: succession._answers(pair, "replica"), "the replica", 30)
+    clock.wait_until(lambda: succession._answers(pair, "replica"), "the replica")
 
     pair.server("replica").as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
@@ -93,9 +93,9 @@ def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_
         succession.rejoin(pair, "source")
         for node in ("replica", "source"):
             pair.kill(node)
-            clock.wait_until(lambda node=node: pair.state_of(node)[0] == "exited", f"the end of {node}", 10)
+            clock.wait_until(lambda node=node: pair.state_of(node)[0] == "exited", f"the end of {node}")
             pair.start_again(node)
-            clock.wait_until(lambda node=node: succession._answers(pair, node), node, 30)
+            clock.wait_until(lambda node=node: succession._answers(pair, node), node)
         pair.refresh()
         wait_until_acknowledged(pair.server("replica"), 30)
         before = pair.server("replica").semisync()
@@ -118,7 +118,7 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
     assert count(pair, "source") == kept + 3
 
     pair.kill("source")
-    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end", 10)
+    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end")
     succession.failover(pair, "replica")
     pair.wire(LINK).enable(True)
     pair.start_again("source")
@@ -164,7 +164,7 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
         write(lab, "source", 3)
         lab.server("far").wait_for(lab.server("source").position())
         lab.kill("source")
-        clock.wait_until(lambda: lab.state_of("source")[0] == "exited", "the source's end", 10)
+        clock.wait_until(lambda: lab.state_of("source")[0] == "exited", "the source's end")
 
         done = succession.failover(lab, "near", behind=True)
         write(lab, "near", 2)
@@ -189,10 +189,10 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
 def test_an_old_source_that_starts_again_refuses_writes(pair):
     """Nobody has to be there to fence it: two sources would be a split brain."""
     pair.kill("source")
-    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end", 10)
+    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end")
     succession.failover(pair, "replica")
     pair.start_again("source")
-    clock.wait_until(lambda: succession._answers(pair, "source"), "the old source", 30)
+    clock.wait_until(lambda: succession._answers(pair, "source"), "the old source")
 
     with pytest.raises(LabError, match="read-only"):
         pair.server("source").as_application().execute("CREATE TABLE lab.refused (id INT)")

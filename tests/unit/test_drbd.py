@@ -203,29 +203,24 @@ def test_a_machine_that_has_given_up_says_why(monkeypatch, refused):
 def test_a_resynchronisation_that_is_waited_for_shows_how_far_it_is(text, shown, whole):
     """As one of the machines counts it, until both are equal."""
     pair, seen = Pair(node1=text, node2=SECONDARY), []
+    over, said = drbd._recovery([Peer(pair, "node1"), Peer(pair, "node2")], seen.append)
 
-    recovery = drbd._Recovery([Peer(pair, "node1"), Peer(pair, "node2")], seen.append)
-
-    assert whole == recovery.is_over()
+    assert whole == over and "node2 Secondary, Connected" in said
     assert shown == seen
 
 
 def test_a_resynchronisation_that_does_not_move_is_given_up_with_its_reason(monkeypatch, refused):
-    """Nobody waits a quarter of an hour for two machines that do not find each other; both kernels are asked why."""
+    """Nobody waits for ever for two machines that do not find each other; both kernels are asked why."""
     pair = Pair(node1=CONNECTED.replace("Connected", "WFConnection"), node2=SECONDARY)
-    recovery, now = drbd._Recovery([Peer(pair, "node1"), Peer(pair, "node2")], lambda percent: None), []
-    monkeypatch.setattr(drbd.clock, "timer", lambda: now[-1])
-    for seconds in (1000, 1119):
-        now.append(seconds)
-        assert not recovery.is_over()
-    now.append(1121)
-    error = refused(recovery.is_over)
+    now = iter((1000, 1001, 1119, 1122))
+    monkeypatch.setattr(drbd.clock, "timer", lambda: next(now))
+    monkeypatch.setattr(drbd.clock.time, "sleep", lambda _seconds: None)
+    error = refused(drbd.wait_until_whole, pair)
 
-    assert (
-        "nothing has changed for 120 s: node1 Primary, WFConnection, UpToDate here, UpToDate there, oos 0 KiB"
-        in error.found
-    )
+    said = "nothing has changed for 120 s: node1 Primary, WFConnection, UpToDate here, UpToDate there, oos 0 KiB"
+    assert said in error.found
     assert "node1's kernel" in error.found and "node2's kernel" in error.found
+    assert [] == list(now)
 
 
 @pytest.mark.parametrize(

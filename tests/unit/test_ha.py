@@ -142,14 +142,9 @@ def test_what_a_machine_runs_is_said_in_the_clusters_words():
     """The clone with its role, and the group with its parts."""
     found = parse_status(said())
 
-    assert managed.words(found, "node1").endswith(
-        "runs g_mysql (fs_mysql p_ip_mysql mysqld), ms_drbd_mysql Promoted, cl_ping"
-    )
-    assert "quorum: node1 lost, node2 standby (coordinator)" == managed.members(
-        parse_status(
-            said(members=member("node1", online=False, unclean=True) + member("node2", True, True, False, True))
-        )
-    )
+    assert found.runs("node1").endswith("runs g_mysql (fs_mysql p_ip_mysql mysqld), ms_drbd_mysql Promoted, cl_ping")
+    members = member("node1", online=False, unclean=True) + member("node2", True, True, False, True)
+    assert "quorum: node1 lost, node2 standby (coordinator)" == parse_status(said(members=members)).who()
 
 
 # --- moved ------------------------------------------------------------------------------------------------------------
@@ -216,6 +211,26 @@ def test_a_cluster_of_which_nobody_answers_says_so(refused):
     error = refused(pacemaker.cluster(Pair(None)).status)
 
     assert "node1 is gone" in error.found and "node2 is gone" in error.found
+
+
+@pytest.mark.parametrize(
+    ("text", "answers", "found"),
+    [
+        (said(), "node1", "the address leads to node1; quorum: node1 online"),
+        (said(serving="node2", other="node1", quorum="false"), "node2", "leads to node2; no quorum: node1 online"),
+    ],
+)
+def test_a_service_that_does_not_move_is_given_up_with_what_the_cluster_says(
+    text, answers, found, monkeypatch, refused
+):
+    """Nobody waits for ever. A machine without a quorum serves until its watchdog ends it, and no longer."""
+    now = iter(range(0, 10_000, 50))
+    monkeypatch.setattr(pacemaker.clock, "timer", lambda: next(now))
+    monkeypatch.setattr(pacemaker.clock.time, "sleep", lambda _seconds: None)
+    error = refused(pacemaker.cluster(Pair(text, answers)).wait_until_served_by, "node2")
+
+    assert "nothing has changed for 120 s: " in error.found and found in error.found
+    assert "node2 to serve" == error.expected and error.next_step.startswith("./lab ha status")
 
 
 # --- shown ------------------------------------------------------------------------------------------------------------

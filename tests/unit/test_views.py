@@ -207,6 +207,20 @@ def test_waiting_returns_the_first_true_answer():
     assert clock.wait_until(lambda: "ready", "it", 1) == "ready"
 
 
+def test_what_moves_is_waited_for_however_long_it_takes(monkeypatch):
+    """A quarter of an hour of progress is no standstill."""
+    seconds = iter(range(0, 1000, 100))
+    monkeypatch.setattr(clock, "timer", lambda: next(seconds))
+    monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
+    percents = iter(range(0, 100, 25))
+
+    def look():
+        percent = next(percents)
+        return percent == 75 and "done", f"{percent} %"
+
+    assert "done" == clock.wait_while_moving(look, "the end", every=1)
+
+
 def test_waiting_in_vain_says_for_what(refused):
     """The time, what did not come, and where to look."""
     error = refused(clock.wait_until, lambda: False, "an answer", 0, hint="tail the log")
