@@ -104,4 +104,6 @@ def wait_until_whole(lab: Lab) -> None:
 
 
 def _both_have_disks(status: Status) -> tuple[bool, str]:
-    return set(disks_of(status)) == set(status.members), status.words()
+    # Of one that was lost a moment ago the cluster says what it knew last.
+    online = {name for name, member in status.members.items() if member.online and not member.unclean}
+    return set(disks_of(status)) == online == set(status.members), status.words()

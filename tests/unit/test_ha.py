@@ -213,6 +213,12 @@ def test_a_cluster_of_which_nobody_answers_says_so(refused):
     assert "node1 is gone" in error.found and "node2 is gone" in error.found
 
 
+@pytest.mark.parametrize(("text", "whole"), [(said(), True), (said(members=LOST), False), (said(other=""), False)])
+def test_a_machine_that_was_lost_a_moment_ago_is_not_taken_for_one_with_a_disk(text, whole):
+    """The cluster goes on saying what it knew of it last."""
+    assert whole is managed._both_have_disks(parse_status(text))[0]
+
+
 @pytest.mark.parametrize(
     ("text", "answers", "found"),
     [
