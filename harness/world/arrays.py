@@ -191,7 +191,7 @@ class MachineArray(Array):
     def _rates(self, direction: str, seconds: float) -> dict[str, float]:
         """Requests a second of each disk, between two looks while fio runs."""
         with ThreadPoolExecutor(1) as pool:
-            runtime = f"--runtime={seconds + 2 * SETTLE_SECONDS}"
+            runtime = f"--runtime={(seconds + 2 * SETTLE_SECONDS) * 1000:.0f}ms"
             running = pool.submit(
                 self._fio, f"--rw=rand{direction}", "--bs=4k", f"--iodepth={MOST_AT_A_TIME}", "--time_based", runtime
             )

@@ -21,7 +21,7 @@ from harness.errors import LabError
 
 Found = TypeVar("Found")
 # What goes on says something new more often than this, on a slow machine too; what does not has come to rest.
-STALLED_SECONDS = 120
+STALLED_SECONDS = 180
 
 
 class Stalled(LabError):
@@ -62,17 +62,19 @@ def wait_until(
 def wait_while_moving(look: Callable[[], tuple[Found, str]], what: str, every: float, hint: str = "") -> Found:
     """The first truthy answer of `look`, however long it takes, as long as something moves.
 
-    `look` gives its answer and the state of things in words; Stalled when these have been the same for STALLED_SECONDS.
+    `look` gives its answer and the state of things in words; Stalled when it has said nothing new for STALLED_SECONDS:
+    to go round in circles is no progress.
     """
-    said, since = "", timer()
+    seen, since = set[str](), timer()
 
     def answer() -> Found:
-        nonlocal said, since
-        found, now = look()
-        if now != said:
-            said, since = now, timer()
+        nonlocal since
+        found, said = look()
+        if said not in seen:
+            seen.add(said)
+            since = timer()
         if not found and timer() - since > STALLED_SECONDS:
-            message = f"nothing has changed for {STALLED_SECONDS} s: {said}"
+            message = f"nothing new has happened for {STALLED_SECONDS} s: {said}"
             raise Stalled(message, what, hint or "./lab status")
         return found
 

@@ -57,9 +57,15 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     def words(self) -> str:
         """All of it in one line."""
-        said = f"{self.role}, {self.connection}, {self.disk} here, {self.peer_disk} there"
         synced = f", {self.synced_percent:g} % done" if self.synced_percent is not None else ""
-        return f"{said}, oos {self.out_of_sync_kib} KiB{synced}"
+        return f"{self._state()}, oos {self.out_of_sync_kib} KiB{synced}"
+
+    def recovered(self) -> str:
+        """How far it has come, in words: clients' writes while the peer is away are no progress."""
+        return self._state() if self.synced_percent is None else self.words()
+
+    def _state(self) -> str:
+        return f"{self.role}, {self.connection}, {self.disk} here, {self.peer_disk} there"
 
 
 FIELDS = {
@@ -175,7 +181,7 @@ def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool
     found = {peer.node: peer.going_on() for peer in both}
     for percent in [status.synced_percent for status in found.values() if status.synced_percent is not None][:1]:
         progress(percent)
-    said = "; ".join(f"{node} {status.words()}" for node, status in found.items())
+    said = "; ".join(f"{node} {status.recovered()}" for node, status in found.items())
     return all(status.whole for status in found.values()), said
 
 

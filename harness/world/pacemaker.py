@@ -187,10 +187,11 @@ class Cluster:
         )
 
     def _served_by(self, nodes: tuple[str, ...]) -> tuple[str, str]:
-        leads_to, said = self.server(), "no machine answers for its cluster"
+        leads_to = self.server()
+        said = f"the address leads to {leads_to or 'nobody'}"
         with suppress(LabError):
             status = self.status(leads_to)
-            said = f"the address leads to {leads_to or 'nobody'}; {status.words()}"
+            said = f"{said}; {status.words()}"
             if leads_to in nodes and status.quorum and status.serving == leads_to:
                 return leads_to, said
         return "", said

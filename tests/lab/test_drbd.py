@@ -13,7 +13,6 @@ from harness.world import clock, drbd
 from .conftest import things_of
 from .machines import DISK_SIZE, HELD, cut, texts, two_machines, write, writers
 
-# Missed after four seconds at the most, and InnoDB recovers some seconds; the machine has two CPUs for all.
 RATE_KIB = 4096
 
 

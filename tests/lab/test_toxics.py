@@ -10,6 +10,8 @@ from harness.world import catalogue
 from harness.world.clock import wait_until
 
 LINK = "source-replica"
+# As long as a busy machine may spoil one measurement after the other.
+CORRECTED_SECONDS = 30
 
 
 @pytest.fixture
@@ -29,7 +31,7 @@ def test_a_latency_is_realised_to_the_millisecond(loaded, probe, toxic):
         calibrated(loaded.wire(LINK), asked, probe)
         return abs(probe.typical(9) - asked.round_trip_ms) <= 1.0
 
-    wait_until(is_realised, f"{asked.round_trip_ms} ms")
+    wait_until(is_realised, f"{asked.round_trip_ms} ms", CORRECTED_SECONDS)
     clear(loaded.wire(LINK))
     assert min(probe.pings()) < 5
 
@@ -78,7 +80,7 @@ def test_a_slow_line_carries_what_its_file_says(loaded, probe):
         return abs(probe.kilobytes_per_second() / asked.rate_kbps - 1) <= 0.1
 
     wait_until(lambda: probe.kilobytes_per_second() > 2 * asked.rate_kbps, "a fast link")
-    wait_until(is_realised, f"{asked.rate_kbps} KB/s")
+    wait_until(is_realised, f"{asked.rate_kbps} KB/s", 2 * CORRECTED_SECONDS)
 
 
 def test_the_replica_is_fed_through_the_link(loaded):

@@ -209,15 +209,24 @@ def test_a_resynchronisation_that_is_waited_for_shows_how_far_it_is(text, shown,
     assert shown == seen
 
 
+def test_what_clients_write_while_the_peer_is_away_is_no_progress():
+    """Else a peer that never comes would be waited for as long as anybody writes."""
+    away = CONNECTED.replace("Connected", "WFConnection")
+    looks = [Pair(node1=away.replace("oos:0", f"oos:{kib}"), node2=SECONDARY) for kib in (0, 400)]
+    said = {drbd._recovery([Peer(pair, "node1")], lambda percent: None)[1] for pair in looks}
+
+    assert 1 == len(said)
+
+
 def test_a_resynchronisation_that_does_not_move_is_given_up_with_its_reason(monkeypatch, refused):
     """Nobody waits for ever for two machines that do not find each other; both kernels are asked why."""
     pair = Pair(node1=CONNECTED.replace("Connected", "WFConnection"), node2=SECONDARY)
-    now = iter((1000, 1001, 1119, 1122))
+    now = iter((1000, 1001, 1179, 1182))
     monkeypatch.setattr(drbd.clock, "timer", lambda: next(now))
     monkeypatch.setattr(drbd.clock.time, "sleep", lambda _seconds: None)
     error = refused(drbd.wait_until_whole, pair)
 
-    said = "nothing has changed for 120 s: node1 Primary, WFConnection, UpToDate here, UpToDate there, oos 0 KiB"
+    said = "nothing new has happened for 180 s: node1 Primary, WFConnection, UpToDate here, UpToDate there; node2"
     assert said in error.found
     assert "node1's kernel" in error.found and "node2's kernel" in error.found
     assert [] == list(now)

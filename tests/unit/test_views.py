@@ -1,6 +1,7 @@
 """Does a user see what is up, and only errors that help?"""
 
 import io
+import itertools
 from dataclasses import fields
 from types import SimpleNamespace
 
@@ -219,6 +220,16 @@ def test_what_moves_is_waited_for_however_long_it_takes(monkeypatch):
         return percent == 75 and "done", f"{percent} %"
 
     assert "done" == clock.wait_while_moving(look, "the end", every=1)
+
+
+def test_going_round_in_circles_is_no_progress(monkeypatch, refused):
+    """What starts, fails and starts again for ever is given up, with what it said last."""
+    seconds, said = iter(range(0, 10_000, 50)), itertools.cycle(["it starts", "it failed"])
+    monkeypatch.setattr(clock, "timer", lambda: next(seconds))
+    monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
+    error = refused(clock.wait_while_moving, lambda: (False, next(said)), "the service", every=1)
+
+    assert error.found.startswith("nothing new has happened for 180 s: it")
 
 
 def test_waiting_in_vain_says_for_what(refused):
