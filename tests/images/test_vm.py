@@ -365,6 +365,17 @@ def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has
     assert said.count("starts the guest") == 2
 
 
+@pytest.mark.parametrize("launcher", ["uml", "tcg"])
+def test_a_machine_that_resets_itself_is_off(yard, launcher):
+    """As a cluster's fence relies on it: it does not boot again behind the container's back."""
+    machine = yard.machine(launcher, server=False)
+    machine.wait_until_answers()
+    machine.container.exec_run(["guest", "sh", "-c", "echo b >/proc/sysrq-trigger"], detach=True)
+    until(lambda: not machine.runs(), "its end")
+
+    assert machine.console().count("starts the guest") == 1
+
+
 def test_a_power_cut_keeps_what_was_committed(pair, node):
     """The machine and both disks lose their power in the middle of writes: each acknowledged row is there."""
     ask(node, "CREATE OR REPLACE TABLE cut (id INT PRIMARY KEY)")

@@ -24,15 +24,22 @@ def password():
     subprocess.run([catalogue.ROOT / "lab", "--help"], check=True, capture_output=True)
 
 
+def up(docker_compose):
+    """Until all are healthy; else what the containers said is the reason."""
+    shell = {"cwd": catalogue.ROOT, "capture_output": True, "text": True, "timeout": UP_SECONDS, "check": False}
+    done = subprocess.run([*docker_compose, "up", "--wait"], **shell)
+    if done.returncode:
+        logs = subprocess.run([*docker_compose, "logs", "--tail=40"], **shell)
+        pytest.fail(f"{done.stderr[-2000:]}\n{logs.stdout}")
+
+
 @pytest.mark.parametrize("topology", [name for name in FILES if REPLICATION[name] != "drbd"])
 def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     """`docker compose up --wait` and nothing else: a row of the source is on every other node."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology(topology)))
     docker_compose = ["docker", "compose", "-p", name, "-f", f"compose/{topology}.yaml"]
 
-    subprocess.run(
-        [*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=UP_SECONDS
-    )
+    up(docker_compose)
 
     lab = compose.find(name)
     source = lab.server(lab.topology.source.name)
@@ -49,9 +56,7 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
     """The cluster manager has found itself and a machine that serves; sent away, the other one has its row."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd-ha")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
-    subprocess.run(
-        [*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=UP_SECONDS
-    )
+    up(docker_compose)
     lab = compose.find(name)
     managed.wait_until_whole(lab)
     first = pacemaker.cluster(lab).status().serving
@@ -81,9 +86,7 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     """A row of the primary is on the other machine's disk, whose server finds it."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd.yaml"]
-    subprocess.run(
-        [*docker_compose, "up", "--wait"], cwd=catalogue.ROOT, check=True, capture_output=True, timeout=UP_SECONDS
-    )
+    up(docker_compose)
     lab = compose.find(name)
     lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
     replicated.standby(lab, "node1")

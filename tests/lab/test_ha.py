@@ -64,6 +64,14 @@ def no_split_brain(lab):
     return not any(peer.status().split_brain for peer in drbd.peers(lab).values())
 
 
+def test_the_watchdogs_are_fed_while_the_cluster_finds_itself(whole):
+    """Not fed, they would reset a machine after a slow start, and the other one after it."""
+    said = [whole.run(node.name, "guest", "cat", "/run/lab/messages") for node in whole.topology.nodes]
+
+    assert all("Servant pcmk is healthy" in messages for messages in said)
+    assert not any("No liveness" in messages for messages in said)
+
+
 def test_the_cluster_says_who_is_in_it_and_whom_its_address_leads_to(whole, command):
     """As text, as data, and in the lab's own tree."""
     seen = json.loads(command("ha", "status", "--lab", whole.name, "--json").stdout)
