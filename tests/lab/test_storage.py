@@ -84,7 +84,7 @@ def test_a_limit_changes_while_the_disk_is_used_and_is_measured(lab):
     array = arrays.array(lab, "far")
     disks.change_limits(lab, "far", "disk1", ["write_iops=100"])
     try:
-        kept = wait_until(lambda: _measured_within(array, "disk1", 100), "disk1 at 100 writes/s")
+        kept = wait_until(lambda: _measured_within(array, "disk1", 100), "disk1 at 100 writes/s", 30)
         assert kept["disk2"].write_iops > 300, kept
     finally:
         array.limit(catalogue.disk(SMALL["disk"]).limits)

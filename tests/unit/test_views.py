@@ -209,7 +209,7 @@ def test_waiting_returns_the_first_true_answer():
 
 
 def test_what_moves_is_waited_for_however_long_it_takes(monkeypatch):
-    """A quarter of an hour of progress is no standstill."""
+    """Many minutes of progress are no standstill."""
     seconds = iter(range(0, 1000, 100))
     monkeypatch.setattr(clock, "timer", lambda: next(seconds))
     monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
