@@ -527,7 +527,9 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
 
 
 def why_not_applicable(claim: Claim, record: Record, engine: str) -> str | None:
-    """The reason why a case of this claim is not measured on an engine, None when all of them are."""
+    """The reason why this claim is not judged on an engine, None when it is: a case is missing, or loads too small."""
+    if reason := record.run.undecidable.get(claim.id):
+        return f"{claim.id}: {reason}"
     if engine in claim.relation.references:
         return f"{claim.relation.cases[0]}: {engine} is what others are compared with"
     for server, case in claim.relation.measured_on(engine):

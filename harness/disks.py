@@ -48,7 +48,7 @@ def _mounted(array: Array) -> Proof:
 
 def kept_limits(array: Array) -> list[Proof]:
     """Whether each disk does what it is set to now, 5 % more or less, by direct I/O on a part that holds no data."""
-    limits = {name: spindle.limits() for name, spindle in array.disks.items()}
+    limits = array.limits()
     if all(one == Limits() for one in limits.values()):
         return [Proof(f"{array.node}'s disks", "have no limits", True)]
     return [_kept(limits[name], measured) for name, measured in arrays.measured(array, limits).items()]

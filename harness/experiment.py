@@ -30,7 +30,10 @@ class Case:
 
 @dataclass(frozen=True)
 class Preset:
-    """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is)."""
+    """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is).
+
+    `undecidable` maps the claims that loads of these sizes cannot decide to the reason; no round is spent on them.
+    """
 
     name: str
     min_rounds: int = 3
@@ -38,6 +41,7 @@ class Preset:
     sizes: dict[str, Any] = field(default_factory=dict)
     alpha: float = 0.05
     cases: tuple[str, ...] = ()
+    undecidable: dict[str, str] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:
@@ -189,6 +193,7 @@ class Experiment:
             self._refuse_unknown(f"case in claim {claim.id!r} of", claim.relation.cases, cases)
         for preset in self.presets.values():
             self._refuse_unknown(f"case in preset {preset.name} of", preset.cases, cases)
+            self._refuse_unknown(f"claim in preset {preset.name} of", preset.undecidable, claims)
         for curves in self.curves:
             self._refuse_unknown(f"case in curves {curves.title!r} of", curves.cases, cases)
         if self.comparison:
@@ -215,6 +220,12 @@ class Experiment:
         """The cases that a preset measures."""
         return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
 
+    def judged_by(self, preset: Preset) -> tuple[Claim, ...]:
+        """The claims that a run of a preset decides: it measures all their cases, and its loads suffice."""
+        measured = {case.name for case in self.chosen(preset)}
+        possible = (claim for claim in self.claims if set(claim.relation.cases) <= measured)
+        return tuple(claim for claim in possible if claim.id not in preset.undecidable)
+
     def topologies(self, preset: Preset) -> tuple[str, ...]:
         """The topologies that a preset's cases are measured on, each once, in the order of the cases."""
         return tuple(dict.fromkeys(map(self.topology_of, self.chosen(preset))))
@@ -234,7 +245,7 @@ class Experiment:
         ]
 
     def left_out(self, record: Record) -> list[tuple[str, str, str]]:
-        """(claim id, engine, reason) of the claims that an engine cannot have, or whose cases the preset left out."""
+        """(claim id, engine, reason) of the claims that an engine cannot have, or that the preset left out."""
         return [
             (claim.id, engine, reason)
             for engine in record.engines

@@ -78,7 +78,10 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class Run(Event, frozen=True, kw_only=True, tag="run"):
-    """The first line: what was asked for, and on which machine. `settings` holds min_rounds, max_rounds, alpha, …"""
+    """The first line: what was asked for, and on which machine. `settings` holds min_rounds, max_rounds, alpha, …
+
+    `undecidable` maps the claims that the preset's loads cannot decide to the reason.
+    """
 
     schema: int = SCHEMA
     experiment: str
@@ -86,6 +89,7 @@ class Run(Event, frozen=True, kw_only=True, tag="run"):
     seed: int
     engines: list[str]
     settings: dict = {}
+    undecidable: dict[str, str] = {}
     environment: dict = {}
     started: str
 

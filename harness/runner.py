@@ -132,6 +132,7 @@ class Run:
             seed=self.seed,
             engines=self.engines,
             settings={**plan, **self.preset.sizes},
+            undecidable=self.preset.undecidable,
             environment=self.world.environment(),
             started=self.world.now(),
         )

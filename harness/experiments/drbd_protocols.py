@@ -129,7 +129,7 @@ experiment = Experiment(
     cases=CASES,
     claims=tuple(_claims()),
     presets={
-        "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"seconds": 5}),
+        "quick": Preset("quick", min_rounds=3, max_rounds=16, sizes={"seconds": 5}),
         "full": Preset("full", min_rounds=5, max_rounds=12, sizes={"seconds": 20}),
     },
     engines=("mariadb",),

@@ -23,7 +23,7 @@ def workload(_case: Case, preset: Preset) -> Race:
 
 def fill(lab: Lab, preset: Preset) -> None:
     """The tables, the same on each server."""
-    RowChanges(rows=preset.sizes["rows"], databases=("lab",)).fill(lab)
+    raced_replicas.fill(lab, preset.sizes["rows"], ("lab",))
 
 
 def arrange(lab: Lab, _case: Case) -> AbstractContextManager[raced_replicas.Watch]:
@@ -101,6 +101,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
 
 
 # Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
+BRIEF = {"rows": 8000, "warm": 3000, "backlog": 6000, "window": 8, "paced": 12, "rest": 8}
 SMALL = {"rows": 8000, "warm": 3000, "backlog": 8000, "window": 12, "paced": 20, "rest": 12}
 LONG = {"rows": 8000, "warm": 3000, "backlog": 30_000, "window": 60, "paced": 120, "rest": 60}
 
@@ -111,6 +112,7 @@ experiment = Experiment(
     cases=CASES,
     claims=_claims(),
     presets={
+        "brief": Preset("brief", min_rounds=3, max_rounds=8, sizes=BRIEF),
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes=SMALL),
         "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
     },

@@ -151,6 +151,9 @@ def _about_the_client(storage: str) -> Claim:
     )
 
 
+# 16 rounds of brief loads have left an interval of 2.1 to 2.8 beside 2.5.
+NEARER = "its bound is nearer than brief loads can tell; quick ones decide it"
+
 experiment = Experiment(
     name="temporary_tables",
     question=__doc__,
@@ -171,6 +174,13 @@ experiment = Experiment(
             max_rounds=16,
             sizes={"queries": 20, "iterations": 2},
             cases=tuple(case.name for case in _cases() if not case.settings["own"]),
+            undecidable={
+                "aria-3-to-4-times-slower-than-mysql-5.5": NEARER,
+                "sort_1-aria-3-times-slower-than-mysql-8.0": NEARER,
+                "sort_id-aria-3-times-slower-than-mysql-8.0": NEARER,
+                "sort_id-innodb-faster-than-mysql-5.5": "it takes 0.76 of 5.5's time on an Intel Xeon and 1.06 on an "
+                "AMD EPYC",
+            },
         ),
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"queries": 20, "iterations": 3}),
         # The published sizes are those of quick already; more rounds make the intervals narrower.

@@ -71,7 +71,7 @@ def _said(limit: int | None) -> str:
 
 def unchanged(array: Array, limits: Limits) -> Proof:
     """Whether each disk is still set to these limits."""
-    others = [name for name, spindle in array.disks.items() if spindle.limits() != limits]
+    others = [name for name, found in array.limits().items() if found != limits]
     return Proof(
         what=f"nobody changed the disks of {array.node}",
         expected="the limits of the case",

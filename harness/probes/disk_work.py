@@ -21,7 +21,7 @@ class DiskWork:
 
 def look(array: Array) -> list[Stats]:
     """The counters of the array's disks now."""
-    return [spindle.stats() for spindle in array.disks.values()]
+    return list(array.looks().values())
 
 
 def work(array: Array, before: list[Stats], after: list[Stats]) -> DiskWork:

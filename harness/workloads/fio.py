@@ -100,8 +100,7 @@ class Fio:
         return Done(self.jobs, {job.jobname: job.read.iops + job.write.iops for job in jobs}, requests)
 
     def _undisturbed(self, array: Array, seed: int) -> list[_Job]:
-        clock.wait_until(lambda: _is_idle(array), f"idle disks of {array.node}", LONGEST_SECONDS)
-        before = _served(array)
+        before = clock.wait_until(lambda: _served_when_idle(array), f"idle disks of {array.node}", LONGEST_SECONDS)
         jobs = self._fio(
             array,
             "--bs=4k",
@@ -134,15 +133,15 @@ def _one_after_another() -> list[str]:
     ]
 
 
-def _is_idle(array: Array) -> bool:
+def _served_when_idle(array: Array) -> tuple[int, int] | None:
     before = _served(array)
     clock.pause(IDLE_SECONDS)
-    return before == _served(array)
+    return before if before == _served(array) else None
 
 
 def _served(array: Array) -> tuple[int, int]:
     """Reads and writes of all disks together since they started."""
-    stats = [spindle.stats() for spindle in array.disks.values()]
+    stats = array.looks().values()
     return sum(one.reads for one in stats), sum(one.writes for one in stats)
 
 

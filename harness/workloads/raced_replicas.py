@@ -10,6 +10,7 @@ from harness.faults.disk_limit import limited, unchanged
 from harness.record import Proof
 from harness.workloads.checkpoint import USUALLY, write_pages
 from harness.workloads.race import FLUSHING, REPLICAS, raced_arrays, write_back
+from harness.workloads.row_changes import RowChanges
 from harness.world import catalogue
 from harness.world.arrays import Array
 from harness.world.compose import Lab
@@ -45,6 +46,13 @@ def prepare(lab: Lab) -> None:
         server.set_global(**REPLICA[_dialect(server)], **FLUSHING["relaxed"], **USUALLY)
     for array in raced_arrays(lab):
         array.limit(Limits())
+
+
+def fill(lab: Lab, rows: int, databases: tuple[str, ...]) -> None:
+    """The tables of wide rows on each server, and none of their pages left to be written in the first race."""
+    RowChanges(rows, databases=databases).fill(lab)
+    with ThreadPoolExecutor(len(REPLICAS)) as pool:
+        list(pool.map(lambda node: write_pages(lab.server(node)), REPLICAS))
 
 
 def _dialect(server: Server) -> str:

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
-from typing import ClassVar
+from typing import ClassVar, TypeVar
 
 import msgspec
 from docker.errors import APIError, ContainerError
@@ -17,6 +17,8 @@ from harness.world import clock, docker_engine, images
 from harness.world.compose import Lab
 from harness.world.spindle import Spindle, Stats
 from harness.world.storage_overlay import MACHINE, array_name, disk_names, volume_name
+
+Answer = TypeVar("Answer")
 
 STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
 IMAGE = "replication-lab/array"
@@ -94,18 +96,28 @@ class Array:
 
         fio has what a server leaves of a disk: what the disk did for others meanwhile counts as well.
         """
-        limits = [spindle.limits() for spindle in self.disks.values()]
+        limits = self.limits().values()
         depths = [_depth(max(getattr(one, name) or NO_LIMIT for one in limits)) for name in RATES]
-        before = self._looks()
+        before = self.looks()
         said = self.lab.run(self.service, "array", "measure", f"{seconds * 1000:.0f}ms", *map(str, depths))
-        after = self._looks()
+        after = self.looks()
         loads = [msgspec.json.decode(line, type=Load) for line in said.splitlines()]
         return {
             name: _with_others(load, before[name], after[name]) for name, load in zip(self.disks, loads, strict=True)
         }
 
-    def _looks(self) -> dict[str, Stats]:
-        return {name: spindle.stats() for name, spindle in self.disks.items()}
+    def limits(self) -> dict[str, Limits]:
+        """What each disk is set to."""
+        return self._each(Spindle.limits)
+
+    def looks(self) -> dict[str, Stats]:
+        """What each disk has done since it started."""
+        return self._each(Spindle.stats)
+
+    def _each(self, ask: Callable[[Spindle], Answer]) -> dict[str, Answer]:
+        """All disks at once: the way into a container takes longer than an answer."""
+        with ThreadPoolExecutor(len(self.disks)) as pool:
+            return dict(zip(self.disks, pool.map(ask, self.disks.values()), strict=True))
 
     def in_filesystem(self, *command: str) -> str:
         """Run a command in the root folder of the array's file system, the data directory; its output."""
@@ -196,9 +208,9 @@ class MachineArray(Array):
                 self._fio, f"--rw=rand{direction}", "--bs=4k", f"--iodepth={MOST_AT_A_TIME}", "--time_based", runtime
             )
             clock.pause(SETTLE_SECONDS)
-            before = self._looks()
+            before = self.looks()
             clock.pause(seconds)
-            after = self._looks()
+            after = self.looks()
             running.result()
         return {name: _rate(before[name], after[name], f"{direction}s") for name in self.disks}
 

@@ -10,35 +10,19 @@ pytestmark = pytest.mark.timeout(3600)
 
 ENGINE = "mariadb"
 QUICK = ("drbd_cost", "drbd_bulk", "drbd_protocols")
-# Their bounds lie within what is measured, and its interval.
-NEAR = {
-    ("drbd_cost", "brief", "tuned-costs-nothing"),
-    ("drbd_cost", "brief", "untuned-flushes"),
-    ("drbd_cost", "quick", "tuned-costs-nothing"),
-    ("drbd_protocols", "quick", "a-85-costs-little"),
-}
 
 
 def pytest_generate_tests(metafunc):
     """Quick runs of all where all engines are asked for, as `make claims` does; else a brief one of drbd_cost."""
-    if metafunc.config.getoption("--engine") == "all":
-        rows = [_marked(name, "quick", claim) for name in QUICK for claim in claims_of(name, "quick")]
-    else:
-        rows = [_marked("drbd_cost", "brief", claim) for claim in claims_of("drbd_cost", "brief")]
-    metafunc.parametrize(("name", "preset", "claim"), rows)
-
-
-def _marked(name, preset, claim):
-    reason = f"undecided by a {preset} run: what was measured is too near its bound (docs/drbd_cost.md)"
-    marks = pytest.mark.skip(reason=reason) if (name, preset, claim) in NEAR else ()
-    return pytest.param(name, preset, claim, marks=marks)
+    everything = metafunc.config.getoption("--engine") == "all"
+    asked = [(name, "quick") for name in QUICK] if everything else [("drbd_cost", "brief")]
+    metafunc.parametrize(("name", "preset", "claim"), [row for each in asked for row in claims_of(*each)])
 
 
 def claims_of(name, preset):
-    """The claims of which the preset measures all cases."""
+    """What a run of the preset decides."""
     known = experiments.load(name)
-    measured = {case.name for case in known.chosen(known.preset(preset))}
-    return [claim.id for claim in known.claims if set(claim.relation.cases) <= measured]
+    return [(name, preset, claim.id) for claim in known.judged_by(known.preset(preset))]
 
 
 def test_claim_comes_out_as_expected(judged, name, preset, claim):

@@ -10,14 +10,6 @@ from harness.world import catalogue
 pytestmark = pytest.mark.timeout(1800)
 
 NAME = "temporary_tables"
-# Bounds that lie within what brief loads vary by: 16 rounds have left an interval of 2.1 to 2.8 beside 2.5.
-LONGER = "its bound is nearer than brief loads can tell; `make claims` decides it"
-NOT_HERE = {
-    "aria-3-to-4-times-slower-than-mysql-5.5": LONGER,
-    "sort_1-aria-3-times-slower-than-mysql-8.0": LONGER,
-    "sort_id-aria-3-times-slower-than-mysql-8.0": LONGER,
-    "sort_id-innodb-faster-than-mysql-5.5": "it takes 0.76 of 5.5's time on an Intel Xeon and 1.06 on an AMD EPYC",
-}
 
 
 def pytest_generate_tests(metafunc):
@@ -25,28 +17,21 @@ def pytest_generate_tests(metafunc):
     known = experiments.load(NAME)
     every = metafunc.config.getoption("--engine") == "all"
     engines, preset = (running.available(known), "quick") if every else (known.usual, "brief")
+    chosen = known.preset(preset)
     pairs = [
-        pytest.param(engine, claim.id, marks=() if every or claim.id not in NOT_HERE else _skipped(claim.id))
-        for engine in engines
-        for claim in known.claims
-        if can_have(engine, claim, preset)
+        (engine, claim.id) for engine in engines for claim in known.judged_by(chosen) if can_have(known, engine, claim)
     ]
     metafunc.parametrize(("engines", "preset"), [(",".join(engines), preset)], ids=[preset])
     metafunc.parametrize(("engine", "claim"), pairs)
 
 
-def _skipped(claim):
-    return pytest.mark.skip(reason=NOT_HERE[claim])
-
-
-def can_have(engine, claim, preset):
-    """Whether an engine has the features of all cases that a claim measures on it, and the preset has the cases."""
-    known = experiments.load(NAME)
-    chosen = {case.name: case.needs for case in known.chosen(known.preset(preset))}
-    if engine in claim.relation.references or not set(claim.relation.cases) <= set(chosen):
+def can_have(known, engine, claim):
+    """Whether an engine has the features of all cases that a claim measures on it."""
+    if engine in claim.relation.references:
         return False
+    needs = {case.name: case.needs for case in known.cases}
     own = [case for server, case in claim.relation.measured_on(engine) if server == engine]
-    return all(chosen[case] <= catalogue.engines()[engine].features for case in own)
+    return all(needs[case] <= catalogue.engines()[engine].features for case in own)
 
 
 def test_claim_comes_out_as_expected(judged, engines, preset, engine, claim):

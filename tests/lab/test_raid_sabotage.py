@@ -14,7 +14,7 @@ from harness.world.spindle import Spindle
 
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
-    "raid_replica": {"rows": 2000, "backlog": 5000, "warm": 700, "window": 10, "paced": 5, "rest": 2},
+    "raid_replica": {"rows": 2000, "backlog": 4000, "warm": 700, "window": 8, "paced": 5, "rest": 2},
     "raid_appliers": {"rows": 2000, "durable_backlog": 2000, "durable_window": 4},
 }
 
@@ -61,6 +61,7 @@ def test_disks_left_alone_are_not_doubted(doubts):
 def test_a_limit_that_silently_did_not_act_is_seen(lab, doubts, monkeypatch):
     """The disk says what it was told, and is faster."""
     asleep = arrays.array(lab, "raid0").disk("disk2").container.name
+    monkeypatch.setattr(arrays, "TRIES", 1)
     monkeypatch.setattr(
         Spindle,
         "limit",

@@ -13,7 +13,7 @@ from harness.world.clock import wait_until
 from tests.lab.conftest import things_of
 
 NODES = {"far": "raid0", "near": "raid1"}
-SMALL = {"disk": "sata-7200-tenth", "disks": 0, "mib": 1024, "backend": "auto"}
+SMALL = {"disk": "plain-400", "disks": 0, "mib": 1024, "backend": "auto"}
 ROWS = 2000
 
 
@@ -121,9 +121,11 @@ def test_raid1_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, command
     assert same_rows(lab, "near")
 
 
-def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab):
+def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
     """By reading every file past all caches; the other proofs still hold for the disk that is left."""
     array = arrays.array(lab, "far")
+    # A failed disk keeps no limit, however often it is measured.
+    monkeypatch.setattr(arrays, "TRIES", 2)
     array.disk("disk1").fail()
     try:
         lost = array.unreadable()
@@ -277,5 +279,5 @@ def test_disks_are_listed_as_data(lab, command):
     found = json.loads(command("disk", "list", "--lab", lab.name, "--json").stdout)
 
     assert [f"{one['node']}-{one['disk']}" for one in found] == ["far-disk1", "far-disk2", "near-disk1", "near-disk2"]
-    assert {one["limits"]["write_iops"] for one in found} == {410}
+    assert {one["limits"]["write_iops"] for one in found} == {400}
     assert all(one["backend"] in catalogue.backends() for one in found)

@@ -19,7 +19,7 @@ from harness.claim import (
     total,
 )
 from harness.errors import LabError
-from harness.experiment import Case, Experiment, parse_data, schedule
+from harness.experiment import Case, Experiment, Preset, parse_data, schedule
 from harness.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
 from harness.stats import Plan
 
@@ -434,6 +434,13 @@ def test_claims_that_do_not_fit_are_refused(claims, told):
     """A claim about a case that does not exist, and two claims of one name, are errors."""
     with pytest.raises(LabError, match=told):
         experiment(claims, data="{}")
+
+
+def test_a_preset_that_leaves_out_an_unknown_claim_is_refused():
+    """A misspelt claim would be judged, and take its rounds."""
+    with pytest.raises(LabError, match="did you mean a-claim"):
+        preset = Preset("quick", undecidable={"a-clam": "its bound is near"})
+        Experiment("x", "?", "async", (Case("none"),), (claim(throughput("none").at_least(1)),), {"quick": preset})
 
 
 def test_published_figures_come_from_the_data():

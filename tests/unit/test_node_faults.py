@@ -269,6 +269,12 @@ class Array:
     def limit(self, limits):
         self.disks["disk1"].now = limits
 
+    def limits(self):
+        return {name: disk.limits() for name, disk in self.disks.items()}
+
+    def looks(self):
+        return {name: disk.stats() for name, disk in self.disks.items()}
+
     def replace(self, name):
         self.disks[name] = Disk()
 

@@ -234,7 +234,9 @@ class BusyThenQuiet:
 
     def __init__(self, busy):
         self.busy = busy
-        self.disks = {"disk1": type("S", (), {"limits": lambda self: Limits(read_iops=80, write_iops=400)})()}
+
+    def limits(self):
+        return {"disk1": Limits(read_iops=80, write_iops=400)}
 
     def measure(self, seconds):
         self.busy -= 1
