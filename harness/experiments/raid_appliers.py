@@ -129,8 +129,7 @@ QUICK = (
     *(f"{mode.replace('_', '-')}{suffix}" for mode in FOUR_APPLIERS for suffix in ("", "-durable")),
 )
 # Rows of a table, to fall behind by (durable commits are slower) and to warm up by; seconds of what is measured.
-# Relaxed appliers go on in bursts: rows of 12 s have varied by a tenth.
-SMALL = {"rows": 8000, "warm": 3000, "backlog": 13_000, "durable_backlog": 8000, "window": 24, "durable_window": 16}
+SMALL = {"rows": 8000, "warm": 3000, "backlog": 8000, "durable_backlog": 8000, "window": 12, "durable_window": 16}
 LONG = {"rows": 8000, "warm": 3000, "backlog": 30_000, "durable_backlog": 20_000, "window": 60, "durable_window": 60}
 
 experiment = Experiment(

@@ -9,24 +9,28 @@ from harness.world.sql import Server
 
 @dataclass
 class Lag:
-    """Readings of several replicas: moments in seconds from the first one, and rows behind at each by replica."""
+    """Readings of several replicas: moments in seconds from the first one; by replica the rows that it was behind at
+    each, and the rows that it had applied.
+    """
 
     source: Server
     replicas: dict[str, Server]
     at: list[float] = field(default_factory=list)
     rows: dict[str, list[int]] = field(default_factory=dict)
+    applied: dict[str, list[int]] = field(default_factory=dict)
     began: float = 0.0
 
     def read(self) -> dict[str, int]:
         """Rows behind now. Replicas are asked first, so that they are never flattered."""
         now = clock.timer()
         self.began = self.began if self.at else now
-        applied = {name: server.transactions() for name, server in self.replicas.items()}
+        counts = {name: server.transactions() for name, server in self.replicas.items()}
         written = self.source.transactions()
         self.at.append(round(now - self.began, 3))
-        for name, count in applied.items():
+        for name, count in counts.items():
+            self.applied.setdefault(name, []).append(count)
             self.rows.setdefault(name, []).append(written - count)
-        return {name: written - count for name, count in applied.items()}
+        return {name: written - count for name, count in counts.items()}
 
     @property
     def since(self) -> float:
@@ -38,13 +42,30 @@ class Lag:
 
         None where there are too few readings for one.
         """
-        chosen = [(at, rows) for at, rows in zip(self.at, self.rows[replica], strict=True) if first <= at <= last]
-        try:
-            return slope([at for at, _ in chosen], [rows for _, rows in chosen])
-        except NoInterval:
-            return None
+        return _slope(self._between(self.rows[replica], first, last))
+
+    def rate(self, replica: str, first: float, last: float) -> float | None:
+        """Rows a second that a replica applied between two moments; None where there are too few readings.
+
+        A slope: an applier goes on in bursts, and what is counted between two moments depends on where these fall.
+        """
+        counts = self._between(self.applied[replica], first, last)
+        if counts and counts[0][1] == counts[-1][1]:
+            return 0.0
+        found = _slope(counts)
+        return found and round(found.estimate, 3)
+
+    def _between(self, values: list[int], first: float, last: float) -> list[tuple[float, int]]:
+        return [(at, value) for at, value in zip(self.at, values, strict=True) if first <= at <= last]
 
     @property
     def samples(self) -> dict[str, list[float]]:
         """For the record: when was read (s), and what of each replica."""
         return {"at_s": self.at} | {f"lag_{name}": [float(count) for count in rows] for name, rows in self.rows.items()}
+
+
+def _slope(readings: list[tuple[float, int]]) -> Interval | None:
+    try:
+        return slope([at for at, _ in readings], [value for _, value in readings])
+    except NoInterval:
+        return None

@@ -87,9 +87,8 @@ class Race:
             if self.paced:
                 self._keep_up(lab, lag, rate, seed, found)
         # Those on one disk's writes are at their limit all the time, so that all of it tells what they can do.
-        found.figures |= {
-            f"{n}_rows_per_second_throughout": round(whole.rows_per_second[n], 3) for n in ("single", "raid1")
-        }
+        rows = whole.rows_per_second()
+        found.figures |= {f"{name}_rows_per_second_throughout": rows[name] for name in ("single", "raid1")}
         return found
 
     def _fall_behind(self, lab: Lab, lag: Lag, seed: int, found: Raced) -> None:
@@ -148,13 +147,13 @@ class Race:
         """Wait until RAID0 has no more to work off than it can during the load; the load's rate."""
 
         def is_near() -> bool:
-            # Anew at each look: an applier goes on in bursts, and the longer they are counted the less they matter.
-            applied = behind.rows_per_second_so_far()
-            few = (applied["raid0"] - _rate_between(applied)) * self.paced * DRAIN_SHARE
+            # Anew at each look: the longer an applier's bursts are looked at the less they matter.
+            applied = behind.rows_per_second()
+            few = ((applied["raid0"] or 0.0) - _rate_between(applied)) * self.paced * DRAIN_SHARE
             return lag.read()["raid0"] <= max(few, BURST)
 
         clock.wait_until(is_near, "raid0 to be nearly level", LONGEST, every=READ_EVERY)
-        return _rate_between(behind.rows_per_second_so_far())
+        return _rate_between(behind.rows_per_second())
 
     def _watch(self, lag: Lag, seconds: float) -> None:
         until = clock.timer() + seconds
@@ -222,55 +221,51 @@ class Phase:
     """What each replica's disks did in a block, and how many rows a second it applied."""
 
     disks: dict[str, DiskWork]
-    rows_per_second: dict[str, float]
 
     def __init__(self, lab: Lab, lag: Lag):
         self._arrays, self._lag = {array.node: array for array in raced_arrays(lab)}, lag
 
     def __enter__(self) -> "Phase":
-        self._before, self._applied, self._began = self._look(), self._counted(), clock.timer()
+        self._before, self._began, self._ended = self._look(), self._lag.since, math.inf
         return self
 
     def __exit__(self, *_error) -> None:
-        self.rows_per_second, after = self.rows_per_second_so_far(), self._look()
+        self._ended, after = self._lag.since, self._look()
         self.disks = {name: disk_work.work(self._arrays[name], self._before[name], after[name]) for name in after}
 
-    def rows_per_second_so_far(self) -> dict[str, float]:
-        """Of each replica, since the block began."""
-        seconds = max(clock.timer() - self._began, 1e-6)
-        return {name: (count - self._applied[name]) / seconds for name, count in self._counted().items()}
+    def rows_per_second(self) -> dict[str, float | None]:
+        """Of each replica, in the block so far; None where it was read too seldom."""
+        return {name: self._lag.rate(name, self._began, self._ended) for name in self._arrays}
 
     def _look(self) -> dict[str, list]:
         with ThreadPoolExecutor(len(self._arrays)) as pool:
             return dict(zip(self._arrays, pool.map(disk_work.look, self._arrays.values()), strict=True))
 
-    def _counted(self) -> dict[str, int]:
-        return {name: server.transactions() for name, server in self._lag.replicas.items()}
 
-
-def _rate_between(applied: dict[str, float]) -> float:
+def _rate_between(applied: dict[str, float | None]) -> float:
     """A load that RAID0 catches up with and RAID1 does not, in rows per second."""
+    single, raid1, raid0 = (applied[name] or 0.0 for name in REPLICAS)
     # RAID1 applies as one disk does: the two are two readings of one rate.
-    slow = math.sqrt(applied["raid1"] * applied["single"])
-    rate = slow ** (1 - BETWEEN) * applied["raid0"] ** BETWEEN
+    rate = math.sqrt(raid1 * single) ** (1 - BETWEEN) * raid0**BETWEEN
     if rate < 1:
         raise LabError(
-            f"RAID1 applied {applied['raid1']:.1f} rows/s and RAID0 {applied['raid0']:.1f}: no load lies between them",
+            f"RAID1 applied {raid1:.1f} rows/s and RAID0 {raid0:.1f}: no load lies between them",
             "replicas that apply",
             "./lab diagnose raid0",
         )
     return rate
 
 
-def _figures(phase: Phase, suffix: str = "") -> dict[str, float]:
+def _figures(phase: Phase, suffix: str = "") -> dict[str, float | None]:
+    rows = phase.rows_per_second()
     return {
-        f"{name}_{what}{suffix}": round(value, 3)
+        f"{name}_{what}{suffix}": value
         for name, disks in phase.disks.items()
         for what, value in (
-            ("writes_per_second", disks.writes_per_second),
-            ("reads_per_second", disks.reads_per_second),
-            ("busy", disks.busy),
-            ("rows_per_second", phase.rows_per_second[name]),
+            ("writes_per_second", round(disks.writes_per_second, 3)),
+            ("reads_per_second", round(disks.reads_per_second, 3)),
+            ("busy", round(disks.busy, 3)),
+            ("rows_per_second", rows[name]),
         )
     }
 
@@ -289,7 +284,7 @@ def _saturated(name: str, disks: DiskWork) -> Proof:
 
 
 def _flushed(name: str, phase: Phase) -> Proof:
-    flushes, rows = phase.disks[name].flushes_per_second, phase.rows_per_second[name]
+    flushes, rows = phase.disks[name].flushes_per_second, phase.rows_per_second()[name] or 0.0
     return Proof(
         what=f"commits on {name} waited for flushes",
         expected=f"a flush for every {GROUP} rows at least",

@@ -40,12 +40,15 @@ ONE_APPLIER = {"mariadb": {"slave_parallel_threads": 0}, "mysql": {"replica_para
 
 def prepare(lab: Lab) -> None:
     """Settings, and disks that are in nobody's way except in a measurement."""
-    lab.server("source").set_global(**SOURCE)
-    for node in REPLICAS:
-        server = lab.server(node)
-        server.set_global(**REPLICA[_dialect(server)], **FLUSHING["relaxed"], **USUALLY)
     for array in raced_arrays(lab):
         array.limit(Limits())
+    lab.server("source").set_global(**SOURCE)
+    with ThreadPoolExecutor(len(REPLICAS)) as pool:
+        list(pool.map(lambda node: _prepare(lab.server(node)), REPLICAS))
+
+
+def _prepare(server: Server) -> None:
+    server.set_global(**REPLICA[_dialect(server)], **FLUSHING["relaxed"], **USUALLY)
 
 
 def fill(lab: Lab, rows: int, databases: tuple[str, ...]) -> None:

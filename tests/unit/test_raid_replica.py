@@ -7,6 +7,7 @@ import pytest
 from harness import experiments
 from harness.claim import Verdict
 from harness.probes.disk_work import look, work
+from harness.probes.lag import Lag
 from harness.report import charts
 from harness.stats import NoInterval, slope
 from harness.world import arrays
@@ -144,6 +145,21 @@ def test_a_slope_has_an_interval():
     assert found.low <= found.estimate == 3 <= found.high
     with pytest.raises(NoInterval):
         slope([1, 2], [1, 2])
+
+
+def test_bursts_do_not_bend_a_rate():
+    """400 rows every 2.2 s are 182 a second wherever the first and the last fall; too few readings tell nothing."""
+    at = [n / 2 for n in range(30)]
+    for offset in (0, 0.5, 1, 1.5, 2):
+        lag = Lag(None, {}, at=at, applied={"raid1": [400 * int((moment + offset) / 2.2) for moment in at]})
+
+        assert lag.rate("raid1", 0, 15) == pytest.approx(400 / 2.2, rel=0.05)
+    assert lag.rate("raid1", 0, 1) is None
+
+
+def test_who_applies_nothing_has_a_rate():
+    """Nought, and not none: a race whose replica stands still says so."""
+    assert Lag(None, {}, at=list(range(9)), applied={"raid1": [7] * 9}).rate("raid1", 0, 9) == 0
 
 
 def test_a_mirror_is_counted_once(ran):
