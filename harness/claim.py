@@ -528,8 +528,6 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
 
 def why_not_applicable(claim: Claim, record: Record, engine: str) -> str | None:
     """The reason why this claim is not judged on an engine, None when it is: a case is missing, or loads too small."""
-    if reason := record.run.undecidable.get(claim.id):
-        return f"{claim.id}: {reason}"
     if engine in claim.relation.references:
         return f"{claim.relation.cases[0]}: {engine} is what others are compared with"
     for server, case in claim.relation.measured_on(engine):
@@ -538,7 +536,7 @@ def why_not_applicable(claim: Claim, record: Record, engine: str) -> str | None:
             return f"{case}: {server}, with which it is compared, is not part of this run"
         if lab and case in lab.not_applicable:
             return f"{case}: {lab.not_applicable[case]}"
-    return None
+    return record.run.undecidable.get(claim.id)
 
 
 def exit_code(judgements: Iterable[Judgement]) -> int:

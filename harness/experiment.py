@@ -32,7 +32,7 @@ class Case:
 class Preset:
     """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is).
 
-    `undecidable` maps the claims that loads of these sizes cannot decide to the reason; no round is spent on them.
+    `undecidable` maps the claims that it cannot decide to the reason; no round is spent on them.
     """
 
     name: str

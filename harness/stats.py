@@ -8,6 +8,8 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
+FEWEST_OF_A_SLOPE = 5
+
 
 class NoInterval(ValueError):
     """The figures admit no interval; the text says why. A verdict made of them is UNKNOWN."""
@@ -97,13 +99,13 @@ def student(values, level: float):
 def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
     """The typical rise of `values` in a unit of time: Theil and Sen's median of the slopes between all pairs.
 
-    A few late readings do not bend it. Raises NoInterval for fewer than 5 readings.
+    A few late readings do not bend it. Raises NoInterval for fewer than FEWEST_OF_A_SLOPE readings.
     """
     import numpy as np
     from scipy.stats import theilslopes
 
-    if len(times) < 5:
-        raise NoInterval(f"a slope needs at least 5 readings, found {len(times)}")
+    if len(times) < FEWEST_OF_A_SLOPE:
+        raise NoInterval(f"a slope needs at least {FEWEST_OF_A_SLOPE} readings, found {len(times)}")
     with np.errstate(invalid="ignore"):  # of readings that are all the same
         found = theilslopes(values, times, level)
     return Interval(float(found[0]), float(found[2]), float(found[3]), len(times), level)

@@ -69,8 +69,8 @@ def workload(case: Case, preset: Preset) -> Race:
 
 def fill(lab: Lab, preset: Preset) -> None:
     """The tables of one database, and of many where a case of the preset needs them, the same on each server."""
-    for databases in dict.fromkeys(case.settings["databases"] for case in experiment.chosen(preset)):
-        raced_replicas.fill(lab, preset.sizes["rows"], databases)
+    sets = dict.fromkeys(case.settings["databases"] for case in experiment.chosen(preset))
+    raced_replicas.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
 
 
 def arrange(lab: Lab, case: Case) -> AbstractContextManager[raced_replicas.Watch]:

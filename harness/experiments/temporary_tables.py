@@ -152,7 +152,7 @@ def _about_the_client(storage: str) -> Claim:
 
 
 # 16 rounds of brief loads have left an interval of 2.1 to 2.8 beside 2.5.
-NEARER = "its bound is nearer than brief loads can tell; quick ones decide it"
+NEARER = "its bound is nearer than brief loads can tell"
 
 experiment = Experiment(
     name="temporary_tables",

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass, field
 
+from harness.stats import FEWEST_OF_A_SLOPE as FEWEST
 from harness.stats import Interval, NoInterval, slope
 from harness.world import clock
 from harness.world.sql import Server
@@ -19,6 +20,10 @@ class Lag:
     rows: dict[str, list[int]] = field(default_factory=dict)
     applied: dict[str, list[int]] = field(default_factory=dict)
     began: float = 0.0
+
+    def __post_init__(self) -> None:
+        # A slope needs it, and the first import takes a second in which nothing would be read.
+        import scipy.stats  # noqa: F401
 
     def read(self) -> dict[str, int]:
         """Rows behind now. Replicas are asked first, so that they are never flattered."""
@@ -50,18 +55,27 @@ class Lag:
         A slope: an applier goes on in bursts, and what is counted between two moments depends on where these fall.
         """
         counts = self._between(self.applied[replica], first, last)
-        if counts and counts[0][1] == counts[-1][1]:
+        if len(counts) >= FEWEST and counts[0][1] == counts[-1][1]:
             return 0.0
         found = _slope(counts)
         return found and round(found.estimate, 3)
+
+    def counted(self, replica: str, first: float, last: float) -> tuple[float, int]:
+        """Seconds between the first and the last reading between two moments, and rows applied meanwhile."""
+        counts = self._between(self.applied[replica], first, last)
+        if not counts:
+            return 0.0, 0
+        return counts[-1][0] - counts[0][0], counts[-1][1] - counts[0][1]
 
     def _between(self, values: list[int], first: float, last: float) -> list[tuple[float, int]]:
         return [(at, value) for at, value in zip(self.at, values, strict=True) if first <= at <= last]
 
     @property
     def samples(self) -> dict[str, list[float]]:
-        """For the record: when was read (s), and what of each replica."""
-        return {"at_s": self.at} | {f"lag_{name}": [float(count) for count in rows] for name, rows in self.rows.items()}
+        """For the record: when was read (s), and of each replica rows behind, and applied since the first reading."""
+        behind = {f"lag_{name}": [float(count) for count in rows] for name, rows in self.rows.items()}
+        applied = {f"applied_{name}": [float(now - rows[0]) for now in rows] for name, rows in self.applied.items()}
+        return {"at_s": self.at} | behind | applied
 
 
 def _slope(readings: list[tuple[float, int]]) -> Interval | None:

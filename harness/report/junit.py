@@ -39,7 +39,7 @@ def _case(claim: ClaimRow, summary: Summary) -> TestCase:
 
 def _skipped(left: LeftOut, summary: Summary) -> TestCase:
     case = TestCase(left.claim, classname=f"{summary.experiment}.{left.engine}")
-    case.result = [Skipped(left.reason, "not applicable")]
+    case.result = [Skipped(left.reason, "not judged")]
     return case
 
 

@@ -119,7 +119,7 @@ class ClaimRow(Row, frozen=True, kw_only=True):
 
 
 class LeftOut(Row, frozen=True, kw_only=True):
-    """A claim that an engine cannot have, or that the preset leaves out, and why."""
+    """A claim that was not judged, and why: an engine cannot have it or a preset leaves it out or cannot decide it."""
 
     claim: str
     engine: str

@@ -113,4 +113,4 @@ def left_out(summary: Summary) -> list[str]:
         # The reason begins with the case; claims of many cases share the rest.
         _, _, why = left.reason.partition(": ")
         claims.setdefault((left.engine, why or left.reason), []).append(left.claim)
-    return [f"not applicable: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]
+    return [f"not judged: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]

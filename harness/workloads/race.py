@@ -35,6 +35,8 @@ GROUP = 4
 PACE = 0.05
 # A replica has caught up when it is no more than so much of a second's load behind.
 CAUGHT_UP_SECONDS = 0.3
+# And it stays level: in so many seconds at the end it is so near again; its bursts come every second or two.
+LEVEL_SECONDS = 4
 READ_EVERY = 0.5
 LONGEST = 120
 # From when the disks are slow again until what was under way is done.
@@ -42,10 +44,13 @@ SETTLE_SECONDS = 2
 # Where between (the logarithms of) what RAID1 and RAID0 apply the load lies: nearer to RAID0, it rests less later;
 # nearer to RAID1, the lag of that grows less.
 BETWEEN = 0.3
-# RAID0 has so much to work off under the load that it takes it this share of the time; a slope takes some seconds.
+# RAID0 has so much to work off under the load that it takes it this share of the time, or a burst of it; a slope takes
+# some seconds.
 DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
 # An applier that waits for the redo log goes on by so many rows at once.
 BURST = 400
+# Rows that were counted are those of the slope: a replica that stood still for long has no rate.
+STEADY = 0.2
 
 
 def raced_arrays(lab: Lab) -> list[Array]:
@@ -57,7 +62,7 @@ class Raced:
     """What came out of a race; `commits` are the rows that were changed on the source."""
 
     commits: int = 0
-    figures: dict[str, float] = field(default_factory=dict)
+    figures: dict[str, float | None] = field(default_factory=dict)
     proofs: list[Proof] = field(default_factory=list)
     samples: dict[str, list[float]] = field(default_factory=dict)
 
@@ -89,6 +94,7 @@ class Race:
         # Those on one disk's writes are at their limit all the time, so that all of it tells what they can do.
         rows = whole.rows_per_second()
         found.figures |= {f"{name}_rows_per_second_throughout": rows[name] for name in ("single", "raid1")}
+        found.samples |= lag.samples
         return found
 
     def _fall_behind(self, lab: Lab, lag: Lag, seed: int, found: Raced) -> None:
@@ -133,7 +139,7 @@ class Race:
             if self.paced:
                 rate = self._until_nearly_level(lag, both_behind)
         for name, server in lag.replicas.items():
-            found.proofs.append(_still_behind(name, lag.rows[name][-1]))
+            found.proofs += [_still_behind(name, lag.rows[name][-1]), _steady(name, both_behind)]
             if self.flushing == "relaxed":
                 cycle = Cycle(name, redo[name], server.redo())
                 found.proofs += [cycle.proof, _saturated(name, both_behind.disks[name])]
@@ -176,14 +182,14 @@ class Race:
             found.commits += client.rows
             found.proofs.append(_paced(client))
             found.figures |= self._slopes(lag, client, began, caught_up)
-        found.samples |= lag.samples | {"load_from_s": [began]}
+        found.samples["load_from_s"] = [began]
 
     def _until_caught_up(self, lag: Lag, client: Pace, ends: float) -> float | None:
         """Seconds under load until RAID0 had caught up; None where it had not when the time was over."""
         began = lag.since
         while clock.timer() < ends:
             client.go_on(READ_EVERY)
-            if lag.read()["raid0"] <= client.rate * CAUGHT_UP_SECONDS:
+            if lag.read()["raid0"] <= _near(client):
                 return lag.since - began
         return None
 
@@ -197,6 +203,7 @@ class Race:
         drained = last if caught_up is None else began + max(caught_up, SLOPE_SECONDS)
         until = {"raid1": last, "single": last, "raid0": drained}
         slopes = {name: lag.slope(name, began, end) for name, end in until.items()}
+        raid1 = slopes["raid1"]
         return {
             "load_rows_per_second": round(client.rows_per_second, 1),
             **{
@@ -206,9 +213,21 @@ class Race:
             },
             **({} if caught_up is None else {"raid0_catch_up_s": round(caught_up, 1)}),
             "loads": 1,
-            "raid0_never_caught_up": int(caught_up is None),
-            "raid1_kept_up": int(not slopes["raid1"] or slopes["raid1"].low <= 0),
+            "raid0_never_caught_up": int(caught_up is None or not self._is_level(lag, client)),
+            # A slope whose interval contains 0 tells neither.
+            "loads_that_tell": int(bool(raid1) and not raid1.low <= 0 < raid1.high),
+            "raid1_kept_up": int(bool(raid1) and raid1.high <= 0),
         }
+
+    def _is_level(self, lag: Lag, client: Pace) -> bool:
+        """Whether RAID0 still keeps up at the end of the load."""
+        since = lag.at[-1] - LEVEL_SECONDS
+        return min(rows for at, rows in zip(lag.at, lag.rows["raid0"], strict=True) if at >= since) <= _near(client)
+
+
+def _near(client: Pace) -> float:
+    """Rows behind that are as good as none."""
+    return client.rate * CAUGHT_UP_SECONDS
 
 
 def _fast_until_closed(array: Array) -> ExitStack:
@@ -236,6 +255,10 @@ class Phase:
     def rows_per_second(self) -> dict[str, float | None]:
         """Of each replica, in the block so far; None where it was read too seldom."""
         return {name: self._lag.rate(name, self._began, self._ended) for name in self._arrays}
+
+    def counted(self, name: str) -> tuple[float, int]:
+        """Seconds from the first to the last reading of a replica in the block, and rows it applied meanwhile."""
+        return self._lag.counted(name, self._began, self._ended)
 
     def _look(self) -> dict[str, list]:
         with ThreadPoolExecutor(len(self._arrays)) as pool:
@@ -272,6 +295,17 @@ def _figures(phase: Phase, suffix: str = "") -> dict[str, float | None]:
 
 def _still_behind(name: str, rows: int) -> Proof:
     return Proof(what=f"{name} was behind all the time", expected="more than 0 rows", found=f"{rows} rows", ok=rows > 0)
+
+
+def _steady(name: str, phase: Phase) -> Proof:
+    (seconds, rows), rate = phase.counted(name), phase.rows_per_second()[name]
+    expected = (rate or 0.0) * seconds
+    return Proof(
+        what=f"{name} applied all the time",
+        expected=f"{expected:.0f} rows in {seconds:.0f} s, as its typical rate gives, {STEADY:.0%} more or less",
+        found=f"{rows} rows",
+        ok=rate is not None and abs(rows - expected) <= STEADY * expected,
+    )
 
 
 def _saturated(name: str, disks: DiskWork) -> Proof:

@@ -51,9 +51,10 @@ def _prepare(server: Server) -> None:
     server.set_global(**REPLICA[_dialect(server)], **FLUSHING["relaxed"], **USUALLY)
 
 
-def fill(lab: Lab, rows: int, databases: tuple[str, ...]) -> None:
-    """The tables of wide rows on each server, and none of their pages left to be written in the first race."""
-    RowChanges(rows, databases=databases).fill(lab)
+def fill(lab: Lab, *tables: RowChanges) -> None:
+    """The tables on each server, and none of their pages left to be written in the first race."""
+    for each in tables:
+        each.fill(lab)
     with ThreadPoolExecutor(len(REPLICAS)) as pool:
         list(pool.map(lambda node: write_pages(lab.server(node)), REPLICAS))
 
@@ -141,10 +142,10 @@ def predict(figures: Mapping[str, float]) -> dict[str, float]:
     if one := figures.get("single_rows_per_second"):
         law |= {f"{name}_rows_per_second": one * times for name, times in _TIMES.items() if name != "single"}
     if load := figures.get("load_rows_per_second"):
-        law |= {f"{name}_lag_slope": load - figures[f"{name}_rows_per_second"] for name in REPLICAS}
-        law["raid0_writes_per_second_after"] = (
-            figures["raid0_writes_per_second"] * load / figures["raid0_rows_per_second"]
-        )
+        applied = {name: figures.get(f"{name}_rows_per_second") for name in REPLICAS}
+        law |= {f"{name}_lag_slope": load - rows for name, rows in applied.items() if rows is not None}
+        if applied["raid0"]:
+            law["raid0_writes_per_second_after"] = figures["raid0_writes_per_second"] * load / applied["raid0"]
     return law
 
 

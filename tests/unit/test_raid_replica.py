@@ -1,6 +1,7 @@
 """Do raid_replica and raid_appliers tell who catches up, and doubt races that were none?"""
 
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
 
@@ -10,6 +11,8 @@ from harness.probes.disk_work import look, work
 from harness.probes.lag import Lag
 from harness.report import charts
 from harness.stats import NoInterval, slope
+from harness.workloads.race import Race, _steady
+from harness.workloads.row_changes import RowChanges
 from harness.world import arrays
 from harness.world.sql import transactions_in
 
@@ -126,6 +129,50 @@ def test_disks_have_no_limit_between_measurements(ran):
     assert {disk.settings["write_us"] for array in labs[-1].arrays.values() for disk in array.disks} == {0}
 
 
+def watched(monkeypatch, raid0=0, raid1=25, pause=(0, 0)):
+    """A lag of 15 s by two readings a second: RAID0's and RAID1's rises in rows a second, and who applied 180 a second
+    but for a pause.
+    """
+    at = [n / 2 for n in range(30)]
+    done = [round(180 * (moment - max(min(moment, pause[1]) - pause[0], 0))) for moment in at]
+    rows = {"single": raid1, "raid1": raid1, "raid0": raid0}
+    lag = Lag(None, {}, at=at, applied={"raid1": done})
+    lag.rows = {name: [rise * n / 2 + 15 * (7 * n % 5) for n in range(30)] for name, rise in rows.items()}
+    monkeypatch.setattr(Lag, "since", 15.0)
+    return lag
+
+
+def told(lag, caught_up=1.0):
+    race = Race(RowChanges(), backlog=0, warm=0, window=0)
+    return race._slopes(lag, SimpleNamespace(rate=190, rows_per_second=190), 0.0, caught_up)
+
+
+def test_who_was_level_once_and_fell_behind_has_not_caught_up(monkeypatch):
+    """A burst may end level by chance; at the end of the load RAID0 still is, or it has never caught up."""
+    assert told(watched(monkeypatch))["raid0_never_caught_up"] == 0
+    assert told(watched(monkeypatch, raid0=25))["raid0_never_caught_up"] == 1
+    assert told(watched(monkeypatch), caught_up=None)["raid0_never_caught_up"] == 1
+
+
+@pytest.mark.parametrize(("rise", "tells", "kept_up"), [(25, 1, 0), (0.1, 0, 0), (-25, 1, 1)])
+def test_a_load_that_does_not_tell_whether_raid1_keeps_up_is_no_trial(monkeypatch, rise, tells, kept_up):
+    """A slope that may be 0 speaks neither for the claim nor against it."""
+    found = told(watched(monkeypatch, raid1=rise))
+
+    assert (found["loads_that_tell"], found["raid1_kept_up"]) == (tells, kept_up)
+
+
+@pytest.mark.parametrize(("pause", "ok"), [((0, 0), True), ((5, 6), True), ((5, 9.5), False)])
+def test_a_typical_rate_of_a_replica_that_stood_still_is_doubted(monkeypatch, pause, ok):
+    """A slope does not see a pause; the rows that were counted do."""
+    lag = watched(monkeypatch, pause=pause)
+    phase = SimpleNamespace(
+        counted=lambda name: lag.counted(name, 0, 15), rows_per_second=lambda: {"raid1": lag.rate("raid1", 0, 15)}
+    )
+
+    assert _steady("raid1", phase).ok is ok
+
+
 # --- parts ------------------------------------------------------------------------------------------------------------
 
 
@@ -147,13 +194,14 @@ def test_a_slope_has_an_interval():
         slope([1, 2], [1, 2])
 
 
-def test_bursts_do_not_bend_a_rate():
-    """400 rows every 2.2 s are 182 a second wherever the first and the last fall; too few readings tell nothing."""
+@pytest.mark.parametrize("seconds", [8, 14.5])
+@pytest.mark.parametrize("offset", [0, 0.5, 1, 1.5, 2])
+def test_bursts_do_not_bend_a_rate(seconds, offset):
+    """300 rows every 1.7 s are 176 a second wherever the bursts fall; too few readings tell nothing."""
     at = [n / 2 for n in range(30)]
-    for offset in (0, 0.5, 1, 1.5, 2):
-        lag = Lag(None, {}, at=at, applied={"raid1": [400 * int((moment + offset) / 2.2) for moment in at]})
+    lag = Lag(None, {}, at=at, applied={"raid1": [300 * int((moment + offset) / 1.7) for moment in at]})
 
-        assert lag.rate("raid1", 0, 15) == pytest.approx(400 / 2.2, rel=0.05)
+    assert lag.rate("raid1", 0, seconds) == pytest.approx(300 / 1.7, rel=0.07)
     assert lag.rate("raid1", 0, 1) is None
 
 

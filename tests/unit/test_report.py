@@ -150,7 +150,7 @@ def test_the_terminal_shows_figures_claims_and_outcome(whole):
         "REFUTED as expected",
         "REFUTED, expected",
         "with AFTER_SYNC",
-        "not applicable: mysql-5.5",
+        "not judged: mysql-5.5",
         "no wait point",
         "(exit code 1)",
     ):

@@ -95,7 +95,7 @@ def test_no_round_is_spent_on_what_the_preset_cannot_decide(ran):
     assert (record.end.why, max(number for number, _ in order(record))) == ("decided", 2)
     assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
     assert [(left.claim, left.reason) for left in summary.not_applicable] == [
-        ("level", "level: it compares noise with itself")
+        ("level", "it compares noise with itself")
     ]
     assert [claim.id for claim in asked.judged_by(asked.preset("quick"))] == ["costs-a-trip"]
 
