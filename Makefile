@@ -24,7 +24,7 @@ lab-doctor:  ## what this machine has and lacks
 lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
-test: .venv/installed.txt  ## the whole suite: unit, images, lab, quick claims
+test: .venv/installed.txt  ## the whole suite: unit, images, lab, claims
 	@$(PYTHON) -m pytest tests --durations=30
 
 test-unit: .venv/installed.txt  ## without Docker, in seconds

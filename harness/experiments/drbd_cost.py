@@ -29,6 +29,8 @@ SERVER = {"innodb_flush_log_at_trx_commit": 1}
 # What file systems of the published test's time did unless told otherwise (ext3), or on a disk that was trusted:
 # an fsync writes, and does not flush. Who flushes then is DRBD.
 MOUNT = "barrier=0"
+# Inodes and journal of the file system.
+TOUCH = "touch /var/lib/mysql/touched && sync && rm /var/lib/mysql/touched && sync"
 FLUSHING = {"disk": ("--disk-flushes=no",)}
 ACTIVITY_LOG = {"disk": ("--al-extents=257",)}
 NETWORK = {"net": ("--max-buffers=8000", "--max-epoch-size=8000", "--sndbuf-size=0")}
@@ -79,12 +81,14 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     """The case's options on both machines, its connection, and slow disks.
 
     The disks are fast until nothing is left over from before. A load of the seventh round has waited 22 s for pages of
-    earlier loads, and made nine writes a transaction. And a change of al-extents empties DRBD's activity log: the place
-    that the redo log has reached has to be in it again, or the load waits for that as well.
+    earlier loads, and made nine writes a transaction. And a change of al-extents, which a case undoes at its end as
+    well, empties DRBD's activity log: pages, the file system's own blocks and the place that the redo log has reached
+    have to be in it again, or the load waits for each of them.
     """
     machines, limits, server = resource.pair(lab), catalogue.disk(DISK).limits, lab.server(NODE)
     with resource.in_state(machines, case.settings["options"], case.settings["connected"]):
         write_pages(server)
+        lab.run(NODE, "guest", "sh", "-c", TOUCH)
         CommitLatency(server).commits(1)
         resource.limit(machines, limits)
         yield _Watch(case, machines, limits)

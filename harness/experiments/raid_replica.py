@@ -101,8 +101,8 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
 
 
 # Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
-BRIEF = {"rows": 8000, "warm": 3000, "backlog": 7000, "window": 8, "paced": 16, "rest": 8}
-SMALL = {"rows": 8000, "warm": 3000, "backlog": 8000, "window": 12, "paced": 18, "rest": 10}
+BRIEF = {"rows": 8000, "warm": 3000, "backlog": 7000, "window": 8, "paced": 14, "rest": 8}
+SMALL = {"rows": 8000, "warm": 3000, "backlog": 7500, "window": 10, "paced": 16, "rest": 10}
 LONG = {"rows": 8000, "warm": 3000, "backlog": 30_000, "window": 60, "paced": 120, "rest": 60}
 
 experiment = Experiment(

@@ -1,4 +1,4 @@
-"""Every claim of the experiments on a replicated disk over their smallest presets comes out as it is known to."""
+"""Every claim that the presets of the experiments on a replicated disk decide comes out as it is known to."""
 
 import pytest
 

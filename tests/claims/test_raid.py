@@ -1,4 +1,4 @@
-"""Every claim of the experiments on disks over their smallest presets comes out as it is known to."""
+"""Every claim that the presets of the experiments on disks decide comes out as it is known to."""
 
 import pytest
 

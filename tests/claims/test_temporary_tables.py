@@ -1,4 +1,4 @@
-"""Every claim of temporary_tables comes out as it is known to, on real servers beside each other."""
+"""Every claim of temporary_tables that the preset decides comes out as it is known to, on real servers."""
 
 import pytest
 
