@@ -29,7 +29,7 @@ SERVER = {"innodb_flush_log_at_trx_commit": 1}
 # What file systems of the published test's time did unless told otherwise (ext3), or on a disk that was trusted:
 # an fsync writes, and does not flush. Who flushes then is DRBD.
 MOUNT = "barrier=0"
-# Inodes and journal of the file system.
+# Writes inodes and the journal, so that their extents are in DRBD's activity log.
 TOUCH = "touch /var/lib/mysql/touched && sync && rm /var/lib/mysql/touched && sync"
 FLUSHING = {"disk": ("--disk-flushes=no",)}
 ACTIVITY_LOG = {"disk": ("--al-extents=257",)}
@@ -82,8 +82,8 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
 
     The disks are fast until nothing is left over from before. A load of the seventh round has waited 22 s for pages of
     earlier loads, and made nine writes a transaction. And a change of al-extents, which a case undoes at its end as
-    well, empties DRBD's activity log: pages, the file system's own blocks and the place that the redo log has reached
-    have to be in it again, or the load waits for each of them.
+    well, empties DRBD's activity log: the file system's own blocks and the place that the redo log has reached have to
+    be in it again, or the load waits for each of them.
     """
     machines, limits, server = resource.pair(lab), catalogue.disk(DISK).limits, lab.server(NODE)
     with resource.in_state(machines, case.settings["options"], case.settings["connected"]):

@@ -73,7 +73,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
         Claim(
             "raid0-catches-up",
             "under a load between what RAID1 and RAID0 apply, RAID0 catches up with the source and stays level",
-            quiet_total("one", "raid0_never_caught_up").is_zero(trials="loads", at_least=3),
+            quiet_total("one", "raid0_never_caught_up").is_zero(trials="raid0_loads_that_tell", at_least=3),
             predicted=0.0,
         ),
         Claim(
@@ -84,7 +84,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
         Claim(
             "raid1-never-catches-up",
             "under the same load RAID1 never catches up",
-            quiet_total("one", "raid1_kept_up").is_zero(trials="loads_that_tell", at_least=3),
+            quiet_total("one", "raid1_kept_up").is_zero(trials="raid1_loads_that_tell", at_least=3),
             predicted=0.0,
         ),
         Claim(
@@ -101,6 +101,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
 
 
 # Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
+SHORT = "loads of 14 s vary too much; each of them tells whether RAID1 keeps up"
 BRIEF = {"rows": 8000, "warm": 3000, "backlog": 7000, "window": 8, "paced": 14, "rest": 8}
 SMALL = {"rows": 8000, "warm": 3000, "backlog": 7500, "window": 10, "paced": 16, "rest": 10}
 LONG = {"rows": 8000, "warm": 3000, "backlog": 30_000, "window": 60, "paced": 120, "rest": 60}
@@ -112,7 +113,7 @@ experiment = Experiment(
     cases=CASES,
     claims=_claims(),
     presets={
-        "brief": Preset("brief", min_rounds=3, max_rounds=8, sizes=BRIEF),
+        "brief": Preset("brief", min_rounds=3, max_rounds=8, sizes=BRIEF, undecidable={"raid1-lag-grows": SHORT}),
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes=SMALL),
         "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
     },

@@ -110,7 +110,7 @@ def left_out(summary: Summary) -> list[str]:
     """What was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
     claims: dict[tuple[str, str], list[str]] = {}
     for left in summary.not_applicable:
-        # The reason begins with the case; claims of many cases share the rest.
-        _, _, why = left.reason.partition(": ")
-        claims.setdefault((left.engine, why or left.reason), []).append(left.claim)
+        # Most reasons begin with the case; claims of many cases share the rest.
+        case, _, why = left.reason.partition(": ")
+        claims.setdefault((left.engine, left.reason if " " in case else why), []).append(left.claim)
     return [f"not judged: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]

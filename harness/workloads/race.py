@@ -35,7 +35,7 @@ GROUP = 4
 PACE = 0.05
 # A replica has caught up when it is no more than so much of a second's load behind.
 CAUGHT_UP_SECONDS = 0.3
-# And it stays level: in so many seconds at the end it is so near again; its bursts come every second or two.
+# Who is level is so near once in so many seconds: bursts come every second or two.
 LEVEL_SECONDS = 4
 READ_EVERY = 0.5
 LONGEST = 120
@@ -44,12 +44,12 @@ SETTLE_SECONDS = 2
 # Where between (the logarithms of) what RAID1 and RAID0 apply the load lies: nearer to RAID0, it rests less later;
 # nearer to RAID1, the lag of that grows less.
 BETWEEN = 0.35
-# RAID0 has so much to work off under the load that it takes it this share of the time, or a burst of it; a slope takes
-# some seconds.
+# RAID0 has so much to work off under the load that it takes this share of the load's time, and at least one burst; a
+# slope takes some seconds.
 DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
 # An applier that waits for the redo log goes on by so many rows at once.
 BURST = 400
-# Rows that were counted are those of the slope: a replica that stood still for long has no rate.
+# Counted rows may differ by this share from what the slope gives; more, and the replica stood still for a while.
 STEADY = 0.2
 
 
@@ -155,7 +155,8 @@ class Race:
         def is_near() -> bool:
             # Anew at each look: the longer an applier's bursts are looked at the less they matter.
             applied = behind.rows_per_second()
-            few = ((applied["raid0"] or 0.0) - _rate_between(applied)) * self.paced * DRAIN_SHARE
+            rate = _rate_between(applied)
+            few = (applied["raid0"] - rate) * self.paced * DRAIN_SHARE
             return lag.read()["raid0"] <= max(few, BURST)
 
         clock.wait_until(is_near, "raid0 to be nearly level", LONGEST, every=READ_EVERY)
@@ -203,7 +204,6 @@ class Race:
         drained = last if caught_up is None else began + max(caught_up, SLOPE_SECONDS)
         until = {"raid1": last, "single": last, "raid0": drained}
         slopes = {name: lag.slope(name, began, end) for name, end in until.items()}
-        raid1 = slopes["raid1"]
         return {
             "load_rows_per_second": round(client.rows_per_second, 1),
             **{
@@ -212,17 +212,35 @@ class Race:
                 for end, which in (("", "estimate"), ("_low", "low"), ("_high", "high"))
             },
             **({} if caught_up is None else {"raid0_catch_up_s": round(caught_up, 1)}),
-            "loads": 1,
-            "raid0_never_caught_up": int(caught_up is None or not self._is_level(lag, client)),
-            # A slope whose interval contains 0 tells neither.
-            "loads_that_tell": int(bool(raid1) and not raid1.low <= 0 < raid1.high),
-            "raid1_kept_up": int(bool(raid1) and raid1.high <= 0),
+            **_kept_up(lag, _near(client), began, caught_up),
         }
 
-    def _is_level(self, lag: Lag, client: Pace) -> bool:
-        """Whether RAID0 still keeps up at the end of the load."""
-        since = lag.at[-1] - LEVEL_SECONDS
-        return min(rows for at, rows in zip(lag.at, lag.rows["raid0"], strict=True) if at >= since) <= _near(client)
+
+def _kept_up(lag: Lag, near: float, began: float, caught_up: float | None) -> dict[str, int]:
+    """Whether RAID0 caught up and stayed level, and whether RAID1 kept up; a load that does not tell is no trial."""
+    raid0 = _keeps_up(lag, "raid0", near, began + (caught_up or 0.0))
+    if caught_up is None and raid0:
+        # It was still on its way.
+        raid0 = None
+    raid1 = _keeps_up(lag, "raid1", near, began)
+    return {
+        "raid0_loads_that_tell": int(raid0 is not None),
+        "raid0_never_caught_up": int(raid0 is False),
+        "raid1_loads_that_tell": int(raid1 is not None),
+        "raid1_kept_up": int(raid1 is True),
+    }
+
+
+def _keeps_up(lag: Lag, name: str, near: float, since: float) -> bool | None:
+    """Whether a replica is level at the end of a load, or its lag has fallen; not, where it has risen by more than a
+    burst. None where its lag tells neither.
+    """
+    last = lag.at[-1]
+    least = min(rows for at, rows in zip(lag.at, lag.rows[name], strict=True) if at >= last - LEVEL_SECONDS)
+    slope = lag.slope(name, since, last)
+    if least <= near or (slope and slope.high < 0):
+        return True
+    return False if slope and slope.low > 0 and least > BURST else None
 
 
 def _near(client: Pace) -> float:
@@ -267,7 +285,11 @@ class Phase:
 
 def _rate_between(applied: dict[str, float | None]) -> float:
     """A load that RAID0 catches up with and RAID1 does not, in rows per second."""
-    single, raid1, raid0 = (applied[name] or 0.0 for name in REPLICAS)
+    if None in applied.values():
+        raise LabError(
+            "the replicas were read too seldom to tell what they apply", "two readings a second", "./lab status"
+        )
+    single, raid1, raid0 = (applied[name] for name in REPLICAS)
     # RAID1 applies as one disk does: the two are two readings of one rate.
     rate = math.sqrt(raid1 * single) ** (1 - BETWEEN) * raid0**BETWEEN
     if rate < 1:
@@ -304,7 +326,7 @@ def _steady(name: str, phase: Phase) -> Proof:
         what=f"{name} applied all the time",
         expected=f"{expected:.0f} rows in {seconds:.0f} s, as its typical rate gives, {STEADY:.0%} more or less",
         found=f"{rows} rows",
-        ok=rate is not None and abs(rows - expected) <= STEADY * expected,
+        ok=expected > 0 and abs(rows - expected) <= STEADY * expected,
     )
 
 

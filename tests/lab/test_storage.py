@@ -115,6 +115,7 @@ def test_raid1_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, command
     seen = []
     with changed([array], READ_SOON):
         array.replace("disk2", seen.append)
+        array.limit(READ_SOON, "disk2")
         array.disk("disk1").fail()
         try:
             assert array.unreadable() == []
@@ -134,7 +135,7 @@ def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
     try:
         with changed([array], READ_SOON):
             lost = array.unreadable()
-        found = {proof.what: proof for proof in disks.check(lab, "far")}
+            found = {proof.what: proof for proof in disks.check(lab, "far")}
     finally:
         array.disk("disk1").heal()
 

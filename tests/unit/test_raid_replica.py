@@ -11,8 +11,7 @@ from harness.probes.disk_work import look, work
 from harness.probes.lag import Lag
 from harness.report import charts
 from harness.stats import NoInterval, slope
-from harness.workloads.race import Race, _steady
-from harness.workloads.row_changes import RowChanges
+from harness.workloads.race import _kept_up, _steady
 from harness.world import arrays
 from harness.world.sql import transactions_in
 
@@ -129,43 +128,66 @@ def test_disks_have_no_limit_between_measurements(ran):
     assert {disk.settings["write_us"] for array in labs[-1].arrays.values() for disk in array.disks} == {0}
 
 
-def watched(monkeypatch, raid0=0, raid1=25, pause=(0, 0)):
-    """A lag of 15 s by two readings a second: RAID0's and RAID1's rises in rows a second, and who applied 180 a second
-    but for a pause.
-    """
+def watched(pause=(0, 0), **lags):
+    """Two readings a second for 15 s: lags by replica, and RAID1's 180 rows a second, except in the pause."""
     at = [n / 2 for n in range(30)]
     done = [round(180 * (moment - max(min(moment, pause[1]) - pause[0], 0))) for moment in at]
-    rows = {"single": raid1, "raid1": raid1, "raid0": raid0}
-    lag = Lag(None, {}, at=at, applied={"raid1": done})
-    lag.rows = {name: [rise * n / 2 + 15 * (7 * n % 5) for n in range(30)] for name, rise in rows.items()}
-    monkeypatch.setattr(Lag, "since", 15.0)
-    return lag
+    return Lag(
+        None, {}, at=at, applied={"raid1": done}, rows={name: list(map(rows, at)) for name, rows in lags.items()}
+    )
 
 
-def told(lag, caught_up=1.0):
-    race = Race(RowChanges(), backlog=0, warm=0, window=0)
-    return race._slopes(lag, SimpleNamespace(rate=190, rows_per_second=190), 0.0, caught_up)
+def sawtooth(least=0.0, rise=0.0):
+    """A replica's lag: bursts of 300 rows, on a level that may rise."""
+    return lambda moment: least + rise * moment + 300 * (moment * 0.7 % 1)
 
 
-def test_who_was_level_once_and_fell_behind_has_not_caught_up(monkeypatch):
-    """A burst may end level by chance; at the end of the load RAID0 still is, or it has never caught up."""
-    assert told(watched(monkeypatch))["raid0_never_caught_up"] == 0
-    assert told(watched(monkeypatch, raid0=25))["raid0_never_caught_up"] == 1
-    assert told(watched(monkeypatch), caught_up=None)["raid0_never_caught_up"] == 1
+def falling_to_level(moment):
+    return max(2000 - 300 * moment, 0) + sawtooth()(moment)
 
 
-@pytest.mark.parametrize(("rise", "tells", "kept_up"), [(25, 1, 0), (0.1, 0, 0), (-25, 1, 1)])
-def test_a_load_that_does_not_tell_whether_raid1_keeps_up_is_no_trial(monkeypatch, rise, tells, kept_up):
-    """A slope that may be 0 speaks neither for the claim nor against it."""
-    found = told(watched(monkeypatch, raid1=rise))
-
-    assert (found["loads_that_tell"], found["raid1_kept_up"]) == (tells, kept_up)
+RISING = sawtooth(600, 60)
 
 
-@pytest.mark.parametrize(("pause", "ok"), [((0, 0), True), ((5, 6), True), ((5, 9.5), False)])
-def test_a_typical_rate_of_a_replica_that_stood_still_is_doubted(monkeypatch, pause, ok):
+@pytest.mark.parametrize(
+    ("lag", "caught_up", "tells", "never"),
+    [
+        (sawtooth(), 1.0, 1, 0),
+        (sawtooth(90), 1.0, 0, 0),
+        (RISING, 1.0, 1, 1),
+        (RISING, None, 1, 1),
+        (lambda moment: 5000 - 100 * moment, None, 0, 0),
+    ],
+    ids=["level", "a burst behind", "level once, and fell behind", "never level", "still on its way"],
+)
+def test_raid0_has_caught_up_when_it_stays_level(lag, caught_up, tells, never):
+    """A burst may end level by chance; and who had too little time has not failed."""
+    found = _kept_up(watched(raid0=lag, raid1=RISING), 57, 0.0, caught_up)
+
+    assert (found["raid0_loads_that_tell"], found["raid0_never_caught_up"]) == (tells, never)
+
+
+@pytest.mark.parametrize(
+    ("lag", "tells", "kept_up"),
+    [
+        (RISING, 1, 0),
+        (sawtooth(1500), 0, 0),
+        (lambda moment: 5000 - 100 * moment, 1, 1),
+        (falling_to_level, 1, 1),
+    ],
+    ids=["rises", "neither", "falls", "level"],
+)
+def test_raid1_keeps_up_when_its_lag_falls_or_is_gone(lag, tells, kept_up):
+    """A lag that may rise or fall speaks neither for the claim nor against it."""
+    found = _kept_up(watched(raid0=sawtooth(), raid1=lag), 57, 0.0, 1.0)
+
+    assert (found["raid1_loads_that_tell"], found["raid1_kept_up"]) == (tells, kept_up)
+
+
+@pytest.mark.parametrize(("pause", "ok"), [((0, 0), True), ((5, 6), True), ((5, 9.5), False), ((0, 15), False)])
+def test_a_typical_rate_of_a_replica_that_stood_still_is_doubted(pause, ok):
     """A slope does not see a pause; the rows that were counted do."""
-    lag = watched(monkeypatch, pause=pause)
+    lag = watched(pause)
     phase = SimpleNamespace(
         counted=lambda name: lag.counted(name, 0, 15), rows_per_second=lambda: {"raid1": lag.rate("raid1", 0, 15)}
     )
