@@ -72,7 +72,7 @@ class Lag:
 
     @property
     def samples(self) -> dict[str, list[float]]:
-        """For the record: the moments of the readings (s), and of each replica rows behind, and applied since the first reading."""
+        """For the record: the moments of the readings (s); rows behind, and rows applied since the first reading."""
         behind = {f"lag_{name}": [float(count) for count in rows] for name, rows in self.rows.items()}
         applied = {f"applied_{name}": [float(now - rows[0]) for now in rows] for name, rows in self.applied.items()}
         return {"at_s": self.at} | behind | applied
