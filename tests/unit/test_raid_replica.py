@@ -53,11 +53,12 @@ def test_the_load_is_between_what_both_apply(ran):
 
 def test_four_appliers_cost_the_disks_the_same(ran):
     """In the model only disks count: more appliers gain nothing."""
-    summary, _, _ = ran(APPLIERS_MODEL, preset="quick")
+    summary, record, _ = ran(APPLIERS_MODEL, preset="quick")
     verdicts = {claim.id: claim.verdict for claim in summary.claims}
 
     assert verdicts["optimistic-one-database-gains-nothing"] is Verdict.HOLDS
     assert verdicts["optimistic-rescues-raid1"] is Verdict.REFUTED
+    assert "optimistic-durable, round" in charts.lags("mariadb", record)
 
 
 def test_modes_of_other_engines_are_left_out(ran):
