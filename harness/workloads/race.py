@@ -325,7 +325,7 @@ def _steady(name: str, phase: Phase) -> Proof:
     expected = (rate or 0.0) * seconds
     return Proof(
         what=f"{name} applied all the time",
-        expected=f"{expected:.0f} rows in {seconds:.0f} s, as its typical rate gives, {STEADY[0]} to {STEADY[1]} times as many",
+        expected=f"{STEADY[0]} to {STEADY[1]} times the {expected:.0f} rows that its rate gives in {seconds:.0f} s",
         found=f"{rows} rows",
         ok=expected > 0 and STEADY[0] * expected <= rows <= STEADY[1] * expected,
     )

@@ -185,11 +185,9 @@ def test_raid1_keeps_up_when_its_lag_falls_or_is_gone(lag, tells, kept_up):
     assert (found["raid1_loads_that_tell"], found["raid1_kept_up"]) == (tells, kept_up)
 
 
-@pytest.mark.parametrize(
-    ("pause", "ok"), [((0, 0), True), ((5, 6), True), ((5, 9.5), False), ((4, 10.5), False), ((0, 15), False)]
-)
+@pytest.mark.parametrize(("pause", "ok"), [((0, 0), True), ((5, 6), True), ((4, 10.5), False), ((0, 15), False)])
 def test_a_typical_rate_of_a_replica_that_stood_still_is_doubted(pause, ok):
-    """A slope does not see a pause; the rows that were counted do."""
+    """A long pause bends the slope, and then more rows were counted than it gives."""
     lag = watched(pause)
     phase = SimpleNamespace(
         counted=lambda name: lag.counted(name, 0, 15), rows_per_second=lambda: {"raid1": lag.rate("raid1", 0, 15)}
