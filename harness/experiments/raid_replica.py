@@ -100,8 +100,8 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
     )
 
 
-# Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
 SHORT = "loads of 14 s vary too much; each of them tells whether RAID1 keeps up"
+# Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
 BRIEF = {"rows": 8000, "warm": 3000, "backlog": 7000, "window": 8, "paced": 14, "rest": 8}
 SMALL = {"rows": 8000, "warm": 3000, "backlog": 7500, "window": 10, "paced": 16, "rest": 10}
 LONG = {"rows": 8000, "warm": 3000, "backlog": 30_000, "window": 60, "paced": 120, "rest": 60}
@@ -114,7 +114,7 @@ experiment = Experiment(
     claims=_claims(),
     presets={
         "brief": Preset("brief", min_rounds=3, max_rounds=8, sizes=BRIEF, undecidable={"raid1-lag-grows": SHORT}),
-        "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes=SMALL),
+        "quick": Preset("quick", min_rounds=3, max_rounds=6, sizes=SMALL),
         "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
     },
     engines=("mariadb", "mysql-8.0"),
