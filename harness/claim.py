@@ -526,7 +526,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
     )
 
 
-def why_not_applicable(claim: Claim, record: Record, engine: str) -> str | None:
+def why_not_judged(claim: Claim, record: Record, engine: str) -> str | None:
     """Why this claim is not judged on an engine: a case is missing, or the preset cannot decide it; else None."""
     if engine in claim.relation.references:
         return f"{claim.relation.cases[0]}: {engine} is what others are compared with"

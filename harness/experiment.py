@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from harness.claim import Claim, Expected, Judgement, Verdict, judge, why_not_applicable
+from harness.claim import Claim, Expected, Judgement, Verdict, judge, why_not_judged
 from harness.errors import LabError, unknown_name
 from harness.record import Record
 from harness.stats import Plan
@@ -241,16 +241,16 @@ class Experiment:
         return [
             judge(claim, record, name, plan, self.expected(claim.id, name))
             for name in self._engines(record, engine)
-            for claim in self._applicable(record, name)
+            for claim in self._judged(record, name)
         ]
 
-    def left_out(self, record: Record) -> list[tuple[str, str, str]]:
-        """(claim id, engine, reason) of the claims that an engine cannot have, or that the preset left out."""
+    def not_judged(self, record: Record) -> list[tuple[str, str, str]]:
+        """(claim id, engine, reason) of what an engine cannot have, or the preset leaves out or cannot decide."""
         return [
             (claim.id, engine, reason)
             for engine in record.engines
             for claim in self.claims
-            if (reason := why_not_applicable(claim, record, engine))
+            if (reason := why_not_judged(claim, record, engine))
         ]
 
     def decided(self, record: Record, engine: str) -> bool:
@@ -275,9 +275,9 @@ class Experiment:
     def _engines(self, record: Record, engine: str | None) -> Sequence[str]:
         return record.engines if engine is None else [engine]
 
-    def _applicable(self, record: Record, engine: str) -> Iterator[Claim]:
+    def _judged(self, record: Record, engine: str) -> Iterator[Claim]:
         for claim in self.claims:
-            if not why_not_applicable(claim, record, engine):
+            if not why_not_judged(claim, record, engine):
                 known = self.data.claims.get(claim.id, ClaimData())
                 yield claim if known.published is None else replace(claim, published=known.published)
 

@@ -282,7 +282,7 @@ experiment = Experiment(
         "quick": Preset(
             "quick",
             min_rounds=5,
-            max_rounds=20,
+            max_rounds=10,
             sizes={"rows": 20_000, "seconds": 20},
             undecidable={"tuned-costs-nothing": "20 rounds of such loads gave 0.932 to 0.957 of alone, beside 0.95"},
         ),

@@ -4,7 +4,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.claim import Verdict
 from harness.report import wording
-from harness.report.summary import ClaimRow, LeftOut, Summary
+from harness.report.summary import ClaimRow, NotJudged, Summary
 
 
 def render(summary: Summary) -> bytes:
@@ -20,7 +20,7 @@ def _suite(engine: str, summary: Summary) -> TestSuite:
     suite.timestamp = summary.started
     claims = [claim for claim in summary.claims if claim.engine == engine]
     suite.add_testcases([_case(claim, summary) for claim in claims])
-    suite.add_testcases([_skipped(left, summary) for left in summary.not_applicable if left.engine == engine])
+    suite.add_testcases([_skipped(left, summary) for left in summary.not_judged if left.engine == engine])
     if summary.crashed or not claims:
         suite.add_testcase(_nothing_judged(engine, summary))
     return suite
@@ -37,7 +37,7 @@ def _case(claim: ClaimRow, summary: Summary) -> TestCase:
     return case
 
 
-def _skipped(left: LeftOut, summary: Summary) -> TestCase:
+def _skipped(left: NotJudged, summary: Summary) -> TestCase:
     case = TestCase(left.claim, classname=f"{summary.experiment}.{left.engine}")
     case.result = [Skipped(left.reason, "not judged")]
     return case

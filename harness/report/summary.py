@@ -118,7 +118,7 @@ class ClaimRow(Row, frozen=True, kw_only=True):
     rounds: int
 
 
-class LeftOut(Row, frozen=True, kw_only=True):
+class NotJudged(Row, frozen=True, kw_only=True):
     """A claim that was not judged, and why: an engine cannot have it or a preset leaves it out or cannot decide it."""
 
     claim: str
@@ -202,7 +202,7 @@ class Summary(Row, frozen=True, kw_only=True):
     faults: list[FaultRow]
     cases: list[CaseRow]
     claims: list[ClaimRow]
-    not_applicable: list[LeftOut]
+    not_judged: list[NotJudged]
     curves: list[CurvesRow] = []
     comparison: ComparisonRow | None = None
     record: str = "record.jsonl"
@@ -231,7 +231,7 @@ def summarise(experiment: Experiment, record: Record) -> Summary:
         faults=_faults(record),
         cases=_cases(experiment, record),
         claims=[_claim(j) for j in judgements],
-        not_applicable=[LeftOut(claim=c, engine=e, reason=r) for c, e, r in experiment.left_out(record)],
+        not_judged=[NotJudged(claim=c, engine=e, reason=r) for c, e, r in experiment.not_judged(record)],
         curves=[_curves(each, record) for each in experiment.curves],
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
     )

@@ -30,7 +30,7 @@ def render(summary: Summary) -> RenderableType:
         parts += [_comparison(summary.comparison), ""]
     for engine in summary.engines:
         parts += [_figures(engine, summary), "", _claims(engine, summary), ""]
-    parts += [Text(line) for line in wording.left_out(summary)]
+    parts += [Text(line) for line in wording.not_judged(summary)]
     return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
 
 

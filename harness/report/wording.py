@@ -106,10 +106,10 @@ def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
     return shown or figures
 
 
-def left_out(summary: Summary) -> list[str]:
+def not_judged(summary: Summary) -> list[str]:
     """What was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
     claims: dict[tuple[str, str], list[str]] = {}
-    for left in summary.not_applicable:
+    for left in summary.not_judged:
         # Most reasons begin with the case; claims of many cases share the rest.
         case, _, why = left.reason.partition(": ")
         claims.setdefault((left.engine, left.reason if " " in case else why), []).append(left.claim)

@@ -49,8 +49,8 @@ BETWEEN = 0.33
 DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
 # An applier that waits for the redo log goes on by so many rows at once.
 BURST = 400
-# Rows that were counted, as a share of what the slope gives: a stop makes them fewer, and a long one bends the slope. A
-# burst at either end has made them 0.92 to 1.22.
+# Rows that were counted, as a share of what the slope gives: who stands still for 40 % of the time or longer is outside.
+# A burst at either end has made them 0.92 to 1.22, so a shorter stop cannot be told from one.
 STEADY = (0.8, 1.4)
 
 
@@ -288,7 +288,7 @@ def _rate_between(applied: dict[str, float | None]) -> float:
     """A load that RAID0 catches up with and RAID1 does not, in rows per second."""
     if None in applied.values():
         raise LabError(
-            "the replicas were read too seldom to tell what they apply", "two readings a second", "./lab status"
+            "the replicas were read too seldom to tell what they apply", "two readings a second", "./lab doctor"
         )
     single, raid1, raid0 = (applied[name] for name in REPLICAS)
     # RAID1 applies as one disk does: the two are two readings of one rate.
@@ -324,7 +324,7 @@ def _steady(name: str, phase: Phase) -> Proof:
     (seconds, rows), rate = phase.counted(name), phase.rows_per_second()[name]
     expected = (rate or 0.0) * seconds
     return Proof(
-        what=f"{name} applied all the time",
+        what=f"{name} did not stand still for long",
         expected=f"{STEADY[0]} to {STEADY[1]} times the {expected:.0f} rows that its rate gives in {seconds:.0f} s",
         found=f"{rows} rows",
         ok=expected > 0 and STEADY[0] * expected <= rows <= STEADY[1] * expected,

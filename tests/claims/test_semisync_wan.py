@@ -19,7 +19,7 @@ def pytest_generate_tests(metafunc):
 def test_claim_comes_out_as_expected(judged, engine, claim):
     """A verdict that changed, or that could not be reached, fails."""
     summary = judged(NAME, engine)
-    for left_out in summary.not_applicable:
+    for left_out in summary.not_judged:
         if (left_out.claim, left_out.engine) == (claim, engine):
             pytest.skip(left_out.reason)
     row = next(row for row in summary.claims if (row.id, row.engine) == (claim, engine))

@@ -381,7 +381,7 @@ def test_a_case_that_an_engine_cannot_have_leaves_its_claims_out():
     of = Record([run(), without])
 
     assert "after-commit-shows" not in [j.claim for j in experiment().judge(of)]
-    assert experiment().left_out(of) == [
+    assert experiment().not_judged(of) == [
         ("after-commit-shows", "mariadb", "after-commit-85ms-1: MySQL 5.5 has no wait point")
     ]
 

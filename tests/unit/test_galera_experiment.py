@@ -107,7 +107,7 @@ def test_both_systems_are_measured_in_one_run(in_model):
 def test_what_the_preset_leaves_out_is_said(in_model):
     """Claims over cases that were not measured are left out, each with the reason, and are neither green nor red."""
     summary, _, _ = in_model
-    reasons = {left.claim: left.reason for left in summary.not_applicable}
+    reasons = {left.claim: left.reason for left in summary.not_judged}
 
     assert reasons["faster-than-after-sync2-lan-8"] == "galera2-lan-8: the preset brief leaves it out"
     assert not reasons.keys() & verdicts(summary).keys()

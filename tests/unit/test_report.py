@@ -353,7 +353,7 @@ def test_what_was_left_out_is_told_once_a_reason():
     whole = experiment()
     left = {case.name: "the preset brief leaves it out" for case in whole.cases[:3]}
     summary = summarise(whole, Record([run(), lab(not_applicable=left)]))
-    lines = wording.left_out(summary)
+    lines = wording.not_judged(summary)
 
     assert len(lines) == 1
     assert lines[0].endswith(": the preset brief leaves it out") and "async-costs-little" in lines[0]

@@ -83,7 +83,7 @@ def test_a_server_without_wait_points_is_judged_by_what_it_has(ran, brief):
 
     assert not [m.case for m in record.measurements if m.case.startswith("after-sync")]
     assert "after-sync-never-shows-early" not in verdicts(summary)
-    assert summary.not_applicable[0].reason.endswith("mysql-5.5 has no wait_point")
+    assert summary.not_judged[0].reason.endswith("mysql-5.5 has no wait_point")
 
 
 def test_no_round_is_spent_on_what_the_preset_cannot_decide(ran):
@@ -94,7 +94,7 @@ def test_no_round_is_spent_on_what_the_preset_cannot_decide(ran):
 
     assert (record.end.why, max(number for number, _ in order(record))) == ("decided", 2)
     assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
-    assert [(left.claim, left.reason) for left in summary.not_applicable] == [
+    assert [(left.claim, left.reason) for left in summary.not_judged] == [
         ("level", "it compares noise with itself")
     ]
     assert [claim.id for claim in asked.judged_by(asked.preset("quick"))] == ["costs-a-trip"]

@@ -57,7 +57,7 @@ def test_all_servers_are_up_at_once_and_take_turns(ran):
 def test_the_engine_that_others_are_compared_with_is_not_judged_against_itself(ran):
     """It is left out with the reason, as are claims about what an engine does not have."""
     summary, _, _ = ran(KNOWN, ENGINES)
-    reasons = {(left.engine, left.claim): left.reason for left in summary.not_applicable}
+    reasons = {(left.engine, left.claim): left.reason for left in summary.not_judged}
 
     claim = "sort_1-aria-faster-than-mysql-5.5"
     assert reasons["mysql-5.5", claim].endswith("mysql-5.5 is what others are compared with")
@@ -67,7 +67,7 @@ def test_the_engine_that_others_are_compared_with_is_not_judged_against_itself(r
 def test_without_the_other_engine_nothing_is_claimed(ran):
     """One engine alone says nothing about two."""
     summary, _, _ = ran(KNOWN, ["mariadb"])
-    left = next(each for each in summary.not_applicable if each.claim == "sort_1-aria-faster-than-mysql-5.5")
+    left = next(each for each in summary.not_judged if each.claim == "sort_1-aria-faster-than-mysql-5.5")
 
     assert left.reason.endswith("mysql-5.5, with which it is compared, is not part of this run")
     assert set(verdicts(summary, "mariadb")) == {"aria-own-slap-says-the-same"}
