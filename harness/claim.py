@@ -23,7 +23,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Finding:
-    """What a relation came to. `settled` means that more rounds cannot change it."""
+    """What a relation came to. `settled`: more rounds cannot change it; `doubted`: something went wrong."""
 
     verdict: Verdict
     reason: str
@@ -31,6 +31,7 @@ class Finding:
     interval: Interval | None = None
     rounds: int = 0
     settled: bool = False
+    doubted: bool = False
 
 
 # An engine and a case that is measured on it.
@@ -476,7 +477,9 @@ class Expected:
 
 @dataclass(frozen=True)
 class Judgement:
-    """A claim's verdict on one engine. `changed` is what fails a regression run; `reason` says how it was decided."""
+    """A claim's verdict on one engine. `changed` is what fails a regression run; `reason` says how it was decided, and
+    `doubted` that it is UNKNOWN for more than a lack of figures.
+    """
 
     claim: str
     sentence: str
@@ -493,6 +496,7 @@ class Judgement:
     interval: Interval | None = None
     rounds: int = 0
     settled: bool = field(default=False, compare=False)
+    doubted: bool = field(default=False, compare=False)
 
     @property
     def changed(self) -> bool:
@@ -506,7 +510,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         predicted = _predict(claim.predicted, record, engine)
     except Exception as error:  # whatever went wrong, it must not look like a decision
         reason = f"the judge failed: {type(error).__name__}: {error}"
-        finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True), None
+        finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
     return Judgement(
         claim=claim.id,
         sentence=claim.sentence,
@@ -523,20 +527,32 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         interval=finding.interval,
         rounds=finding.rounds,
         settled=finding.settled or finding.verdict is not Verdict.UNKNOWN,
+        doubted=finding.doubted,
     )
 
 
-def why_not_judged(claim: Claim, record: Record, engine: str) -> str | None:
-    """Why this claim is not judged on an engine: a case is missing, or the preset cannot decide it; else None."""
+@dataclass(frozen=True)
+class NotJudged:
+    """A claim without a verdict on an engine, and why; `case` is the one that was not measured, if that is why."""
+
+    claim: str
+    engine: str
+    reason: str
+    case: str | None = None
+
+
+def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | None:
+    """That a case of the claim was not measured, since the engine cannot have it or the preset leaves it out."""
     if engine in claim.relation.references:
-        return f"{claim.relation.cases[0]}: {engine} is what others are compared with"
+        return NotJudged(claim.id, engine, f"{engine} is what others are compared with", claim.relation.cases[0])
     for server, case in claim.relation.measured_on(engine):
         lab = record.lab(server)
         if server not in record.engines:
-            return f"{case}: {server}, with which it is compared, is not part of this run"
+            reason = f"{server}, with which it is compared, is not part of this run"
+            return NotJudged(claim.id, engine, reason, case)
         if lab and case in lab.not_applicable:
-            return f"{case}: {lab.not_applicable[case]}"
-    return record.run.undecidable.get(claim.id)
+            return NotJudged(claim.id, engine, lab.not_applicable[case], case)
+    return None
 
 
 def exit_code(judgements: Iterable[Judgement]) -> int:
@@ -550,7 +566,7 @@ def exit_code(judgements: Iterable[Judgement]) -> int:
 def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:
     finding = _decide(claim.relation, record, engine, plan)
     if doubts := _doubts(claim, record, engine):
-        return replace(finding, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True)
+        return replace(finding, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True, doubted=True)
     if finding.verdict is Verdict.UNKNOWN and (stopped := _stopped(record)):
         return replace(finding, reason=f"{stopped}; {finding.reason}")
     return finding

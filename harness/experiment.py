@@ -8,7 +8,7 @@ from typing import Any
 
 import msgspec
 
-from harness.claim import Claim, Expected, Judgement, Verdict, judge, why_not_judged
+from harness.claim import Claim, Expected, Judgement, NotJudged, Verdict, judge, without_its_cases
 from harness.errors import LabError, unknown_name
 from harness.record import Record
 from harness.stats import Plan
@@ -32,7 +32,8 @@ class Case:
 class Preset:
     """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is).
 
-    `undecidable` maps the claims that it cannot decide to the reason; no round is spent on them.
+    `undecidable` maps the claims that it is not expected to decide to the reason: no round is spent on them, and they
+    have no verdict unless the figures suffice all the same.
     """
 
     name: str
@@ -220,12 +221,6 @@ class Experiment:
         """The cases that a preset measures."""
         return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
 
-    def judged_by(self, preset: Preset) -> tuple[Claim, ...]:
-        """The claims that a run of a preset decides: it measures all their cases, and its loads suffice."""
-        measured = {case.name for case in self.chosen(preset)}
-        possible = (claim for claim in self.claims if set(claim.relation.cases) <= measured)
-        return tuple(claim for claim in possible if claim.id not in preset.undecidable)
-
     def topologies(self, preset: Preset) -> tuple[str, ...]:
         """The topologies that a preset's cases are measured on, each once, in the order of the cases."""
         return tuple(dict.fromkeys(map(self.topology_of, self.chosen(preset))))
@@ -236,22 +231,12 @@ class Experiment:
         return Expected(found[-1].verdict, found[-1].because) if found else Expected()
 
     def judge(self, record: Record, engine: str | None = None) -> list[Judgement]:
-        """Every applicable claim's verdict, engine by engine, by the plan that the record itself states."""
-        plan = self.plan(record)
-        return [
-            judge(claim, record, name, plan, self.expected(claim.id, name))
-            for name in self._engines(record, engine)
-            for claim in self._judged(record, name)
-        ]
+        """Claim by claim, engine by engine, by the plan that the record itself states."""
+        return [found for found in self._outcomes(record, engine) if isinstance(found, Judgement)]
 
-    def not_judged(self, record: Record) -> list[tuple[str, str, str]]:
-        """(claim id, engine, reason) of what an engine cannot have, or the preset leaves out or cannot decide."""
-        return [
-            (claim.id, engine, reason)
-            for engine in record.engines
-            for claim in self.claims
-            if (reason := why_not_judged(claim, record, engine))
-        ]
+    def not_judged(self, record: Record) -> list[NotJudged]:
+        """What an engine cannot have, or the preset leaves out or cannot decide."""
+        return [found for found in self._outcomes(record) if isinstance(found, NotJudged)]
 
     def decided(self, record: Record, engine: str) -> bool:
         """Whether no further round can change a verdict on this engine."""
@@ -272,14 +257,21 @@ class Experiment:
         """Theory's figures of a case by name, given the measured ones."""
         return self.predict(self.case(case), figures) if self.predict else {}
 
-    def _engines(self, record: Record, engine: str | None) -> Sequence[str]:
-        return record.engines if engine is None else [engine]
+    def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[Judgement | NotJudged]:
+        """Of every claim on this engine, or on all."""
+        for name in record.engines if engine is None else [engine]:
+            for claim in self.claims:
+                yield without_its_cases(claim, record, name) or self._judged(claim, record, name)
 
-    def _judged(self, record: Record, engine: str) -> Iterator[Claim]:
-        for claim in self.claims:
-            if not why_not_judged(claim, record, engine):
-                known = self.data.claims.get(claim.id, ClaimData())
-                yield claim if known.published is None else replace(claim, published=known.published)
+    def _judged(self, claim: Claim, record: Record, engine: str) -> Judgement | NotJudged:
+        """The verdict; none where the preset is not expected to decide the claim, and nothing but figures lacks."""
+        known = self.data.claims.get(claim.id, ClaimData())
+        of = claim if known.published is None else replace(claim, published=known.published)
+        found = judge(of, record, engine, self.plan(record), self.expected(claim.id, engine))
+        reason = record.run.undecidable.get(claim.id)
+        if reason is None or found.doubted or found.verdict is not Verdict.UNKNOWN:
+            return found
+        return NotJudged(claim.id, engine, reason)
 
     def _refuse_twins(self, kind: str, names: list[str]) -> None:
         if twins := sorted({name for name in names if names.count(name) > 1}):

@@ -80,7 +80,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 class Run(Event, frozen=True, kw_only=True, tag="run"):
     """The first line: what was asked for, and on which machine. `settings` holds min_rounds, max_rounds, alpha, …
 
-    `undecidable` maps the claims that the preset cannot decide to the reason.
+    `undecidable` maps the claims that the preset is not expected to decide to the reason.
     """
 
     schema: int = SCHEMA

@@ -209,13 +209,13 @@ class Session:
     def open(self) -> None:
         """Record what came up, bring the workload in, and calibrate the toxics that the cases ask for."""
         self.run.up.extend(self.labs.values())
-        left = self._not_applicable()
+        not_applicable = self._not_applicable()
         for lab in self.labs.values():
             if self.experiment.prepare:
                 self.experiment.prepare(lab)
             if self.experiment.fill:
                 self.experiment.fill(lab, self.run.preset)
-            self.run.journal.write(_described(lab, self.engine, left, self.experiment.settings))
+            self.run.journal.write(_described(lab, self.engine, not_applicable, self.experiment.settings))
         wanted = {
             (lab.topology.name, link, toxic): lab
             for case in self.cases

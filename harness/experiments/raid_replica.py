@@ -100,7 +100,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
     )
 
 
-SHORT = "loads of 14 s vary too much; each of them tells whether RAID1 keeps up"
+SHORT = "slopes of loads of 14 s vary too much for an interval of a few"
 # Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
 BRIEF = {"rows": 8000, "warm": 3000, "backlog": 7000, "window": 8, "paced": 14, "rest": 8}
 SMALL = {"rows": 8000, "warm": 3000, "backlog": 7500, "window": 10, "paced": 16, "rest": 10}

@@ -151,7 +151,7 @@ def _about_the_client(storage: str) -> Claim:
     )
 
 
-# 16 rounds of brief loads have left an interval of 2.1 to 2.8 beside 2.5.
+# 16 rounds of brief loads have left an interval of 2.1 to 2.8 beside 2.5, and as wide ones beside 3.
 NEARER = "its bound is nearer than brief loads can tell"
 
 experiment = Experiment(

@@ -1,6 +1,7 @@
 """How many rows replicas are behind their source, by counting transactions of one row each."""
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 
 from harness.stats import FEWEST_OF_A_SLOPE as FEWEST
 from harness.stats import Interval, NoInterval, slope
@@ -60,12 +61,17 @@ class Lag:
         found = _slope(counts)
         return found and round(found.estimate, 3)
 
-    def counted(self, replica: str, first: float, last: float) -> tuple[float, int]:
-        """Seconds between the first and the last reading between two moments, and rows applied meanwhile."""
+    def longest_pause(self, replica: str, first: float, last: float) -> float:
+        """Seconds between two moments in which no reading told of anything applied, at the longest."""
         counts = self._between(self.applied[replica], first, last)
         if not counts:
-            return 0.0, 0
-        return counts[-1][0] - counts[0][0], counts[-1][1] - counts[0][1]
+            return last - first
+        grew = [at for (_, before), (at, now) in pairwise(counts) if now > before]
+        return max(later - earlier for earlier, later in pairwise([counts[0][0], *grew, counts[-1][0]]))
+
+    def least(self, replica: str, first: float, last: float) -> int:
+        """Rows that a replica was behind between two moments, at the least."""
+        return min(rows for _, rows in self._between(self.rows[replica], first, last))
 
     def _between(self, values: list[int], first: float, last: float) -> list[tuple[float, int]]:
         return [(at, value) for at, value in zip(self.at, values, strict=True) if first <= at <= last]

@@ -4,7 +4,7 @@ from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from harness.claim import Verdict
 from harness.report import wording
-from harness.report.summary import ClaimRow, NotJudged, Summary
+from harness.report.summary import ClaimRow, NotJudgedRow, Summary
 
 
 def render(summary: Summary) -> bytes:
@@ -37,9 +37,9 @@ def _case(claim: ClaimRow, summary: Summary) -> TestCase:
     return case
 
 
-def _skipped(left: NotJudged, summary: Summary) -> TestCase:
+def _skipped(left: NotJudgedRow, summary: Summary) -> TestCase:
     case = TestCase(left.claim, classname=f"{summary.experiment}.{left.engine}")
-    case.result = [Skipped(left.reason, "not judged")]
+    case.result = [Skipped(wording.why_not_judged(left), "not judged")]
     return case
 
 

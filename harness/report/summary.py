@@ -4,12 +4,12 @@ import math
 
 import msgspec
 
-from harness.claim import Judgement, Verdict, exit_code, unit_of
+from harness.claim import Judgement, NotJudged, Verdict, exit_code, unit_of
 from harness.experiment import Comparison, Curves, Experiment
 from harness.record import Lab, Measurement, Record, Spread
 from harness.stats import Interval, NoInterval, interval_of_mean
 
-SCHEMA = 1
+SCHEMA = 2
 UNKNOWN, CRASHED = 2, 3
 DISPLAY_LEVEL = 0.95
 OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHED"}
@@ -118,11 +118,12 @@ class ClaimRow(Row, frozen=True, kw_only=True):
     rounds: int
 
 
-class NotJudged(Row, frozen=True, kw_only=True):
-    """A claim that was not judged, and why: an engine cannot have it or a preset leaves it out or cannot decide it."""
+class NotJudgedRow(Row, frozen=True, kw_only=True):
+    """A claim without a verdict, and why; `case` is the one that was not measured, null if none lacks."""
 
     claim: str
     engine: str
+    case: str | None
     reason: str
 
 
@@ -202,7 +203,7 @@ class Summary(Row, frozen=True, kw_only=True):
     faults: list[FaultRow]
     cases: list[CaseRow]
     claims: list[ClaimRow]
-    not_judged: list[NotJudged]
+    not_judged: list[NotJudgedRow]
     curves: list[CurvesRow] = []
     comparison: ComparisonRow | None = None
     record: str = "record.jsonl"
@@ -231,10 +232,14 @@ def summarise(experiment: Experiment, record: Record) -> Summary:
         faults=_faults(record),
         cases=_cases(experiment, record),
         claims=[_claim(j) for j in judgements],
-        not_judged=[NotJudged(claim=c, engine=e, reason=r) for c, e, r in experiment.not_judged(record)],
+        not_judged=[_not_judged(left) for left in experiment.not_judged(record)],
         curves=[_curves(each, record) for each in experiment.curves],
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
     )
+
+
+def _not_judged(left: NotJudged) -> NotJudgedRow:
+    return NotJudgedRow(claim=left.claim, engine=left.engine, case=left.case, reason=left.reason)
 
 
 def _broke_off(record: Record) -> bool:

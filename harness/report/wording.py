@@ -3,7 +3,7 @@
 from collections import Counter
 
 from harness.claim import Verdict
-from harness.report.summary import CellRow, ClaimRow, FigureRow, Summary
+from harness.report.summary import CellRow, ClaimRow, FigureRow, NotJudgedRow, Summary
 
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
@@ -68,6 +68,8 @@ def explanation(claim: ClaimRow) -> str:
 def overall(summary: Summary) -> str:
     """One line: the outcome, then how many verdicts of each kind."""
     counts = Counter(verdict(claim) for claim in summary.claims)
+    if summary.not_judged:
+        counts["not judged"] = len(summary.not_judged)
     told = ", ".join(f"{count} {text}" for text, count in counts.items()) or "nothing was judged"
     return f"{OVERALL[summary.verdict]}: {told} (exit code {summary.exit_code})"
 
@@ -106,11 +108,13 @@ def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
     return shown or figures
 
 
+def why_not_judged(left: NotJudgedRow) -> str:
+    return f"{left.case}: {left.reason}" if left.case else left.reason
+
+
 def not_judged(summary: Summary) -> list[str]:
     """What was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
     claims: dict[tuple[str, str], list[str]] = {}
     for left in summary.not_judged:
-        # Most reasons begin with the case; claims of many cases share the rest.
-        case, _, why = left.reason.partition(": ")
-        claims.setdefault((left.engine, left.reason if " " in case else why), []).append(left.claim)
+        claims.setdefault((left.engine, left.reason), []).append(left.claim)
     return [f"not judged: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]

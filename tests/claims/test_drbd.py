@@ -2,8 +2,8 @@
 
 import pytest
 
-from harness import experiments
 from harness.claim import Verdict
+from tests.claims.decidable import decidable
 
 # The first test of an experiment waits for the whole run.
 pytestmark = pytest.mark.timeout(3600)
@@ -16,13 +16,8 @@ def pytest_generate_tests(metafunc):
     """Quick runs of all where all engines are asked for, as `make claims` does; else a brief one of drbd_cost."""
     everything = metafunc.config.getoption("--engine") == "all"
     asked = [(name, "quick") for name in QUICK] if everything else [("drbd_cost", "brief")]
-    metafunc.parametrize(("name", "preset", "claim"), [row for each in asked for row in claims_of(*each)])
-
-
-def claims_of(name, preset):
-    """What a run of the preset decides."""
-    known = experiments.load(name)
-    return [(name, preset, claim.id) for claim in known.judged_by(known.preset(preset))]
+    rows = [(name, preset, claim) for name, preset in asked for claim in decidable(name, preset, ENGINE)]
+    metafunc.parametrize(("name", "preset", "claim"), rows)
 
 
 def test_claim_comes_out_as_expected(judged, name, preset, claim):

@@ -2,10 +2,10 @@
 
 import pytest
 
-from harness import experiments
 from harness.claim import Verdict
 from harness.pytest_plugin import engines_of
 from harness.world import catalogue
+from tests.claims.decidable import decidable
 
 # The first test of an engine waits for the whole run.
 pytestmark = pytest.mark.timeout(900)
@@ -16,9 +16,8 @@ NAME, PRESET = "galera_vs_semisync", "brief"
 def pytest_generate_tests(metafunc):
     """One test an engine and claim, for the engines that are asked for and have Galera."""
     engines = [name for name in engines_of(metafunc.config, NAME) if "galera" in catalogue.engines()[name].features]
-    known = experiments.load(NAME)
-    claims = [claim.id for claim in known.judged_by(known.preset(PRESET))]
-    metafunc.parametrize(("engine", "claim"), [(engine, claim) for engine in engines for claim in claims])
+    pairs = [(engine, claim) for engine in engines for claim in decidable(NAME, PRESET, engine)]
+    metafunc.parametrize(("engine", "claim"), pairs)
 
 
 def test_claim_comes_out_as_expected(judged, engine, claim):

@@ -2,9 +2,8 @@
 
 import pytest
 
-from harness import experiments
 from harness.claim import Verdict
-from harness.world import catalogue
+from tests.claims.decidable import decidable
 
 # The first test of an experiment waits for the whole run.
 pytestmark = pytest.mark.timeout(2400)
@@ -12,21 +11,12 @@ pytestmark = pytest.mark.timeout(2400)
 ENGINE = "mariadb"
 
 
-def claims_of(name, preset):
-    """What a run of the preset decides on this engine."""
-    known = experiments.load(name)
-    features = catalogue.engines()[ENGINE].features
-    possible = {case.name for case in known.cases if case.needs <= features}
-    judged = known.judged_by(known.preset(preset))
-    return [(name, preset, claim.id) for claim in judged if set(claim.relation.cases) <= possible]
-
-
 def pytest_generate_tests(metafunc):
     """Quick runs of all where all engines are asked for, as `make claims` does; else brief ones."""
     asked = [("raid0_disks", "brief"), ("raid_replica", "brief")]
     if metafunc.config.getoption("--engine") == "all":
         asked = [(name, "quick") for name in ("raid0_disks", "raid_replica", "raid_appliers")]
-    rows = [row for name, preset in asked for row in claims_of(name, preset)]
+    rows = [(name, preset, claim) for name, preset in asked for claim in decidable(name, preset, ENGINE)]
     metafunc.parametrize(("name", "preset", "claim"), rows)
 
 

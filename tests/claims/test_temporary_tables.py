@@ -4,7 +4,7 @@ import pytest
 
 from harness import experiments, running
 from harness.claim import Verdict
-from harness.world import catalogue
+from tests.claims.decidable import decidable
 
 # The first test waits for the whole run.
 pytestmark = pytest.mark.timeout(1800)
@@ -17,21 +17,9 @@ def pytest_generate_tests(metafunc):
     known = experiments.load(NAME)
     every = metafunc.config.getoption("--engine") == "all"
     engines, preset = (running.available(known), "quick") if every else (known.usual, "brief")
-    chosen = known.preset(preset)
-    pairs = [
-        (engine, claim.id) for engine in engines for claim in known.judged_by(chosen) if can_have(known, engine, claim)
-    ]
+    pairs = [(engine, claim) for engine in engines for claim in decidable(NAME, preset, engine)]
     metafunc.parametrize(("engines", "preset"), [(",".join(engines), preset)], ids=[preset])
     metafunc.parametrize(("engine", "claim"), pairs)
-
-
-def can_have(known, engine, claim):
-    """Whether an engine has the features of all cases that a claim measures on it."""
-    if engine in claim.relation.references:
-        return False
-    needs = {case.name: case.needs for case in known.cases}
-    own = [case for server, case in claim.relation.measured_on(engine) if server == engine]
-    return all(needs[case] <= catalogue.engines()[engine].features for case in own)
 
 
 def test_claim_comes_out_as_expected(judged, engines, preset, engine, claim):

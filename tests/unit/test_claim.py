@@ -3,9 +3,11 @@
 import math
 
 import pytest
+from msgspec import structs
 
 from harness.claim import (
     Expected,
+    NotJudged,
     Verdict,
     exit_code,
     figure,
@@ -382,8 +384,21 @@ def test_a_case_that_an_engine_cannot_have_leaves_its_claims_out():
 
     assert "after-commit-shows" not in [j.claim for j in experiment().judge(of)]
     assert experiment().not_judged(of) == [
-        ("after-commit-shows", "mariadb", "after-commit-85ms-1: MySQL 5.5 has no wait point")
+        NotJudged("after-commit-shows", "mariadb", "MySQL 5.5 has no wait point", "after-commit-85ms-1")
     ]
+
+
+def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_tell():
+    """Left out with the reason it is only where figures lack; a verdict stays, and so does what went wrong."""
+    near = experiment([claim(ASYNC.at_least(0.895))], data="{}")
+    plain = experiment([claim(ASYNC.at_least(0.7))], data="{}")
+    whole = record(4)
+    of = Record([structs.replace(whole.run, undecidable={"a-claim": "its bound is near"}), *whole.events[1:]])
+
+    assert (near.judge(of), near.not_judged(of)) == ([], [NotJudged("a-claim", "mariadb", "its bound is near")])
+    assert near.decided(of, "mariadb")
+    assert [j.verdict for j in plain.judge(of)] == [HOLDS]
+    assert [j.verdict for j in near.judge(replaced(of, "none", 1, doubts=["stuck"]))] == [UNKNOWN]
 
 
 def test_a_run_is_decided_when_no_round_can_change_anything():

@@ -1,0 +1,25 @@
+"""Which claims a run is expected to decide."""
+
+from harness import experiments
+from harness.claim import Claim
+from harness.experiment import Case
+from harness.world import catalogue
+
+
+def decidable(name: str, preset: str, engine: str) -> list[str]:
+    """Ids of the claims whose cases a preset measures and an engine can have, and that its loads suffice for."""
+    known = experiments.load(name)
+    chosen = known.preset(preset)
+    measured = {case.name: case for case in known.chosen(chosen)}
+    return [
+        claim.id
+        for claim in known.claims
+        if claim.id not in chosen.undecidable and _has_its_cases(claim, measured, engine)
+    ]
+
+
+def _has_its_cases(claim: Claim, measured: dict[str, Case], engine: str) -> bool:
+    if engine in claim.relation.references or not set(claim.relation.cases) <= measured.keys():
+        return False
+    own = [case for server, case in claim.relation.measured_on(engine) if server == engine]
+    return all(measured[case].needs <= catalogue.engines()[engine].features for case in own)
