@@ -10,6 +10,7 @@ from harness.workloads.race import Race
 from harness.workloads.row_changes import RowChanges
 from harness.world.compose import Lab
 
+DISK = "plain-150"
 CASES = (Case("one", "one applier, one database, relaxed flushing", {}, frozenset({"gtid"})),)
 
 
@@ -27,11 +28,11 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 
 def arrange(lab: Lab, _case: Case) -> AbstractContextManager[raced_replicas.Watch]:
-    return raced_replicas.behind(lab)
+    return raced_replicas.behind(lab, DISK)
 
 
 def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
-    return raced_replicas.predict(figures)
+    return raced_replicas.predict(DISK, figures)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------

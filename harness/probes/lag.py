@@ -3,6 +3,7 @@
 from dataclasses import dataclass, field
 from itertools import pairwise
 
+from harness.errors import LabError
 from harness.stats import FEWEST_OF_A_SLOPE as FEWEST
 from harness.stats import Interval, NoInterval, slope
 from harness.world import clock
@@ -64,14 +65,16 @@ class Lag:
     def longest_pause(self, replica: str, first: float, last: float) -> float:
         """Seconds between two moments in which no reading told of anything applied, at the longest."""
         counts = self._between(self.applied[replica], first, last)
-        if not counts:
-            return last - first
         grew = [at for (_, before), (at, now) in pairwise(counts) if now > before]
-        return max(later - earlier for earlier, later in pairwise([counts[0][0], *grew, counts[-1][0]]))
+        return max(later - earlier for earlier, later in pairwise([first, *grew, last]))
 
     def least(self, replica: str, first: float, last: float) -> int:
-        """Rows that a replica was behind between two moments, at the least."""
-        return min(rows for _, rows in self._between(self.rows[replica], first, last))
+        """Rows that a replica was behind between two moments, at the least; LabError where nobody read them."""
+        rows = [rows for _, rows in self._between(self.rows[replica], first, last)]
+        if not rows:
+            found = f"a busy machine left {replica} unread from {first:.0f} to {last:.0f} s of the race"
+            raise LabError(found, "a reading every half second", "./lab run raid_replica")
+        return min(rows)
 
     def _between(self, values: list[int], first: float, last: float) -> list[tuple[float, int]]:
         return [(at, value) for at, value in zip(self.at, values, strict=True) if first <= at <= last]

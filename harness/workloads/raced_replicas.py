@@ -16,8 +16,6 @@ from harness.world.arrays import Array
 from harness.world.compose import Lab
 from harness.world.sql import Server
 
-DISK = "plain-150"
-
 # --- settings, by dialect: what a server is told is data --------------------------------------------------------------
 
 # The source's disk is the machine's own, and never the limit.
@@ -64,22 +62,17 @@ def _dialect(server: Server) -> str:
     return "mysql" if server.dialect.redo and "redo_log" in server.dialect.redo.written else "mariadb"
 
 
-def limits() -> Limits:
-    """Of each disk while a race is measured."""
-    return catalogue.disk(DISK).limits
-
-
 @contextmanager
-def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
+def behind(lab: Lab, disk: str, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
     """Within the block the replicas' appliers (one, or by these settings) are stopped while the source goes on, and
-    disks are slow; everything is applied again at the end.
+    disks are as slow as those of this name; everything is applied again at the end.
     """
-    servers = [lab.server(node) for node in REPLICAS]
+    servers, limits = [lab.server(node) for node in REPLICAS], catalogue.disk(disk).limits
     with ThreadPoolExecutor(len(servers)) as pool:
         try:
             list(pool.map(lambda server: _dress(server, appliers or ONE_APPLIER[_dialect(server)]), servers))
-            with limited(raced_arrays(lab), limits()) as proofs:
-                yield Watch(raced_arrays(lab), servers, limits(), proofs)
+            with limited(raced_arrays(lab), limits) as proofs:
+                yield Watch(raced_arrays(lab), servers, limits, proofs)
         finally:
             list(pool.map(lambda server: _catch_up(server, lab.server("source")), servers))
             write_back(raced_arrays(lab))
@@ -133,12 +126,12 @@ def _applies(server: Server) -> Proof:
 # --- the law ----------------------------------------------------------------------------------------------------------
 
 
-def predict(figures: Mapping[str, float]) -> dict[str, float]:
+def predict(disk: str, figures: Mapping[str, float]) -> dict[str, float]:
     """The law: an array writes as its disks allow, RAID0 twice as often as one of them; rows follow the writes.
 
     A lag grows by what the source changes less what the replica applies; who keeps up writes only what comes in.
     """
-    writes = limits().write_iops
+    writes = catalogue.disk(disk).limits.write_iops
     law = {f"{name}_writes_per_second": float(writes * times) for name, times in _TIMES.items()}
     if one := figures.get("single_rows_per_second"):
         law |= {f"{name}_rows_per_second": one * times for name, times in _TIMES.items() if name != "single"}

@@ -6,6 +6,7 @@ import pytest
 
 from harness import experiments
 from harness.claim import Verdict
+from harness.errors import LabError
 from harness.probes.disk_work import look, work
 from harness.probes.lag import Lag
 from harness.report import charts
@@ -197,11 +198,19 @@ def test_raid1_keeps_up_when_its_lag_falls_or_is_gone(lag, tells, kept_up):
 
 @pytest.mark.parametrize(
     ("pause", "longest"),
-    [((0, 0), 0.5), ((5, 6), 1.5), ((4, 10.5), 7), ((0, 7), 7.5), ((7.5, 15), 7), ((0, 15), 14.5)],
+    [((0, 0), 0.5), ((5, 6), 1.5), ((4, 10.5), 7), ((0, 7), 7.5), ((7.5, 15), 7.5), ((0, 15), 15)],
 )
 def test_the_longest_pause_of_an_applier_is_found_wherever_it_lies(pause, longest):
     """Also at either end, where a slope and a count agree about half a rate."""
     assert watched(pause).longest_pause("raid1", 0, 15) == longest
+
+
+def test_a_race_that_nobody_watched_is_an_error():
+    """No trough is made up."""
+    lag = watched(raid1=RISING)
+
+    with pytest.raises(LabError, match="unread"):
+        lag.least("raid1", 0.1, 0.4)
 
 
 @pytest.mark.parametrize(
