@@ -303,7 +303,7 @@ def _port(lab: Lab, source: str, target: str) -> int:
             return link.port
     names = [node.name for node in lab.topology.nodes]
     if not {source, target} <= set(names):
-        raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names)
+        raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab show")
     name, port = link_name(source, target), FIRST_PORT + 100 * names.index(source) + names.index(target)
     if name not in lab.toxiproxy.proxies():
         lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:3306")
