@@ -11,8 +11,6 @@ from harness.workloads.race import FLUSHING, Race
 from harness.workloads.row_changes import RowChanges
 from harness.world.compose import Lab
 
-# On disks of 150 writes a second four appliers of MySQL 8.0 pause for 7 to 12 s at a time.
-DISK = "plain-400"
 ONE, MANY = ("lab",), ("lab_1", "lab_2", "lab_3", "lab_4")
 FOUR_APPLIERS = {
     "optimistic": {"slave_parallel_threads": 4, "slave_parallel_mode": "optimistic"},
@@ -76,11 +74,11 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 
 def arrange(lab: Lab, case: Case) -> AbstractContextManager[raced_replicas.Watch]:
-    return raced_replicas.behind(lab, DISK, case.settings["appliers"])
+    return raced_replicas.behind(lab, case.settings["appliers"])
 
 
 def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
-    return raced_replicas.predict(DISK, figures)
+    return raced_replicas.predict(figures)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -131,8 +129,8 @@ QUICK = (
     *(f"{mode.replace('_', '-')}{suffix}" for mode in FOUR_APPLIERS for suffix in ("", "-durable")),
 )
 # Rows of a table, to fall behind by (durable commits are slower) and to warm up by; seconds of what is measured.
-SMALL = {"rows": 8000, "warm": 3000, "backlog": 16_000, "durable_backlog": 8000, "window": 12, "durable_window": 16}
-LONG = {"rows": 8000, "warm": 3000, "backlog": 60_000, "durable_backlog": 20_000, "window": 60, "durable_window": 60}
+SMALL = {"rows": 8000, "warm": 4500, "backlog": 23_000, "durable_backlog": 8000, "window": 20, "durable_window": 20}
+LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "durable_backlog": 20_000, "window": 60, "durable_window": 60}
 
 experiment = Experiment(
     name="raid_appliers",

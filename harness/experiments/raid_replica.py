@@ -10,7 +10,6 @@ from harness.workloads.race import Race
 from harness.workloads.row_changes import RowChanges
 from harness.world.compose import Lab
 
-DISK = "plain-150"
 CASES = (Case("one", "one applier, one database, relaxed flushing", {}, frozenset({"gtid"})),)
 
 
@@ -28,11 +27,11 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 
 def arrange(lab: Lab, _case: Case) -> AbstractContextManager[raced_replicas.Watch]:
-    return raced_replicas.behind(lab, DISK)
+    return raced_replicas.behind(lab)
 
 
 def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
-    return raced_replicas.predict(DISK, figures)
+    return raced_replicas.predict(figures)
 
 
 # --- claims -----------------------------------------------------------------------------------------------------------
@@ -103,9 +102,9 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
 
 SHORT = "slopes of loads of 14 s vary too much for an interval of a few"
 # Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
-BRIEF = {"rows": 8000, "warm": 3000, "backlog": 7000, "window": 8, "paced": 14, "rest": 8}
-SMALL = {"rows": 8000, "warm": 3000, "backlog": 7500, "window": 10, "paced": 16, "rest": 10}
-LONG = {"rows": 8000, "warm": 3000, "backlog": 30_000, "window": 60, "paced": 120, "rest": 60}
+BRIEF = {"rows": 8000, "warm": 4500, "backlog": 13_000, "window": 8, "paced": 12, "rest": 6}
+SMALL = {"rows": 8000, "warm": 4500, "backlog": 16_000, "window": 12, "paced": 16, "rest": 10}
+LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "window": 60, "paced": 120, "rest": 60}
 
 experiment = Experiment(
     name="raid_replica",

@@ -37,8 +37,8 @@ def test_figures_stand_beside_law_and_literature(ran):
     figures = next(case for case in summary.cases if case.name == "one").figures
     samples = record.measurements[0].samples
 
-    assert (figures["raid0_writes_per_second"].published, figures["raid0_writes_per_second"].predicted) == (5399, 300)
-    assert figures["raid0_writes_per_second"].value == pytest.approx(300, rel=0.05)
+    assert (figures["raid0_writes_per_second"].published, figures["raid0_writes_per_second"].predicted) == (5399, 800)
+    assert figures["raid0_writes_per_second"].value == pytest.approx(800, rel=0.05)
     assert len(samples["at_s"]) == len(samples["lag_raid0"]) == len(samples["lag_raid1"]) > 20
 
 
@@ -216,14 +216,14 @@ def test_a_race_that_nobody_watched_is_an_error():
 @pytest.mark.parametrize(
     ("trouble", "doubt"),
     [
-        ("harness.workloads.race.PAUSE_SECONDS", "raid1 went on applying catching up"),
-        ("harness.workloads.race.PAUSE_SECONDS", "single went on applying throughout"),
+        ("harness.workloads.race.PAUSE_SHARE", "raid1 went on applying catching up"),
+        ("harness.workloads.race.PAUSE_SHARE", "single went on applying throughout"),
         ("harness.workloads.race.BUSY", "the disks of raid1 were the limit throughout"),
     ],
 )
 def test_an_applier_that_paused_or_disks_that_rested_are_doubted(ran, monkeypatch, trouble, doubt):
     """By proofs that no replica can give: a pause below nought, disks busier than all the time."""
-    monkeypatch.setattr(trouble, 0 if trouble.endswith("SECONDS") else 1.5)
+    monkeypatch.setattr(trouble, 0 if trouble.endswith("SHARE") else 1.5)
     summary, record, _ = ran(KNOWN, preset="quick")
 
     assert doubt in "; ".join(record.doubts("mariadb", record.of("mariadb", "one")))
