@@ -28,7 +28,7 @@ FLUSHING = {
 
 # The disks have to be the limit; a page cleaner pauses, and a busy machine keeps it waiting.
 BUSY = 0.7
-# Disks that warm a replica up: ten times those that are measured. On faster ones a backlog is gone in a moment.
+# Disks that warm a replica up: four times those that are measured. On faster ones a backlog is gone in a moment.
 FAST = Limits(write_iops=1500, read_iops=6000)
 # So many appliers can commit together.
 GROUP = 4
@@ -44,7 +44,7 @@ READ_EVERY = 0.5
 LONGEST = 120
 # Where between (the logarithms of) what RAID1 and RAID0 apply the load lies: nearer to RAID0, it rests less later;
 # nearer to RAID1, the lag of that grows less.
-BETWEEN = 0.45
+BETWEEN = 0.4
 # RAID0 has so much to work off under the load that it takes this share of the load's time, and at least one burst; a
 # slope takes some seconds.
 DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
