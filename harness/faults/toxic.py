@@ -95,7 +95,8 @@ def undisturbed(shortest_ms: float, typical_ms: float) -> float:
 def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float) -> Toxic:
     """The toxic with its latency nearer to what was asked, given the round trip that it made; the same one if near."""
     over = round(found_ms - asked.round_trip_ms)
-    if not asked.round_trip_ms or asked.jitter_ms or not over:
+    # What is asked by less than timers vary would be corrected to nothing at all.
+    if asked.round_trip_ms <= TIMERS_MS or asked.jitter_ms or not over:
         return toxic
     return _shortened(toxic, over)
 
@@ -144,7 +145,7 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     # A busy machine lengthens a round trip, and shortens none: that nothing is added is told by the shortest.
     trip = median(trips) if toxic.round_trip_ms else min(trips)
     asked = toxic.round_trip_ms or min(trip, bare_ms)
-    near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05)
+    near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05) and trip >= asked / 2
     said = f"round trip {trip:.1f} ms (asked {toxic.round_trip_ms} ms)"
     if not toxic.rate_kbps:
         return said, near
@@ -207,7 +208,8 @@ def toxic_on(wire: Wire, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterat
     Only the bodies that were put on are taken off. One that is gone already, behind the lab's back, is not an error
     here: the evidence tells.
     """
-    varies = max(asked.round_trip_ms * SHARE, TIMERS_MS) if asked.round_trip_ms else 0.0
+    # A toxic that does nothing must never be within the tolerance.
+    varies = max(asked.round_trip_ms * SHARE, min(TIMERS_MS, asked.round_trip_ms / 2))
     tolerance = varies + asked.jitter_ms
     acting = ToxicOnLink(wire.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, probe.typical())
     try:

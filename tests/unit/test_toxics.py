@@ -173,6 +173,15 @@ def test_calibration_corrects_both_ways_and_stops(over, latencies, latency):
     assert wire.additions <= 2 * 2, "a single correction is enough for a steady error"
 
 
+def test_a_millisecond_is_never_corrected_to_nothing(wire):
+    """Timers make it longer than it was asked by as much as it is; less of it would be none."""
+    wire = AdjustedWire("link")
+    wire.over = 1.2
+    asked = catalogue.toxic("campus-1ms")
+
+    assert calibrated(wire, asked, FakeRoundTrip(wire)) is asked
+
+
 def test_calibration_ends_also_when_it_cannot_succeed(latency):
     """A link that follows no setting is given up after a few tries; the evidence of each load will tell."""
     wire = AdjustedWire("link")
@@ -256,6 +265,14 @@ def test_a_toxic_removed_during_the_load_is_not_seen(wire, latency):
 
     assert not fault.seen
     assert "asked 85 ms on source-replica, link RTT was 0." in fault.why
+
+
+@pytest.mark.parametrize(("meanwhile", "seen"), [(None, True), (clear, False)])
+def test_a_single_millisecond_is_proved(wire, meanwhile, seen):
+    """Although timers vary by more: upwards only."""
+    fault = within(wire, catalogue.toxic("campus-1ms"), lambda: meanwhile and meanwhile(wire))
+
+    assert fault.seen is seen
 
 
 def test_a_link_slower_than_asked_is_not_seen_as_asked(wire, latency):
