@@ -18,6 +18,9 @@ from harness.world.wire import Wire
 SHARE, PROXY_MS = 0.10, 3.0
 # A trip is shorter than the median for which the toxic was calibrated by what the proxy's timers vary.
 TIMERS_MS = 2.0
+# As short a round trip is left as its file says: what an idle proxy's timers add is gone under load, a fifth of it, and
+# who made up for it would have a link that is too short then; one of a millisecond would be none.
+SHORT_MS = 10
 # By how much the median of a link's round trips lies above the shortest where the machine is quiet.
 QUEUED_MS = 2.0
 CORRECTIONS, PINGS, RATE_NEAR, SILENCE_SECONDS = 5, 5, 0.04, 0.5
@@ -95,8 +98,7 @@ def undisturbed(shortest_ms: float, typical_ms: float) -> float:
 def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float) -> Toxic:
     """The toxic with its latency nearer to what was asked, given the round trip that it made; the same one if near."""
     over = round(found_ms - asked.round_trip_ms)
-    # What is asked by less than timers vary would be corrected to nothing at all.
-    if asked.round_trip_ms <= TIMERS_MS or asked.jitter_ms or not over:
+    if asked.round_trip_ms <= SHORT_MS or asked.jitter_ms or not over:
         return toxic
     return _shortened(toxic, over)
 
