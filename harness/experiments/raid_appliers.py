@@ -145,7 +145,7 @@ experiment = Experiment(
             max_rounds=8,
             sizes=SMALL,
             cases=QUICK,
-            undecidable={"logical-clock-durable-gains": "the gain is near the bound, and rounds of 20 s vary by a tenth"},
+            undecidable={"logical-clock-durable-gains": "the gain is near the bound, rounds of 20 s vary by a tenth"},
         ),
         "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
     },
