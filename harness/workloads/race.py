@@ -243,11 +243,11 @@ def _told(lag: Lag, rate: float, began: float, caught_up: float | None) -> dict[
 
 
 def _stayed_level(lag: Lag, rate: float) -> bool | None:
-    """Whether RAID0, which was level, is so at the end; not, where it is more than a burst behind. Else None."""
+    """Whether RAID0, which was level, is so at the end; not, where it goes on more than a burst behind. Else None."""
     least = _least_at_the_end(lag, "raid0")
     if least <= _near(rate):
         return True
-    return None if least <= BURST else False
+    return None if least <= BURST or _stood_still(lag, "raid0") else False
 
 
 def _may_get_there(lag: Lag, rate: float, began: float) -> bool | None:
@@ -260,7 +260,12 @@ def _kept_up(lag: Lag, rate: float, began: float) -> bool | None:
     rise = _rise(lag, "raid1", began)
     if _least_at_the_end(lag, "raid1") <= _near(rate) or rise < -rate * READ_EVERY:
         return True
-    return False if rise > rate * READ_EVERY else None
+    return False if rise > rate * READ_EVERY and not _stood_still(lag, "raid1") else None
+
+
+def _stood_still(lag: Lag, name: str) -> bool:
+    """Whether an applier waited for its disks for so much of the end that there was no trough to be seen."""
+    return lag.longest_pause(name, lag.at[-1] - LEVEL_SECONDS, lag.at[-1]) >= LEVEL_SECONDS / 2
 
 
 def _rise(lag: Lag, name: str, began: float) -> int:

@@ -17,6 +17,8 @@ from harness.world.compose import Lab
 from harness.world.sql import Server
 
 DISK = "plain-400"
+# Changes that fill a redo log of 8 MiB.
+REDO_ROWS = 4500
 
 # --- settings, by dialect: what a server is told is data --------------------------------------------------------------
 
@@ -54,11 +56,21 @@ def _prepare(server: Server) -> None:
 
 
 def fill(lab: Lab, *tables: RowChanges) -> None:
-    """The tables on each server, and none of their pages left to be written in the first race."""
+    """The tables on each server, changed as often as goes into a redo log, and none of their pages left to be written.
+
+    An applier of MySQL 8.0 paused for 6 s in the first race of a lab, and in no other one.
+    """
     for each in tables:
         each.fill(lab)
+        each.change(lab, seed=1, rows=REDO_ROWS)
+    position = lab.server("source").position()
+
+    def settle(server: Server) -> None:
+        server.wait_for(position)
+        write_pages(server)
+
     with ThreadPoolExecutor(len(REPLICAS)) as pool:
-        list(pool.map(lambda node: write_pages(lab.server(node)), REPLICAS))
+        list(pool.map(lambda node: settle(lab.server(node)), REPLICAS))
 
 
 def _dialect(server: Server) -> str:

@@ -130,12 +130,11 @@ def test_disks_have_no_limit_between_measurements(ran):
 
 
 def watched(pause=(0, 0), **lags):
-    """Two readings a second for 15 s: lags by replica, and RAID1's 180 rows a second, except in the pause."""
+    """Two readings a second for 15 s: lags by replica, and 180 rows applied a second, except in the pause."""
     at = [n / 2 for n in range(30)]
     done = [round(180 * (moment - max(min(moment, pause[1]) - pause[0], 0))) for moment in at]
-    return Lag(
-        None, {}, at=at, applied={"raid1": done}, rows={name: list(map(rows, at)) for name, rows in lags.items()}
-    )
+    applied = dict.fromkeys(("raid1", "raid0"), done)
+    return Lag(None, {}, at=at, applied=applied, rows={name: list(map(rows, at)) for name, rows in lags.items()})
 
 
 def sawtooth(least=0.0, rise=0.0):
@@ -194,6 +193,14 @@ def test_raid1_keeps_up_when_its_lag_falls_or_is_gone(lag, tells, kept_up):
     found = _told(watched(raid0=sawtooth(), raid1=lag), 190, 0.0, 1.0)
 
     assert (found["raid1_loads_that_tell"], found["raid1_kept_up"]) == (tells, kept_up)
+
+
+@pytest.mark.parametrize("pause", [(12, 15), (11, 13.5)])
+def test_an_applier_that_stood_still_at_the_end_tells_nothing(pause):
+    """Its lag rises by what arrives, whatever its disks can do."""
+    found = _told(watched(pause, raid0=sawtooth(1500), raid1=RISING), 180, 0, 1.0)
+
+    assert (found["raid0_loads_that_tell"], found["raid1_loads_that_tell"]) == (0, 0)
 
 
 @pytest.mark.parametrize(
