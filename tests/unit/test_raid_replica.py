@@ -112,6 +112,17 @@ def test_a_race_that_was_none_is_never_judged(ran, trouble, reason):
     assert summary.exit_code == 2
 
 
+def test_a_backlog_that_is_gone_before_the_race_begins_is_a_doubt(ran):
+    """Nobody waits for rows that cannot come."""
+    quick = KNOWN.preset("quick")
+    short = replace(quick, sizes=quick.sizes | {"backlog": quick.sizes["warm"]})
+    summary, record, _ = ran(replace(KNOWN, presets={"quick": short}), preset="quick")
+    doubts = "; ".join(record.doubts("mariadb", record.of("mariadb", "one")))
+
+    assert doubts and "rows applied by slow disks" not in doubts
+    assert {claim.verdict for claim in summary.claims} == {Verdict.UNKNOWN}
+
+
 def test_a_load_below_its_rate_is_a_doubt(ran, monkeypatch):
     """A client that skips every second change does not load the source as it says."""
     monkeypatch.setattr("harness.workloads.row_changes.Pace.rows_per_second", property(lambda pace: pace.rate / 2))
