@@ -64,6 +64,7 @@ def figures() -> Iterator[Figure]:
     """All of them, each as soon as it is known."""
     yield from _starting()
     yield from _clusters()
+    yield from _machines()
     yield from _storage()
     yield from _ledger()
     yield from _against_sandbox()
@@ -93,6 +94,12 @@ def _clusters() -> Iterator[Figure]:
     seconds = [_timed_raw("galera", "mariadb", memory) for _ in range(ROUNDS)]
     yield figure("three Galera nodes Synced (docker compose up --wait)", "s", seconds, 9)
     yield figure("memory of a Galera node", "MiB", memory, 160)
+
+
+def _machines() -> Iterator[Figure]:
+    """Two virtual machines with a replicated disk, from nothing until the server on it answers, by raw Compose."""
+    seconds = [_timed_raw("drbd", "mariadb", []) for _ in range(ROUNDS)]
+    yield figure("MariaDB on DRBD in two machines by user-mode Linux (docker compose up --wait)", "s", seconds, 12)
 
 
 def _storage() -> Iterator[Figure]:
@@ -214,13 +221,13 @@ def main(tell: Callable[[str], None] = _tell) -> None:
     """Measure, print a table, and leave everything in runs/TIME-bench.json."""
     docker_engine.ensure()
     labs.tidy(tell)
-    images.ensure(
-        [
-            *labs.image_names("mariadb", True, catalogue.topology("galera")),
-            *storage_overlay.IMAGES,
-            *("mysql-8.0", "mysql-5.5", "sandbox"),
-        ]
-    )
+    names = [
+        *labs.image_names("mariadb", True, catalogue.topology("galera")),
+        *labs.image_names("mariadb", topology=catalogue.topology("drbd")),
+        *storage_overlay.IMAGES,
+        *("mysql-8.0", "mysql-5.5", "sandbox"),
+    ]
+    images.ensure(dict.fromkeys(names))
     found = []
     for one in figures():
         found.append(one)

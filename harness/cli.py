@@ -16,6 +16,7 @@ from harness import disks, experiments, labs, managed, replicated, screens, succ
 from harness.errors import LabError
 from harness.storage import AUTO
 from harness.world import arrays, catalogue, compose, docker_engine
+from harness.world.drbd import verify
 
 # A pipe has no width of its own; addresses and sentences must not be broken for want of one.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
@@ -478,7 +479,7 @@ def drbd_verify(name: str | None, json_: bool) -> None:
 
     Example: lab drbd verify
     """
-    differing = replicated.verify(compose.find(name))
+    differing = verify(compose.find(name))
     print_json({"differing_kib": differing}) if json_ else out.print(f"{differing} KiB differ")
     sys.exit(FAILED if differing else 0)
 

@@ -14,6 +14,7 @@ from harness.faults.cut import Cut
 from harness.faults.disk_fail import DiskFail
 from harness.faults.disk_full import DiskFull
 from harness.faults.disk_slow import DiskSlow
+from harness.faults.drbd_disk_fail import DrbdDiskFail
 from harness.faults.flap import Flap
 from harness.faults.kill import Kill
 from harness.faults.more_toxic import MoreToxic
@@ -44,6 +45,7 @@ ON_NODES = {
     "disk-slow": DiskSlow,
     "disk-full": DiskFull,
     "disk-fail": DiskFail,
+    "drbd-disk-fail": DrbdDiskFail,
 }
 ON_LINKS = {"cut": Cut, "flap": Flap, "toxic": MoreToxic}
 
@@ -115,6 +117,7 @@ class Course:
         self.seen["copies"] = [
             ledger.copy(self.lab.server(name), source) for name, source in self.nodes.holders().items()
         ]
+        self.seen["compared"] = self.nodes.compared()
         self.seen["forbidden"] = watched.found()
 
     # -- how the servers are set -----------------------------------------------------------------------------------

@@ -30,6 +30,7 @@ FAULTS = {
     "disk-slow": "nodes",
     "disk-full": "nodes",
     "disk-fail": "nodes",
+    "drbd-disk-fail": "nodes",
     "cut": "links",
     "flap": "links",
     "toxic": "links",
@@ -204,6 +205,8 @@ def _check_strike(where: str, strike: Strike, topology: Topology, toxics: Sequen
         raise LabError(f"{where}: {strike.fault} with a skew of {strike.skew} s", "clock, and seconds that are not 0")
     if strike.fault == "clock" and topology.replication == "drbd":
         raise LabError(f"{where}: the clock of a virtual machine", "a server in a container of its own", "./lab drill")
+    if strike.fault == "drbd-disk-fail" and topology.replication != "drbd":
+        raise LabError(f"{where}: {strike.fault} in {topology.name}", "disk-fail, on RAID1", "./lab drill")
     if not strike.targets:
         raise LabError(f"{where}: {strike.fault} is on nothing", f"a list of {FAULTS[strike.fault]}", "./lab drill")
     if FAULTS[strike.fault] == "nodes":
@@ -301,6 +304,7 @@ class Opened(Event, frozen=True, tag="opened"):
 class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     """Everything about one drill that was done but its ledger. `load` is its begin and end in seconds.
 
+    `compared` is what a comparison of the copies below their rows has found: differing_kib of two replicated disks.
     `harness` is what the clients cost: memory_mib, the most that their process has held, and cpu_share, of one CPU.
     `doubts` are reasons to believe none of its figures.
     """
@@ -315,6 +319,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     returns: dict[str, Return] = {}
     copies: list[Copy] = []
     counted: dict[str, int] = {}
+    compared: dict[str, int] = {}
     promoted_s: float | None = None
     forbidden: list[str] = []
     harness: dict[str, float] = {}
@@ -394,7 +399,12 @@ def not_done(drill: Drill, why: str) -> Result:
 
 def _of_nodes(evidence: Evidence) -> Figures:
     """What the nodes said: of their histories, of themselves just before the mending, of their return."""
-    figures: Figures = {**evidence.counted, **evidence.harness, "forbidden": len(evidence.forbidden)}
+    figures: Figures = {
+        **evidence.counted,
+        **evidence.compared,
+        **evidence.harness,
+        "forbidden": len(evidence.forbidden),
+    }
     if {"cert_failures", "bf_aborts"} <= set(figures):
         figures["conflicts"] = figures["cert_failures"] + figures["bf_aborts"]
     said = [*evidence.before.values(), *evidence.after.values()]

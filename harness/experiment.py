@@ -33,7 +33,8 @@ class Preset:
     """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is).
 
     `undecidable` maps the claims that it is not expected to decide to the reason: no round is spent on them, and they
-    have no verdict unless the figures suffice all the same.
+    have no verdict unless the figures suffice all the same. `room` are variables of the topology's Compose file without
+    which its sizes have no room (LAB_DISK_SIZE); the caller's own win.
     """
 
     name: str
@@ -43,6 +44,7 @@ class Preset:
     alpha: float = 0.05
     cases: tuple[str, ...] = ()
     undecidable: dict[str, str] = field(default_factory=dict)
+    room: dict[str, str] = field(default_factory=dict)
 
     @property
     def plan(self) -> Plan:

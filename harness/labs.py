@@ -88,6 +88,12 @@ def up(
 def storage_of(topology: str, texts: Sequence[str], **common: Any) -> dict[str, Storage]:
     """{node: Storage} for [NODE=]LEVEL texts, checked against the topology's nodes, known disks and backends."""
     found = catalogue.topology(topology)
+    if texts and found.replication == "drbd":
+        raise LabError(
+            f"--storage for {topology}, whose machines have a disk of their own",
+            "another topology, or LAB_DISK_SIZE for another size",
+            "./lab up --help",
+        )
     catalogue.disk(common["disk"])
     if common["backend"] != AUTO:
         catalogue.backend(common["backend"])

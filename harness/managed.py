@@ -52,7 +52,7 @@ def standby(lab: Lab, node: str) -> float | None:
     other = next(name for name in status.members if name != node)
     serves = status.serving == node
     if serves:
-        _refuse_without_peer(status, other)
+        _refuse_without_peer(lab, status, other)
     began = clock.timer()
     cluster.tell("standby", node)
     if serves:
@@ -71,11 +71,16 @@ def _status_with(lab: Lab, node: str) -> Status:
     return status
 
 
-def _refuse_without_peer(status: Status, other: str) -> None:
+def _refuse_without_peer(lab: Lab, status: Status, other: str) -> None:
     peer = status.members[other]
     if not peer.online or peer.standby or not status.where(COPY, UNPROMOTED):
         found = f"{other} cannot take over: {status.who()}"
         raise LabError(found, "a peer that is online with its disk", f"./lab ha online {other}")
+    # The cluster lets nobody be promoted on old data, and would have stopped the service by then.
+    disk = drbd.Peer(lab, other).status()
+    if not disk.whole:
+        found = f"{other} cannot take over: {disk.words()}"
+        raise LabError(found, "a peer with the same data", "./lab drbd status")
 
 
 def _runs_nothing(status: Status, node: str) -> tuple[bool, str]:

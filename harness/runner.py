@@ -150,10 +150,11 @@ class Run:
 
     def _labs(self, engine: str, stack: ExitStack) -> dict[str, Lab]:
         """One after another: Compose takes a lab's settings from this process's environment."""
-        return {
-            topology: stack.enter_context(self.world.lab(topology, engine))
-            for topology in self.experiment.topologies(self.preset)
-        }
+        labs_up = {}
+        for topology in self.experiment.topologies(self.preset):
+            self.tell(f"{engine}: {topology} starts")
+            labs_up[topology] = stack.enter_context(self.world.lab(topology, engine))
+        return labs_up
 
     def rounds(self, sessions: list["Session"]) -> str:
         """Round after round until every claim is decided or the plan's limit is reached: "decided" or "round limit".
@@ -214,6 +215,7 @@ class Session:
             if self.experiment.prepare:
                 self.experiment.prepare(lab)
             if self.experiment.fill:
+                self.run.tell(f"{self.engine}: {lab.topology.name} is filled with rows")
                 self.experiment.fill(lab, self.run.preset)
             self.run.journal.write(_described(lab, self.engine, not_applicable, self.experiment.settings))
         wanted = {
@@ -315,7 +317,12 @@ class Session:
     def compare_copies(self) -> None:
         """Doubt the run when a copy does not hold what its source, or its cluster's first node, holds."""
         for lab in self.labs.values():
-            for reason in differences(lab):
+            self.run.tell(f"{self.engine}: the copies of {lab.topology.name} are compared")
+            try:
+                reasons = differences(lab)
+            except LabError as error:
+                reasons = [f"copies could not be compared: {error.found}"]
+            for reason in reasons:
                 self.run.journal.write(record.Doubt(engine=self.engine, reason=reason))
 
 

@@ -1,12 +1,14 @@
 """From the name of an experiment to a judged run on disk, and back again from its record."""
 
+import os
 from pathlib import Path
 
 from harness import experiments
-from harness.experiment import Experiment
+from harness.experiment import Experiment, Preset
 from harness.report import Summary, summarise, write
 from harness.runner import Run, Tell, World
 from harness.world import catalogue, images, journal
+from harness.world.compose import exported
 from harness.world.journal import Journal
 
 
@@ -17,6 +19,13 @@ def run(
     world = world or World()
     engines = engines or list(experiment.usual)
     chosen = experiment.preset(preset)
+    with exported({name: os.environ.get(name, value) for name, value in chosen.room.items()}):
+        return _run(experiment, engines, chosen, seed, tell, world)
+
+
+def _run(
+    experiment: Experiment, engines: list[str], chosen: Preset, seed: int, tell: Tell, world: World
+) -> tuple[Path, Summary]:
     world.make_ready(engines, experiment.topologies(chosen), tell)
     started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, Journal(experiment.name), world, tell)
     folder = started.journal.folder

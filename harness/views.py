@@ -145,7 +145,7 @@ def _disk(array: arrays.Array, name: str, spindle: Spindle) -> DiskView:
 
 def resource(lab: Lab) -> dict[str, Status | None]:
     """The replicated disk as each of its machines sees it; None where one does not answer."""
-    return {node: _answer(peer) for node, peer in drbd.peers(lab).items()}
+    return {node: peer.answer() for node, peer in drbd.peers(lab).items()}
 
 
 def cluster(lab: Lab, node: str = "") -> ClusterView:
@@ -154,12 +154,6 @@ def cluster(lab: Lab, node: str = "") -> ClusterView:
         lab.topology.node(node)
     found = pacemaker.cluster(lab)
     return ClusterView(found.address(), found.server(), found.status(node))
-
-
-def _answer(peer: drbd.Peer) -> Status | None:
-    with suppress(LabError):
-        return peer.status()
-    return None
 
 
 def view(lab: Lab) -> LabView:

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from harness import replicated
@@ -12,7 +12,7 @@ from harness.faults import resource
 from harness.record import Proof
 from harness.workloads.sequential_inserts import SequentialInserts
 from harness.world.compose import Lab
-from harness.world.drbd import CONNECTED, Peer
+from harness.world.drbd import CONNECTED, Peer, Status
 
 NODE, LINKS = "node1", ("node1-node2", "node2-node1")
 WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}
@@ -58,10 +58,14 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
 
 @dataclass
 class _Watch:
-    """That both machines spoke the case's protocol at the end of the load, and had not parted."""
+    """That both machines spoke the case's protocol at the end of the load, and had not parted since before it."""
 
     machines: list[Peer]
     protocol: str
+    before: Status = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self.machines[0].status()
 
     def figures(self) -> dict[str, float]:
         return {}
@@ -71,12 +75,13 @@ class _Watch:
         said = {f"{status.connection}, protocol {status.protocol}" for status in found}
         expected = f"{CONNECTED}, protocol {self.protocol}"
         return [
+            resource.was_connected([self.before, found[0]], True),
             Proof(
                 what="both machines speak the protocol of the case",
                 expected=expected,
                 found="; ".join(sorted(said)),
                 ok=said == {expected},
-            )
+            ),
         ]
 
 

@@ -35,7 +35,7 @@ class Cut:
             *(["the old connection answers"] if old is not None else []),
             *(["a new connection answers"] if self._connects(name) else []),
             # Where the far end is dead as well nothing answers in any case.
-            *(["the link is switched on"] if self._wires[name].enabled() else []),
+            *(["the link is switched on"] if self._wires[name].lets_through() else []),
         ]
         return Proof(
             what=f"{name} is cut",

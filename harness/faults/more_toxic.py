@@ -3,6 +3,7 @@
 from collections.abc import Sequence
 
 from harness.faults.links import Links
+from harness.faults.toxic import RATE_PROVED, rate_of
 from harness.record import Proof
 from harness.toxic import Toxic
 from harness.world.compose import Lab
@@ -37,19 +38,35 @@ class MoreToxic:
             return self._is_silent(name)
         if self.toxic.resets:
             return self._is_reset(name)
+        if self.toxic.rate_kbps:
+            return self._is_narrow(name, self.toxic.rate_kbps)
         least = self.links.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms
-        found = self.links.probes[name].typical(3)
+        there, found = self._is_there(name), self.links.probes[name].typical(3)
+        said = "nothing comes back" if found is None else f"{found:.1f} ms"
         return Proof(
             what=f"{name} has {self.toxic.name} more",
             expected=f"round trip of {least:.1f} ms at least",
-            found="nothing comes back" if found is None else f"{found:.1f} ms",
-            ok=found is not None and self.toxic.round_trip_ms > 0 and found >= least,
+            found=said if there else "the toxic is gone from one of its ports",
+            ok=there and found is not None and self.toxic.round_trip_ms > 0 and found >= least,
         )
+
+    def _is_narrow(self, name: str, asked: int) -> Proof:
+        # All of the link's ports have a body of their own, and only the probe's is measured.
+        there, rate = self._is_there(name), rate_of(self.links.probes[name], asked)
+        return Proof(
+            what=f"{name} has {self.toxic.name} more",
+            expected=f"{asked} KB/s",
+            found=f"{rate:.0f} KB/s" if there else "the toxic is gone",
+            ok=there and abs(rate / asked - 1) <= RATE_PROVED,
+        )
+
+    def _is_there(self, name: str) -> bool:
+        return self._wires[name].carries({body.name for body in self.toxic.bodies})
 
     def _is_silent(self, name: str) -> Proof:
         # The question that was not answered occupies its connection: afterwards the toxic's presence has to do.
         answered = False if name in self._silent else self._answers(name)
-        there = {body.name for body in self.toxic.bodies} <= {each["name"] for each in self._wires[name].toxics()}
+        there = self._is_there(name)
         return Proof(
             what=f"{name} is a black hole",
             expected=f"nothing within {SILENCE_SECONDS:g} s",

@@ -55,12 +55,14 @@ def _part(machines: list[Peer]) -> None:
 
 
 def was_connected(found: list[Status], connected: bool) -> Proof:
-    """Whether the primary's own word, before a load and after it, is what was asked for."""
-    said = [f"{status.connection}, peer {status.peer_disk}" for status in found]
-    expected = f"{CONNECTED}, peer {UP_TO_DATE}" if connected else f"{WAITING}, peer DUnknown"
+    """Whether the primary's own word, before a load and after it, is what was asked for, and was it in between."""
+    said = [f"{status.connection}, {status.disk} here, {status.peer_disk} there" for status in found]
+    connection, there = (CONNECTED, UP_TO_DATE) if connected else (WAITING, "DUnknown")
+    expected = f"{connection}, {UP_TO_DATE} here, {there} there"
+    met = len({status.connected_at for status in found}) > 1
     return Proof(
         what="the peer is there" if connected else "the peer stands by",
-        expected=expected,
-        found="; ".join(dict.fromkeys(said)),
-        ok=set(said) == {expected},
+        expected=f"{expected}, all the time",
+        found="; ".join(dict.fromkeys(said)) + (", and they parted or met meanwhile" if met else ""),
+        ok=set(said) == {expected} and not met,
     )

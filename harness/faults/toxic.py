@@ -24,6 +24,8 @@ SHORT_MS = 10
 # By how much the median of a link's round trips lies above the shortest where the machine is quiet.
 QUEUED_MS = 2.0
 CORRECTIONS, PINGS, RATE_NEAR, SILENCE_SECONDS = 5, 5, 0.04, 0.5
+# A rate is proved when it is within so much of what was asked; it is measured by so many KB, or for so many seconds.
+RATE_PROVED, RATE_KB, RATE_SECONDS = 0.1, 8_000, 4
 
 
 def put(wire: Wire, toxic: Toxic) -> None:
@@ -81,9 +83,14 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
             )
         return corrected_by(toxic, asked, undisturbed(min(trips), median(trips)))
     if asked.rate_kbps:
-        share = asked.rate_kbps / probe.kilobytes_per_second()
+        share = asked.rate_kbps / rate_of(probe, asked.rate_kbps)
         return _widened(toxic, share) if abs(share - 1) > RATE_NEAR else toxic
     return toxic
+
+
+def rate_of(probe: RoundTrip, asked_kbps: int) -> float:
+    """KB/s of a link that should carry so much."""
+    return probe.kilobytes_per_second(min(RATE_KB, asked_kbps * RATE_SECONDS))
 
 
 def undisturbed(shortest_ms: float, typical_ms: float) -> float:
@@ -151,8 +158,9 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     said = f"round trip {trip:.1f} ms (asked {toxic.round_trip_ms} ms)"
     if not toxic.rate_kbps:
         return said, near
-    rate = probe.kilobytes_per_second()
-    return f"{said}, {rate:.0f} KB/s (asked {toxic.rate_kbps} KB/s)", near and abs(rate / toxic.rate_kbps - 1) <= 0.1
+    rate = rate_of(probe, toxic.rate_kbps)
+    proved = near and abs(rate / toxic.rate_kbps - 1) <= RATE_PROVED
+    return f"{said}, {rate:.0f} KB/s (asked {toxic.rate_kbps} KB/s)", proved
 
 
 @dataclass

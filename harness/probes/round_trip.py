@@ -54,7 +54,7 @@ class RoundTrip:
             raise TimeoutError(f"nothing came back across {self.wire.name} within {seconds:g} s")
         return answered[0] or 0.0
 
-    def kilobytes_per_second(self, kilobytes: int = 8_000) -> float:
+    def kilobytes_per_second(self, kilobytes: int) -> float:
         """What the link carries from its upstream, by one long answer; 1 KB is 1000 bytes, as in Toxiproxy's rate."""
         began = clock.timer()
         with self._busy:

@@ -26,14 +26,21 @@ class Machines(Nodes):
 
     def is_whole(self, name: str) -> bool:
         found = drbd.Peer(self.lab, name).status()
+        # Somebody serves, here or there.
+        if drbd.PRIMARY not in (found.role, found.peer_role):
+            return False
         return found.whole and (not found.primary or bool(self.server(name).version()))
 
     def settle(self) -> None:
         drbd.wait_until_whole(self.lab)
 
     def holders(self) -> dict[str, str]:
-        """Who can be asked is the primary; the other disk is compared block by block by `lab drbd verify`."""
+        """Who can be asked is the primary; the other disk is compared with its own."""
         return {drbd.primary(self.lab).node: ""}
+
+    def compared(self) -> dict[str, int]:
+        """All blocks of both disks, as by `lab drbd verify`."""
+        return {"differing_kib": drbd.verify(self.lab)}
 
     def promote(self, name: str) -> None:
         self._old = [old for old in self.names if old != name]

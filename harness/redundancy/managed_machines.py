@@ -15,9 +15,14 @@ class ManagedMachines(Machines):
         if serving != name:
             managed.standby(self.lab, serving)
             managed.online(self.lab, serving)
+            pacemaker.cluster(self.lab).wait_until_served_by(name)
 
     def promote(self, name: str) -> None:
         pacemaker.cluster(self.lab).wait_until_served_by(name)
 
     def rejoin(self) -> None:
+        """A machine that its watchdog has ended is off until somebody starts it."""
+        for name in self.names:
+            if self.lab.state_of(name)[0] == "exited":
+                self.lab.start_again(name)
         managed.wait_until_whole(self.lab)

@@ -79,6 +79,10 @@ class Nodes:
         """What the servers count that a drill compares before and after."""
         return {}
 
+    def compared(self) -> dict[str, int]:
+        """What a comparison of the copies below their rows finds, once a drill is over."""
+        return {}
+
     def returned(self, log: str) -> tuple[str, int] | None:
         """How a node came back by what it logged since, and how many writesets it was sent; None if it never left."""
         return None

@@ -28,7 +28,7 @@ FLUSHING = {
 
 # The disks have to be the limit; a page cleaner pauses, and a busy machine keeps it waiting.
 BUSY = 0.7
-# Disks that warm a replica up: nearly four times those that are measured. On faster ones a backlog is soon gone.
+# Disks that warm a replica up: several times as fast as those that are measured. On faster ones a backlog is soon gone.
 FAST = Limits(write_iops=1500, read_iops=6000)
 # So many appliers can commit together.
 GROUP = 4

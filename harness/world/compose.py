@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -38,6 +38,8 @@ CONFIG_FILES = "com.docker.compose.project.config_files"
 WORKING_DIR = "com.docker.compose.project.working_dir"
 STATE = catalogue.RUNS / "labs"
 WATCH_SECONDS = 0.5
+# What the health check of a machine says first that has started neither its disks nor its server, and will not.
+GIVEN_UP = "the machine did not start its disks or its server"
 STOP_SECONDS = 30
 # As in images/database/docker-entrypoint.sh.
 CLOCK = "/run/mysqld/clock"
@@ -418,7 +420,7 @@ def start(
     )
     try:
         # An exported ENGINE would win over the file that is handed to Compose.
-        with _exported(_settings(lab)), _ended_when_a_node_exits(lab):
+        with exported(_settings(lab)), _ended_when_a_node_is_lost(lab):
             if arrays := storage_overlay.array_names(storage or {}):
                 # Compose mounts a node's volumes when it makes the container: the devices have to be there by then.
                 replace(compose, services=arrays).start()
@@ -444,7 +446,7 @@ def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     files = [str(catalogue.compose_file(lab.topology.name)), str(overlay)]
     compose = DockerCompose(catalogue.ROOT, files, env_file=str(lab.env_file), services=services)
     try:
-        with _exported(kept):
+        with exported(kept):
             compose.start()
     except subprocess.CalledProcessError as error:
         lab.refresh()
@@ -453,13 +455,13 @@ def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
 
 
 @contextmanager
-def _ended_when_a_node_exits(lab: Lab) -> Iterator[None]:
-    """End `docker compose up` once a container of the lab has exited: it would wait a minute for its health."""
+def _ended_when_a_node_is_lost(lab: Lab) -> Iterator[None]:
+    """End `docker compose up` once a node cannot become healthy any more: it would wait minutes for that."""
     done = threading.Event()
 
     def watch() -> None:
         while not done.wait(WATCH_SECONDS):
-            if any(container.status in ("exited", "dead") for container in _containers(lab.name)):
+            if any(_is_lost(container) for container in _containers(lab.name)):
                 for child in psutil.Process().children():
                     with suppress(psutil.Error):
                         if str(lab.env_file) in child.cmdline():
@@ -473,6 +475,12 @@ def _ended_when_a_node_exits(lab: Lab) -> Iterator[None]:
     finally:
         done.set()
         watcher.join()
+
+
+def _is_lost(container: Container) -> bool:
+    """Whether it has ended, or holds a machine that has given up starting (images/vm/guest/server)."""
+    checks = container.attrs["State"].get("Health", {}).get("Log") or []
+    return container.status in ("exited", "dead") or any(check["Output"].startswith(GIVEN_UP) for check in checks)
 
 
 def check_name(name: str) -> None:
@@ -493,7 +501,7 @@ def _environment(lab: Lab) -> str:
 
 
 @contextmanager
-def _exported(settings: dict[str, str]) -> Iterator[None]:
+def exported(settings: Mapping[str, str]) -> Iterator[None]:
     """Within the block these variables, and not the caller's, are what a child process sees."""
     before = {key: os.environ.get(key) for key in settings}
     os.environ.update(settings)
@@ -538,8 +546,8 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
         return LabError(
             f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself"
         )
-    # One that has ended is the reason why others wait in vain.
-    for service, container in sorted(lab.containers.items(), key=lambda each: each[1].status == "running"):
+    # One that is lost is the reason why others wait in vain.
+    for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
         health = container.attrs["State"].get("Health", {})
         if container.status != "running" or health.get("Status") not in (None, "healthy"):
             return _never_healthy(lab, service, container.status, health)

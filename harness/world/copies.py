@@ -21,7 +21,7 @@ def differences(lab: Lab) -> list[str]:
     """In what a copy differs from its source, or from its cluster's first node; empty where all are equal."""
     wait_for_copies(lab)
     if lab.topology.replication == "drbd":
-        differing = drbd.primary(lab).differing_kib()
+        differing = drbd.verify(lab)
         return [f"the two disks differ in {differing} KiB"] if differing else []
     source = lab.server(lab.topology.source.name)
     return [found for node in lab.topology.replicas if (found := _difference(lab, node.name, source))]

@@ -13,11 +13,13 @@ from harness.world import clock
 from harness.world.compose import Lab
 from harness.world.spindle import Spindle
 
-PRIMARY, CONNECTED, STAND_ALONE, UP_TO_DATE = "Primary", "Connected", "StandAlone", "UpToDate"
-BOOT_SECONDS, CONNECT_SECONDS, SYNC_SECONDS, POLL_SECONDS = 120, 60, 900, 0.2
+PRIMARY, CONNECTED, STAND_ALONE = "Primary", "Connected", "StandAlone"
+UP_TO_DATE, DISKLESS = "UpToDate", "Diskless"
+BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
 COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
 WRITE_ORDER = re.compile(r"\bwo:(\w)")
+MOMENT = re.compile(r"^(connected|compared)-at (\S+)$", re.M)
 SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
 
 
@@ -27,6 +29,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     `out_of_sync_kib` is DRBD's oos: what is known to differ. `write_order` is how the disk under it is made to keep
     the order of writes: f flushes it, d waits until it is idle, n leaves it alone. `synced_percent` is that of a
     resynchronisation or a comparison under way. `activity_log_writes` are those of the log of recently written extents.
+    `connected_at` and `compared_at` are when the machines met and a comparison came to its end for the last time, by
+    the guest's clock; nothing where that has not been.
     """
 
     connection: str
@@ -44,6 +48,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     out_of_sync_kib: int = 0
     synced_percent: float | None = None
     split_brain: bool = False
+    connected_at: str = ""
+    compared_at: str = ""
 
     @property
     def primary(self) -> bool:
@@ -88,10 +94,12 @@ def parse_status(text: str) -> Status:
     names = ("connection", "role", "peer_role", "disk", "peer_disk", "protocol")
     found = {name: value for name, value in zip(names, state.groups(), strict=True) if value}
     counted = {FIELDS[name]: int(number) for name, number in COUNTED.findall(text)}
+    moments = {f"{what}_at": when for what, when in MOMENT.findall(text)}
     order, synced = WRITE_ORDER.search(text), SYNCED.search(text)
     return Status(
         **found,
         **counted,
+        **moments,
         write_order=order[1] if order else "",
         synced_percent=float(synced[1]) if synced else None,
         split_brain="split-brain" in text.splitlines(),
@@ -121,10 +129,17 @@ class Peer:
         return parse_status(self.tell("status"))
 
     def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> Status:
-        """Until its resource is up, after a start of the machine say."""
-        return clock.wait_until(self._answer, f"the resource of {self.node}", seconds, every=POLL_SECONDS)
+        """Until its resource is up, after a start of the machine say; LabError where the machine does not run."""
+        return clock.wait_until(self._answer_soon, f"the resource of {self.node}", seconds, every=POLL_SECONDS)
 
-    def _answer(self) -> Status | None:
+    def _answer_soon(self) -> Status | None:
+        if not self.runs():
+            start = f"docker start {self.lab.name}-{self.node}-1"
+            raise LabError(f"{self.node} does not run", "a machine that is up", start)
+        return self.answer()
+
+    def answer(self) -> Status | None:
+        """Its status, or nothing from one that is dead, frozen or on its way up."""
         with suppress(LabError):
             return self.status()
         return None
@@ -146,15 +161,25 @@ class Peer:
         return f"The last words of {self.node}'s kernel of it:\n  {words}"
 
     def differing_kib(self) -> int:
-        """Compare both disks block by block, while they are used; how much differs, in KiB."""
+        """Compare both disks block by block, while they are used; how much differs, in KiB.
+
+        LabError for a comparison that did not come to its end, or whose finds have been copied since.
+        """
+        before = self.status()
         self.tell("verify")
-        clock.wait_until(
-            lambda: self.status().connection not in ("VerifyS", "VerifyT"),
-            "the end of the comparison",
-            SYNC_SECONDS,
-            every=POLL_SECONDS,
-        )
-        return self.status().out_of_sync_kib
+        clock.wait_while_moving(self._has_compared, "the end of the comparison", POLL_SECONDS, hint="./lab drbd status")
+        found = self.status()
+        if found.compared_at == before.compared_at or found.connected_at != before.connected_at:
+            raise LabError(
+                f"the comparison of both disks broke off: {found.words()}. {self.last_words()}",
+                "machines that stay connected until all blocks are compared",
+                "./lab drbd verify",
+            )
+        return found.out_of_sync_kib
+
+    def _has_compared(self) -> tuple[bool, str]:
+        found = self.status()
+        return found.connection not in ("VerifyS", "VerifyT"), found.words()
 
 
 def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> None:
@@ -183,6 +208,11 @@ def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool
         progress(percent)
     said = "; ".join(f"{node} {status.recovered()}" for node, status in found.items())
     return all(status.whole for status in found.values()), said
+
+
+def verify(lab: Lab) -> int:
+    """How much differs between the disks, in KiB, by comparing all blocks."""
+    return next(iter(peers(lab).values())).differing_kib()
 
 
 def peers(lab: Lab) -> dict[str, Peer]:

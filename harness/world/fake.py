@@ -111,6 +111,12 @@ class FakeWire:
     def enabled(self) -> bool:
         return self._enabled
 
+    def lets_through(self) -> bool:
+        return self._enabled
+
+    def carries(self, toxics: set[str]) -> bool:
+        return toxics <= set(self._bodies)
+
     def round_trip_ms(self) -> float | None:
         """One round trip now; None where nothing comes back."""
         if not self._enabled or any(body.type in ("timeout", "reset_peer") for body in self._bodies.values()):
@@ -170,7 +176,7 @@ class FakeRoundTrip:
             raise TimeoutError(f"nothing came back across {self.wire.name} within {seconds:g} s")
         return trip
 
-    def kilobytes_per_second(self, kilobytes: int = 8_000) -> float:
+    def kilobytes_per_second(self, _kilobytes: int) -> float:
         return self.wire.kilobytes_per_second()
 
     @contextmanager

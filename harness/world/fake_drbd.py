@@ -40,8 +40,10 @@ class FakeResource:
         # What a comparison would find to differ, and what is known to.
         self.connected, self.rotten_kib, self.differing_kib = True, 0, 0
         self.written_kib = dict.fromkeys(nodes, 0)
-        # An option is taken, and not acted on.
-        self.deaf = False
+        # An option is taken, and not acted on; a comparison begins, and does not come to its end.
+        self.deaf = self.breaks_off = False
+        # How often the machines have met, and compared their disks: the fake's clock of such moments.
+        self.met, self.compared = 1, 0
 
     def told(self, node: str, word: str, *words: str) -> str:
         """What `guest resource WORD…` prints on a machine."""
@@ -49,11 +51,13 @@ class FakeResource:
             return self._status(node)
         if word == "options" and not self.deaf:
             self.options[node] |= set(words[1:])
-        if word == "verify":
+        if word == "verify" and not self.breaks_off:
             self.differing_kib = self.rotten_kib
+            self.compared += 1
         if word == "adjust":
             self.options[node].clear()
         if word in ("connect", "adjust", "disconnect"):
+            self.met += word != "disconnect" and not self.connected
             self.connected = word != "disconnect"
         return ""
 
@@ -65,6 +69,7 @@ class FakeResource:
         return (
             f" 0: cs:{connection} ro:{roles[0]}/{peer[0]} ds:UpToDate/{peer[1]} {self.protocol} r-----\n"
             f"    ns:0 nr:0 dw:{self.written_kib[node]} dr:0 wo:{order} oos:{self.differing_kib}\n"
+            f"connected-at {self.met}\ncompared-at {self.compared}\n"
         )
 
     @property

@@ -121,7 +121,7 @@ def _resource(found: ET.Element, part_of: str) -> Resource:
 
 
 def _failure(found: ET.Element) -> str:
-    what = (found.get("op_key") or found.get("task") or "").rstrip("_0")
+    what = (found.get("op_key") or found.get("task") or "").removesuffix("_0")
     return f"{what} on {found.get('node')}: {found.get('exitreason') or found.get('exitstatus')}"
 
 

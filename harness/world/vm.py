@@ -2,6 +2,7 @@
 
 import os
 import platform
+import re
 import secrets
 import subprocess
 from collections.abc import Callable, Sequence
@@ -134,13 +135,16 @@ def _try_kvm() -> bool:
 
 def check_memory(machines: int) -> None:
     """Refuse machines for which there is no memory: the host would swap or kill one, at the worst moment."""
-    each = int(os.environ.get("LAB_MEMORY", GUEST_MIB))
+    asked = os.environ.get("LAB_MEMORY") or str(GUEST_MIB)
+    if not re.fullmatch(r"[1-9]\d*", asked):
+        raise LabError(f"LAB_MEMORY is {asked!r}", "a number of MiB, as 640", "unset LAB_MEMORY")
+    each = int(asked)
     needed, available = machines * (each + AROUND_MIB), psutil.virtual_memory().available >> 20
     if available < needed:
         raise LabError(
             f"{available} MiB of memory are available",
             f"{needed} MiB, for {machines} virtual machines of {each} MiB each",
-            "./lab status: another lab may be taken down; or LAB_MEMORY=448 for smaller machines",
+            "./lab status: another lab may be taken down",
         )
 
 

@@ -79,6 +79,10 @@ class Wire:
     def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
         return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
 
+    def carries(self, toxics: set[str]) -> bool:
+        """Whether all of these are on every port."""
+        return all(toxics <= {found["name"] for found in self._toxics_of(proxy)} for proxy in self.proxies)
+
     def add(self, body: ToxicBody) -> None:
         for proxy in self.proxies:
             self.toxiproxy.add(proxy, body)
@@ -96,6 +100,10 @@ class Wire:
 
     def enabled(self) -> bool:
         return all(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.proxies)
+
+    def lets_through(self) -> bool:
+        """Whether any of its ports is on: a link is cut when none is."""
+        return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.proxies)
 
     def bytes_through(self) -> int:
         counted = self.toxiproxy.bytes_through()

@@ -10,6 +10,8 @@ from harness import labs
 from harness.disk import Limits
 from harness.world import catalogue, clock, compose, drbd, images
 
+from .conftest import things_of
+
 HELD = "lab.held"
 # Small: comparing them takes time.
 DISK_SIZE = "384M"
@@ -31,6 +33,8 @@ def two_machines(topology="drbd"):
     finally:
         with compose.signals_held():
             lab.down()
+    # Neither container, network nor volume, and with them no machine and no disk.
+    assert things_of(lab.name) == []
 
 
 def write(lab, node, rows=20):

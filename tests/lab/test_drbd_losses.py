@@ -2,15 +2,20 @@
 
 import pytest
 
-from harness import replicated
+from harness import labs, replicated
 from harness.errors import LabError
+from harness.experiments import drbd_protocols
 from harness.faults.toxic import clear
 from harness.world import catalogue, clock, drbd
 
 from .machines import texts, two_machines, writers
 
-# Shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
-SILENT_SECONDS = 0.5
+pytestmark = pytest.mark.usefixtures("patient")
+
+# Together shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
+ANSWERED_SECONDS, SILENT_SECONDS = 0.3, 0.5
+# Those of the experiment drbd_protocols.
+PLACES = tuple(drbd_protocols.PLACES.values())
 # Hundreds of commits; a disk that is flushed at all is flushed meanwhile.
 UNFLUSHED_SECONDS = 10
 
@@ -28,8 +33,10 @@ def mortal(docker):
         yield lab
 
 
-def lost_with_the_site(lab, protocol):
+def lost_with_the_site(lab, protocol, place):
     """The primary's site goes dark and then dies under load: acknowledged rows that the survivor has not."""
+    proofs = [labs.set_toxic(lab, link.name, place) for link in lab.topology.links]
+    assert all(proof.ok for proof in proofs), proofs
     dying = drbd.primary(lab)
     survivor = replicated.other(lab, dying.node)
     for peer in (dying, survivor):
@@ -37,7 +44,12 @@ def lost_with_the_site(lab, protocol):
     assert survivor.status().protocol == protocol
     with writers(lab, dying.node) as acknowledged:
         go_dark(lab)
+        # What was under way is answered, across the longest link as well.
+        clock.pause(ANSWERED_SECONDS)
+        in_the_dark = len(acknowledged)
         clock.pause(SILENT_SECONDS)
+        # Nobody is answered in the dark, but by a primary that does not wait.
+        assert (len(acknowledged) > in_the_dark) is (protocol == "A")
         lab.kill(dying.node)
         lab.refresh()
         replicated.promote(lab, survivor.node)
@@ -56,15 +68,17 @@ def go_dark(lab):
             lab.wire(link.name).add(body)
 
 
+@pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("protocol", ["C", "B"])
-def test_what_the_peer_had_to_confirm_survives_the_primarys_site(pair, protocol):
-    """On its disk (C) or in its memory (B): whoever was answered finds the row."""
-    assert lost_with_the_site(pair, protocol) == 0
+def test_what_the_peer_had_to_confirm_survives_the_primarys_site(pair, protocol, place):
+    """On its disk (C) or in its memory (B): whoever was answered finds the row, however long the link is."""
+    assert lost_with_the_site(pair, protocol, place) == 0
 
 
-def test_what_was_only_sent_is_lost_with_the_primarys_site(pair):
+@pytest.mark.parametrize("place", PLACES)
+def test_what_was_only_sent_is_lost_with_the_primarys_site(pair, place):
     """Protocol A answers when a write is on its way."""
-    assert lost_with_the_site(pair, "A") > 0
+    assert lost_with_the_site(pair, "A", place) > 0
 
 
 def lost_with_all_power(lab, *options):
@@ -97,11 +111,19 @@ def lost_with_all_power(lab, *options):
     try:
         replicated.promote(lab, survivor.node)
     except LabError:
-        # The disk is promoted; what is on it is of no use.
-        if not again.status().primary:
+        # The disk is promoted; what is on it is of no use, and no server runs that were only slow.
+        if not again.status().primary or server_runs(lab, survivor.node):
             raise
         return None
     return len(set(before) - texts(lab, survivor.node))
+
+
+def server_runs(lab, node):
+    try:
+        lab.run(node, "guest", "server", "status")
+    except LabError:
+        return False
+    return True
 
 
 def flushes_again(disk):

@@ -9,7 +9,7 @@ from harness.world.compose import Lab
 
 SEEDS = (7, 8, 9)
 # One of each topology. That of the Galera cluster is in test_galera_drills.py, on the cluster of that module; the two
-# machines under a cluster manager lose the one that serves in test_ha.py.
+# machines under a cluster manager move their service in test_ha.py, and lose the one that serves in `make claims`.
 QUICK = [
     ("fanout", "lose-source"),
     ("chain", "kill-relay"),
@@ -30,6 +30,11 @@ MORE = [
     ("single", "memory"),
     ("single", "clock"),
 ]
+# A minute each, with the comparison of both disks: in `make claims`.
+PATIENT = [
+    *(("drbd", name) for name in ("black-hole", "cut-links", "fail-disk", "kill-peer", "narrow-links", "slow-links")),
+    *(("drbd-ha", name) for name in ("cut-off", "kill-serving", "slow-ring")),
+]
 # A lab is started once where its drills are together.
 ALL = sorted([*QUICK, *MORE], key=lambda pair: pair[0])
 
@@ -48,6 +53,12 @@ def test_a_drill_comes_out_as_its_file_says(drilled, topology, name):
     assert surprises(result) == {}
     assert result.doubts == []
     assert all(acted.proofs for acted in result.evidence.acted)
+
+
+@pytest.mark.parametrize(("topology", "name"), PATIENT)
+def test_a_drill_of_replicated_disks_comes_out_as_its_file_says(patient, drilled, topology, name):
+    """The same of those that take longer."""
+    test_a_drill_comes_out_as_its_file_says(drilled, topology, name)
 
 
 def test_asynchronous_replication_loses_what_was_on_its_way(drilled):

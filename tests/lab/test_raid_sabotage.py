@@ -14,7 +14,7 @@ from harness.world.spindle import Spindle
 
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
-    "raid_replica": {"rows": 8000, "backlog": 13_000, "warm": 4500, "window": 8, "paced": 5, "rest": 2},
+    "raid_replica": {"rows": 8000, "backlog": 9_000, "warm": 4500, "window": 8, "paced": 5, "rest": 2},
     "raid_appliers": {"rows": 8000, "durable_backlog": 8000, "durable_window": 4},
 }
 

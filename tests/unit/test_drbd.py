@@ -101,7 +101,7 @@ def test_a_machines_view_says_how_a_split_brain_is_ended():
 
 
 class Pair:
-    """A lab of two machines whose states are given; what they are told is written down, and changes nothing."""
+    """A lab of two machines whose states are given; what they are told is noted, and changes what `obeys` says."""
 
     name = "lab-drbd"
 
@@ -109,8 +109,8 @@ class Pair:
         nodes = (Node("node1", "peer"), Node("node2", "peer"))
         manager = ""
 
-    def __init__(self, **texts):
-        self.texts, self.told = texts, []
+    def __init__(self, obeys=None, **texts):
+        self.texts, self.told, self.obeys = texts, [], obeys or {}
 
     def run(self, node, _guest, program, word, *_words):
         if program == "sh":
@@ -118,6 +118,7 @@ class Pair:
         if word == "status":
             return self.texts[node]
         self.told.append((node, word))
+        self.texts |= self.obeys.get((node, word), {})
         return ""
 
     def state_of(self, node):
@@ -134,6 +135,44 @@ def test_a_second_primary_is_refused(refused):
 
     assert ("node1 is primary", "./lab drbd standby node1") == (error.found, error.next_step)
     assert [] == pair.told
+
+
+def test_a_second_primary_is_refused_where_the_link_is_cut(refused):
+    """Who would be promoted knows nothing of the other one, which says itself that it is primary."""
+    cut = CONNECTED.replace("Connected", "WFConnection").replace("/Secondary", "/Unknown")
+    pair = Pair(node1=cut, node2=STAND_ALONE.replace("ro:Primary", "ro:Secondary"))
+
+    assert "node1 is primary" == refused(replicated.promote, pair, "node2").found
+    assert [] == pair.told
+
+
+def test_a_machine_that_stands_by_is_not_promoted(refused):
+    """The other one wrote without it, and is dead now: nobody would miss those rows."""
+    away = STAND_ALONE.replace("ro:Primary", "ro:Secondary")
+    dead, alive = Pair(node1="", node2=away), Pair(node1=SECONDARY, node2=away)
+    error = refused(replicated.promote, dead, "node2")
+
+    assert "node2 stands by" in error.found and "docker start lab-drbd-node1-1" == error.next_step
+    assert "./lab drbd online node2" == refused(replicated.promote, alive, "node2").next_step
+    assert [] == dead.told == alive.told
+
+
+def test_a_machine_that_does_not_run_is_not_waited_for(refused):
+    """It has to be started first, and the error says how."""
+    pair = Pair(node1="", node2=SECONDARY)
+    error = refused(replicated.online, pair, "node1")
+
+    assert ("node1 does not run", "docker start lab-drbd-node1-1") == (error.found, error.next_step)
+
+
+def test_a_disk_that_had_failed_is_attached_also_where_its_machine_stands_by():
+    """Before they meet: else the peer's data have nowhere to go."""
+    away = SECONDARY.replace("cs:Connected", "cs:StandAlone").replace("ds:UpToDate", "ds:Diskless")
+    attached = {("node2", "attach"): {"node2": away.replace("Diskless", "UpToDate")}}
+    pair = Pair(obeys=attached | {("node2", "connect"): {"node2": SECONDARY}}, node1=CONNECTED, node2=away)
+    replicated.online(pair, "node2")
+
+    assert [("node2", "attach"), ("node2", "connect")] == pair.told
 
 
 def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
@@ -250,12 +289,37 @@ def test_a_replicated_disk_is_proved_by_both_machines(text, ok):
     assert ok == replicated._prove_whole(found).ok
 
 
-def test_a_comparison_counts_what_differs(monkeypatch):
+DIFFERING = CONNECTED.replace("oos:0", "oos:4")
+
+
+def comparison(begun, ended):
+    """A pair whose first machine is asked to compare."""
+    return Pair(obeys={("node1", "verify"): {"node1": ended}}, node1=begun, node2=SECONDARY)
+
+
+def test_a_comparison_counts_what_differs():
     """It waits for the end, and asks then."""
-    pair = Pair(node1=CONNECTED.replace("oos:0", "oos:4"), node2=SECONDARY)
+    pair = comparison(
+        CONNECTED + "connected-at 2.26\ncompared-at \n", DIFFERING + "connected-at 2.26\ncompared-at 9.50\n"
+    )
 
     assert 4 == Peer(pair, "node1").differing_kib()
     assert [("node1", "verify")] == pair.told
+
+
+@pytest.mark.parametrize(
+    "moments",
+    [
+        pytest.param("connected-at 2.26\ncompared-at 1.50\n", id="it came to no end"),
+        pytest.param("connected-at 8.26\ncompared-at 9.50\n", id="what it found was copied when they met again"),
+    ],
+)
+def test_a_comparison_that_broke_off_is_no_comparison(refused, moments):
+    """Nothing out of sync then means nothing."""
+    pair = comparison(CONNECTED + "connected-at 2.26\ncompared-at 1.50\n", CONNECTED + moments)
+    error = refused(Peer(pair, "node1").differing_kib)
+
+    assert "broke off" in error.found and "./lab drbd verify" == error.next_step
 
 
 # --- the echo ---------------------------------------------------------------------------------------------------------

@@ -161,6 +161,12 @@ def part(lab, _load):
     lab.resource.connected = False
 
 
+def part_and_meet(lab, _load):
+    """The machines miss each other in the middle of the load, and are equal again before it is over."""
+    lab.resource.told("node2", "disconnect")
+    lab.resource.told("node2", "connect")
+
+
 def meet(lab, _load):
     """The peer that stands by is connected by somebody else."""
     lab.resource.connected = True
@@ -171,9 +177,19 @@ def grow_deaf(lab, _load):
     lab.resource.deaf = True
 
 
+def write_to_the_peer(lab, _load):
+    """Whatever stands by, somebody writes to its disk."""
+    lab.resource.disks["node2"].serve("write", 1)
+
+
 def rot(lab, _load):
     """The peer differs, and nobody has noticed."""
     lab.resource.rotten_kib = 4
+
+
+def break_off(lab, _load):
+    """Comparisons begin, and never come to their end."""
+    lab.resource.breaks_off = True
 
 
 @pytest.mark.parametrize(
@@ -182,6 +198,8 @@ def rot(lab, _load):
         (forget_flushes, "connected", "cost what they are set to"),
         (speed_up, "alone", "nobody changed the disk of node1"),
         (part, "connected", "the peer is there"),
+        (part_and_meet, "connected", "they parted or met meanwhile"),
+        (write_to_the_peer, "alone", "a peer that stands by writes nothing"),
         (meet, "alone", "the peer stands by"),
         (grow_deaf, "tuned", "disks keep the order of writes as the case says"),
     ],
@@ -195,8 +213,9 @@ def test_a_state_that_was_not_as_asked_is_never_judged(ran, trouble, case, reaso
     assert Verdict.UNKNOWN in verdicts(summary).values() and summary.exit_code == 2
 
 
-def test_disks_that_differ_at_the_end_spoil_every_claim(ran):
+@pytest.mark.parametrize("trouble", [rot, break_off])
+def test_disks_that_differ_or_were_not_compared_spoil_every_claim(ran, trouble):
     """The comparison of all blocks is part of the run."""
-    summary, _, _ = ran(KNOWN, preset="brief", meanwhile=rot)
+    summary, _, _ = ran(KNOWN, preset="brief", meanwhile=trouble)
 
     assert set(verdicts(summary).values()) == {Verdict.UNKNOWN}

@@ -78,6 +78,13 @@ def test_the_clock_of_a_virtual_machine_is_refused(refused):
     assert "the clock of a virtual machine" in found.found
 
 
+def test_drbds_disk_fails_only_where_there_is_drbd(refused):
+    """Elsewhere disks fail otherwise."""
+    text = FILE.replace("fault: cut, targets: [node3]", "fault: drbd-disk-fail, targets: [node3]")
+
+    assert "drbd-disk-fail in galera" in refused(parse_drill, "test", catalogue.topology("galera"), text, TOXICS).found
+
+
 def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
     """Elsewhere the key would do nothing."""
     text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")
@@ -177,6 +184,27 @@ def test_a_lost_row_refutes():
 
     assert result.held[0].verdict is Verdict.REFUTED
     assert (result.held[0].found, result.exit_code) == (1, 1)
+
+
+def test_every_drill_of_a_replicated_disk_compares_both_of_them():
+    """Rows are read where the server is; the other disk may differ all the same."""
+    drills = [each for name in ("drbd", "drbd-ha") for each in drilling.known()[name]]
+
+    assert drills
+    for each in drills:
+        assert [wanted.equals for wanted in each.expected if wanted.figure == "differing_kib"] == [0], each.name
+
+
+def test_disks_that_differ_refute():
+    """However well all rows were read."""
+    equal = Expectation("both disks are equal", "differing_kib", equals=0)
+    what = msgspec.structs.replace(parsed(), expected=[equal])
+    verdicts = [
+        judge(evidence(drill=what, compared=compared), HISTORY).held[0].verdict
+        for compared in ({"differing_kib": 0}, {"differing_kib": 4}, {})
+    ]
+
+    assert verdicts == [Verdict.HOLDS, Verdict.REFUTED, Verdict.UNKNOWN]
 
 
 def test_a_refutation_that_is_known_is_as_expected():

@@ -55,6 +55,8 @@ class Pair:
         nodes = (Node("node1", "peer"), Node("node2", "peer"))
         manager = "pacemaker"
 
+    disk = " 0: cs:Connected ro:Secondary/Primary ds:UpToDate/UpToDate C r-----\n"
+
     def __init__(self, text, answers="node1", obeys=None):
         self.text, self.answers, self.obeys, self.told = text, answers, obeys, []
 
@@ -63,7 +65,9 @@ class Pair:
             return self._served()
         if self.text is None:
             raise LabError(f"{service} is gone", "a running container")
-        _guest, _cluster, word, *words = command
+        _guest, program, word, *words = command
+        if program == "resource":
+            return self.disk
         if word in ("status", "address"):
             return self.text if word == "status" else f"{ADDRESS}/16\n"
         self.told.append((word, *words))
@@ -94,11 +98,14 @@ def test_a_server_that_has_not_started_serves_nobody():
     assert "" == parse_status(said(group_role="Stopped")).serving
 
 
-def test_a_failure_is_read_with_its_reason():
-    """What failed, where, and why."""
-    text = said(failures='<failure op_key="mysqld_start_0" node="node2" exitstatus="error" exitreason="no disk"/>')
+@pytest.mark.parametrize(
+    ("key", "what"), [("mysqld_start_0", "mysqld_start"), ("mysqld_monitor_5000", "mysqld_monitor_5000")]
+)
+def test_a_failure_is_read_with_its_reason(key, what):
+    """What failed, where, and why; an interval tells two monitors of a resource apart."""
+    text = said(failures=f'<failure op_key="{key}" node="node2" exitstatus="error" exitreason="no disk"/>')
 
-    assert ["mysqld_start on node2: no disk"] == parse_status(text).failures
+    assert [f"{what} on node2: no disk"] == parse_status(text).failures
 
 
 @pytest.mark.parametrize("text", ["", "crm_mon: connection failed", "<pacemaker-result>"])
@@ -180,6 +187,16 @@ def test_service_is_not_moved_to_where_it_cannot_run(text, refused):
     assert [] == pair.told
 
 
+def test_service_is_not_moved_to_old_data(refused):
+    """Nobody could be promoted there, and the first machine would have stopped serving."""
+    pair = Pair(said())
+    pair.disk = pair.disk.replace("Connected", "WFConnection").replace("/UpToDate", "/DUnknown")
+    error = refused(managed.standby, pair, "node1")
+
+    assert "node2 cannot take over: Secondary, WFConnection" in error.found
+    assert [] == pair.told
+
+
 @pytest.mark.parametrize("act", [managed.standby, managed.online])
 def test_an_unknown_machine_of_a_cluster_is_refused(act, refused):
     """With the nearest that there is."""
@@ -195,6 +212,15 @@ def test_nothing_is_done_behind_the_managers_back(act, refused):
     pair = Pair(said())
 
     assert refused(act, pair, "node1").next_step.startswith("./lab ha ")
+    assert [] == pair.told
+
+
+def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
+    """The end of its server would pass for a failure, and be undone."""
+    pair = Pair(said())
+    pair.disk = " 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\nsplit-brain\n"
+
+    assert "./lab ha standby node1" == refused(replicated.resolve, pair, "node1").next_step
     assert [] == pair.told
 
 

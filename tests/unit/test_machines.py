@@ -240,6 +240,14 @@ def test_machines_for_which_there_is_no_memory_are_refused_before_they_start(mon
     vm.check_memory(2)
 
 
+@pytest.mark.parametrize("asked", ["2G", "-1", "0", "six"])
+def test_memory_that_is_no_number_of_mebibytes_is_refused(monkeypatch, refused, asked):
+    """As the machine itself would, after its container has started."""
+    monkeypatch.setenv("LAB_MEMORY", asked)
+
+    assert f"LAB_MEMORY is {asked!r}" == refused(vm.check_memory, 2).found
+
+
 def test_a_panic_is_told_also_where_its_stack_is_longer_than_what_is_shown():
     """Its reason comes before the stack."""
     lines = ["booting", "Kernel panic - not syncing: no room", *(f"frame {number}" for number in range(40))]

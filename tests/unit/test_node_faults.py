@@ -4,7 +4,7 @@ import pytest
 
 from harness.disk import Limits
 from harness.errors import LabError
-from harness.faults import disk_fail, disk_full, disk_slow
+from harness.faults import disk_fail, disk_full, disk_slow, drbd_disk_fail
 from harness.faults.clock_skew import ClockSkew
 from harness.faults.flap import Flap
 from harness.faults.kill import Kill
@@ -15,6 +15,7 @@ from harness.faults.stop import Stop
 from harness.record import Proof
 from harness.storage import Storage
 from harness.world import catalogue, clock
+from harness.world.drbd import Status
 from harness.world.spindle import Stats
 
 NODES = ["server"]
@@ -343,6 +344,51 @@ def test_disks_that_were_fast_in_between_are_noticed(lab, array):
 def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
     """There would be no way back."""
     assert "all its data are gone" in refused(disk_fail.DiskFail, lab, NODES).found
+
+
+class Resource:
+    """A machine's DRBD resource on a disk, of which it lets go at the first error."""
+
+    def __init__(self):
+        self.disk, self.told = Disk(), []
+        self.disk.heal = lambda: setattr(self.disk, "failed", False)
+
+    def status(self):
+        return Status(connection="Connected", disk="Diskless" if self.disk.failed else "UpToDate")
+
+    def tell(self, word):
+        self.told.append(word)
+
+
+@pytest.fixture
+def resource(monkeypatch):
+    made = Resource()
+    monkeypatch.setattr(drbd_disk_fail.drbd, "peers", lambda lab: dict.fromkeys(NODES, made))
+    return made
+
+
+def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
+    """DRBD says so, both times."""
+    fault = drbd_disk_fail.DrbdDiskFail(lab, NODES)
+    fault.act()
+    assert doubts(fault.proofs()) == []
+    fault.undo()
+
+    assert doubts(fault.proofs_of_end()) == []
+    assert set(resource.told) == {"attach"}
+
+
+def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monkeypatch, refused):
+    """Nobody wrote to it: the server did not go on without it."""
+    monkeypatch.setattr(drbd_disk_fail, "DETACH_SECONDS", 0.01)
+    monkeypatch.setattr(resource, "status", lambda: Status(connection="Connected", disk="UpToDate"))
+    fault = drbd_disk_fail.DrbdDiskFail(lab, NODES)
+    fault.act()
+
+    assert "to meet the error" in refused(fault.proofs).expected + refused(fault.proofs).found
+    fault.undo()
+    assert doubts(fault.proofs_of_end())
+    assert [] == resource.told
 
 
 # --- links ------------------------------------------------------------------------------------------------------------

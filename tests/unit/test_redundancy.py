@@ -202,15 +202,18 @@ def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
     monkeypatch.setattr(
         Cluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
     )
-    kind = redundancy.of(Lab("drbd-ha"))
+    lab = Lab("drbd-ha")
+    lab.state_of = lambda name: ("exited", 1) if name == "node1" else ("running", 0)
+    lab.start_again = lambda name: told.append(("start", name))
+    kind = redundancy.of(lab)
 
     kind.let_serve("node2")
     kind.let_serve("node1")
     kind.promote("node2")
     kind.rejoin()
 
-    either = ("served by", "node1", "node2")
-    assert told == [either, either, ("standby", "node2"), ("online", "node2"), ("served by", "node2"), "whole"]
+    either, moved = ("served by", "node1", "node2"), [("standby", "node2"), ("online", "node2"), ("served by", "node1")]
+    assert told == [either, either, *moved, ("served by", "node2"), ("start", "node1"), "whole"]
 
 
 def test_a_frozen_node_is_not_waited_for(monkeypatch):

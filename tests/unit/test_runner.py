@@ -1,5 +1,6 @@
 """Does a run measure what it planned, stop when it may, and end in UNKNOWN when something was wrong?"""
 
+import os
 from dataclasses import dataclass, replace
 
 import pytest
@@ -294,6 +295,28 @@ def test_a_foreign_toxic_on_the_link_is_a_doubt(ran):
 
     assert summary.claims[0].verdict is Verdict.UNKNOWN
     assert "fault not seen" in summary.claims[0].reason
+
+
+def test_a_preset_has_the_room_that_it_needs_unless_the_caller_says_otherwise(fake_world, runs, undrawn, monkeypatch):
+    """From before anything can be refused until the lab is gone, and not a moment longer; a caller's own value wins."""
+    monkeypatch.setenv("LAB_MEMORY", "1024")
+    monkeypatch.delenv("LAB_DISK_SIZE", raising=False)
+    world, seen = fake_world(), []
+    for step in ("make_ready", "lab"):
+        monkeypatch.setattr(world, step, _looking(getattr(world, step), seen))
+    roomy = Preset("quick", 2, 3, room={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560"})
+    running.run(tiny(presets={"quick": roomy}), ["mariadb"], "quick", 7, lambda _: None, world)
+
+    assert seen == [("4G", "1024")] * 2
+    assert "LAB_DISK_SIZE" not in os.environ and os.environ["LAB_MEMORY"] == "1024"
+
+
+def _looking(step, seen):
+    def look(*arguments):
+        seen.append((os.environ.get("LAB_DISK_SIZE"), os.environ.get("LAB_MEMORY")))
+        return step(*arguments)
+
+    return look
 
 
 # --- how a run ends ---------------------------------------------------------------------------------------------------

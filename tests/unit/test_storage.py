@@ -1,5 +1,7 @@
 """Is storage that cannot be refused before anything starts, and does the overlay say what was asked for?"""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 import yaml
@@ -63,6 +65,13 @@ def test_unknown_names_are_refused(refused, option, name):
     common = {"disk": "ssd", "disks": 0, "mib": 1024, "backend": "auto"} | {option: name}
 
     assert "did you mean" in refused(labs.storage_of, "async", ["raid0"], **common).found
+
+
+def test_machines_with_a_disk_of_their_own_get_no_other(refused):
+    """Both would be called disk1."""
+    common = {"disk": "ssd", "disks": 0, "mib": 1024, "backend": "auto"}
+
+    assert "have a disk of their own" in refused(labs.storage_of, "drbd", ["node1=single"], **common).found
 
 
 # --- what the host can give -------------------------------------------------------------------------------------------
@@ -264,6 +273,13 @@ def test_a_disk_that_kept_its_limits_is_not_doubted_while_another_is_measured_ag
     found = arrays.measured(Two(), {"disk1": limits, "disk2": limits})
 
     assert {name: arrays.keeps(each, limits) for name, each in found.items()} == {"disk1": True, "disk2": False}
+
+
+def test_the_disk_under_drbd_is_no_arrays(refused):
+    """Who wants it to fail is told how."""
+    lab = SimpleNamespace(name="lab-drbd", topology=catalogue.topology("drbd"), containers={})
+
+    assert "./lab drill drbd --fault fail-disk" == refused(arrays.array, lab, "node1").next_step
 
 
 def test_what_a_disk_does_for_others_counts_as_well(fake_world):

@@ -82,6 +82,24 @@ def test_a_link_with_one_port_off_is_not_whole(wired):
     assert not wired({"GET /proxies/a": on, "GET /proxies/a-sql": off}, ("a", "a-sql"))[0].enabled()
 
 
+def test_a_link_is_cut_when_none_of_its_ports_is_on(wired):
+    """One that was forgotten lets everything through."""
+    on, off = (200, '{"enabled": true}'), (200, '{"enabled": false}')
+
+    assert wired({"GET /proxies/a": off, "GET /proxies/a-drbd": on}, ("a", "a-drbd"))[0].lets_through()
+    assert not wired({"GET /proxies/a": off, "GET /proxies/a-drbd": off}, ("a", "a-drbd"))[0].lets_through()
+
+
+def test_a_toxic_is_there_when_it_is_on_every_port(wired):
+    """On the probe's alone it would be measured, and do nothing."""
+    far = (200, '[{"name": "far"}]')
+    both = {"GET /proxies/a/toxics": far, "GET /proxies/a-drbd/toxics": far}
+    one = both | {"GET /proxies/a-drbd/toxics": (200, "[]")}
+
+    assert wired(both, ("a", "a-drbd"))[0].carries({"far"})
+    assert not wired(one, ("a", "a-drbd"))[0].carries({"far"})
+
+
 def test_a_link_is_cut_and_healed(wired):
     """Cutting switches the proxy off; what it says of itself is believed."""
     wire, api = wired({"GET /proxies/a": (200, '{"enabled": false}')})
