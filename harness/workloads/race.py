@@ -232,7 +232,7 @@ class Race:
 
 def _told(lag: Lag, rate: float, began: float, caught_up: float | None) -> dict[str, int]:
     """Whether RAID0 caught up and stayed level, and whether RAID1 kept up; a load that does not tell is no trial."""
-    raid0 = _stayed_level(lag, rate) if caught_up is not None else _may_get_there(lag, rate, began)
+    raid0 = _caught_up(lag, rate, began, caught_up is not None)
     raid1 = _kept_up(lag, rate, began)
     return {
         "raid0_loads_that_tell": int(raid0 is not None),
@@ -242,17 +242,17 @@ def _told(lag: Lag, rate: float, began: float, caught_up: float | None) -> dict[
     }
 
 
-def _stayed_level(lag: Lag, rate: float) -> bool | None:
-    """Whether RAID0, which was level, is so at the end; not, where it goes on more than a burst behind. Else None."""
+def _caught_up(lag: Lag, rate: float, began: float, was_level: bool) -> bool | None:
+    """Whether RAID0, which was level, is so at the end; not, where it ends more than a burst behind. Else None.
+
+    None also for a RAID0 that was not level before the end and is on its way: it had too little time. Within a burst
+    of the source, whether a reading finds it level is chance.
+    """
     least = _least_at_the_end(lag, "raid0")
-    if least <= _near(rate):
+    if was_level and least <= _near(rate):
         return True
-    return None if least <= BURST or _stood_still(lag, "raid0") else False
-
-
-def _may_get_there(lag: Lag, rate: float, began: float) -> bool | None:
-    """None for a RAID0 that was not level before the end, and on its way; False for one whose lag did not fall."""
-    return None if _rise(lag, "raid0", began) < -rate * READ_EVERY else False
+    on_its_way = not was_level and _rise(lag, "raid0", began) < -rate * READ_EVERY
+    return None if least <= BURST or on_its_way or _stood_still(lag, "raid0") else False
 
 
 def _kept_up(lag: Lag, rate: float, began: float) -> bool | None:

@@ -52,7 +52,7 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
 
 
 @pytest.mark.timeout(900)
-def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
+def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(patient, name):
     """The cluster manager has found itself and a machine that serves; sent away, the other one has its row."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd-ha")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]

@@ -40,7 +40,7 @@ def whole(pair):
     drbd.wait_until_whole(pair)
 
 
-def test_a_killed_primary_loses_nothing_that_was_acknowledged(patient, whole):
+def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     """Killed in the middle of a load: the peer has every acknowledged row, serves, and takes the dead one back."""
     dying = drbd.primary(whole).node
     survivor = replicated.other(whole, dying).node

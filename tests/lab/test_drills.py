@@ -8,14 +8,13 @@ from harness.succession import sources
 from harness.world.compose import Lab
 
 SEEDS = (7, 8, 9)
-# One of each topology. That of the Galera cluster is in test_galera_drills.py, on the cluster of that module; the two
-# machines under a cluster manager move their service in test_ha.py, and lose the one that serves in `make claims`.
+# One of each topology. That of the Galera cluster is in test_galera_drills.py, on the cluster of that module; machines
+# with a replicated disk lose their primary in test_drbd.py and move their service in test_ha.py, on those that are up.
 QUICK = [
     ("fanout", "lose-source"),
     ("chain", "kill-relay"),
     ("semisync-3", "cut-one-link"),
     ("raid", "slow-disks"),
-    ("drbd", "lose-primary"),
     ("single", "kill"),
     ("async", "cut-link"),
     ("semisync", "lose-source-after-sync"),
@@ -32,7 +31,8 @@ MORE = [
 ]
 # A minute each, with the comparison of both disks: in `make claims`.
 PATIENT = [
-    *(("drbd", name) for name in ("black-hole", "cut-links", "fail-disk", "kill-peer", "narrow-links", "slow-links")),
+    *(("drbd", name) for name in ("black-hole", "cut-links", "fail-disk", "kill-peer", "lose-primary")),
+    *(("drbd", name) for name in ("narrow-links", "slow-links")),
     *(("drbd-ha", name) for name in ("cut-off", "kill-serving", "slow-ring")),
 ]
 # A lab is started once where its drills are together.

@@ -169,6 +169,7 @@ RISING = sawtooth(600, 60)
         (sawtooth(1500, -60), 1.0, 1, 1),
         (RISING, None, 1, 1),
         (sawtooth(1500), None, 1, 1),
+        (sawtooth(110), None, 0, 0),
         (lambda moment: 5000 - 100 * moment, None, 0, 0),
     ],
     ids=[
@@ -178,6 +179,7 @@ RISING = sawtooth(600, 60)
         "level once, fell behind, on its way again",
         "never level",
         "never level, nor further behind",
+        "never level, within a burst of it",
         "still on its way",
     ],
 )
