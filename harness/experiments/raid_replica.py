@@ -100,9 +100,9 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
     )
 
 
-SHORT = "slopes of loads of 12 s vary too much for an interval of a few"
+SHORT = "slopes of loads of 16 s vary too much for an interval of a few"
 # Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
-BRIEF = {"rows": 8000, "warm": 4500, "backlog": 9_000, "window": 8, "paced": 12, "rest": 6}
+BRIEF = {"rows": 8000, "warm": 4500, "backlog": 10_500, "window": 8, "paced": 16, "rest": 6}
 SMALL = {"rows": 8000, "warm": 4500, "backlog": 14_000, "window": 12, "paced": 16, "rest": 10}
 LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "window": 60, "paced": 120, "rest": 60}
 

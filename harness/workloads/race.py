@@ -44,7 +44,7 @@ READ_EVERY = 0.5
 LONGEST = 120
 # Where between (the logarithms of) what RAID1 and RAID0 apply the load lies: nearer to RAID0, it rests less later;
 # nearer to RAID1, the lag of that grows less.
-BETWEEN = 0.4
+BETWEEN = 0.35
 # RAID0 has so much to work off under the load that it takes this share of the load's time, and at least one burst; a
 # slope takes some seconds.
 DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
