@@ -16,6 +16,8 @@ from harness.world.spindle import Spindle
 PRIMARY, CONNECTED, STAND_ALONE = "Primary", "Connected", "StandAlone"
 UP_TO_DATE, DISKLESS = "UpToDate", "Diskless"
 BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
+# Each look takes 0.3 s of the guest's CPU, and it has only one, which compares.
+COMPARED_POLL_SECONDS = 1
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
 COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
 WRITE_ORDER = re.compile(r"\bwo:(\w)")
@@ -167,7 +169,9 @@ class Peer:
         """
         before = self.status()
         self.tell("verify")
-        clock.wait_while_moving(self._has_compared, "the end of the comparison", POLL_SECONDS, hint="./lab drbd status")
+        clock.wait_while_moving(
+            self._has_compared, "the end of the comparison", COMPARED_POLL_SECONDS, hint="./lab drbd status"
+        )
         found = self.status()
         if found.compared_at == before.compared_at or found.connected_at != before.connected_at:
             raise LabError(

@@ -24,7 +24,7 @@ def test_claim_comes_out_as_expected(judged, monkeypatch, name, preset, claim):
     """A verdict that changed, or that could not be reached, fails."""
     if preset == "brief":
         # All blocks are compared at the end, 35 MB a second.
-        monkeypatch.setenv("LAB_DISK_SIZE", "384M")
+        monkeypatch.setenv("LAB_DISK_SIZE", "256M")
     row = next(row for row in judged(name, ENGINE, preset).claims if row.id == claim)
 
     assert row.verdict is not Verdict.UNKNOWN, row.reason

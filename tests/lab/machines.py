@@ -14,7 +14,7 @@ from .conftest import things_of
 
 HELD = "lab.held"
 # Small: comparing them takes time.
-DISK_SIZE = "384M"
+DISK_SIZE = "256M"
 
 
 @contextmanager

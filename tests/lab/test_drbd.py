@@ -56,7 +56,7 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     assert drbd.verify(whole) == 0
 
 
-def test_service_moves_to_the_peer_and_back(whole, command):
+def test_service_moves_to_the_peer_and_back(patient, whole, command):
     """A primary that stands by hands over first; what was written without it is copied when it is back."""
     first = drbd.primary(whole).node
     second = replicated.other(whole, first).node
