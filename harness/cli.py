@@ -479,7 +479,7 @@ def drbd_verify(name: str | None, json_: bool) -> None:
 
     Example: lab drbd verify
     """
-    differing = verify(compose.find(name))
+    differing = verify(compose.find(name), lambda percent: tell(f"  {percent:.0f} % compared"))
     print_json({"differing_kib": differing}) if json_ else out.print(f"{differing} KiB differ")
     sys.exit(FAILED if differing else 0)
 

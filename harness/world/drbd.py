@@ -162,15 +162,19 @@ class Peer:
         words = self.lab.run(self.node, "guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
         return f"The last words of {self.node}'s kernel of it:\n  {words}"
 
-    def differing_kib(self) -> int:
+    def differing_kib(self, progress: Callable[[float], None] = lambda percent: None) -> int:
         """Compare both disks block by block, while they are used; how much differs, in KiB.
 
+        `progress` is told how much has been compared, in percent, about once a second.
         LabError for a comparison that did not come to its end, or whose finds have been copied since.
         """
         before = self.status()
         self.tell("verify")
         clock.wait_while_moving(
-            self._has_compared, "the end of the comparison", COMPARED_POLL_SECONDS, hint="./lab drbd status"
+            lambda: self._has_compared(progress),
+            "the end of the comparison",
+            every=COMPARED_POLL_SECONDS,
+            hint="./lab drbd status",
         )
         found = self.status()
         if found.compared_at == before.compared_at or found.connected_at != before.connected_at:
@@ -181,8 +185,10 @@ class Peer:
             )
         return found.out_of_sync_kib
 
-    def _has_compared(self) -> tuple[bool, str]:
+    def _has_compared(self, progress: Callable[[float], None]) -> tuple[bool, str]:
         found = self.status()
+        if found.synced_percent is not None:
+            progress(found.synced_percent)
         return found.connection not in ("VerifyS", "VerifyT"), found.words()
 
 
@@ -214,9 +220,9 @@ def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool
     return all(status.whole for status in found.values()), said
 
 
-def verify(lab: Lab) -> int:
-    """How much differs between the disks, in KiB, by comparing all blocks."""
-    return next(iter(peers(lab).values())).differing_kib()
+def verify(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> int:
+    """How much differs between the disks, in KiB, by comparing all blocks; `progress` is told percents."""
+    return next(iter(peers(lab).values())).differing_kib(progress)
 
 
 def peers(lab: Lab) -> dict[str, Peer]:

@@ -307,6 +307,16 @@ def test_a_comparison_counts_what_differs():
     assert [("node1", "verify")] == pair.told
 
 
+def test_a_comparison_under_way_says_how_far_it_is():
+    """In percent, as DRBD counts them; one that is done says nothing."""
+    told, comparing = [], CONNECTED.replace("cs:Connected", "cs:VerifyS") + "\tverified: 30.5% (356/512)M\n"
+    pairs = [Pair(node1=text, node2=SECONDARY) for text in (comparing, CONNECTED)]
+    looks = [Peer(pair, "node1")._has_compared(told.append) for pair in pairs]
+
+    assert [done for done, _ in looks] == [False, True]
+    assert [30.5] == told
+
+
 @pytest.mark.parametrize(
     "moments",
     [
