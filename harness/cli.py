@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 from rich.console import Console
 
@@ -16,6 +17,7 @@ from harness import disks, experiments, labs, managed, replicated, screens, succ
 from harness.errors import LabError
 from harness.storage import AUTO
 from harness.world import arrays, catalogue, compose, docker_engine
+from harness.world.drbd import machines as drbd_machines
 from harness.world.drbd import verify
 
 # A pipe has no width of its own; addresses and sentences must not be broken for want of one.
@@ -121,7 +123,9 @@ def up(
     Example: lab up semisync --engine mysql-8.0 --toxic source-replica=wan-200ms
     Example: lab up async --storage raid0 --disk sata-7200
     """
-    placed = labs.storage_of(topology, storage, **of_disks)
+    source = click.get_current_context().get_parameter_source
+    given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
+    placed = labs.storage_of(topology, storage, given, **of_disks)
     lab = labs.up(topology, engine, name, dict(map(_link_and_toxic, toxics)), tell, storage=placed)
     if json_:
         print_json(views.view(lab))
@@ -187,12 +191,12 @@ def show(name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
-    """A client on a node, as root; on the source, or a cluster's first node, when no NODE is given.
+    """A client on a node, as root; on the source, the primary or a cluster's first node, when no NODE is given.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
     """
     lab = compose.find(name)
-    node = node or lab.topology.source.name
+    node = node or views.writer(lab)
     server = lab.server(node)
     if statement:
         rows = server.rows(statement)
@@ -200,12 +204,10 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
             out, rows
         )
         return
-    client = "mariadb" if lab.run(node, "sh", "-c", "command -v mariadb || true").strip() else "mysql"
-    terminal = ["-it"] if sys.stdin.isatty() else ["-i"]
+    terminal = "-it" if sys.stdin.isatty() else "-i"
     os.environ["MYSQL_PWD"] = lab.password
-    os.execvp(
-        "docker", ["docker", "exec", *terminal, "-e", "MYSQL_PWD", lab.container(node).name, client, "-uroot", "lab"]
-    )
+    client = [*views.client(lab, node), "-uroot", "lab"]
+    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", lab.container(node).name, *client])
 
 
 def _plain(value: Any) -> Any:
@@ -347,9 +349,9 @@ def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk fail replica disk1
     """
-    array = arrays.array(compose.find(name), node)
-    array.disk(disk).fail()
-    said = f"{node} {disk} fails; then: ./lab disk check {node}"
+    lab = compose.find(name)
+    disks.fail(lab, node, disk)
+    said = f"{node} {disk} fails; then: ./lab {'drbd status' if drbd_machines(lab) else f'disk check {node}'}"
     print_json({"failed": disk}) if json_ else out.print(said)
 
 
@@ -379,8 +381,10 @@ def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk heal replica disk1
     """
-    disks.heal(compose.find(name), node, disk)
-    print_json({"healed": disk}) if json_ else out.print(f"{node} {disk} answers again")
+    lab = compose.find(name)
+    disks.heal(lab, node, disk)
+    then = f"; DRBD takes it again by ./lab drbd online {node}" if drbd_machines(lab) else ""
+    print_json({"healed": disk}) if json_ else out.print(f"{node} {disk} answers again{then}")
 
 
 @disk.command("replace")
@@ -420,14 +424,15 @@ def drbd_status(name: str | None, json_: bool) -> None:
 
 @drbd.command("promote")
 @click.argument("node", shell_complete=completed_by(_nodes))
+@click.option("--behind", is_flag=True, help="Also a machine that may lack what the other one wrote.")
 @of_lab
 @as_json
-def drbd_promote(node: str, name: str | None, json_: bool) -> None:
+def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None:
     """Make a machine the primary: file system, server. The other one has to be dead, or a secondary.
 
     Example: lab drbd promote node2
     """
-    seconds = replicated.promote(compose.find(name), node)
+    seconds = replicated.promote(compose.find(name), node, behind)
     print_json({"primary": node, "seconds": seconds}) if json_ else out.print(f"{node} serves after {seconds:.1f} s")
 
 
@@ -479,8 +484,14 @@ def drbd_verify(name: str | None, json_: bool) -> None:
 
     Example: lab drbd verify
     """
-    differing = verify(compose.find(name), lambda percent: tell(f"  {percent:.0f} % compared"))
+    try:
+        differing = verify(compose.find(name), lambda percent: tell(f"  {percent:.0f} % compared"))
+    except KeyboardInterrupt:
+        tell("the machines go on comparing: ./lab drbd status says how far they are")
+        raise
     print_json({"differing_kib": differing}) if json_ else out.print(f"{differing} KiB differ")
+    if differing:
+        tell("the primary's blocks are copied to its peer when they meet again: ./lab drbd online NODE, of the peer")
     sys.exit(FAILED if differing else 0)
 
 

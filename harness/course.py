@@ -19,7 +19,9 @@ from harness.faults.flap import Flap
 from harness.faults.kill import Kill
 from harness.faults.more_toxic import MoreToxic
 from harness.faults.pause import Pause
+from harness.faults.power_cut import PowerCut
 from harness.faults.restart import Restart
+from harness.faults.split_brain import SplitBrain
 from harness.faults.squeeze import CpuSqueeze, MemorySqueeze
 from harness.faults.stop import Stop
 from harness.faults.together import Fault, Together
@@ -46,6 +48,8 @@ ON_NODES = {
     "disk-full": DiskFull,
     "disk-fail": DiskFail,
     "drbd-disk-fail": DrbdDiskFail,
+    "drbd-split-brain": SplitBrain,
+    "power-cut": PowerCut,
 }
 ON_LINKS = {"cut": Cut, "flap": Flap, "toxic": MoreToxic}
 

@@ -31,6 +31,12 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.flush_us < 0:
             raise LabError(f"a disk with flush_us {self.flush_us}", "0 or more", f"compare with {WHERE}")
 
+    def costs(self) -> str:
+        """What a write and a flush take, in words: what a figure measured on it belongs to."""
+        write = f"{1000 / self.write_iops:.3g} ms" if self.write_iops else "no time"
+        flush = f"{self.flush_us / 1000:.3g} ms" if self.flush_us else "no time"
+        return f"a write takes {write}, a flush {flush}, {'a volatile' if self.write_cache else 'no volatile'} cache"
+
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A named disk: what it is, what it can do, and where the figures come from."""

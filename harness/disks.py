@@ -9,10 +9,10 @@ import msgspec
 
 from harness.disk import Limits
 from harness.errors import LabError, unknown_name
-from harness.world import arrays
+from harness.world import arrays, drbd
 from harness.world.arrays import Array, Measured
 from harness.world.compose import Lab, Proof
-from harness.world.spindle import SWITCH
+from harness.world.spindle import SWITCH, Spindle
 
 # Less than this a server cannot write anything with.
 FULL_BYTES = 1 << 20
@@ -63,9 +63,23 @@ def _kept(limits: Limits, measured: Measured) -> Proof:
     return Proof(f"{measured.disk} keeps its limits", f"{said} a second{remedy}", ok)
 
 
+def _spindle(lab: Lab, node: str, disk: str) -> Spindle:
+    """A disk of an array, or the one that a machine has under DRBD."""
+    if not drbd.machines(lab):
+        return arrays.array(lab, node).disk(disk)
+    if disk != drbd.DISK:
+        raise unknown_name(f"disk of {node}", disk, [drbd.DISK], "./lab disk list")
+    return drbd.peers(lab)[lab.topology.node(node).name].disk
+
+
+def fail(lab: Lab, node: str, disk: str) -> None:
+    """Let every request to a disk fail with EIO, until it is healed."""
+    _spindle(lab, node, disk).fail()
+
+
 def change_limits(lab: Lab, node: str, disk: str, changes: Sequence[str]) -> Limits:
     """Change some limits of a disk (NAME=VALUE texts) while it is used; what they are then."""
-    spindle = arrays.array(lab, node).disk(disk)
+    spindle = _spindle(lab, node, disk)
     before = spindle.limits()
     changed = msgspec.structs.replace(before, **dict(_change(text) for text in changes))
     spindle.limit(changed)
@@ -94,7 +108,7 @@ def said(limits: Limits) -> str:
 
 def corrupt(lab: Lab, node: str, disk: str, text: str) -> list[int]:
     """Invert, silently, the sectors of a disk that hold a text: in a table, and in logs; where they begin, in bytes."""
-    spindle = arrays.array(lab, node).disk(disk)
+    spindle = _spindle(lab, node, disk)
     sectors = sorted({offset // SECTOR * SECTOR for offset in spindle.find(text)}) if text else []
     if not 0 < len(sectors) <= MOST_SECTORS:
         raise LabError(
@@ -117,9 +131,9 @@ def full(array: Array) -> str:
 
 def heal(lab: Lab, node: str, disk: str) -> None:
     """Let a failed disk answer again; LabError for RAID1, whose other disks hold newer data under the same numbers."""
-    array = arrays.array(lab, node)
-    spindle = array.disk(disk)
-    if array.storage.survives and spindle.stats().errors:
+    spindle = _spindle(lab, node, disk)
+    array = arrays.arrays(lab).get(node)
+    if array and array.storage.survives and spindle.stats().errors:
         raise LabError(
             f"{disk} of {node} has missed writes that the other disks have",
             "an exchange: healed, it would give old data for new",

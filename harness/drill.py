@@ -31,12 +31,17 @@ FAULTS = {
     "disk-full": "nodes",
     "disk-fail": "nodes",
     "drbd-disk-fail": "nodes",
+    "drbd-split-brain": "nodes",
+    "power-cut": "nodes",
     "cut": "links",
     "flap": "links",
     "toxic": "links",
 }
 # After these a server counts anew.
-ENDING = frozenset({"kill", "stop", "restart"})
+ENDING = frozenset({"kill", "stop", "restart", "power-cut"})
+# Of machines whose disk DRBD replicates; the last two where nobody manages them, who would act by himself.
+OF_DRBD = frozenset({"drbd-disk-fail", "drbd-split-brain", "power-cut"})
+UNMANAGED = frozenset({"drbd-split-brain", "power-cut"})
 # What the schedule's seed draws: up to so long a wait before the first fault, so that it does not always hit alike.
 DRAWN_SECONDS = 0.5
 
@@ -205,8 +210,12 @@ def _check_strike(where: str, strike: Strike, topology: Topology, toxics: Sequen
         raise LabError(f"{where}: {strike.fault} with a skew of {strike.skew} s", "clock, and seconds that are not 0")
     if strike.fault == "clock" and topology.replication == "drbd":
         raise LabError(f"{where}: the clock of a virtual machine", "a server in a container of its own", "./lab drill")
-    if strike.fault == "drbd-disk-fail" and topology.replication != "drbd":
-        raise LabError(f"{where}: {strike.fault} in {topology.name}", "disk-fail, on RAID1", "./lab drill")
+    if strike.fault in OF_DRBD and topology.replication != "drbd":
+        raise LabError(f"{where}: {strike.fault} in {topology.name}", "a topology of drbd", "./lab drill")
+    if strike.fault in UNMANAGED and topology.manager:
+        raise LabError(f"{where}: {strike.fault} under {topology.manager}", "the topology drbd", "./lab drill")
+    if strike.fault == "drbd-split-brain" and len(strike.targets) != 1:
+        raise LabError(f"{where}: {strike.fault} on {len(strike.targets)} machines", "its victim, one", "./lab drill")
     if not strike.targets:
         raise LabError(f"{where}: {strike.fault} is on nothing", f"a list of {FAULTS[strike.fault]}", "./lab drill")
     if FAULTS[strike.fault] == "nodes":

@@ -12,7 +12,7 @@ from harness import drill, history, labs, redundancy
 from harness.course import carry_out
 from harness.drill import Drill, Evidence, Result
 from harness.errors import LabError, unknown_name
-from harness.world import catalogue, clock, compose, host, images, journal
+from harness.world import catalogue, clock, compose, drbd, host, images, journal
 from harness.world.compose import Lab
 
 Tell = Callable[[str], None]
@@ -141,10 +141,16 @@ def _opening(lab: Lab, drills: Sequence[Drill], seed: int) -> drill.Opened:
         seed=seed,
         drills=list(drills),
         started=clock.now(),
-        environment={**host.describe(), "images": images.source(), "load1": host.load1()},
+        environment={**host.describe(), "images": images.source(), "load1": host.load1(), **_machines(lab)},
         images=lab.image_digests(),
         settings=server.settings(*SETTINGS),
     )
+
+
+def _machines(lab: Lab) -> dict[str, str]:
+    """What runs the virtual machines, and what their disks cost: absolute figures belong to both."""
+    found = [drbd.Peer(lab, node) for node in drbd.machines(lab)]
+    return {"machines": found[0].launcher(), "disks": found[0].disk.limits().costs()} if found else {}
 
 
 # --- what was recorded ------------------------------------------------------------------------------------------------

@@ -166,7 +166,7 @@ class Experiment:
 
     With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
     engines. `usual` are the engines that are measured when none is named, `settings` the servers' variables that are
-    recorded besides those of every experiment.
+    recorded besides those of every experiment. `disks` says in words what the disks under it cost.
     """
 
     name: str
@@ -187,6 +187,7 @@ class Experiment:
     side_by_side: bool = False
     usual: tuple[str, ...] = ("mariadb",)
     settings: tuple[str, ...] = ()
+    disks: str = ""
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]

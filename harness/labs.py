@@ -85,14 +85,18 @@ def up(
     return lab
 
 
-def storage_of(topology: str, texts: Sequence[str], **common: Any) -> dict[str, Storage]:
-    """{node: Storage} for [NODE=]LEVEL texts, checked against the topology's nodes, known disks and backends."""
+def storage_of(topology: str, texts: Sequence[str], given: Sequence[str] = (), **common: Any) -> dict[str, Storage]:
+    """{node: Storage} for [NODE=]LEVEL texts, checked against the topology's nodes, known disks and backends.
+
+    `given` are the options about disks that were asked for besides them.
+    """
     found = catalogue.topology(topology)
-    if texts and found.replication == "drbd":
+    asked = [*(["--storage"] if texts else []), *given]
+    if asked and found.replication == "drbd":
         raise LabError(
-            f"--storage for {topology}, whose machines have a disk of their own",
-            "another topology, or LAB_DISK_SIZE for another size",
-            "./lab up --help",
+            f"{', '.join(asked)} for {topology}, whose machines have a disk of their own",
+            "another topology; or LAB_DISK_SIZE for another size, and other costs once it is up",
+            "./lab disk limit node1 disk1 write_iops=11 flush_us=43000",
         )
     catalogue.disk(common["disk"])
     if common["backend"] != AUTO:

@@ -51,8 +51,7 @@ def standby(lab: Lab, node: str) -> float | None:
     cluster, status = pacemaker.cluster(lab), _status_with(lab, node)
     other = next(name for name in status.members if name != node)
     serves = status.serving == node
-    if serves:
-        _refuse_without_peer(lab, status, other)
+    _refuse_without_peer(lab, status, other) if serves else _refuse_unless_served(status, other)
     began = clock.timer()
     cluster.tell("standby", node)
     if serves:
@@ -71,9 +70,17 @@ def _status_with(lab: Lab, node: str) -> Status:
     return status
 
 
+def _refuse_unless_served(status: Status, other: str) -> None:
+    """Of a machine that was lost a moment ago the cluster says what it knew last: that it serves."""
+    member = status.members[other]
+    if status.serving != other or not member.online or member.unclean:
+        raise LabError(f"{other} does not serve: {status.words()}", "a service that stays", "./lab ha status")
+
+
 def _refuse_without_peer(lab: Lab, status: Status, other: str) -> None:
+    drbd.Peer(lab, other).refuse_unless_running()
     peer = status.members[other]
-    if not peer.online or peer.standby or not status.where(COPY, UNPROMOTED):
+    if not peer.online or peer.unclean or peer.standby or not status.where(COPY, UNPROMOTED):
         found = f"{other} cannot take over: {status.who()}"
         raise LabError(found, "a peer that is online with its disk", f"./lab ha online {other}")
     # The cluster lets nobody be promoted on old data, and would have stopped the service by then.
@@ -91,6 +98,8 @@ def _runs_nothing(status: Status, node: str) -> tuple[bool, str]:
 def online(lab: Lab, node: str) -> float:
     """Take a machine into service again; seconds until it is a member and both disks are equal."""
     _status_with(lab, node)
+    for peer in drbd.peers(lab).values():
+        peer.refuse_unless_running()
     began = clock.timer()
     pacemaker.cluster(lab).tell("online", node)
     wait_until_whole(lab)
@@ -100,7 +109,7 @@ def online(lab: Lab, node: str) -> float:
 def wait_until_whole(lab: Lab) -> None:
     """Until both machines are members with their disks, and these are equal; one that has died may have to boot."""
     clock.wait_while_moving(
-        lambda: _both_have_disks(pacemaker.cluster(lab).status()),
+        lambda: both_have_disks(pacemaker.cluster(lab).status()),
         "both machines in the cluster with their disks",
         every=POLL_SECONDS,
         hint="./lab ha status",
@@ -108,7 +117,7 @@ def wait_until_whole(lab: Lab) -> None:
     drbd.wait_until_whole(lab)
 
 
-def _both_have_disks(status: Status) -> tuple[bool, str]:
+def both_have_disks(status: Status) -> tuple[bool, str]:
     # Of one that was lost a moment ago the cluster says what it knew last.
     online = {name for name, member in status.members.items() if member.online and not member.unclean}
     return set(disks_of(status)) == online == set(status.members), status.words()

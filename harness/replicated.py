@@ -37,15 +37,15 @@ def _prove_commits(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
     peer = other(lab, serving.node)
     commit = CommitLatency(lab.server(serving.node))
     commit.commits(1)
-    before = peer.status()
+    before = peer.disk.stats().writes
     latency = median(commit.commits(COMMITS))
-    after = peer.status()
+    written, after = peer.disk.stats().writes - before, peer.status()
     links = [link.name for node in lab.topology.nodes for link in lab.topology.links_from(node.name)]
     trip = max(catalogue.toxic(toxics[link]).round_trip_ms for link in links)
-    written = after.written_kib - before.written_kib
+    # One after the other, so that none can share a write with another.
     arrives = Proof(
         "a row written on the primary is on the peer's disk",
-        f"{written} KiB written there by {COMMITS} commits, {after.out_of_sync_kib} KiB out of sync",
+        f"{written} writes there by {COMMITS} commits, {after.out_of_sync_kib} KiB out of sync",
         written >= COMMITS and after.whole,
     )
     # On a link without a round trip any latency would do.
@@ -69,39 +69,56 @@ def _peer(lab: Lab, node: str) -> Peer:
     return found[node]
 
 
-def promote(lab: Lab, node: str) -> float:
+def promote(lab: Lab, node: str, behind: bool = False) -> float:
     """Make a machine the primary, with file system and server; seconds until the server answers.
 
-    LabError while the other machine is primary, also where only it knows: it has to stand by first, or to be dead; and
-    for a machine that stands by itself, since the other one may have written without it.
+    LabError while the other machine is primary, or may be: it has to stand by first, or to be dead. And for a machine
+    that may lack what the other one wrote, unless it is told that it may be `behind`.
     """
     pacemaker.refuse_managed(lab, f"./lab ha standby {other(lab, node).node}")
-    peer, began = _peer(lab, node), clock.timer()
-    _wait_until_free(peer, other(lab, node))
-    _refuse_old_data(peer, other(lab, node))
+    peer, partner, began = _peer(lab, node), other(lab, node), clock.timer()
+    peer.refuse_unless_running()
+    _refuse_second_primary(peer, partner)
+    if not behind:
+        _refuse_old_data(peer, partner)
     peer.tell("promote")
     wait_until_serves(lab, node)
     return clock.timer() - began
 
 
-def _wait_until_free(peer: Peer, partner: Peer) -> None:
-    """Until this machine knows that nobody else is primary: that another is dead it learns by its silence."""
-    # By its own word: a cut link says nothing of it.
-    said = partner.answer() if partner.runs() else None
-    if said and said.primary:
-        raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")
+def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
+    """By the other one's own word: a cut link says nothing of it, and who is silent or frozen may go on any moment."""
+    kill = f"docker kill {partner.container}"
+    state = partner.state()
+    if state == "paused":
+        thaw = f"docker unpause {partner.container}, or {kill}"
+        raise LabError(f"{partner.node} is frozen, and may be primary", "one that answers, or is dead", thaw)
+    if state == "running":
+        what = f"an answer of {partner.node}, which runs and may be primary,"
+        said = clock.wait_until(partner.answer, what, drbd.SILENT_SECONDS, hint=kill)
+        if said.primary:
+            raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")
+    # That another is dead it learns by its silence.
     clock.wait_until(
         lambda: peer.status().peer_role != drbd.PRIMARY, f"{peer.node} to miss {partner.node}", CONNECT_SECONDS
     )
 
 
 def _refuse_old_data(peer: Peer, partner: Peer) -> None:
-    if peer.status().connection == drbd.STAND_ALONE:
-        start = f"docker start {peer.lab.name}-{partner.node}-1"
+    found = peer.status()
+    runs = partner.state() == "running"
+    start = f"docker start {partner.container}"
+    if found.connection == drbd.STAND_ALONE:
         raise LabError(
             f"{peer.node} stands by, and lacks what {partner.node} may have written meanwhile",
             "a machine that has the last data",
-            f"./lab drbd online {peer.node}" if partner.runs() else start,
+            f"./lab drbd online {peer.node}" if runs else start,
+        )
+    if not found.connected_at:
+        raise LabError(
+            f"{peer.node} has not met {partner.node} since it was started, and may lack what that one wrote",
+            "a machine that has the last data",
+            f"{'./lab drbd status' if runs else start}, or ./lab drbd promote {peer.node} --behind",
         )
 
 
@@ -134,7 +151,8 @@ def standby(lab: Lab, node: str) -> float | None:
     peer, partner = _peer(lab, node), other(lab, node)
     moved = None
     if peer.status().primary:
-        if not partner.runs() or not partner.status().whole:
+        partner.refuse_unless_running()
+        if not partner.status().has_all:
             raise LabError(
                 f"{partner.node} cannot take over from {node}",
                 "a connected peer with the same data",
@@ -154,10 +172,16 @@ def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda perce
     `progress` is told how much of that is done, in percent.
     """
     pacemaker.refuse_managed(lab, f"./lab ha online {node}")
-    peer = _peer(lab, node)
-    peer.wait_until_answers()
+    peer, both = _peer(lab, node), list(drbd.peers(lab).values())
+    for one in both:
+        one.refuse_unless_running()
+    for one in both:
+        one.wait_until_answers()
     refuse_split_brain(lab)
-    for one in drbd.peers(lab).values():
+    # What a comparison has found is copied when they meet again.
+    if peer.status().connection == drbd.CONNECTED and peer.status().out_of_sync_kib:
+        peer.tell("disconnect")
+    for one in both:
         if one.status().disk == drbd.DISKLESS:
             one.tell("attach")
         if one.status().connection == drbd.STAND_ALONE:
@@ -182,13 +206,18 @@ HOW_TO_RESOLVE = "./lab drbd resolve --victim NODE"
 def resolve(lab: Lab, victim: str) -> Status:
     """End a split brain: the victim gives up what only it wrote, and gets the other's data."""
     peer, survivor = _peer(lab, victim), other(lab, victim)
-    if not any(each.status().split_brain for each in (peer, survivor)):
-        raise LabError(f"{lab.name} has no split brain: {peer.status().words()}", "one to resolve", "./lab drbd status")
-    if lab.topology.manager and peer.status().primary:
+    found = {each.node: each.wait_until_answers() for each in (peer, survivor)}
+    if not any(status.split_brain for status in found.values()):
+        raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "one to resolve", "./lab drbd status")
+    # The victim's rows go at once; the survivor's have to be there.
+    if found[survivor.node].disk != drbd.UP_TO_DATE:
+        said = f"{survivor.node} would survive: {found[survivor.node].words()}"
+        raise LabError(said, "a survivor with its disk", f"./lab drbd resolve --victim {survivor.node}")
+    if lab.topology.manager and found[victim].primary:
         raise LabError(
             f"{victim} serves, and its cluster manager would take its end for a failure",
             "a victim that does not serve",
-            f"./lab ha standby {victim}",
+            f"./lab drbd resolve --victim {survivor.node}",
         )
     peer.tell("discard")
     if survivor.status().connection == drbd.STAND_ALONE:

@@ -18,7 +18,7 @@ from harness.probes.noise import NoiseMeter
 from harness.probes.round_trip import RoundTrip
 from harness.storage import Storage
 from harness.toxic import Toxic
-from harness.world import arrays, catalogue, clock, compose, docker_engine, host, images
+from harness.world import arrays, catalogue, clock, compose, docker_engine, drbd, host, images
 from harness.world.compose import Lab
 from harness.world.copies import differences
 from harness.world.journal import Journal
@@ -217,7 +217,7 @@ class Session:
             if self.experiment.fill:
                 self.run.tell(f"{self.engine}: {lab.topology.name} is filled with rows")
                 self.experiment.fill(lab, self.run.preset)
-            self.run.journal.write(_described(lab, self.engine, not_applicable, self.experiment.settings))
+            self.run.journal.write(_described(lab, self.engine, not_applicable, self.experiment))
         wanted = {
             (lab.topology.name, link, toxic): lab
             for case in self.cases
@@ -326,14 +326,14 @@ class Session:
                 self.run.journal.write(record.Doubt(engine=self.engine, reason=reason))
 
 
-def _described(lab: Lab, engine: str, not_applicable: dict[str, str], names: Iterable[str]) -> record.Lab:
+def _described(lab: Lab, engine: str, not_applicable: dict[str, str], experiment: Experiment) -> record.Lab:
     source = lab.server(lab.topology.source.name)
     return record.Lab(
         engine=engine,
         version=source.version(),
         topology=lab.topology.name,
         images=lab.image_digests(),
-        settings=source.settings(*SETTINGS, *names) | _storage(lab) | _machines(lab),
+        settings=source.settings(*SETTINGS, *experiment.settings) | _storage(lab) | _machines(lab, experiment),
         not_applicable=not_applicable,
     )
 
@@ -343,10 +343,10 @@ def _storage(lab: Lab) -> dict[str, str]:
     return {f"storage {node}": _said(each.storage) for node, each in arrays.arrays(lab).items()}
 
 
-def _machines(lab: Lab) -> dict[str, str]:
-    """What starts the virtual machines: absolute figures belong to it."""
-    machines = [node.name for node in lab.topology.nodes if node.role == "peer"]
-    return {f"machine {node}": lab.run(node, "printenv", "LAB_VM").strip() for node in machines}
+def _machines(lab: Lab, experiment: Experiment) -> dict[str, str]:
+    """What starts the virtual machines, and what their disks cost: absolute figures belong to both."""
+    machines = {f"machine {node}": drbd.Peer(lab, node).launcher() for node in drbd.machines(lab)}
+    return machines | ({"disks of machines": experiment.disks} if machines else {})
 
 
 def _said(storage: Storage) -> str:

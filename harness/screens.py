@@ -14,7 +14,7 @@ from harness.replicated import HOW_TO_RESOLVE
 from harness.succession import Promoted, Rejoined
 from harness.topology import Link, Topology
 from harness.toxic import Toxic
-from harness.views import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
+from harness.views import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView, writer
 from harness.world.compose import Lab, Proof
 from harness.world.drbd import Status
 
@@ -58,7 +58,7 @@ def how_to_connect(out: Console, lab: Lab) -> None:
         name=lab.name,
         addresses=addresses,
         password=lab.password,
-        node=lab.topology.source.name,
+        node=writer(lab),
         experiment=_experiment(lab.topology),
         service=SERVICE if lab.topology.manager else "",
         links="".join(
@@ -165,7 +165,8 @@ def tree(out: Console, lab: LabView) -> None:
 
     In a cluster nobody is above another, nor of two machines: each node with the links that it dials by.
     """
-    root = Tree(f"[bold]{lab.name}[/]  {lab.topology}, {lab.engine} {lab.version}")
+    machines = f"; {lab.machines}" if lab.machines else ""
+    root = Tree(f"[bold]{lab.name}[/]  {lab.topology}, {lab.engine} {lab.version}{machines}")
     nodes = {node.name: node for node in lab.nodes}
     targets = {link.target for link in lab.links}
     for node in lab.nodes:

@@ -17,7 +17,9 @@ MANAGERS = ("", "pacemaker")
 # Ports of a link besides the first, by the ends of their proxies' names; the last two lead to something that answers: a
 # database server, or an echo where the far end serves nobody.
 SQL, ECHO = "-sql", "-echo"
-CHANNELS = ("ist", "sst", "sql", "echo")
+# Of two that dial each other, what the link's target dials: the streams of such an entry are the other way round.
+BACK = "-back"
+CHANNELS = ("ist", "sst", "back", "sql", "echo")
 # Two nodes may have a second link, of another kind: that of a cluster's membership is FROM-TO-ring.
 RING = "-ring"
 # The same safe reader in C where PyYAML has it: commands read topologies before they do anything.

@@ -27,6 +27,11 @@ class ToxicBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     attributes: dict[str, int | float]
     toxicity: float = 1.0
 
+    def reversed(self) -> "ToxicBody":
+        """The same on the other stream: of a connection that was dialled from the other end."""
+        other = {"upstream": "downstream", "downstream": "upstream"}[self.stream]
+        return msgspec.structs.replace(self, stream=other)
+
 
 class _File(msgspec.Struct, forbid_unknown_fields=True):
     about: str

@@ -57,6 +57,7 @@ class LabView(msgspec.Struct, frozen=True):
     nodes: list[NodeView]
     links: list[LinkView]
     proofs: list[Proof]
+    machines: str = ""
 
 
 class DiskView(msgspec.Struct, frozen=True):
@@ -123,16 +124,24 @@ def _image(name: str, engine: catalogue.Engine) -> str:
 
 def disks(lab: Lab, nodes: list[str] | None = None) -> list[DiskView]:
     """The disks of some nodes, or of all that have any."""
+    if drbd.machines(lab):
+        peers = [drbd.peers(lab)[lab.topology.node(node).name] for node in nodes or drbd.machines(lab)]
+        return [_disk(peer.node, ("drbd", peer.launcher()), drbd.DISK, peer.disk) for peer in peers]
     found = [arrays.array(lab, node) for node in nodes] if nodes else list(arrays.arrays(lab).values())
-    return [_disk(array, name, spindle) for array in found for name, spindle in array.disks.items()]
+    return [
+        _disk(array.node, (array.storage.level, array.storage.by), name, spindle)
+        for array in found
+        for name, spindle in array.disks.items()
+    ]
 
 
-def _disk(array: arrays.Array, name: str, spindle: Spindle) -> DiskView:
+def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spindle) -> DiskView:
     limits, stats = spindle.limits(), spindle.stats()
+    level, backend = level_and_backend
     return DiskView(
-        node=array.node,
-        level=array.storage.level,
-        backend=array.storage.by,
+        node=node,
+        level=level,
+        backend=backend,
         disk=name,
         limits=limits,
         failed=stats.failed,
@@ -172,6 +181,7 @@ def view(lab: Lab) -> LabView:
             nodes=list(nodes),
             links=list(links),
             proofs=state.proofs if state else [],
+            machines=_machines(lab),
         )
 
 
@@ -185,10 +195,36 @@ def _arrangement(lab: Lab) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
     return roles, [(link.name, link.source, link.target) for link in lab.topology.links]
 
 
+def writer(lab: Lab) -> str:
+    """Where clients write: the primary of two machines, the source as it is now, a cluster's first node."""
+    usual = lab.topology.source.name
+    if lab.topology.replication == "drbd":
+        with suppress(LabError):
+            return drbd.primary(lab).node
+        return usual
+    roles, _ = _arrangement(lab)
+    return next((name for name, role in roles.items() if role == "source"), usual)
+
+
+def client(lab: Lab, node: str) -> list[str]:
+    """The command of a client in a node's container, or in its guest; the password is in MYSQL_PWD."""
+    if lab.topology.node(node).role == "peer":
+        return ["guest", "--terminal", "mariadb"]
+    return ["mariadb" if lab.run(node, "sh", "-c", "command -v mariadb || true").strip() else "mysql"]
+
+
 def _version(lab: Lab) -> str:
     with suppress(LabError):
-        return lab.server(lab.topology.source.name).version()
+        return lab.server(writer(lab)).version()
     return "does not answer"
+
+
+def _machines(lab: Lab) -> str:
+    """What runs a lab's virtual machines, and what their disks cost; nothing where there are none."""
+    for peer in [drbd.Peer(lab, node) for node in drbd.machines(lab)]:
+        with suppress(LabError):
+            return f"machines by {peer.launcher()}; on their disks {peer.disk.limits().costs()}"
+    return ""
 
 
 def _node(lab: Lab, name: str, role: str) -> NodeView:

@@ -15,7 +15,7 @@ from harness.world import catalogue
 from harness.world.compose import Lab
 from harness.world.drbd import Peer, Status
 
-NODE, LINKS = "node1", ("node1-node2", "node2-node1")
+NODE, LINK = "node1", "node1-node2"
 NARROW = "slow-100mbit"
 WITHIN = 0.1
 
@@ -42,13 +42,11 @@ def prepare(lab: Lab) -> None:
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
-    """The case's connection, across narrow links where it says so."""
+    """The case's connection, across a narrow link where it says so."""
     machines, toxic = resource.pair(lab), case.settings["toxic"]
     with ExitStack() as stack:
-        # Which of the two links carries the data depends on who connected first.
-        narrow = [narrowed(lab, link, catalogue.toxic(toxic)) for link in LINKS] if toxic else []
         stack.enter_context(resource.in_state(machines, {}, case.settings["connected"]))
-        carry = [stack.enter_context(one) for one in narrow]
+        carry = stack.enter_context(narrowed(lab, LINK, catalogue.toxic(toxic))) if toxic else None
         yield _Watch(case, machines, carry)
 
 
@@ -58,16 +56,19 @@ class _Watch:
 
     case: Case
     machines: list[Peer]
-    carry: list[Callable[[], Proof]]
+    carry: Callable[[], Proof] | None
     carried: list[Proof] = field(init=False)
     before: list[Status] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.carried = [measure() for measure in self.carry]
+        self.carried = self._carries()
         self.before = self._look()
 
     def _look(self) -> list[Status]:
         return [peer.status() for peer in self.machines]
+
+    def _carries(self) -> list[Proof]:
+        return [self.carry()] if self.carry else []
 
     def figures(self) -> dict[str, float]:
         return {}
@@ -77,7 +78,7 @@ class _Watch:
         own, there = (now.written_kib - then.written_kib for then, now in zip(self.before, after, strict=True))
         return [
             *self.carried,
-            *(measure() for measure in self.carry),
+            *self._carries(),
             resource.was_connected([self.before[0], after[0]], connected),
             Proof(
                 what="the peer wrote what the primary wrote" if connected else "the peer wrote nothing",
@@ -133,6 +134,7 @@ experiment = Experiment(
     workload=workload,
     prepare=prepare,
     arrange=arrange,
+    disks=resource.FAST.costs(),
     data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
     predict=predict,
 )

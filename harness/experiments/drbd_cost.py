@@ -39,6 +39,9 @@ TUNED = {
     "disk": (*FLUSHING["disk"], *ACTIVITY_LOG["disk"], "--on-io-error=detach", "--resync-rate=10M"),
     "net": NETWORK["net"],
 }
+# What is in force where nothing is set, of the published settings that can change a load. Others of them are DRBD 8.4's
+# defaults already (on-io-error detach, sndbuf-size 0), or the resource's file has one (resync-rate).
+DEFAULTS = {"disk-flushes": "yes", "al-extents": "1237", "max-buffers": "2048", "max-epoch-size": "2048"}
 
 
 def _case(name: str, about: str, options: dict[str, tuple[str, ...]] | None = None, connected: bool = True) -> Case:
@@ -103,6 +106,7 @@ class Look:
 
     status: Status
     disk: Stats
+    settings: dict[str, str]
 
 
 @dataclass
@@ -119,7 +123,7 @@ class _Watch:
         self.before = self._look()
 
     def _look(self) -> list[Look]:
-        return [Look(peer.status(), peer.disk.stats()) for peer in self.pair]
+        return [Look(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]
 
     def figures(self) -> dict[str, float]:
         """Writes and flushes of both disks and how busy they were during the load, the activity log's with them."""
@@ -137,6 +141,7 @@ class _Watch:
             resource.was_connected([look.status for look in looks[::2]], self.case.settings["connected"]),
             *([] if self.case.settings["connected"] else [self._peer_rests()]),
             _keeps_order(looks, _order(self.case)),
+            _has_settings(looks, _in_force(self.case)),
             *(self._costs(number) for number in range(len(self.pair))),
             *(self._unchanged(peer) for peer in self.pair),
         ]
@@ -184,6 +189,25 @@ def _work(then: Stats, now: Stats) -> dict[str, float]:
 
 def _order(case: Case) -> str:
     return "d" if "--disk-flushes=no" in case.settings["options"].get("disk", ()) else "f"
+
+
+def _in_force(case: Case) -> dict[str, str]:
+    """The options that a case is about, as its machines have to say them."""
+    words = [word.removeprefix("--").split("=") for group in case.settings["options"].values() for word in group]
+    return DEFAULTS | {name: value for name, value in words if name in DEFAULTS}
+
+
+def _has_settings(looks: list[Look], asked: dict[str, str]) -> Proof:
+    """An option that is taken and not acted on makes a case that is another one."""
+    found = [{name: look.settings.get(name, "nothing") for name in asked} for look in looks]
+    other = {f"{name} {value}" for each in found for name, value in each.items() if value != asked[name]}
+    said = ", ".join(f"{name} {value}" for name, value in asked.items())
+    return Proof(
+        what="DRBD's options are those of the case, before the load and after it",
+        expected=said,
+        found=", ".join(sorted(other)) or said,
+        ok=not other,
+    )
 
 
 def _keeps_order(looks: list[Look], order: str) -> Proof:
@@ -311,5 +335,6 @@ experiment = Experiment(
     prepare=prepare,
     fill=fill,
     arrange=arrange,
+    disks=f"{DISK}: {catalogue.disk(DISK).limits.costs()}",
     data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
 )

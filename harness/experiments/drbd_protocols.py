@@ -11,12 +11,15 @@ from harness.experiment import Case, Experiment, Preset, parse_data
 from harness.faults import resource
 from harness.record import Proof
 from harness.workloads.sequential_inserts import SequentialInserts
+from harness.world import catalogue
 from harness.world.compose import Lab
 from harness.world.drbd import CONNECTED, Peer, Status
 
-NODE, LINKS = "node1", ("node1-node2", "node2-node1")
+NODE, LINK = "node1", "node1-node2"
 WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}
 PLACES = {0: "lan", 1: "campus-1ms", 10: "metro-10ms", 85: "wan-85ms"}
+# The topology's own: small costs, so that the link is what differs.
+DISK = "ssd"
 # A commit is one write of the redo log; there is no binary log.
 SERVER = {"innodb_flush_log_at_trx_commit": 1}
 MOUNT = "barrier=0"
@@ -26,7 +29,7 @@ def _case(protocol: str, milliseconds: int) -> Case:
     return Case(
         f"{protocol.lower()}-{milliseconds}",
         f"protocol {protocol}, {milliseconds} ms",
-        {"protocol": protocol, "toxics": dict.fromkeys(LINKS, PLACES[milliseconds])},
+        {"protocol": protocol, "toxics": {LINK: PLACES[milliseconds]}},
         frozenset({"drbd"}),
     )
 
@@ -40,7 +43,7 @@ def workload(_case: Case, preset: Preset) -> SequentialInserts:
 
 
 def prepare(lab: Lab) -> None:
-    """A redo log as of a server that has run for a while, the table, disks that are in nobody's way."""
+    """A redo log as of a server that has run for a while, the table, disks that are in nobody's way until a load."""
     replicated.fill_redo(lab, NODE)
     lab.server(NODE).set_global(**SERVER)
     lab.run(NODE, "guest", "mount", "-o", f"remount,{MOUNT}", "/var/lib/mysql")
@@ -53,6 +56,7 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     """The case's protocol on both machines."""
     machines, protocol = resource.pair(lab), case.settings["protocol"]
     with resource.in_state(machines, {"net": (f"--protocol={protocol}",)}, True):
+        resource.limit(machines, catalogue.disk(DISK).limits)
         yield _Watch(machines, protocol)
 
 
@@ -88,7 +92,7 @@ class _Watch:
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
     """The law: who waits for an answer of the peer commits once a round trip at the most."""
     trip = figures.get("rtt_p50_ms")
-    if case.settings["protocol"] == "A" or not trip or case.settings["toxics"][LINKS[0]] == "lan":
+    if case.settings["protocol"] == "A" or not trip or case.settings["toxics"][LINK] == "lan":
         return {}
     return {"throughput": 1000 / trip}
 
@@ -140,6 +144,7 @@ experiment = Experiment(
     workload=workload,
     prepare=prepare,
     arrange=arrange,
+    disks=f"{DISK}: {catalogue.disk(DISK).limits.costs()}",
     data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
     predict=predict,
 )

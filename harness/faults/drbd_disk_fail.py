@@ -38,11 +38,11 @@ class DrbdDiskFail(OnNodes):
         )
 
     def undo(self) -> None:
-        self._before = {node: peer.status().disk for node, peer in self._peers.items()}
+        self.each(lambda node: self._peers[node].disk.heal())
+        self._before = {node: peer.wait_until_answers().disk for node, peer in self._peers.items()}
         self.each(self._attach)
 
     def _attach(self, node: str) -> None:
-        self._peers[node].disk.heal()
         # A disk that DRBD never let go of cannot be attached: the refusal would hide why nothing was proved.
         if self._before[node] == DISKLESS:
             self._peers[node].tell("attach")

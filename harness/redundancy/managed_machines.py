@@ -10,6 +10,11 @@ class ManagedMachines(Machines):
 
     whole = "in the cluster, UpToDate on both disks"
 
+    def is_whole(self, name: str) -> bool:
+        """By what this machine says of the cluster, and by both disks."""
+        status = pacemaker.cluster(self.lab).status(name)
+        return status.quorum and managed.both_have_disks(status)[0] and super().is_whole(name)
+
     def let_serve(self, name: str) -> None:
         serving = pacemaker.cluster(self.lab).wait_until_served_by(*self.names)
         if serving != name:

@@ -24,7 +24,8 @@ def show(summary: Summary, console: Console | None = None) -> None:
 def render(summary: Summary) -> RenderableType:
     parts: list[RenderableType] = [Text(summary.question, style="bold"), _subtitle(summary), ""]
     parts += [
-        Text(line, style="yellow") for line in filter(None, [wording.storage(summary), *wording.warnings(summary)])
+        Text(line, style="yellow")
+        for line in filter(None, [wording.storage(summary), wording.machines(summary), *wording.warnings(summary)])
     ]
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]

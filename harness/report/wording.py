@@ -5,6 +5,8 @@ from collections import Counter
 from harness.claim import Verdict
 from harness.report.summary import CellRow, ClaimRow, FigureRow, NotJudgedRow, Summary
 
+# The name of a lab's setting.
+DISKS = "disks of machines"
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
     "AS_EXPECTED": "every claim came out as expected",
@@ -93,6 +95,15 @@ def storage(summary: Summary) -> str:
     told = [str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if "storage " in key]
     makers = dict.fromkeys(text.partition(" by ")[2] for text in told)
     return f"arrays of emulated disks by {'; '.join(makers)}" if makers else ""
+
+
+def machines(summary: Summary) -> str:
+    """What runs the virtual machines, and what their disks cost; nothing where there were none."""
+    labs = summary.environment.labs
+    launchers = {str(text) for lab in labs for key, text in lab.settings.items() if key.startswith("machine ")}
+    disks = {str(lab.settings[DISKS]) for lab in labs if lab.settings.get(DISKS)}
+    said = [f"absolute figures are of virtual machines by {', '.join(sorted(launchers))}"] if launchers else []
+    return "; ".join([*said, *(f"their disks: {each}" for each in sorted(disks))])
 
 
 def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:

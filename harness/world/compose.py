@@ -10,7 +10,7 @@ import socket
 import subprocess
 import tarfile
 import threading
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -260,19 +260,27 @@ class Lab:
         """Move a server's time so far from the machine's, within about a second; where its lab's clocks move."""
         self.run(node, "sh", "-c", f"echo {seconds:+d} >{CLOCK}")
 
+    def _have(self, service: str, act: Callable[[Container], object]) -> None:
+        """Do something to a container; LabError where the engine refuses, as for one that has ended by itself."""
+        try:
+            act(self.container(service))
+        except APIError as error:
+            said = f"{service} of {self.name}: {error.explanation or error}"
+            raise LabError(said, "a container in the state for it", f"./lab status {self.name}") from error
+
     def kill(self, service: str) -> None:
         """SIGKILL to a container's first process: what a power cut is to a server, but for the machine's page cache."""
-        self.container(service).kill()
+        self._have(service, lambda container: container.kill())
 
     def stop(self, service: str) -> None:
         """SIGTERM, and SIGKILL for one that has not ended after a while."""
-        self.container(service).stop(timeout=STOP_SECONDS)
+        self._have(service, lambda container: container.stop(timeout=STOP_SECONDS))
 
     def pause(self, service: str) -> None:
-        self.container(service).pause()
+        self._have(service, lambda container: container.pause())
 
     def unpause(self, service: str) -> None:
-        self.container(service).unpause()
+        self._have(service, lambda container: container.unpause())
 
     def started_at(self, service: str) -> str:
         """When a container was started last, ISO 8601."""
@@ -316,7 +324,7 @@ class Lab:
 
     def start_again(self, service: str) -> None:
         """Start a container that has ended; its data and its network are as it left them."""
-        self.container(service).start()
+        self._have(service, lambda container: container.start())
         self.refresh()
 
     def is_healthy(self, service: str) -> bool:

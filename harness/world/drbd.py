@@ -14,14 +14,24 @@ from harness.world.compose import Lab
 from harness.world.spindle import Spindle
 
 PRIMARY, CONNECTED, STAND_ALONE = "Primary", "Connected", "StandAlone"
+# What is under a machine's resource.
+DISK = "disk1"
 UP_TO_DATE, DISKLESS = "UpToDate", "Diskless"
+# A comparison under way: both machines have all data, and every write goes to both.
+COMPARING = ("VerifyS", "VerifyT")
 BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
+# For so long a machine that runs may keep silent before it is said to.
+SILENT_SECONDS = 20
+# A busy engine sometimes loses what a command in a container has printed.
+TRIES = 3
 # Each look takes 0.3 s of the guest's CPU, and it has only one, which compares.
 COMPARED_POLL_SECONDS = 1
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
 COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
 WRITE_ORDER = re.compile(r"\bwo:(\w)")
 MOMENT = re.compile(r"^(connected|compared)-at (\S+)$", re.M)
+# "  max-buffers  2048; # default", as drbdsetup prints it.
+SETTING = re.compile(r"^\s+([a-z][a-z-]+)\s+(\S+);", re.M)
 SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
 
 
@@ -60,8 +70,17 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
     @property
     def whole(self) -> bool:
         """Both machines have the same data, and every write goes to both."""
-        disks = {self.disk, self.peer_disk}
-        return self.connection == CONNECTED and disks == {UP_TO_DATE} and not self.out_of_sync_kib
+        return self._meets and {self.disk, self.peer_disk} == {UP_TO_DATE} and not self.out_of_sync_kib
+
+    @property
+    def has_all(self) -> bool:
+        """This machine has all data: what is out of sync, where the other one has lost its disk, is missing there."""
+        complete = not self.out_of_sync_kib or self.peer_disk == DISKLESS
+        return self._meets and self.disk == UP_TO_DATE and complete
+
+    @property
+    def _meets(self) -> bool:
+        return self.connection in (CONNECTED, *COMPARING)
 
     def words(self) -> str:
         """All of it in one line."""
@@ -70,7 +89,8 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     def recovered(self) -> str:
         """How far it has come, in words: clients' writes while the peer is away are no progress."""
-        return self._state() if self.synced_percent is None else self.words()
+        away = self.synced_percent is None and self.connection != CONNECTED
+        return self._state() if away else self.words()
 
     def _state(self) -> str:
         return f"{self.role}, {self.connection}, {self.disk} here, {self.peer_disk} there"
@@ -118,26 +138,45 @@ class Peer:
     @cached_property
     def disk(self) -> Spindle:
         """The emulated disk under it."""
-        return Spindle(self.lab.container(f"{self.node}-disk1"))
+        return Spindle(self.lab.container(f"{self.node}-{DISK}"))
 
     def tell(self, *words: str) -> str:
         """What `resource WORD…` in the guest prints; LabError with its own words when it refuses."""
         return self.lab.run(self.node, "guest", "resource", *words)
 
-    def runs(self) -> bool:
-        return self.lab.state_of(self.node)[0] == "running"
+    def launcher(self) -> str:
+        """What runs the guest: uml, kvm or tcg."""
+        return self.lab.run(self.node, "printenv", "LAB_VM").strip()
+
+    @property
+    def container(self) -> str:
+        return f"{self.lab.name}-{self.node}-1"
+
+    def state(self) -> str:
+        """Of its container: running, paused, exited."""
+        return self.lab.state_of(self.node)[0]
+
+    def refuse_unless_running(self) -> None:
+        """LabError, with the command that brings it back, where the machine is off or frozen."""
+        state = self.state()
+        if state == "paused":
+            raise LabError(f"{self.node} is frozen", "a machine that goes on", f"docker unpause {self.container}")
+        if state != "running":
+            raise LabError(f"{self.node} does not run", "a machine that is up", f"docker start {self.container}")
 
     def status(self) -> Status:
-        return parse_status(self.tell("status"))
+        return parse_status(next(filter(None, (self.tell("status") for _ in range(TRIES))), ""))
+
+    def settings(self) -> dict[str, str]:
+        """The resource's options as they are in force: {option: value}, those that are defaults as well."""
+        return dict(SETTING.findall(self.tell("settings")))
 
     def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> Status:
         """Until its resource is up, after a start of the machine say; LabError where the machine does not run."""
         return clock.wait_until(self._answer_soon, f"the resource of {self.node}", seconds, every=POLL_SECONDS)
 
     def _answer_soon(self) -> Status | None:
-        if not self.runs():
-            start = f"docker start {self.lab.name}-{self.node}-1"
-            raise LabError(f"{self.node} does not run", "a machine that is up", start)
+        self.refuse_unless_running()
         return self.answer()
 
     def answer(self) -> Status | None:
@@ -189,7 +228,7 @@ class Peer:
         found = self.status()
         if found.synced_percent is not None:
             progress(found.synced_percent)
-        return found.connection not in ("VerifyS", "VerifyT"), found.words()
+        return found.connection not in COMPARING, found.words()
 
 
 def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> None:
@@ -225,9 +264,14 @@ def verify(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -
     return next(iter(peers(lab).values())).differing_kib(progress)
 
 
+def machines(lab: Lab) -> list[str]:
+    """The names of a resource's machines; none in a lab without one."""
+    return [node.name for node in lab.topology.nodes if node.role == "peer"]
+
+
 def peers(lab: Lab) -> dict[str, Peer]:
     """The resource's machines by node; LabError for a lab without one."""
-    found = {node.name: Peer(lab, node.name) for node in lab.topology.nodes if node.role == "peer"}
+    found = {node: Peer(lab, node) for node in machines(lab)}
     if not found:
         raise LabError(f"{lab.name} has no DRBD resource", "a lab of topology drbd", "./lab up drbd")
     return found
@@ -235,7 +279,10 @@ def peers(lab: Lab) -> dict[str, Peer]:
 
 def primary(lab: Lab) -> Peer:
     """The machine that serves; LabError where none does, or both do."""
-    serving = [peer for peer in peers(lab).values() if peer.runs() and peer.status().primary]
+    found = [(peer, peer.state()) for peer in peers(lab).values()]
+    serving = [peer for peer, state in found if state == "running" and peer.status().primary]
+    for peer in [peer for peer, state in found if state == "paused" and not serving]:
+        peer.refuse_unless_running()
     if len(serving) != 1:
         found = " and ".join(peer.node for peer in serving) or "no machine"
         raise LabError(f"{found} of {lab.name} is primary", "one primary", "./lab drbd status")

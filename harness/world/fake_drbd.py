@@ -11,6 +11,8 @@ from harness.disk import Limits
 from harness.world.fake_disks import FakeDisk
 from harness.world.spindle import settings_of
 
+# Of DRBD 8.4, those that an experiment changes.
+DEFAULTS = {"disk-flushes": "yes", "al-extents": "1237", "max-buffers": "2048", "max-epoch-size": "2048"}
 CLIENTS, OF_LOADS = 4, 0.01
 DISK_KBPS = 60_000.0
 # Statements of a transaction that read, and that write.
@@ -49,6 +51,8 @@ class FakeResource:
         """What `guest resource WORD…` prints on a machine."""
         if word == "status":
             return self._status(node)
+        if word == "settings":
+            return self._settings(node)
         if word == "options" and not self.deaf:
             self.options[node] |= set(words[1:])
         if word == "verify" and not self.breaks_off:
@@ -60,6 +64,11 @@ class FakeResource:
             self.met += word != "disconnect" and not self.connected
             self.connected = word != "disconnect"
         return ""
+
+    def _settings(self, node: str) -> str:
+        """The options that are in force, as drbdsetup prints them."""
+        given = dict(word.removeprefix("--").split("=") for word in self.options[node])
+        return "".join(f"\t{name}\t{value}; # default\n" for name, value in (DEFAULTS | given).items())
 
     def _status(self, node: str) -> str:
         roles = ("Primary", "Secondary") if node == self.nodes[0] else ("Secondary", "Primary")

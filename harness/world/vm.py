@@ -22,7 +22,9 @@ from harness.world import catalogue, clock, compose, docker_engine, images
 IMAGE = "vm"
 LAUNCHERS = ("uml", "kvm", "tcg")
 LEVELS = ("raid0", "raid1", "single")
-KVM = Path("/dev/kvm")
+KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
+# The image has kernels and a root for these only.
+PROCESSORS = ("x86_64", "AMD64")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TRIED = catalogue.RUNS / "kvm.json"
 AGENT_SILENT = 255
@@ -57,16 +59,27 @@ class Trial(msgspec.Struct, frozen=True):
 def launcher() -> Launcher:
     """What starts guests here: LAB_VM, else KVM where a guest boots with it, else UML on x86-64, else QEMU's emulation.
 
-    The first call after a boot of the host may start a guest to find out; LabError for a LAB_VM that cannot be had.
+    The first call after a boot of the host may start a guest to find out; LabError for a LAB_VM that cannot be had, and
+    where nothing can run a guest.
     """
+    _refuse_host()
     chosen = os.environ.get("LAB_VM", "auto")
     if chosen != "auto":
         return _as_asked(chosen)
     if not KVM.exists():
-        return fallback(platform.machine(), f"there is no {KVM}")
+        return Launcher("uml", f"there is no {KVM}")
     if kvm_boots():
         return Launcher("kvm", "a guest booted with it")
-    return fallback(platform.machine(), UNUSABLE)
+    return Launcher("uml", UNUSABLE)
+
+
+def _refuse_host() -> None:
+    if platform.machine() not in PROCESSORS:
+        found = f"the processor is {platform.machine()}, and the image of virtual machines is for {PROCESSORS[0]}"
+        raise LabError(found, "a host of that kind; every other topology runs here", "./lab up semisync")
+    # An engine in a machine of its own has a device of its own.
+    if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
+        raise LabError(f"there is no {TUN}", "the device by which a guest gets its network", "sudo modprobe tun")
 
 
 def with_launcher(storages: dict[str, Storage]) -> dict[str, Storage]:
@@ -85,13 +98,6 @@ def _as_asked(chosen: str) -> Launcher:
     if chosen == "kvm" and not kvm_boots():
         raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
     return Launcher(chosen, "LAB_VM says so")
-
-
-def fallback(machine: str, reason: str) -> Launcher:
-    """Without KVM: user-mode Linux, which is a program for x86-64, or emulation."""
-    if machine in ("x86_64", "AMD64"):
-        return Launcher("uml", reason)
-    return Launcher("tcg", f"{reason}, and user-mode Linux is for x86-64, not {machine}")
 
 
 def is_known() -> bool:
@@ -123,13 +129,15 @@ def _boot_id() -> str:
 
 def _try_kvm() -> bool:
     images.ensure([IMAGE])
-    machine = start(f"replication-lab-kvm-{secrets.token_hex(4)}", "kvm", {"LAB_SERVER": "off"})
+    name = f"replication-lab-kvm-{secrets.token_hex(4)}"
     try:
-        machine.wait_until_answers(KVM_TRIAL_SECONDS)
-    except LabError:
+        start(name, "kvm", {"LAB_SERVER": "off"}).wait_until_answers(KVM_TRIAL_SECONDS)
+    except (LabError, APIError):
+        # The engine refuses a device that it is not allowed to hand on.
         return False
     finally:
-        machine.remove()
+        with suppress(NotFound):
+            Machine(docker_engine.client().containers.get(name)).remove()
     return True
 
 

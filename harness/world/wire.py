@@ -7,6 +7,7 @@ import msgspec
 import requests
 
 from harness.errors import LabError
+from harness.topology import BACK
 from harness.toxic import ToxicBody
 
 # Toxiproxy refuses requests that look like a browser's; it also answers in milliseconds or not at all.
@@ -85,7 +86,7 @@ class Wire:
 
     def add(self, body: ToxicBody) -> None:
         for proxy in self.proxies:
-            self.toxiproxy.add(proxy, body)
+            self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body)
 
     def remove(self, toxic: str) -> None:
         """Take a toxic off every port that it is on; LabError where it is on none."""

@@ -12,7 +12,7 @@ from harness.world import clock, drbd, pacemaker
 
 from .machines import texts, two_machines, write, writers
 
-RING, ARBITER = "node1-node2-ring", "{}-arbiter"
+DATA, RING, ARBITER = "node1-node2", "node1-node2-ring", "{}-arbiter"
 
 
 @pytest.fixture(scope="module")
@@ -121,7 +121,7 @@ def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(pat
     survivor = other(whole, lost)
     with writers(whole, lost) as acknowledged:
         # The data last: else the cluster, while there is one, learns that the survivor's disk is out of date.
-        cut(whole, RING, ARBITER.format(lost), "node1-node2", "node2-node1")
+        cut(whole, RING, ARBITER.format(lost), DATA)
         pacemaker.cluster(whole).wait_until_served_by(survivor)
         reset_at = len(acknowledged)
         assert whole.state_of(lost)[0] == "exited"
@@ -186,13 +186,12 @@ def test_an_emulated_cluster_comes_up_and_moves_its_service(patient, docker, mon
 def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(patient, whole):
     """Only the data's links are cut: the cluster knows who has old data, until it is copied."""
     primary = serving(whole)
-    cut(whole, "node1-node2", "node2-node1")
+    cut(whole, DATA)
     clock.wait_until(lambda: drbd.Peer(whole, primary).status().connection != drbd.CONNECTED, "the cut to be noticed")
     write(whole, primary, 3)
 
     assert "fence-peer" in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints")
-    for link in ("node1-node2", "node2-node1"):
-        whole.wire(link).enable(True)
+    whole.wire(DATA).enable(True)
     managed.wait_until_whole(whole)
     clock.wait_until(
         lambda: "fence-peer" not in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints"),

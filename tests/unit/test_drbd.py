@@ -185,6 +185,77 @@ def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
     assert [] == pair.told
 
 
+@pytest.mark.parametrize(
+    ("state", "answer", "next_step"),
+    [
+        ("paused", "", "docker unpause lab-drbd-node1-1, or docker kill lab-drbd-node1-1"),
+        ("running", "", "docker kill lab-drbd-node1-1"),
+    ],
+)
+def test_nobody_is_promoted_beside_one_that_may_be_primary(state, answer, next_step, refused, monkeypatch):
+    """Frozen or silent, it may go on at any moment, and acknowledge what nobody else has."""
+    monkeypatch.setattr(drbd, "SILENT_SECONDS", 0)
+    pair = Pair(node1=answer, node2=SECONDARY)
+    pair.state_of = lambda node: (state if node == "node1" else "running", 0)
+
+    assert next_step == refused(replicated.promote, pair, "node2").next_step
+    assert [] == pair.told
+
+
+def test_a_machine_that_has_not_met_its_peer_since_its_start_is_promoted_only_when_told_that_it_may_be_behind(
+    refused, monkeypatch
+):
+    """Its disk may be that of last week."""
+    monkeypatch.setattr(replicated, "wait_until_serves", lambda lab, node: None)
+    alone = SECONDARY.replace("Connected", "WFConnection").replace("/Primary", "/Unknown")
+    pair = Pair(node1="", node2=alone)
+    error = refused(replicated.promote, pair, "node2")
+
+    assert "has not met node1" in error.found and "docker start lab-drbd-node1-1" in error.next_step
+    assert [] == pair.told
+    replicated.promote(pair, "node2", behind=True)
+    assert [("node2", "promote")] == pair.told
+
+
+def test_a_primary_that_has_lost_its_disk_can_hand_over(monkeypatch):
+    """Its peer has all that was written; what is out of sync is missing where there is no disk."""
+    monkeypatch.setattr(replicated, "promote", lambda lab, node: lab.told.append((node, "promote")))
+    diskless = CONNECTED.replace("ds:UpToDate/UpToDate", "ds:Diskless/UpToDate")
+    peer = SECONDARY.replace("ds:UpToDate/UpToDate", "ds:UpToDate/Diskless").replace("oos:0", "oos:96")
+    pair = Pair(node1=diskless, node2=peer)
+    replicated.standby(pair, "node1")
+
+    assert [("node1", "demote"), ("node2", "promote"), ("node1", "disconnect")] == pair.told
+
+
+@pytest.mark.parametrize("survivor", ["", STAND_ALONE.replace("ds:UpToDate", "ds:Diskless")])
+def test_a_victim_gives_nothing_up_for_a_survivor_that_is_not_there(survivor, refused):
+    """It would stop the only server, and throw its rows away."""
+    pair = Pair(node1=survivor, node2=STAND_ALONE)
+    refused(replicated.resolve, pair, "node2")
+
+    assert [] == pair.told
+
+
+def test_what_a_comparison_found_is_copied_when_they_meet_again():
+    """Connected, and known to differ: nothing would move by itself."""
+    differing = SECONDARY.replace("oos:0", "oos:4")
+    parted = differing.replace("cs:Connected", "cs:StandAlone")
+    pair = Pair(
+        obeys={("node2", "disconnect"): {"node2": parted}, ("node2", "connect"): {"node2": SECONDARY}},
+        node1=CONNECTED,
+        node2=differing,
+    )
+    replicated.online(pair, "node2")
+
+    assert [("node2", "disconnect"), ("node2", "connect")] == pair.told
+
+
+def test_a_comparison_under_way_is_no_reason_to_stay():
+    """All data are on both disks, and every write goes to both."""
+    assert parse_status(CONNECTED.replace("cs:Connected", "cs:VerifyS")).whole
+
+
 @pytest.mark.parametrize("act", [replicated.promote, replicated.standby, replicated.online, replicated.resolve])
 def test_an_unknown_machine_is_refused(act, refused):
     """With the nearest that there is."""

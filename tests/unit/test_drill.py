@@ -85,6 +85,23 @@ def test_drbds_disk_fails_only_where_there_is_drbd(refused):
     assert "drbd-disk-fail in galera" in refused(parse_drill, "test", catalogue.topology("galera"), text, TOXICS).found
 
 
+@pytest.mark.parametrize(
+    ("fault", "topology", "targets", "found"),
+    [
+        ("power-cut", "galera", "[node3]", "power-cut in galera"),
+        ("power-cut", "drbd-ha", "[node1]", "under pacemaker"),
+        ("drbd-split-brain", "drbd-ha", "[node1]", "under pacemaker"),
+        ("drbd-split-brain", "drbd", "[node1, node2]", "on 2 machines"),
+    ],
+)
+def test_what_is_done_to_two_machines_is_refused_elsewhere(refused, fault, topology, targets, found):
+    """A cluster manager would act by itself, and a split brain has one victim."""
+    clients = FILE.replace("{node1: 1, node2: 1}", "{node1: 1}")
+    text = clients.replace("fault: cut, targets: [node3]", f"fault: {fault}, targets: {targets}")
+
+    assert found in refused(parse_drill, "test", catalogue.topology(topology), text, TOXICS).found
+
+
 def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
     """Elsewhere the key would do nothing."""
     text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")

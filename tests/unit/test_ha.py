@@ -58,7 +58,10 @@ class Pair:
     disk = " 0: cs:Connected ro:Secondary/Primary ds:UpToDate/UpToDate C r-----\n"
 
     def __init__(self, text, answers="node1", obeys=None):
-        self.text, self.answers, self.obeys, self.told = text, answers, obeys, []
+        self.text, self.answers, self.obeys, self.told, self.states = text, answers, obeys, [], {}
+
+    def state_of(self, node):
+        return self.states.get(node, "running"), 0
 
     def run(self, service, *command):
         if service == "client":
@@ -169,6 +172,26 @@ def test_a_machine_that_serves_hands_over_and_then_stands_by():
     assert [("standby", "node1")] == pair.told
 
 
+@pytest.mark.parametrize("text", [said(serving="node2", other="node1", members=LOST), said(group_role="Stopped")])
+def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
+    """Of one that was lost a moment ago the cluster goes on saying that it serves."""
+    pair = Pair(text)
+
+    assert "node2 does not serve" in refused(managed.standby, pair, "node1").found
+    assert [] == pair.told
+
+
+@pytest.mark.parametrize(("state", "next_step"), [("exited", "docker start"), ("paused", "docker unpause")])
+def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
+    """It is for a person to start it, and the error says how."""
+    pair = Pair(said())
+    pair.states = {"node2": state}
+    errors = [refused(managed.online, pair, "node2"), refused(managed.standby, pair, "node1")]
+
+    assert {f"{next_step} lab-drbd-ha-node2-1"} == {error.next_step for error in errors}
+    assert [] == pair.told
+
+
 def test_a_machine_that_does_not_serve_moves_nothing():
     """It only stands by."""
     gone = MOVED.replace("node1", "x").replace("node2", "node1").replace('"x"', '"node2"')
@@ -216,11 +239,11 @@ def test_nothing_is_done_behind_the_managers_back(act, refused):
 
 
 def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
-    """The end of its server would pass for a failure, and be undone."""
+    """The end of its server would pass for a failure, and be undone; the other one can give its writes up."""
     pair = Pair(said())
     pair.disk = " 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\nsplit-brain\n"
 
-    assert "./lab ha standby node1" == refused(replicated.resolve, pair, "node1").next_step
+    assert "./lab drbd resolve --victim node2" == refused(replicated.resolve, pair, "node1").next_step
     assert [] == pair.told
 
 
@@ -242,7 +265,7 @@ def test_a_cluster_of_which_nobody_answers_says_so(refused):
 @pytest.mark.parametrize(("text", "whole"), [(said(), True), (said(members=LOST), False), (said(other=""), False)])
 def test_a_machine_that_was_lost_a_moment_ago_is_not_taken_for_one_with_a_disk(text, whole):
     """The cluster goes on saying what it knew of it last."""
-    assert whole is managed._both_have_disks(parse_status(text))[0]
+    assert whole is managed.both_have_disks(parse_status(text))[0]
 
 
 @pytest.mark.parametrize(

@@ -22,6 +22,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "BOOT_ID", boot_id)
     monkeypatch.setattr(vm, "TRIED", tmp_path / "runs" / "kvm.json")
     monkeypatch.setattr(vm.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(vm, "TUN", boot_id)
     trials = []
 
     def with_kvm(boots):
@@ -119,12 +120,22 @@ def test_without_the_device_nothing_is_tried(host):
     assert [] == trials
 
 
-def test_other_processors_emulate():
-    """User-mode Linux is a program for x86-64."""
-    chosen = vm.fallback("aarch64", "there is no /dev/kvm")
+def test_another_processor_is_refused_before_an_image_is_built(host, monkeypatch, refused):
+    """The image's kernels are for one kind; what else the lab has runs there."""
+    trials = host(True)
+    monkeypatch.setattr(vm.platform, "machine", lambda: "aarch64")
 
-    assert "tcg" == chosen.name
-    assert "not aarch64" in chosen.because
+    assert "the processor is aarch64" in refused(vm.launcher).found
+    assert [] == trials
+
+
+def test_a_host_without_a_tun_device_is_refused(host, monkeypatch, refused, tmp_path):
+    """A guest would have no network."""
+    host(True)
+    monkeypatch.setattr(vm, "TUN", tmp_path / "no-tun")
+    monkeypatch.delenv("DOCKER_HOST", raising=False)
+
+    assert "sudo modprobe tun" == refused(vm.launcher).next_step
 
 
 def test_settings_name_the_disks_in_order():

@@ -1,10 +1,12 @@
 """Does each fault of a node prove that it took hold and that it is gone, and notice when it does nothing?"""
 
+from types import SimpleNamespace
+
 import pytest
 
 from harness.disk import Limits
 from harness.errors import LabError
-from harness.faults import disk_fail, disk_full, disk_slow, drbd_disk_fail
+from harness.faults import disk_fail, disk_full, disk_slow, drbd_disk_fail, power_cut, split_brain
 from harness.faults.clock_skew import ClockSkew
 from harness.faults.flap import Flap
 from harness.faults.kill import Kill
@@ -353,11 +355,18 @@ class Resource:
         self.disk, self.told = Disk(), []
         self.disk.heal = lambda: setattr(self.disk, "failed", False)
 
+        self.detached = False
+
     def status(self):
-        return Status(connection="Connected", disk="Diskless" if self.disk.failed else "UpToDate")
+        self.detached |= self.disk.failed
+        return Status(connection="Connected", disk="Diskless" if self.detached else "UpToDate")
+
+    def wait_until_answers(self):
+        return self.status()
 
     def tell(self, word):
         self.told.append(word)
+        self.detached = False
 
 
 @pytest.fixture
@@ -389,6 +398,114 @@ def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monke
     fault.undo()
     assert doubts(fault.proofs_of_end())
     assert [] == resource.told
+
+
+class TwoMachines:
+    """A lab of two machines with a replicated disk: what is done to containers and links is written down."""
+
+    topology = catalogue.topology("drbd")
+
+    def __init__(self):
+        self.done, self.states = [], {}
+        self.machines = {node: TwoMachines.One(self, node) for node in ("node1", "node2")}
+
+    class One:
+        def __init__(self, lab, node):
+            self.lab, self.node, self.disk = lab, node, self
+            self.role, self.split_brain = "Primary" if node == "node1" else "Secondary", False
+
+        def status(self):
+            connection = "Connected" if self.lab.whole else "WFConnection"
+            peer = "Primary" if self.lab.whole and self.node == "node2" else "Unknown"
+            split = self.lab.whole and {one.role for one in self.lab.machines.values()} == {"Primary"}
+            return Status(connection=connection, role=self.role, peer_role=peer, split_brain=split)
+
+        wait_until_answers = status
+
+        def tell(self, word):
+            self.lab.done.append((self.node, word))
+            self.role = "Primary"
+
+        def power_cut(self):
+            self.lab.kill(f"{self.node}-disk1")
+
+    whole = True
+
+    def wire(self, _name):
+        return SimpleNamespace(enable=lambda on: setattr(self, "whole", on))
+
+    def kill(self, service):
+        self.done.append(("kill", service))
+        self.states[service] = ("exited", 137)
+
+    def start_again(self, service):
+        self.done.append(("start", service))
+        self.states.pop(service)
+
+    def state_of(self, service):
+        return self.states.get(service, ("running", 0))
+
+    def is_healthy(self, service):
+        return service not in self.states
+
+
+@pytest.fixture
+def two(monkeypatch):
+    lab = TwoMachines()
+    monkeypatch.setattr(split_brain.drbd, "peers", lambda lab: lab.machines)
+    monkeypatch.setattr(split_brain.drbd, "Peer", lambda lab, node: lab.machines[node])
+    monkeypatch.setattr(power_cut.drbd, "primary", lambda lab: lab.machines["node1"])
+    monkeypatch.setattr(power_cut.drbd, "wait_until_whole", lambda lab: None)
+    monkeypatch.setattr(split_brain.replicated, "wait_until_serves", lambda lab, node: None)
+    monkeypatch.setattr(split_brain.replicated, "resolve", lambda lab, node: lab.done.append((node, "resolve")))
+    monkeypatch.setattr(power_cut.replicated, "promote", lambda lab, node: lab.done.append((node, "promote")))
+    return lab
+
+
+def test_a_split_brain_is_made_seen_and_ended(two):
+    """Two primaries while the link is cut; DRBD notices when they meet, and the victim gives its rows up."""
+    fault = split_brain.SplitBrain(two, ["node2"])
+    fault.act()
+    assert doubts(fault.proofs()) == []
+    fault.undo()
+
+    assert doubts(fault.proofs_of_end()) == []
+    assert [("node2", "promote"), ("node2", "resolve")] == two.done
+
+
+def test_a_machine_that_did_not_become_primary_is_no_split_brain(two, monkeypatch):
+    """Nothing is given up for it, and nothing is proved."""
+    monkeypatch.setattr(TwoMachines.One, "tell", lambda self, word: None)
+    fault = split_brain.SplitBrain(two, ["node2"])
+    fault.act()
+    found = fault.proofs()
+    fault.undo()
+
+    assert doubts(found) and doubts(fault.proofs_of_end())
+    assert [] == two.done and two.whole
+
+
+def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two):
+    """Nobody is answered once the disk is gone; who was primary is so again."""
+    fault = power_cut.PowerCut(two, ["node1", "node2"])
+    fault.act()
+    assert doubts(fault.proofs()) == []
+    killed = [service for what, service in two.done if what == "kill"]
+    fault.undo()
+
+    assert doubts(fault.proofs_of_end()) == []
+    assert all(killed.index(node) < killed.index(f"{node}-disk1") for node in ("node1", "node2"))
+    assert [("start", "node1-disk1"), ("start", "node2-disk1")] == two.done[4:6]
+    assert ("node1", "promote") == two.done[-1]
+
+
+def test_a_disk_that_kept_its_power_is_noticed(two, monkeypatch):
+    """What it had not flushed would still be there."""
+    monkeypatch.setattr(TwoMachines.One, "power_cut", lambda self: None)
+    fault = power_cut.PowerCut(two, ["node1", "node2"])
+    fault.act()
+
+    assert doubts(fault.proofs())
 
 
 # --- links ------------------------------------------------------------------------------------------------------------

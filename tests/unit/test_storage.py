@@ -226,7 +226,8 @@ def test_a_limit_that_cannot_be_is_refused(monkeypatch, refused, text, found):
 
     monkeypatch.setattr(arrays, "array", lambda lab, node: type("A", (), {"disk": lambda self, name: Untouched()})())
 
-    assert found in refused(disks.change_limits, None, "replica", "disk1", [text]).found
+    lab = type("Lab", (), {"topology": catalogue.topology("async")})
+    assert found in refused(disks.change_limits, lab, "replica", "disk1", [text]).found
 
 
 @pytest.mark.parametrize(

@@ -167,23 +167,22 @@ def test_every_node_of_a_cluster_has_a_sidecar_of_its_own(name):
 
 
 @pytest.mark.parametrize("name", PAIRS)
-def test_both_ways_between_two_machines_cross_a_link_that_echoes(name):
-    """Two ports each, numbered by who dials whom; the echo's can be reached."""
+def test_all_that_two_disks_say_to_each_other_crosses_one_link_that_echoes(name):
+    """Whoever dialled: an entry for each way to dial, numbered by it, and an echo that can be reached."""
     topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
     entries = {entry["name"]: entry for entry in json.loads(file["configs"]["links"]["content"])}
+    link = topology.link("node1-node2")
 
     assert [node.name for node in topology.nodes] == ["node1", "node2"]
-    copying = [link for node in topology.nodes for link in topology.links_from(node.name)]
-    assert [link.name for link in copying] == ["node1-node2", "node2-node1"]
-    for link in copying:
-        number, far = f"4{link.source[-1]}{link.target[-1]}", link.target
-        assert entries[link.name] == {
-            "name": link.name,
-            "listen": f"0.0.0.0:{number}88",
-            "upstream": f"{far}:7788",
-        }
-        assert (link.listen, link.upstream, link.echoes) == (f"0.0.0.0:{number}07", f"{far}:7", True)
-        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+    assert [link for node in topology.nodes for link in topology.links_from(node.name)] == [link]
+    assert link.proxies == ("node1-node2", "node1-node2-back", "node1-node2-echo")
+    assert [(entries[each]["listen"], entries[each]["upstream"]) for each in link.proxies] == [
+        ("0.0.0.0:41288", "node2:7788"),
+        ("0.0.0.0:42188", "node1:7788"),
+        ("0.0.0.0:41207", "node2:7"),
+    ]
+    assert (link.upstream, link.echoes) == ("node2:7", True)
+    assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
 
 
 @pytest.mark.parametrize(

@@ -52,11 +52,12 @@ lab-chain  chain, mariadb 11.8.6
 
 
 @pytest.mark.parametrize(("topology", "links"), [("chain", 1), ("single", 0)])
-def test_what_to_do_next_is_what_the_topology_has(topology, links):
+def test_what_to_do_next_is_what_the_topology_has(topology, links, monkeypatch):
     """Nobody is told to break a link where there is none."""
     lab = SimpleNamespace(
         name="lab-x", topology=catalogue.topology(topology), password="secret", published=lambda *_: ("127.0.0.1", 1)
     )
+    monkeypatch.setattr(screens, "writer", lambda lab: lab.topology.source.name)
     text = shown(screens.how_to_connect, lab)
 
     assert text.count("break") == links and "{" not in text

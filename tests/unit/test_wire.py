@@ -74,6 +74,16 @@ def test_what_is_done_to_a_link_is_done_to_all_of_its_ports(wired):
     assert [{"name": "far"}] == wire.toxics()
 
 
+def test_of_what_the_target_dials_the_streams_are_the_other_way_round(wired):
+    """What goes out on a link comes in on a connection that was dialled from the other end."""
+    wire, api = wired(proxies=("a", "a-back"))
+    wire.add(BODY)
+
+    assert [("POST /proxies/a/toxics", "downstream"), ("POST /proxies/a-back/toxics", "upstream")] == [
+        (name, body["stream"]) for name, body in api.sent
+    ]
+
+
 def test_a_link_with_one_port_off_is_not_whole(wired):
     """A link is on only when all of its ports are."""
     on, off = (200, '{"enabled": true}'), (200, '{"enabled": false}')

@@ -1,0 +1,49 @@
+"""The power of machines and of the disks under them, at once: what a disk had not flushed is gone as well."""
+
+from collections.abc import Sequence
+
+from harness import replicated
+from harness.faults.kill import Kill
+from harness.record import Proof
+from harness.world import clock, drbd
+from harness.world.compose import Lab
+
+
+class PowerCut(Kill):
+    """Machines of a DRBD resource; undone, who was primary is so again, on what its disk has kept."""
+
+    said = "without power"
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        peers = drbd.peers(lab)
+        self._peers = {node: peers[node] for node in self.nodes}
+        self._primary = ""
+
+    def act(self) -> None:
+        self._primary = drbd.primary(self.lab).node
+        super().act()
+
+    def end(self, node: str) -> None:
+        """The machine first: nobody is answered once the disk is gone."""
+        super().end(node)
+        self._peers[node].disk.power_cut()
+
+    def proofs(self) -> list[Proof]:
+        return [*super().proofs(), *(self._without_disk(node) for node in self.nodes)]
+
+    def _without_disk(self, node: str) -> Proof:
+        state = self.lab.state_of(f"{node}-{drbd.DISK}")[0]
+        return Proof(what=f"the disk of {node} is without power", expected="exited", found=state, ok=state == "exited")
+
+    def undo(self) -> None:
+        disks = [f"{node}-{drbd.DISK}" for node in self.nodes]
+        for disk in disks:
+            self.lab.start_again(disk)
+        for disk in disks:
+            clock.wait_until(lambda disk=disk: self.lab.is_healthy(disk), f"the disk {disk}")
+        super().undo()
+        for peer in drbd.peers(self.lab).values():
+            peer.wait_until_answers()
+        drbd.wait_until_whole(self.lab)
+        replicated.promote(self.lab, self._primary)
