@@ -31,7 +31,7 @@ test-unit: .venv/installed.txt  ## without Docker, in seconds
 	@$(PYTHON) -m pytest tests/unit
 
 claims: .venv/installed.txt  ## the experiments as regression checks, and images and starts, on all engines
-	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/claims --engine all
+	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --engine all
 
 bench: .venv/installed.txt  ## the lab's own figures, as ratios from one run, into runs/
 	@$(PYTHON) -m harness.bench

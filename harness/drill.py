@@ -37,6 +37,8 @@ FAULTS = {
     "flap": "links",
     "toxic": "links",
 }
+# Whose options a drill may change: DRBD's disk and net, the file system's.
+OPTIONS = ("disk", "net", "mount")
 # After these a server counts anew.
 ENDING = frozenset({"kill", "stop", "restart", "power-cut"})
 # Of machines whose disk DRBD replicates; the last two where nobody manages them, who would act by himself.
@@ -126,6 +128,7 @@ class Drill(_Strict, frozen=True):
     their rows after each statement, `think_ms` is what each takes for itself after one; `watchers` only read. `before`
     and `after` are the times without a fault. `settings` are global variables that every node has meanwhile,
     `semisync` is how the source waits, `serves` is the node that serves first where the topology leaves that open.
+    `options` are those of DRBD on both machines meanwhile, by kind (disk, net), and of its file system (mount).
     `tolerates` names patterns of forbidden.yaml.
     """
 
@@ -144,6 +147,7 @@ class Drill(_Strict, frozen=True):
     watchers: dict[str, int] = {}
     settings: dict[str, int | str] = {}
     semisync: Waiting | None = None
+    options: dict[str, list[str]] = {}
     tolerates: list[str] = []
 
     @property
@@ -193,6 +197,11 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, toxics: Sequen
             topology.node(node)
     if drill.serves and not topology.manager:
         raise LabError(f"{where}: serves, without a cluster manager that chooses", "no such key", "./lab drill")
+    if drill.options and topology.replication != "drbd":
+        raise LabError(f"{where}: options of DRBD in {topology.name}", "a topology of drbd", "./lab drill")
+    for kind in drill.options:
+        if kind not in OPTIONS:
+            raise unknown_name(f"kind of options in {where}", kind, OPTIONS, "./lab drill")
     for step in drill.steps:
         for strike in step.strikes:
             _check_strike(where, strike, topology, toxics)

@@ -1,5 +1,6 @@
 """`make drills`: every drill of every topology, and docs/faults.md made from what they came to."""
 
+import re
 import sys
 from collections.abc import Sequence
 from pathlib import Path
@@ -17,11 +18,24 @@ PAGE = catalogue.ROOT / "docs" / "faults.md"
 ENGINE, SEED = "mariadb", 7
 
 
-def page(runs: Sequence[tuple[Opened, list[Result]]]) -> str:
-    """The page of recorded drills: a table for each topology."""
+def page(runs: Sequence[tuple[Opened, list[Result]]], before: str = "") -> str:
+    """The page of recorded drills: a table for each topology, those of the page `before` where it was not drilled."""
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters |= {"verdicts": _verdicts, "cell": _cell}
-    return environment.from_string(TEMPLATE.read_text()).render(runs=runs)
+    head, *made = _sections(environment.from_string(TEMPLATE.read_text()).render(runs=runs))
+    _, *old = _sections(before)
+    tables = {_topology(section): section for section in (*old, *made)}
+    known = [name for name in drilling.known() if name in tables]
+    return head + "\n\n".join(tables[name].strip() for name in known) + "\n"
+
+
+def _sections(text: str) -> list[str]:
+    """What is before the first table, then each table with its heading."""
+    return re.split(r"^(?=## )", text, flags=re.M)
+
+
+def _topology(section: str) -> str:
+    return section.split()[1]
 
 
 def _verdicts(result: Result) -> str:
@@ -39,10 +53,10 @@ def _cell(result: Result, figure: str) -> str:
 
 
 def main(runs: Sequence[str]) -> int:
-    """Write the page from recorded runs, or from new ones of every topology; the worst exit status of the drills."""
+    """Write the page from new runs of every topology, or the tables of recorded runs anew; the worst exit status."""
     folders = list(runs) or [str(_run(topology)) for topology in drilling.known()]
     judged = [(drilling.opened(folder), drilling.judge(folder)) for folder in folders]
-    PAGE.write_text(page(judged))
+    PAGE.write_text(page(judged, PAGE.read_text() if runs else ""))
     print(f"written: {PAGE.relative_to(catalogue.ROOT)}", file=sys.stderr)
     codes = {result.exit_code for _, results in judged for result in results}
     return 1 if 1 in codes else max(codes, default=2)

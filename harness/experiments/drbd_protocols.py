@@ -46,7 +46,7 @@ def prepare(lab: Lab) -> None:
     """A redo log as of a server that has run for a while, the table, disks that are in nobody's way until a load."""
     replicated.fill_redo(lab, NODE)
     lab.server(NODE).set_global(**SERVER)
-    lab.run(NODE, "guest", "mount", "-o", f"remount,{MOUNT}", "/var/lib/mysql")
+    resource.pair(lab)[0].tell("remount", MOUNT)
     resource.limit(resource.pair(lab), resource.FAST)
     SequentialInserts(nodes=(NODE,)).prepare(lab)
 

@@ -5,12 +5,12 @@ from collections.abc import Sequence
 from harness import replicated
 from harness.faults.kill import Kill
 from harness.record import Proof
-from harness.world import clock, drbd
+from harness.world import drbd
 from harness.world.compose import Lab
 
 
 class PowerCut(Kill):
-    """Machines of a DRBD resource; undone, who was primary is so again, on what its disk has kept."""
+    """Machines of a DRBD resource; undone, who was primary is so again, unless another one was promoted."""
 
     said = "without power"
 
@@ -37,13 +37,9 @@ class PowerCut(Kill):
         return Proof(what=f"the disk of {node} is without power", expected="exited", found=state, ok=state == "exited")
 
     def undo(self) -> None:
-        disks = [f"{node}-{drbd.DISK}" for node in self.nodes]
-        for disk in disks:
-            self.lab.start_again(disk)
-        for disk in disks:
-            clock.wait_until(lambda disk=disk: self.lab.is_healthy(disk), f"the disk {disk}")
-        super().undo()
-        for peer in drbd.peers(self.lab).values():
-            peer.wait_until_answers()
-        drbd.wait_until_whole(self.lab)
-        replicated.promote(self.lab, self._primary)
+        for peer in self._peers.values():
+            peer.power_on()
+        # Unless somebody was promoted meanwhile.
+        if not any(peer.status().primary for peer in drbd.peers(self.lab).values()):
+            drbd.wait_until_whole(self.lab)
+            replicated.promote(self.lab, self._primary)

@@ -43,8 +43,12 @@ class Machines(Nodes):
         return {"differing_kib": drbd.verify(self.lab)}
 
     def promote(self, name: str) -> None:
+        """One without power gets it back, before the other one, which could tell it what it lacks."""
         self._old = [old for old in self.names if old != name]
-        replicated.promote(self.lab, name)
+        was_off = self.lab.state_of(name)[0] == "exited"
+        if was_off:
+            drbd.Peer(self.lab, name).power_on()
+        replicated.promote(self.lab, name, behind=was_off)
 
     def rejoin(self) -> None:
         for name in self._old:

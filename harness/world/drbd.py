@@ -164,6 +164,16 @@ class Peer:
         if state != "running":
             raise LabError(f"{self.node} does not run", "a machine that is up", f"docker start {self.container}")
 
+    def power_on(self) -> Status:
+        """Its disk and its machine are started, where they are off; its status once its resource is up."""
+        disk = f"{self.node}-{DISK}"
+        if self.lab.state_of(disk)[0] == "exited":
+            self.lab.start_again(disk)
+            clock.wait_until(lambda: self.lab.is_healthy(disk), f"the disk {disk}", BOOT_SECONDS)
+        if self.state() == "exited":
+            self.lab.start_again(self.node)
+        return self.wait_until_answers()
+
     def status(self) -> Status:
         return parse_status(next(filter(None, (self.tell("status") for _ in range(TRIES))), ""))
 

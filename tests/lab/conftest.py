@@ -29,10 +29,11 @@ def built(docker):
 def command():
     """Run `lab …` as a process of its own; gives its CompletedProcess with text output."""
 
-    def run(*arguments, **environment):
+    def run(*arguments, stdin="", **environment):
         return subprocess.run(
             [sys.executable, "-m", "harness", *arguments],
             cwd=ROOT,
+            input=stdin,
             capture_output=True,
             text=True,
             timeout=COMMAND_SECONDS,

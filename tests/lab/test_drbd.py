@@ -147,16 +147,17 @@ def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(patient,
     assert drbd.verify(whole) == 0
 
 
-def test_a_peer_that_differs_silently_is_found_by_comparing(patient, whole):
+def test_a_peer_that_differs_silently_is_found_by_comparing(patient, whole, command):
     """One sector of the peer's disk is inverted: nobody notices, but a comparison does, and reconnecting mends it."""
     serving = drbd.primary(whole)
     peer = replicated.other(whole, serving.node)
     peer.disk.corrupt(200 << 20)
-
     assert serving.status().whole
-    assert drbd.verify(whole) == 4
-    peer.tell("disconnect")
-    replicated.online(whole, peer.node)
+    compared = command("drbd", "verify", "--lab", whole.name)
+
+    assert compared.returncode == 3 and "4 KiB differ" in compared.stdout, compared.stderr
+    assert "oos 4 KiB" in command("status", whole.name).stdout
+    assert command("drbd", "online", peer.node, "--lab", whole.name).returncode == 0
     assert drbd.verify(whole) == 0
 
 
@@ -231,6 +232,45 @@ def test_two_primaries_are_refused_while_a_cut_link_keeps_them_from_knowing(whol
         with pytest.raises(LabError, match=f"{serving.node} is primary"):
             replicated.promote(whole, peer.node)
     assert not peer.status().primary
+
+
+def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
+    """It would go on in the middle of what it was doing, beside another one."""
+    serving = drbd.primary(whole)
+    peer = replicated.other(whole, serving.node)
+    whole.pause(serving.node)
+    try:
+        refused = command("drbd", "promote", peer.node, "--lab", whole.name)
+    finally:
+        whole.unpause(serving.node)
+
+    assert refused.returncode == 3 and f"{serving.node} is frozen" in refused.stderr
+    assert f"docker unpause {whole.name}-{serving.node}-1" in refused.stderr
+    assert not peer.status().primary
+
+
+def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unless_told(patient, whole):
+    """What the other one wrote meanwhile would be missing without a word."""
+    serving = drbd.primary(whole)
+    peer = replicated.other(whole, serving.node)
+    whole.kill(peer.node)
+    write(whole, serving.node, 3)
+    whole.kill(serving.node)
+    whole.start_again(peer.node)
+    peer.wait_until_answers()
+    with pytest.raises(LabError, match=f"has not met {serving.node}"):
+        replicated.promote(whole, peer.node)
+    whole.start_again(serving.node)
+    replicated.online(whole, serving.node)
+    replicated.promote(whole, serving.node)
+
+
+def test_a_client_is_led_to_the_machine_that_serves(whole, command):
+    """Whichever it is; a person's client runs in the guest."""
+    serving = drbd.primary(whole).node
+
+    assert serving in command("sql", "--lab", whole.name, "-e", "SELECT @@hostname").stdout
+    assert serving in command("sql", "--lab", whole.name, stdin="SELECT @@hostname").stdout
 
 
 def test_a_split_brain_that_somebody_has_ended_is_not_told_of_any_more(whole):

@@ -2,6 +2,7 @@
 
 import pytest
 
+from harness import drilling
 from harness.claim import Verdict
 from harness.faults.kill import Kill
 from harness.succession import sources
@@ -31,9 +32,7 @@ MORE = [
 ]
 # A minute each, with the comparison of both disks: in `make claims`.
 PATIENT = [
-    *(("drbd", name) for name in ("black-hole", "cut-links", "fail-disk", "kill-peer", "lose-primary")),
-    *(("drbd", name) for name in ("narrow-links", "slow-links")),
-    *(("drbd-ha", name) for name in ("cut-off", "kill-serving", "slow-ring")),
+    *((topology, each.name) for topology in ("drbd", "drbd-ha") for each in drilling.known()[topology]),
 ]
 # A lab is started once where its drills are together.
 ALL = sorted([*QUICK, *MORE], key=lambda pair: pair[0])

@@ -102,6 +102,15 @@ def test_what_is_done_to_two_machines_is_refused_elsewhere(refused, fault, topol
     assert found in refused(parse_drill, "test", catalogue.topology(topology), text, TOXICS).found
 
 
+def test_drbds_options_are_refused_where_there_is_no_drbd(refused):
+    """They would do nothing."""
+    text = FILE.replace("about:", "options: {disk: [--disk-flushes=no]}\nabout:")
+
+    assert "options of DRBD" in refused(parse_drill, "test", catalogue.topology("galera"), text, TOXICS).found
+    wrong = text.replace("{disk:", "{dsk:").replace("{node1: 1, node2: 1}", "{node1: 1}").replace("[node3]", "[node1]")
+    assert "did you mean disk?" in refused(parse_drill, "test", catalogue.topology("drbd"), wrong, TOXICS).found
+
+
 def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
     """Elsewhere the key would do nothing."""
     text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")
@@ -685,6 +694,15 @@ def test_the_page_of_drills_has_a_row_for_each(book):
     assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
     assert "| second | a test's | – | – | – | – |" in said
     assert "**UNKNOWN**: nothing is lost" in said
+
+
+def test_a_table_that_was_not_made_anew_stays(book):
+    """A page of many minutes is not made again for one topology."""
+    runs = [(drilling.opened(book.folder), drilling.judge(book.folder))]
+    old = "# A page\n\n## async\n\nolder\n\n## galera\n\nolder\n"
+    said = faults_page.page(runs, old)
+
+    assert said.count("## ") == 2 and "## async\n\nolder" in said and "| first | a test's | 10 |" in said
 
 
 def test_the_page_tells_what_is_known_to_be_refuted():
