@@ -66,9 +66,11 @@ class FakeResource:
         return ""
 
     def _settings(self, node: str) -> str:
-        """The options that are in force, as drbdsetup prints them."""
+        """The options that are in force, as drbdsetup prints them; those of a connection where there is one."""
         given = dict(word.removeprefix("--").split("=") for word in self.options[node])
-        return "".join(f"\t{name}\t{value}; # default\n" for name, value in (DEFAULTS | given).items())
+        stands_by = not self.connected and node != self.nodes[0]
+        options = {name: value for name, value in (DEFAULTS | given).items() if not (stands_by and "max-" in name)}
+        return "".join(f"\t{name}\t{value}; # default\n" for name, value in options.items())
 
     def _status(self, node: str) -> str:
         roles = ("Primary", "Secondary") if node == self.nodes[0] else ("Secondary", "Primary")
