@@ -356,7 +356,7 @@ def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has
     machine.container.exec_run(panic, detach=True)
     until(lambda: "it is started once more" in machine.console(), "the panic")
     machine.wait_until_healthy()
-    until(lambda: machine.container.exec_run(["test", "-e", "/tmp/served"]).exit_code == 0, "its health check")
+    until(lambda: machine.container.exec_run(["test", "-e", "/machine/served"]).exit_code == 0, "its health check")
     machine.container.exec_run(panic, detach=True)
     until(lambda: machine.container.wait()["StatusCode"] == 134, "the container's end")
 
