@@ -28,7 +28,7 @@ from harness.faults.together import Fault, Together
 from harness.record import Proof
 from harness.redundancy.nodes import Nodes
 from harness.workloads.ledger import Ledger
-from harness.world import catalogue, clock, drbd, host
+from harness.world import catalogue, clock, host
 from harness.world.client import Client
 from harness.world.compose import Lab
 
@@ -109,7 +109,7 @@ class Course:
         with ExitStack() as stack:
             stack.enter_context(self._settings())
             stack.enter_context(self._waiting())
-            stack.enter_context(self._options())
+            stack.enter_context(self.nodes.optioned(what.options))
             faults = [Together([(each.at, fault(self.lab, each)) for each in step.strikes]) for step in self.what.steps]
             for each in faults:
                 stack.callback(each.close)
@@ -161,27 +161,6 @@ class Course:
         finally:
             with suppress(LabError):
                 source.set_semisync(had.enabled, had.wait_point, had.timeout_ms)
-
-    @contextmanager
-    def _options(self) -> Iterator[None]:
-        """Within the block DRBD has the drill's options on both machines, afterwards those of its file."""
-        options = dict(self.what.options)
-        mount = options.pop("mount", [])
-        peers = list(drbd.peers(self.lab).values()) if self.what.options else []
-        for peer in peers:
-            for kind, words in options.items():
-                peer.tell("options", kind, *words)
-        if mount:
-            drbd.primary(self.lab).tell("remount", *mount)
-        try:
-            yield
-        finally:
-            for peer in peers:
-                with suppress(LabError):
-                    peer.tell("adjust")
-            if mount:
-                with suppress(LabError):
-                    drbd.primary(self.lab).tell("remount")
 
     # -- what happens ----------------------------------------------------------------------------------------------
 

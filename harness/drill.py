@@ -38,7 +38,8 @@ FAULTS = {
     "toxic": "links",
 }
 # Whose options a drill may change: DRBD's disk and net, the file system's.
-OPTIONS = ("disk", "net", "mount")
+MOUNT = "mount"
+OPTIONS = ("disk", "net", MOUNT)
 # After these a server counts anew.
 ENDING = frozenset({"kill", "stop", "restart", "power-cut"})
 # Of machines whose disk DRBD replicates; the last two where nobody manages them, who would act by himself.

@@ -1,7 +1,11 @@
 """Two machines with one replicated disk: whole when both disks are equal and one machine serves."""
 
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+
 from harness import replicated
-from harness.drill import View
+from harness.drill import MOUNT, View
+from harness.errors import LabError
 from harness.redundancy.nodes import Nodes
 from harness.world import drbd
 from harness.world.compose import Lab
@@ -41,6 +45,27 @@ class Machines(Nodes):
     def compared(self) -> dict[str, int]:
         """All blocks of both disks, as by `lab drbd verify`."""
         return {"differing_kib": drbd.verify(self.lab)}
+
+    @contextmanager
+    def optioned(self, options: Mapping[str, Sequence[str]]) -> Iterator[None]:
+        """DRBD's on both machines, by kind, and the file system's; afterwards those of the resource's file."""
+        peers = drbd.peers(self.lab).values() if options else ()
+        try:
+            for peer in peers:
+                for kind in options.keys() - {MOUNT}:
+                    peer.tell("options", kind, *options[kind])
+                    peer.refuse_unless_set(options[kind])
+            if MOUNT in options:
+                drbd.primary(self.lab).tell("remount", *options[MOUNT])
+            yield
+        finally:
+            # One that does not answer has ended, and begins with its file's.
+            for peer in peers:
+                with suppress(LabError):
+                    peer.tell("adjust")
+            if MOUNT in options:
+                with suppress(LabError):
+                    drbd.primary(self.lab).tell("remount")
 
     def promote(self, name: str) -> None:
         """One without power gets it back, before the other one, which could tell it what it lacks."""

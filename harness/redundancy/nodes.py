@@ -1,9 +1,9 @@
 """What every kind of replication answers: what its nodes say, when they are whole, which of them hold copies."""
 
 import threading
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import suppress
+from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import TypeVar
 
 from harness.drill import View
@@ -86,6 +86,10 @@ class Nodes:
     def returned(self, log: str) -> tuple[str, int] | None:
         """How a node came back by what it logged since, and how many writesets it was sent; None if it never left."""
         return None
+
+    def optioned(self, _options: Mapping[str, Sequence[str]]) -> AbstractContextManager[None]:
+        """Within the block the replication has a drill's options, where this kind has any."""
+        return nullcontext()
 
     def let_serve(self, name: str) -> None:
         """Let this node be the one that serves, where a lab's start leaves that open."""

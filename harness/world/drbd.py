@@ -1,7 +1,7 @@
 """A DRBD resource of two machines in a running lab: what each says of it, and what it can be told (images/vm)."""
 
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
@@ -143,6 +143,15 @@ class Peer:
     def tell(self, *words: str) -> str:
         """What `resource WORD…` in the guest prints; LabError with its own words when it refuses."""
         return self.lab.run(self.node, "guest", "resource", *words)
+
+    def refuse_unless_set(self, words: Sequence[str]) -> None:
+        """LabError where options (--NAME=VALUE, as drbdsetup prints values) were taken, and are not in force."""
+        asked = dict(word.removeprefix("--").split("=", 1) for word in words)
+        found = {name: value for name, value in self.settings().items() if name in asked}
+        if found != asked:
+            raise LabError(
+                f"{self.node} has {found}", f"{asked}", f"docker exec {self.container} guest resource settings"
+            )
 
     def launcher(self) -> str:
         """What runs the guest: uml, kvm or tcg."""

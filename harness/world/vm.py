@@ -57,7 +57,7 @@ class Trial(msgspec.Struct, frozen=True):
 
 
 def launcher() -> Launcher:
-    """What starts guests here: LAB_VM, else KVM where a guest boots with it, else UML on x86-64, else QEMU's emulation.
+    """What starts guests here: LAB_VM, else KVM where a guest boots with it, else user-mode Linux.
 
     The first call after a boot of the host may start a guest to find out; LabError for a LAB_VM that cannot be had, and
     where nothing can run a guest.

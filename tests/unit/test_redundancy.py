@@ -231,3 +231,56 @@ def test_where_nobody_can_be_promoted_that_is_said(refused):
     """A single server, a cluster."""
     assert "nobody to promote" in refused(redundancy.of(Lab("single")).promote, "server").found
     assert "nobody to promote" in refused(redundancy.of(Lab("galera")).promote, "node1").found
+
+
+class Optioned:
+    """Two machines that take options; what is in force is what they were told, unless they are deaf."""
+
+    name = "lab-drbd"
+    topology = catalogue.topology("drbd")
+
+    def __init__(self, deaf=False):
+        self.told, self.deaf, self.flushes = [], deaf, "yes"
+
+    def state_of(self, _node):
+        return "running", 0
+
+    def run(self, node, _guest, _program, word, *words):
+        if word == "status":
+            roles = "Primary/Secondary" if node == "node1" else "Secondary/Primary"
+            return f" 0: cs:Connected ro:{roles} ds:UpToDate/UpToDate C\n"
+        if word == "settings":
+            return f"\tdisk-flushes\t{self.flushes};\n"
+        self.told.append((node, word, *words))
+        self.flushes = "yes" if word == "adjust" or self.deaf else "no"
+        return ""
+
+
+OPTIONS = {"disk": ["--disk-flushes=no"], "mount": ["barrier=0"]}
+
+
+def test_two_machines_have_a_drills_options_and_then_those_of_their_file():
+    """DRBD's on both, the file system's where it is mounted."""
+    lab = Optioned()
+    with machines.Machines(lab).optioned(OPTIONS):
+        during = list(lab.told)
+
+    assert [
+        ("node1", "options", "disk", "--disk-flushes=no"),
+        ("node2", "options", "disk", "--disk-flushes=no"),
+    ] == during[:2]
+    assert [("node1", "remount", "barrier=0")] == during[2:]
+    assert [("node1", "adjust"), ("node2", "adjust"), ("node1", "remount")] == lab.told[3:]
+
+
+def test_options_that_were_taken_and_are_not_in_force_are_no_drill(refused):
+    """What it promised with them would hold without them."""
+
+    lab = Optioned(deaf=True)
+
+    def enter():
+        with machines.Machines(lab).optioned(OPTIONS):
+            pytest.fail("it began")
+
+    assert "disk-flushes" in refused(enter).expected
+    assert ("node1", "adjust") in lab.told
