@@ -65,7 +65,7 @@ def other(lab: Lab, node: str) -> Peer:
 def _peer(lab: Lab, node: str) -> Peer:
     found = drbd.peers(lab)
     if node not in found:
-        raise unknown_name(f"machine of {lab.name}", node, found)
+        raise unknown_name(f"machine of {lab.name}", node, found, "./lab drbd status")
     return found[node]
 
 
