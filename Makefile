@@ -34,13 +34,13 @@ claims: .venv/installed.txt  ## the experiments as regression checks, and images
 	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --engine all
 
 bench: .venv/installed.txt  ## the lab's own figures, as ratios from one run, into runs/
-	@$(PYTHON) -m harness.bench
+	@$(PYTHON) -m replication_lab.cli.bench
 
 drills: .venv/installed.txt  ## every drill of every topology, and docs/faults.md from what they came to
-	@$(PYTHON) -m harness.faults_page
+	@$(PYTHON) -m replication_lab.cli.faults_page
 
 lint: .venv/installed.txt  ## ruff, import-linter, shellcheck, and that all tests can be collected together
-	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports && .venv/bin/shellcheck lab .ci/run harness/world/*.sh images/base/make images/database/docker-entrypoint.sh images/database/lab-health images/mariadb/galera-start images/mariadb/begin-history images/maven/unpack-artifact images/sidecar/through-toxiproxy images/arbiter/arbiter images/vm/machine images/vm/mysqld images/vm/guest-run images/vm/launch-* images/vm/make-* images/vm/take-modules images/vm/unpack-kernel images/vm/guest/* tests/soak/machine images/array/array
+	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports && .venv/bin/shellcheck lab .ci/run harness/replication_lab/world/docker/*.sh images/base/make images/database/docker-entrypoint.sh images/database/lab-health images/mariadb/galera-start images/mariadb/begin-history images/maven/unpack-artifact images/sidecar/through-toxiproxy images/arbiter/arbiter images/vm/machine images/vm/mysqld images/vm/guest-run images/vm/launch-* images/vm/make-* images/vm/take-modules images/vm/unpack-kernel images/vm/guest/* tests/soak/machine images/array/array
 
 # Made by the launcher, from the hash-locked list.
 .venv/installed.txt: harness/requirements.txt

@@ -1,3 +1,3 @@
 """Everything comes from the project's own pytest plugin."""
 
-pytest_plugins = ["harness.pytest_plugin"]
+pytest_plugins = ["replication_lab.pytest_plugin"]

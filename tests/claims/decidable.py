@@ -1,9 +1,9 @@
 """Which claims a run is expected to decide."""
 
-from harness import experiments
-from harness.claim import Claim
-from harness.experiment import Case
-from harness.world import catalogue
+from replication_lab import experiments
+from replication_lab.model.claim import Claim
+from replication_lab.model.experiment import Case
+from replication_lab.world import catalogue
 
 
 def decidable(name: str, preset: str, engine: str) -> list[str]:

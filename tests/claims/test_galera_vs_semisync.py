@@ -1,10 +1,10 @@
 """Every claim of galera_vs_semisync over the brief preset's cases comes out as it is known to, on real servers."""
 
 import pytest
+from replication_lab.model.claim import Verdict
+from replication_lab.pytest_plugin import engines_of
+from replication_lab.world import catalogue
 
-from harness.claim import Verdict
-from harness.pytest_plugin import engines_of
-from harness.world import catalogue
 from tests.claims.decidable import decidable
 
 # The first test of an engine waits for the whole run.

@@ -1,8 +1,8 @@
 """Every claim that the presets of the experiments on disks decide comes out as it is known to."""
 
 import pytest
+from replication_lab.model.claim import Verdict
 
-from harness.claim import Verdict
 from tests.claims.decidable import decidable
 
 # The first test of an experiment waits for the whole run.

@@ -1,10 +1,9 @@
 """Every claim of semisync_wan comes out as it is known to, on real servers; UNKNOWN is never good enough."""
 
 import pytest
-
-from harness import experiments
-from harness.claim import Verdict
-from harness.pytest_plugin import engines_of
+from replication_lab import experiments
+from replication_lab.model.claim import Verdict
+from replication_lab.pytest_plugin import engines_of
 
 NAME = "semisync_wan"
 

@@ -1,9 +1,9 @@
 """Every claim of temporary_tables that the preset decides comes out as it is known to, on real servers."""
 
 import pytest
+from replication_lab import experiments, runs
+from replication_lab.model.claim import Verdict
 
-from harness import experiments, running
-from harness.claim import Verdict
 from tests.claims.decidable import decidable
 
 # The first test waits for the whole run.
@@ -16,7 +16,7 @@ def pytest_generate_tests(metafunc):
     """One test an engine and claim: of the engines that are usually compared, briefly; with --engine all of all."""
     known = experiments.load(NAME)
     every = metafunc.config.getoption("--engine") == "all"
-    engines, preset = (running.available(known), "quick") if every else (known.usual, "brief")
+    engines, preset = (runs.available(known), "quick") if every else (known.usual, "brief")
     pairs = [(engine, claim) for engine in engines for claim in decidable(NAME, preset, engine)]
     metafunc.parametrize(("engines", "preset"), [(",".join(engines), preset)], ids=[preset])
     metafunc.parametrize(("engine", "claim"), pairs)

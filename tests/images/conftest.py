@@ -10,9 +10,8 @@ from concurrent.futures import ThreadPoolExecutor
 import docker.errors
 import pymysql
 import pytest
-
-from harness.errors import LabError
-from harness.world import images
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker import images
 
 from engines import ENGINES, QUICK
 

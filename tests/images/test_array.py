@@ -2,9 +2,8 @@
 
 import pytest
 from conftest import LABEL, PATIENCE_S, build, remove_container
-
-from harness.disk import Limits
-from harness.world.spindle import arguments
+from replication_lab.model.disk import Limits
+from replication_lab.world.disks.spindle import arguments
 
 ARRAY, SPINDLE = "replication-lab/array", "replication-lab/spindle"
 # As compose/storage/_parts.yaml has it, but for the rules of the loop devices.

@@ -2,8 +2,7 @@
 
 import pytest
 from conftest import PATIENCE_S
-
-from harness.world import catalogue
+from replication_lab.world import catalogue
 
 START = catalogue.ROOT / "images" / "mariadb" / "galera-start"
 SETTINGS = {"LAB_NODE": "node1", "LAB_MEMBERS": "node1 localhost", "MYSQL_ROOT_PASSWORD": "secret"}

@@ -3,9 +3,9 @@
 import secrets
 
 import pytest
-
-from harness.world import images, vm
-from harness.world.clock import wait_until
+from replication_lab.world import vm
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import images
 
 PAIR = {"LAB_NODE": "node1", "LAB_PEER": "node2", "LAB_DISKS": "disk"}
 

@@ -8,10 +8,9 @@ import time
 
 import pytest
 from conftest import LABEL, PATIENCE_S, build, remove_container, until
-
-from harness.disk import Limits
-from harness.errors import LabError
-from harness.world.spindle import Settings, Spindle, arguments
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.world.disks.spindle import Settings, Spindle, arguments
 
 from nbd import Nbd, seconds
 

@@ -7,11 +7,11 @@ from concurrent.futures import ThreadPoolExecutor
 import pymysql
 import pytest
 from conftest import LABEL, PATIENCE_S, build, remove_container, until
-
-from harness.disk import Limits
-from harness.errors import LabError
-from harness.world import compose, vm
-from harness.world.spindle import Spindle, arguments
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.world import vm
+from replication_lab.world.disks.spindle import Spindle, arguments
+from replication_lab.world.docker import lab
 
 from nbd import Nbd
 
@@ -470,13 +470,13 @@ def test_a_machine_does_not_start_with(loose_image, environment, message):
 
 def test_a_machine_whose_owner_was_killed_is_found(yard):
     """By its labels, as any lab; `lab clean` takes it away."""
-    labels = vm._labels("replication-lab-orphan-vm") | {compose.LABEL: "1-0.00"}
+    labels = vm._labels("replication-lab-orphan-vm") | {lab.LABEL: "1-0.00"}
     vm.start("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"}, labels=labels)
-    found = "replication-lab-orphan-vm" in compose.left_behind()
-    compose.remove("replication-lab-orphan-vm")
+    found = "replication-lab-orphan-vm" in lab.left_behind()
+    lab.remove("replication-lab-orphan-vm")
 
     assert found
-    assert "replication-lab-orphan-vm" not in compose.left_behind()
+    assert "replication-lab-orphan-vm" not in lab.left_behind()
 
 
 def test_nothing_of_a_machine_is_left_behind(yard, client):

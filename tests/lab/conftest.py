@@ -7,12 +7,13 @@ import subprocess
 import sys
 
 import pytest
-
-from harness import labs
-from harness.faults.toxic import clear
-from harness.probes.galera import wait_until_synced
-from harness.world import catalogue, compose, images
-from harness.world.clock import wait_until
+from replication_lab.faults.toxic_calibration import clear
+from replication_lab.lab import up
+from replication_lab.probes.galera import wait_until_synced
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
 ROOT = catalogue.ROOT
 # It hangs when it takes longer: on a slow machine, too, which moves a cluster's service within two minutes.
@@ -22,7 +23,7 @@ COMMAND_SECONDS = 300
 @pytest.fixture(scope="session", autouse=True)
 def built(docker):
     """The images of the default engine and of the load, built once."""
-    images.ensure(labs.image_names("mariadb", load=True))
+    images.ensure(up.image_names("mariadb", load=True))
 
 
 @pytest.fixture(scope="session")
@@ -31,7 +32,7 @@ def command():
 
     def run(*arguments, stdin="", **environment):
         return subprocess.run(
-            [sys.executable, "-m", "harness", *arguments],
+            [sys.executable, "-m", "replication_lab", *arguments],
             cwd=ROOT,
             input=stdin,
             capture_output=True,
@@ -69,7 +70,7 @@ def start_module():
 @pytest.fixture
 def start_command(start_module):
     """Start `lab …` in the background."""
-    return functools.partial(start_module, "harness")
+    return functools.partial(start_module, "replication_lab")
 
 
 @pytest.fixture(scope="session")
@@ -103,7 +104,7 @@ NODES = ("node1", "node2", "node3")
 def cluster(docker):
     """Three Galera nodes that keep little for those who are away; their links without toxics. For all tests in turn."""
     topology = catalogue.topology("galera")
-    images.ensure(labs.image_names("mariadb", load=True, topology=topology))
+    images.ensure(up.image_names("mariadb", load=True, topology=topology))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_GCACHE", "8M;gcache.page_size=8M")
         lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
@@ -142,9 +143,9 @@ def _make_whole(lab):
 
 def things_of(project):
     """Containers, networks and volumes that bear a project's label, by name."""
-    from harness.world import docker_engine
+    from replication_lab.world.docker import engine
 
-    client, only = docker_engine.client(), {"label": [f"{compose.PROJECT}={project}"]}
+    client, only = engine.client(), {"label": [f"{compose.PROJECT}={project}"]}
     found = [
         *client.containers.list(all=True, filters=only),
         *client.networks.list(filters=only),

@@ -5,10 +5,11 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 import pytest
-
-from harness import labs
-from harness.disk import Limits
-from harness.world import catalogue, clock, compose, drbd, images
+from replication_lab.lab import up
+from replication_lab.model.disk import Limits
+from replication_lab.world import catalogue, clock, drbd
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
 from .conftest import things_of
 
@@ -20,10 +21,10 @@ DISK_SIZE = "256M"
 @contextmanager
 def two_machines(topology="drbd"):
     """Up and proved, on disks that have a volatile cache and are in nobody's way."""
-    images.ensure(labs.image_names("mariadb", topology=catalogue.topology(topology)))
+    images.ensure(up.image_names("mariadb", topology=catalogue.topology(topology)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_DISK_SIZE", DISK_SIZE)
-        lab = labs.up(topology, "mariadb", f"test-{secrets.token_hex(4)}", keep=False)
+        lab = up.up(topology, "mariadb", f"test-{secrets.token_hex(4)}", keep=False)
     try:
         for peer in drbd.peers(lab).values():
             peer.disk.limit(Limits(write_cache=True))

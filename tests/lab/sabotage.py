@@ -5,12 +5,12 @@ from dataclasses import dataclass, replace
 from typing import Any
 from unittest.mock import patch
 
-from harness.experiment import Experiment, Preset
-from harness.probes import noise
-from harness.runner import Run, Session
-from harness.workloads.sequential_inserts import SequentialInserts
-from harness.world.clock import wait_until
-from harness.world.journal import Journal
+from replication_lab.model.experiment import Experiment, Preset
+from replication_lab.probes import noise
+from replication_lab.runner.rounds import Run, Session
+from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.world.clock import wait_until
+from replication_lab.world.journal import Journal
 
 ROUNDS = 2
 

@@ -5,10 +5,12 @@ import signal
 import socket
 
 import pytest
+from replication_lab.model.record import Record
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import engine
+from replication_lab.world.docker import lab as compose
 
-from harness.record import Record
-from harness.world import catalogue, compose, docker_engine
-from harness.world.clock import wait_until
 from tests.lab.conftest import things_of
 
 
@@ -23,7 +25,7 @@ def read_until(process, text):
 
 
 def its_containers(name):
-    client = docker_engine.client()
+    client = engine.client()
     return client.containers.list(all=True, filters={"label": [f"{compose.PROJECT}={name}"]})
 
 
@@ -89,7 +91,7 @@ def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_co
 
 
 WAITING_TEST = """
-from harness.world.clock import wait_until
+from replication_lab.world.clock import wait_until
 
 def test_that_goes_on_for_ever(semisync):
     print("has", semisync.name, flush=True)
@@ -101,7 +103,7 @@ def test_tests_that_are_stopped_take_their_labs_down(start_module, tmp_path):
     """A CI job that is cancelled sends SIGTERM: what fixtures hold is gone, without a command that sweeps."""
     waiting = tmp_path / "test_waiting.py"
     waiting.write_text(WAITING_TEST)
-    process = start_module("pytest", "-s", "-p", "harness.pytest_plugin", f"--rootdir={tmp_path}", str(waiting))
+    process = start_module("pytest", "-s", "-p", "replication_lab.pytest_plugin", f"--rootdir={tmp_path}", str(waiting))
     lab = read_until(process, "has test-semisync")[-1].split()[-1]
 
     process.send_signal(signal.SIGTERM)

@@ -5,9 +5,11 @@ import shutil
 import subprocess
 
 import pytest
-
-from harness import labs, managed, replicated
-from harness.world import catalogue, compose, images, pacemaker
+from replication_lab.lab import up as labs
+from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.world import catalogue, pacemaker
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
 FILES = catalogue.topologies()
 # It hangs when it takes longer, on a slow machine too.
@@ -58,12 +60,12 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(patient, 
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
     up(docker_compose)
     lab = compose.find(name)
-    managed.wait_until_whole(lab)
+    pacemaker_operations.wait_until_whole(lab)
     first = pacemaker.cluster(lab).status().serving
     lab.server(first).execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    managed.standby(lab, first)
+    pacemaker_operations.standby(lab, first)
 
-    assert lab.server(replicated.other(lab, first).node).value("SELECT id FROM lab.t") == 42
+    assert lab.server(drbd_operations.other(lab, first).node).value("SELECT id FROM lab.t") == 42
 
 
 def test_no_password_is_assumed(tmp_path):
@@ -89,7 +91,7 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     up(docker_compose)
     lab = compose.find(name)
     lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    replicated.standby(lab, "node1")
+    drbd_operations.standby(lab, "node1")
 
     assert lab.server("node2").value("SELECT id FROM lab.t") == 42
 

@@ -4,15 +4,17 @@ import secrets
 from contextlib import contextmanager
 
 import pytest
-
-from harness import labs
-from harness.diagnosis import Bottleneck, diagnose
-from harness.disk import Limits
-from harness.faults import toxic
-from harness.probes.resources import sample
-from harness.toxic import ToxicBody
-from harness.world import arrays, catalogue, compose, images, storage_overlay
-from harness.world.clock import wait_until
+from replication_lab.faults import toxic_calibration
+from replication_lab.lab import up
+from replication_lab.model.bottleneck import Bottleneck, diagnose
+from replication_lab.model.disk import Limits
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.probes.node_resources import sample
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
+from replication_lab.world.disks import array, overlay
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
 ROWS, WIDTH = 20_000, 500
 SECONDS = 3
@@ -26,9 +28,9 @@ RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 def lab(docker):
     """A source, and a replica on a disk that is in nobody's way unless a test makes it so; the link without toxics."""
     topology = catalogue.topology("async")
-    storage = labs.storage_of("async", ["single"], disk="unlimited", disks=0, mib=2048, backend="auto")
-    images.ensure(labs.image_names("mariadb", topology=topology, storage=storage))
-    placed = storage_overlay.with_backend(storage)
+    storage = up.storage_of("async", ["single"], disk="unlimited", disks=0, mib=2048, backend="auto")
+    images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
+    placed = overlay.with_backend(storage)
     lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
     source = lab.server("source")
     source.set_global(**RELAXED)
@@ -51,7 +53,7 @@ def replica(lab):
     server.set_global(**RELAXED)
     yield server
     lab.container("replica").update(**FREE)
-    arrays.array(lab, "replica").limit(Limits())
+    array.array(lab, "replica").limit(Limits())
     server.set_global(**RELAXED)
     server.start_replica()
     server.wait_for(lab.server("source").position(), 120)
@@ -85,11 +87,11 @@ def test_nothing_is_the_bottleneck_of_an_idle_node(lab, replica):
 
 def test_slow_writes_are_the_bottleneck_of_an_applier_that_waits_for_them(lab, replica):
     """Fifty writes a second, flushes free."""
-    arrays.array(lab, "replica").limit(Limits(write_iops=50))
+    array.array(lab, "replica").limit(Limits(write_iops=50))
     replica.set_global(**DURABLE)
     with backlog(lab, ["UPDATE lab.wide SET n = n + 1 WHERE id = 1 + {number}"], 1500):
         found, seen = diagnosed(lab)
-    arrays.array(lab, "replica").limit(Limits())
+    array.array(lab, "replica").limit(Limits())
 
     assert found.bottleneck is Bottleneck.DISK, (found, seen)
     assert "writing" in found.because
@@ -97,11 +99,11 @@ def test_slow_writes_are_the_bottleneck_of_an_applier_that_waits_for_them(lab, r
 
 def test_slow_flushes_are_told_from_slow_writes(lab, replica):
     """Twenty milliseconds a flush, writes free."""
-    arrays.array(lab, "replica").limit(Limits(flush_us=20_000))
+    array.array(lab, "replica").limit(Limits(flush_us=20_000))
     replica.set_global(**DURABLE)
     with backlog(lab, ["UPDATE lab.wide SET n = n + 1 WHERE id = 1 + {number}"], 1500):
         found, seen = diagnosed(lab)
-    arrays.array(lab, "replica").limit(Limits())
+    array.array(lab, "replica").limit(Limits())
 
     assert found.bottleneck is Bottleneck.FSYNC, (found, seen)
 
@@ -148,6 +150,6 @@ def test_a_narrow_link_starves_the_applier(lab, replica):
         lab.server("source").execute("UPDATE lab.wide SET filler = REPEAT('y', 400) WHERE id < 2000")
         found, seen = diagnosed(lab)
     finally:
-        toxic.clear(wire)
+        toxic_calibration.clear(wire)
 
     assert found.bottleneck is Bottleneck.NETWORK, (found, seen)

@@ -1,11 +1,11 @@
 """What a replicated disk loses with its primary's site, by protocol and by the length of the link."""
 
 import pytest
-
-from harness import labs, replicated
-from harness.experiments import drbd_protocols
-from harness.faults.toxic import clear
-from harness.world import catalogue, clock, drbd
+from replication_lab.experiments import drbd_protocols
+from replication_lab.faults.toxic_calibration import clear
+from replication_lab.lab import up
+from replication_lab.replication import drbd_operations
+from replication_lab.world import catalogue, clock, drbd
 
 from .machines import texts, two_machines, writers
 
@@ -25,10 +25,10 @@ def pair(docker):
 
 def lost_with_the_site(lab, protocol, place):
     """The primary's site goes dark and then dies under load: acknowledged rows that the survivor has not."""
-    proofs = [labs.set_toxic(lab, link.name, place) for link in lab.topology.links]
+    proofs = [up.set_toxic(lab, link.name, place) for link in lab.topology.links]
     assert all(proof.ok for proof in proofs), proofs
     dying = drbd.primary(lab)
-    survivor = replicated.other(lab, dying.node)
+    survivor = drbd_operations.other(lab, dying.node)
     for peer in (dying, survivor):
         peer.tell("options", "net", f"--protocol={protocol}")
     assert survivor.status().protocol == protocol
@@ -42,13 +42,13 @@ def lost_with_the_site(lab, protocol, place):
         assert (len(acknowledged) > in_the_dark) is (protocol == "A")
         lab.kill(dying.node)
         lab.refresh()
-        replicated.promote(lab, survivor.node)
+        drbd_operations.promote(lab, survivor.node)
     for link in lab.topology.links:
         clear(lab.wire(link.name))
     found = texts(lab, survivor.node)
     survivor.tell("adjust")
     lab.start_again(dying.node)
-    replicated.online(lab, dying.node)
+    drbd_operations.online(lab, dying.node)
     return len(set(acknowledged) - found)
 
 

@@ -1,12 +1,11 @@
 """Drills on real servers: a quick one of each topology, and what is promised or known to be lost beyond that."""
 
 import pytest
-
-from harness import drilling
-from harness.claim import Verdict
-from harness.faults.kill import Kill
-from harness.succession import sources
-from harness.world.compose import Lab
+from replication_lab.faults.kill import Kill
+from replication_lab.model.claim import Verdict
+from replication_lab.replication.failover import sources
+from replication_lab.runner import drill_set
+from replication_lab.world.docker.lab import Lab
 
 SEEDS = (7, 8, 9)
 # One of each topology. That of the Galera cluster is in test_galera_drills.py, on the cluster of that module; machines
@@ -32,7 +31,7 @@ MORE = [
 ]
 # A minute each, with the comparison of both disks: in `make claims`.
 PATIENT = [
-    *((topology, each.name) for topology in ("drbd", "drbd-ha") for each in drilling.known()[topology]),
+    *((topology, each.name) for topology in ("drbd", "drbd-ha") for each in drill_set.known()[topology]),
 ]
 # A lab is started once where its drills are together.
 ALL = sorted([*QUICK, *MORE], key=lambda pair: pair[0])
@@ -78,7 +77,7 @@ def test_asynchronous_replication_loses_what_was_on_its_way(drilled):
 
 def test_a_kill_that_does_not_kill_is_unknown(drilled, monkeypatch):
     """The container lives on: nothing that was measured counts."""
-    monkeypatch.setattr("harness.faults.kill.END_SECONDS", 0.2)
+    monkeypatch.setattr("replication_lab.faults.kill.END_SECONDS", 0.2)
     monkeypatch.setattr(Kill, "end", lambda *_: None)
     result = drilled("single", "kill")
 

@@ -1,6 +1,8 @@
 """Does every engine come up, replicate, and do semi-sync where it can?"""
 
-from harness.world import catalogue, compose, images
+from replication_lab.world import catalogue
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
 # What `make test` starts; the others are in its other tests, or are tried with --engine all.
 QUICK = ("mariadb-10.1",)

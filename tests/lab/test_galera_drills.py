@@ -3,13 +3,15 @@
 import signal
 
 import pytest
+from replication_lab.faults.cut import Cut
+from replication_lab.lab import up
+from replication_lab.model import history
+from replication_lab.model.claim import Verdict
+from replication_lab.model.drill import judge
+from replication_lab.model.errors import LabError
+from replication_lab.runner import drill_set
+from replication_lab.world.toxiproxy import Wire
 
-from harness import drilling, history, labs
-from harness.claim import Verdict
-from harness.drill import judge
-from harness.errors import LabError
-from harness.faults.cut import Cut
-from harness.world.wire import Wire
 from tests.lab.conftest import things_of
 from tests.lab.test_bad_luck import read_until
 
@@ -20,7 +22,7 @@ SEED = 7
 def cluster(cluster, make_whole):
     """The three nodes 85 ms apart, broken and mended by one test after another."""
     make_whole(cluster)
-    labs.prove(cluster, cluster.topology.toxics, print)
+    up.prove(cluster, cluster.topology.toxics, print)
     yield cluster
     make_whole(cluster)
 
@@ -33,7 +35,7 @@ def done(cluster, tmp_path_factory):
     def do(name, what=None):
         if name not in known:
             ledger = folder / name
-            evidence = drilling.carry_out(cluster, what or drilling.load("galera", name), SEED, ledger, print)
+            evidence = drill_set.carry_out(cluster, what or drill_set.load("galera", name), SEED, ledger, print)
             known[name] = judge(evidence, *history.parse(ledger.read_bytes().splitlines(keepends=True)))
         return known[name]
 
@@ -151,7 +153,7 @@ def brief(name, **changes):
     """A drill with hardly any time in it."""
     import msgspec
 
-    found = drilling.load("galera", name).lasting(0.2)
+    found = drill_set.load("galera", name).lasting(0.2)
     return msgspec.structs.replace(found, name=f"sabotaged-{name}", before=0.2, after=0.1, **changes)
 
 
@@ -176,7 +178,7 @@ def test_a_toxic_that_does_not_act_is_unknown(done, monkeypatch):
 
 def test_a_kill_that_does_not_kill_is_unknown(done, cluster, monkeypatch):
     """The container lives on."""
-    monkeypatch.setattr("harness.faults.kill.END_SECONDS", 0.2)
+    monkeypatch.setattr("replication_lab.faults.kill.END_SECONDS", 0.2)
     monkeypatch.setattr(type(cluster), "kill", lambda *_: None)
     result = done("sabotaged-kill-node", brief("kill-node"))
 

@@ -1,14 +1,13 @@
 """All that the nodes of a cluster say to each other crosses Toxiproxy, and nothing gets past it."""
 
 import pytest
-
-from harness import labs
-from harness.errors import LabError
-from harness.faults import toxic as toxic_fault
-from harness.probes.commit_latency import CommitLatency
-from harness.probes.galera import wait_until_synced
-from harness.world import catalogue
-from harness.world.clock import wait_until
+from replication_lab.faults import toxic_calibration as toxic_fault
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.probes.commit_latency import CommitLatency
+from replication_lab.probes.galera import wait_until_synced
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
 
 NODES = ("node1", "node2", "node3")
 TABLE = "CREATE TABLE IF NOT EXISTS lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY, text VARCHAR(200))"
@@ -40,7 +39,7 @@ def test_no_packet_goes_from_node_to_node(cluster):
     """Rules that match every packet with a peer's own address at its other end have met none, whichever node writes."""
     for node in NODES:
         write(cluster, node)
-    labs.wait_for_copies(cluster)
+    up.wait_for_copies(cluster)
 
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)
     assert {60} == {cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES}
@@ -75,7 +74,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
     finally:
         make_whole(cluster)
     write(cluster)
-    labs.wait_for_copies(cluster)
+    up.wait_for_copies(cluster)
 
     assert 1 == len({cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES})
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)

@@ -3,12 +3,14 @@
 import secrets
 
 import pytest
+from replication_lab.experiments.galera_vs_semisync import experiment
+from replication_lab.faults.toxic_calibration import clear
+from replication_lab.lab import up
+from replication_lab.model.claim import Verdict
+from replication_lab.world import catalogue
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
-from harness import labs
-from harness.claim import Verdict
-from harness.experiments.galera_vs_semisync import experiment
-from harness.faults.toxic import clear
-from harness.world import catalogue, compose, images
 from tests.lab.sabotage import judgement_of
 
 ONE_COMMIT_WAITS, ONE_ROUND_TRIP = "galera-commit-waits", "after-sync-commit-is-one-round-trip"
@@ -26,7 +28,7 @@ def cluster(cluster, make_whole):
 def pair(docker):
     """A source with two semi-synchronous replicas, as the experiment gets them."""
     topology = catalogue.topology("semisync-3")
-    images.ensure(labs.image_names("mariadb", load=True, topology=topology))
+    images.ensure(up.image_names("mariadb", load=True, topology=topology))
     lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
     yield lab
     with compose.signals_held():

@@ -5,10 +5,10 @@ import subprocess
 from datetime import datetime
 
 import pytest
-
-from harness import labs
-from harness.world import catalogue, compose
-from harness.world.clock import STALLED_SECONDS, wait_until
+from replication_lab.lab import up
+from replication_lab.world import catalogue
+from replication_lab.world.clock import STALLED_SECONDS, wait_until
+from replication_lab.world.docker import lab as compose
 
 DATADIR = "/var/lib/mysql"
 
@@ -43,7 +43,7 @@ def health_said(lab, node):
 
 
 def rows(lab):
-    labs.wait_for_copies(lab)
+    up.wait_for_copies(lab)
     return {lab.server(node).value("SELECT COUNT(*) FROM lab.transferred") for node in NODES}
 
 

@@ -3,19 +3,20 @@
 import secrets
 
 import pytest
-
-from harness import labs
-from harness.errors import LabError
-from harness.probes.galera import wait_until_synced
-from harness.world import catalogue, compose, images
-from harness.world.clock import wait_until
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.probes.galera import wait_until_synced
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
 
 @pytest.fixture(scope="module")
 def pair(docker):
     """A cluster of two, its links without toxics."""
     topology = catalogue.topology("galera-2")
-    images.ensure(labs.image_names("mariadb", topology=topology))
+    images.ensure(up.image_names("mariadb", topology=topology))
     lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
     lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
     yield lab

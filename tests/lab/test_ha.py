@@ -4,11 +4,11 @@ import json
 from contextlib import suppress
 
 import pytest
-
-from harness import labs, managed, replicated
-from harness.errors import LabError
-from harness.faults.toxic import clear
-from harness.world import clock, drbd, pacemaker
+from replication_lab.faults.toxic_calibration import clear
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.world import clock, drbd, pacemaker
 
 from .machines import texts, two_machines, write, writers
 
@@ -25,7 +25,7 @@ def pair(docker):
 @pytest.fixture
 def whole(pair, request):
     """The cluster whole before a test and after it, whoever serves; both disks equal, after one of the longer tests."""
-    managed.wait_until_whole(pair)
+    pacemaker_operations.wait_until_whole(pair)
     yield pair
     for link in pair.topology.links:
         pair.wire(link.name).enable(True)
@@ -36,7 +36,7 @@ def whole(pair, request):
     for name, member in pacemaker.cluster(pair).status().members.items():
         if member.standby:
             pacemaker.cluster(pair).tell("online", name)
-    managed.wait_until_whole(pair)
+    pacemaker_operations.wait_until_whole(pair)
     if "patient" in request.fixturenames:
         assert drbd.verify(pair) == 0
 
@@ -46,7 +46,7 @@ def serving(lab):
 
 
 def other(lab, node):
-    return replicated.other(lab, node).node
+    return drbd_operations.other(lab, node).node
 
 
 def cut(lab, *links):
@@ -111,7 +111,7 @@ def test_a_killed_machine_loses_nothing_that_was_acknowledged(patient, whole):
 
     assert set(acknowledged) <= texts(whole, survivor)
     whole.start_again(dying)
-    managed.wait_until_whole(whole)
+    pacemaker_operations.wait_until_whole(whole)
     assert no_split_brain(whole)
 
 
@@ -143,7 +143,7 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(patie
     clock.wait_until(lambda: whole.state_of(ended)[0] == "exited", f"{ended} to be reset by its watchdog")
     whole.wire(RING).enable(True)
     whole.start_again(ended)
-    managed.wait_until_whole(whole)
+    pacemaker_operations.wait_until_whole(whole)
     assert no_split_brain(whole)
 
 
@@ -161,7 +161,7 @@ def _alone(lab):
 def test_a_slow_ring_moves_nothing(patient, whole):
     """200 ms are no silence: the same machine serves, and both are members."""
     before = serving(whole)
-    proof = labs.set_toxic(whole, RING, "wan-200ms")
+    proof = up.set_toxic(whole, RING, "wan-200ms")
     clock.pause(6)
     status = pacemaker.cluster(whole).status()
 
@@ -178,7 +178,7 @@ def test_an_emulated_cluster_comes_up_and_moves_its_service(patient, docker, mon
         write(lab, first, 3)
         before = texts(lab, first)
 
-        assert managed.standby(lab, first) > 0
+        assert pacemaker_operations.standby(lab, first) > 0
         assert before == texts(lab, other(lab, first))
         assert not any(lab.state_of(node.name)[0] == "exited" for node in lab.topology.nodes)
 
@@ -192,7 +192,7 @@ def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(
 
     assert "fence-peer" in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints")
     whole.wire(DATA).enable(True)
-    managed.wait_until_whole(whole)
+    pacemaker_operations.wait_until_whole(whole)
     clock.wait_until(
         lambda: "fence-peer" not in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints"),
         "the ban to be lifted",

@@ -6,8 +6,9 @@ from pathlib import Path
 
 import psutil
 import pytest
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker import lab as compose
 
-from harness.world import catalogue, clock, compose
 from tests.lab.conftest import things_of
 
 SEED, MOMENTS = 7, 25

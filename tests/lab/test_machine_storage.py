@@ -3,12 +3,14 @@
 import secrets
 
 import pytest
-
-from harness import disks, labs
-from harness.disk import Limits
-from harness.probes.resources import sample
-from harness.world import arrays, catalogue, compose, images
-from harness.world.clock import wait_until
+from replication_lab.lab import disks, up
+from replication_lab.model.disk import Limits
+from replication_lab.probes.node_resources import sample
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
 
 LIMITS = Limits(read_iops=400, write_iops=400)
 
@@ -17,9 +19,9 @@ LIMITS = Limits(read_iops=400, write_iops=400)
 def lab(docker):
     """A source in a container, and a replica on RAID1 in a machine started by what this host has."""
     topology = catalogue.topology("async")
-    storage = labs.storage_of("async", ["raid1"], disk="unlimited", disks=0, mib=1024, backend="vm")
-    images.ensure(labs.image_names("mariadb", topology=topology, storage=storage))
-    placed = labs.placed_on(storage, "mariadb")
+    storage = up.storage_of("async", ["raid1"], disk="unlimited", disks=0, mib=1024, backend="vm")
+    images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
+    placed = up.placed_on(storage, "mariadb")
     lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
     yield lab
     with compose.signals_held():

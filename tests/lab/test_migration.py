@@ -4,10 +4,13 @@ import secrets
 import signal
 
 import pytest
+from replication_lab.lab import migrate, up
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.disks import array, overlay
+from replication_lab.world.docker import images, volumes
+from replication_lab.world.docker import lab as compose
 
-from harness import labs, migration
-from harness.errors import LabError
-from harness.world import arrays, catalogue, compose, images, storage_overlay, volumes
 from tests.lab.conftest import things_of
 from tests.lab.test_bad_luck import read_until
 
@@ -19,7 +22,7 @@ DISKS = {"disk": "unlimited", "disks": 0, "mib": 1024, "backend": "auto"}
 def lab(docker):
     """A source and a replica on the engine's own disk, the link without toxics."""
     topology = catalogue.topology("async")
-    images.ensure([*labs.image_names("mariadb", topology=topology), *storage_overlay.IMAGES])
+    images.ensure([*up.image_names("mariadb", topology=topology), *overlay.IMAGES])
     lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
     lab.server("source").execute(
         "CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB",
@@ -31,7 +34,7 @@ def lab(docker):
 
 
 def to(level):
-    [storage] = labs.storage_of("async", [level], **DISKS).values()
+    [storage] = up.storage_of("async", [level], **DISKS).values()
     return storage
 
 
@@ -40,14 +43,14 @@ class Killed(BaseException):
 
 
 def kill_after(monkeypatch, step):
-    whole = getattr(migration.Steps, step)
+    whole = getattr(migrate.Steps, step)
 
     def dying(self):
         whole(self)
         raise Killed(step)
 
-    monkeypatch.setattr(migration.Steps, step, dying)
-    monkeypatch.setattr(migration.Steps, "back", lambda self: None)
+    monkeypatch.setattr(migrate.Steps, step, dying)
+    monkeypatch.setattr(migrate.Steps, "back", lambda self: None)
 
 
 def test_a_migration_killed_after_each_step_is_gone_on_with(lab, monkeypatch):
@@ -56,20 +59,20 @@ def test_a_migration_killed_after_each_step_is_gone_on_with(lab, monkeypatch):
     for step in ("build", "stop", "copy"):
         with monkeypatch.context() as patch, pytest.raises(Killed):
             kill_after(patch, step)
-            migration.migrate(lab, "replica", to("raid0"), print)
+            migrate.migrate(lab, "replica", to("raid0"), print)
         assert volumes.of(lab, "replica") == [old]
-        assert migration.unfinished(lab).node == "replica"
+        assert migrate.unfinished(lab).node == "replica"
         source.execute(f"UPDATE lab.held SET filler = '{step}' WHERE id % 7 = 0")
     with monkeypatch.context() as patch, pytest.raises(Killed):
         kill_after(patch, "switch")
-        migration.migrate(lab, "replica", to("raid0"), print)
+        migrate.migrate(lab, "replica", to("raid0"), print)
     source.execute("UPDATE lab.held SET filler = 'late' WHERE id % 5 = 0")
-    done = migration.migrate(lab, "replica", to("raid0"), print)
+    done = migrate.migrate(lab, "replica", to("raid0"), print)
 
     assert done.before == "the engine's disk" and done.after.startswith("raid0 of 2 unlimited by ")
-    assert done.tables >= 1 and migration.unfinished(lab) is None
+    assert done.tables >= 1 and migrate.unfinished(lab) is None
     assert old not in things_of(lab.name)
-    assert arrays.array(lab, "replica").is_mounted()
+    assert array.array(lab, "replica").is_mounted()
     assert lab.server("replica").checksum("lab.held") == lab.server("source").checksum("lab.held")
 
 
@@ -79,7 +82,7 @@ def test_an_error_before_the_switch_puts_the_old_data_back_into_service(lab, mon
     monkeypatch.setattr(volumes, "COPY", "cp -a /from/. /to/ && rm /to/ibdata1 && diff --recursive --brief /from /to")
 
     with pytest.raises(LabError, match="Only in /from: ibdata1"):
-        migration.migrate(lab, "replica", to("raid1"), print)
+        migrate.migrate(lab, "replica", to("raid1"), print)
 
     lab.refresh()
     assert volumes.of(lab, "replica") == before
@@ -97,9 +100,9 @@ def test_what_cannot_be_migrated_is_refused_before_anything_starts(lab, node, le
     things = set(things_of(lab.name))
 
     with pytest.raises(LabError, match=said):
-        migration.migrate(lab, node, to(level), print)
+        migrate.migrate(lab, node, to(level), print)
 
-    assert set(things_of(lab.name)) == things and migration.unfinished(lab) is None
+    assert set(things_of(lab.name)) == things and migrate.unfinished(lab) is None
 
 
 def test_disks_too_small_for_the_data_are_refused_with_the_size_that_does(lab, monkeypatch):
@@ -107,7 +110,7 @@ def test_disks_too_small_for_the_data_are_refused_with_the_size_that_does(lab, m
     monkeypatch.setattr(volumes, "held_mib", lambda lab, node: 5000)
 
     with pytest.raises(LabError, match="holds 5000 MiB") as refusal:
-        migration.migrate(lab, "replica", to("raid1"), print)
+        migrate.migrate(lab, "replica", to("raid1"), print)
 
     assert "--disk-size 6314" in refusal.value.next_step
 

@@ -3,14 +3,17 @@
 import secrets
 
 import pytest
-
-from harness import experiments, labs
-from harness.experiment import Preset
-from harness.runner import Run, Session
-from harness.workloads.race import Race
-from harness.world import arrays, catalogue, compose, images, storage_overlay
-from harness.world.journal import Journal
-from harness.world.spindle import Spindle
+from replication_lab import experiments
+from replication_lab.lab import up
+from replication_lab.model.experiment import Preset
+from replication_lab.runner.rounds import Run, Session
+from replication_lab.workloads.catch_up import Race
+from replication_lab.world import catalogue
+from replication_lab.world.disks import array, overlay
+from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.journal import Journal
 
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
@@ -23,8 +26,8 @@ SIZES = {
 def lab(docker):
     """One source, replicas on one disk, RAID1 and RAID0, as the experiments get it."""
     topology = catalogue.topology("raid")
-    images.ensure(labs.image_names("mariadb", load=True, topology=topology, storage=topology.storage))
-    storage = storage_overlay.with_backend(topology.storage)
+    images.ensure(up.image_names("mariadb", load=True, topology=topology, storage=topology.storage))
+    storage = overlay.with_backend(topology.storage)
     lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True, storage=storage)
     yield lab
     with compose.signals_held():
@@ -60,8 +63,8 @@ def test_disks_left_alone_are_not_doubted(doubts):
 
 def test_a_limit_that_silently_did_not_act_is_seen(lab, doubts, monkeypatch):
     """The disk says what it was told, and is faster."""
-    asleep = arrays.array(lab, "raid0").disk("disk2").container.name
-    monkeypatch.setattr(arrays, "TRIES", 1)
+    asleep = array.array(lab, "raid0").disk("disk2").container.name
+    monkeypatch.setattr(array, "TRIES", 1)
     monkeypatch.setattr(
         Spindle,
         "limit",

@@ -1,10 +1,10 @@
 """What goes wrong behind the lab's back during a load ends in UNKNOWN with the reason, never in green."""
 
 import pytest
+from replication_lab.experiments.semisync_wan import LINK, experiment
+from replication_lab.faults.toxic_calibration import clear
+from replication_lab.model.claim import Verdict
 
-from harness.claim import Verdict
-from harness.experiments.semisync_wan import LINK, experiment
-from harness.faults.toxic import clear
 from tests.lab.sabotage import judgement_of
 
 CLAIM = "after-commit-one-client-per-round-trip"

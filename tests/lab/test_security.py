@@ -7,9 +7,10 @@ import subprocess
 
 import pymysql
 import pytest
-
-from harness.errors import LabError
-from harness.world import catalogue, compose, docker_engine
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.docker import engine
+from replication_lab.world.docker import lab as compose
 
 PASSWORD = "a-password-of-this-test"
 ALLOWED = {"NET_ADMIN"}
@@ -66,7 +67,7 @@ def test_passwords_are_the_labs_own(rendered):
 
 
 def containers(lab):
-    return docker_engine.client().containers.list(filters={"label": [f"{compose.PROJECT}={lab.name}"]})
+    return engine.client().containers.list(filters={"label": [f"{compose.PROJECT}={lab.name}"]})
 
 
 def test_a_running_labs_ports_are_on_loopback(semisync):
@@ -111,7 +112,7 @@ def test_running_containers_are_not_privileged(semisync):
 def test_a_labs_password_is_in_no_other_lab_and_in_nothing_that_is_kept(semisync):
     """Records and reports of this checkout, and the other labs' containers."""
     secret = semisync.password.encode()
-    others = [one for one in docker_engine.client().containers.list(all=True) if semisync.name not in one.name]
+    others = [one for one in engine.client().containers.list(all=True) if semisync.name not in one.name]
     kept = [path for path in catalogue.RUNS.glob("*/*") if path.is_file() and path.parent.name != "labs"]
 
     assert [one.name for one in others if semisync.password in json.dumps(one.attrs)] == []

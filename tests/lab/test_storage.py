@@ -4,13 +4,17 @@ import json
 import secrets
 
 import pytest
+from replication_lab.faults.disk_limits import changed
+from replication_lab.lab import disks, up
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks import overlay
+from replication_lab.world.docker import engine, images
+from replication_lab.world.docker import lab as compose
 
-from harness import disks, labs
-from harness.disk import Limits
-from harness.errors import LabError
-from harness.faults.disk_limit import changed
-from harness.world import arrays, catalogue, compose, docker_engine, images, storage_overlay
-from harness.world.clock import wait_until
 from tests.lab.conftest import things_of
 
 NODES = {"far": "raid0", "near": "raid1"}
@@ -23,10 +27,10 @@ ROWS = 2000
 @pytest.fixture(scope="module")
 def lab(docker):
     """One source, a replica on RAID0 and one on RAID1 of two slow disks each, links without toxics."""
-    storage = labs.storage_of("fanout", [f"{node}={level}" for node, level in NODES.items()], **SMALL)
+    storage = up.storage_of("fanout", [f"{node}={level}" for node, level in NODES.items()], **SMALL)
     topology = catalogue.topology("fanout")
-    images.ensure(labs.image_names("mariadb", topology=topology, storage=storage))
-    placed = storage_overlay.with_backend(storage)
+    images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
+    placed = overlay.with_backend(storage)
     lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
     source = lab.server("source")
     source.execute("CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB")
@@ -226,7 +230,7 @@ def test_a_node_without_disks_says_so(lab):
 def host(*words):
     """What a command prints in a container that sees the devices of the host."""
     return (
-        docker_engine.client()
+        engine.client()
         .containers.run(
             arrays.IMAGE,
             ["-c", " ".join(words)],
@@ -258,7 +262,7 @@ def loop_devices():
 
 
 def links():
-    return host(f"ls {storage_overlay.LINKS} 2>/dev/null || true").split()
+    return host(f"ls {overlay.LINKS} 2>/dev/null || true").split()
 
 
 @pytest.mark.parametrize("moment", ["array started", "replica started"])
@@ -281,7 +285,7 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
 def test_a_data_directory_that_somebody_holds_is_named(name, command):
     """`lab down` says which volume, and how to find who holds it; let go, the next one ends clean."""
     assert command("up", "async", "--name", name, "--storage", "single", "--disk", "unlimited").returncode == 0
-    holder = docker_engine.client().containers.run(
+    holder = engine.client().containers.run(
         "replication-lab/base", "sleep 600", detach=True, volumes={f"{name}_replica-data": {"bind": "/held"}}
     )
     try:

@@ -3,12 +3,14 @@
 import secrets
 
 import pytest
-
-from harness import experiments, labs
-from harness.experiment import Preset
-from harness.runner import Run, Session
-from harness.world import catalogue, compose, images
-from harness.world.journal import Journal
+from replication_lab import experiments
+from replication_lab.lab import up
+from replication_lab.model.experiment import Preset
+from replication_lab.runner.rounds import Run, Session
+from replication_lab.world import catalogue
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.journal import Journal
 
 KNOWN = experiments.load("temporary_tables")
 SIZES = {"queries": 5, "iterations": 1}
@@ -19,7 +21,7 @@ CASES = {"mariadb": "sort_id-aria", "mysql-8.0": "sort_id-innodb"}
 def lab(request, docker):
     """One server with the published tables; each test leaves them as it found them."""
     topology = catalogue.topology("single")
-    images.ensure(labs.image_names(request.param, load=True, topology=topology))
+    images.ensure(up.image_names(request.param, load=True, topology=topology))
     lab = compose.start(topology, request.param, f"test-{secrets.token_hex(4)}", load=True)
     KNOWN.prepare(lab)
     yield lab

@@ -3,11 +3,10 @@
 from contextlib import closing
 
 import pytest
-
-from harness.faults.toxic import calibrated, clear, put
-from harness.probes.round_trip import RoundTrip
-from harness.world import catalogue
-from harness.world.clock import wait_until
+from replication_lab.faults.toxic_calibration import calibrated, clear, put
+from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
 
 LINK = "source-replica"
 # As long as a busy machine may spoil one measurement after the other.

@@ -3,8 +3,9 @@
 import json
 
 import pytest
+from replication_lab.world import catalogue
+from replication_lab.world.docker import lab as compose
 
-from harness.world import catalogue, compose
 from tests.lab.conftest import things_of
 
 

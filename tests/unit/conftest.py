@@ -8,14 +8,17 @@ from pathlib import Path
 
 import docker
 import pytest
+from replication_lab import runs as running
+from replication_lab.model import toxic
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Preset
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.report import summarise
+from replication_lab.runner.rounds import Run
+from replication_lab.world import catalogue, clock, journal
+from replication_lab.world.docker import engine
 
-from harness import running, toxic
-from harness.errors import LabError
-from harness.experiment import Preset
-from harness.report import summarise
-from harness.runner import Run
-from harness.toxic import ToxicBody
-from harness.world import catalogue, clock, docker_engine, fake, journal
+from tests.fakes import world as fake
 
 
 @pytest.fixture(autouse=True)
@@ -29,11 +32,11 @@ def no_world(monkeypatch):
         return refuse
 
     monkeypatch.setattr(docker, "from_env", forbidden("the Docker engine"))
-    monkeypatch.setattr(docker_engine, "run_as_root", forbidden("root's power"))
+    monkeypatch.setattr(engine, "run_as_root", forbidden("root's power"))
     monkeypatch.setattr(socket.socket, "connect", forbidden("a socket"))
     monkeypatch.setattr(time, "sleep", forbidden("sleep"))
-    monkeypatch.setattr(docker_engine, "_run_quietly", lambda _command: None)
-    remembered = (docker_engine.client, docker_engine.compose_version)
+    monkeypatch.setattr(engine, "_run_quietly", lambda _command: None)
+    remembered = (engine.client, engine.compose_version)
     for answer in remembered:
         answer.cache_clear()
     yield
@@ -53,7 +56,7 @@ def runs(monkeypatch, tmp_path) -> Path:
 @pytest.fixture
 def undrawn(monkeypatch):
     """Reports without charts, which take longer than a whole run in a fake world."""
-    monkeypatch.setattr("harness.report.page.render", lambda *_: "")
+    monkeypatch.setattr("replication_lab.report.page.render", lambda *_: "")
 
 
 @pytest.fixture

@@ -2,9 +2,9 @@
 
 from random import Random
 
-from harness.claim import Claim, latency_p50, per_round_trip, rtt, throughput, total
-from harness.experiment import Case, Experiment, Preset, parse_data, schedule
-from harness.record import End, Fault, Lab, Measurement, Noise, Proof, Record, Run, Spread
+from replication_lab.model.claim import Claim, latency_p50, per_round_trip, rtt, throughput, total
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
+from replication_lab.model.record import End, Fault, Lab, Measurement, Noise, Proof, Record, Run, Spread
 
 LAN = {"none": 5366.0, "async-85ms": 4807.0, "semisync-direct": 2553.0, "semisync-proxy": 2096.0}
 WAN = {f"{point}-85ms-{clients}": clients for point in ("after-sync", "after-commit") for clients in (1, 4, 16, 64)}

@@ -1,9 +1,8 @@
 """Do the checkers find what hand-written histories hold, and nothing where they are good?"""
 
 import pytest
-
-from harness import checkers
-from harness.history import Attempt, Copy, Ended, Invoked, Look, Outcome, encode, parse, ranges
+from replication_lab.model import checkers
+from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Look, Outcome, encode, parse, ranges
 
 GOOD, REFUSED, UNANSWERED = Outcome.ACKNOWLEDGED, Outcome.FAILED, Outcome.UNKNOWN
 

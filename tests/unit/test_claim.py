@@ -4,8 +4,7 @@ import math
 
 import pytest
 from msgspec import structs
-
-from harness.claim import (
+from replication_lab.model.claim import (
     Expected,
     NotJudged,
     Verdict,
@@ -20,10 +19,10 @@ from harness.claim import (
     together,
     total,
 )
-from harness.errors import LabError
-from harness.experiment import Case, Experiment, Preset, parse_data, schedule
-from harness.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
-from harness.stats import Plan
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
+from replication_lab.model.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
+from replication_lab.model.statistics import Plan
 
 import synthetic
 from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic

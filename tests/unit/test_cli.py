@@ -6,10 +6,14 @@ import sys
 
 import pytest
 from click.testing import CliRunner
-
-from harness import cli, experiments, labs, running
-from harness.errors import LabError
-from harness.world import arrays, catalogue, compose, docker_engine
+from replication_lab import cli, experiments
+from replication_lab import runs as running
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.disks import array
+from replication_lab.world.docker import engine
+from replication_lab.world.docker import lab as compose
 
 COMMANDS = sorted(cli.cli.commands)
 
@@ -100,7 +104,7 @@ def test_every_command_that_prints_data_has_json(command):
 )
 def test_bad_input_ends_with_status_3_and_the_way_on(lab, runs, monkeypatch, arguments, said):
     """Nothing is started, standard output stays empty, the nearest good name is suggested."""
-    monkeypatch.setattr(docker_engine, "ensure", lambda: pytest.fail("the engine was touched"))
+    monkeypatch.setattr(engine, "ensure", lambda: pytest.fail("the engine was touched"))
     status, out, err = lab(*arguments)
 
     assert (status, out) == (3, "")
@@ -122,7 +126,7 @@ def test_square_brackets_in_an_error_are_shown_as_they_are(lab, monkeypatch):
     def fail(*_):
         raise LabError("[red] in lab.foo [/]", "")
 
-    monkeypatch.setattr(labs, "down", fail)
+    monkeypatch.setattr(up, "down", fail)
 
     assert "error: [red] in lab.foo [/]" in lab("down")[2]
 
@@ -136,7 +140,7 @@ def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said):
     def interrupted(*_):
         raise stop
 
-    monkeypatch.setattr(labs, "down", interrupted)
+    monkeypatch.setattr(up, "down", interrupted)
     status, _, err = lab("down")
 
     assert status == 130 and said in err and len(err.strip().splitlines()) == 1
@@ -144,7 +148,7 @@ def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said):
 
 def test_a_defect_of_the_harness_has_a_status_of_its_own(lab, monkeypatch):
     """Status 3 with the traceback: never 1, which says that a verdict changed."""
-    monkeypatch.setattr(labs, "down", lambda *_: 1 / 0)
+    monkeypatch.setattr(up, "down", lambda *_: 1 / 0)
     status, _, err = lab("down")
 
     assert status == 3
@@ -217,7 +221,7 @@ def test_a_run_takes_the_usual_engines_those_named_or_all_that_can_be_had(lab, w
 
 def test_a_crashed_run_ends_with_status_3(lab, world):
     """The report is written, and the status tells a crash from a verdict."""
-    from harness.world import fake
+    from tests.fakes import world as fake
 
     world.meanwhile = fake.crash
     status, _, err = lab("run", "semisync_wan")
@@ -228,7 +232,7 @@ def test_a_crashed_run_ends_with_status_3(lab, world):
 
 def test_an_interrupted_run_is_not_green(lab, world):
     """Status 2, with what there is, and the report."""
-    from harness.world import fake
+    from tests.fakes import world as fake
 
     world.meanwhile = fake.interrupt
     status, out, _ = lab("run", "semisync_wan")
@@ -250,10 +254,10 @@ def test_toxics_are_listed_as_text_and_as_data(lab):
 
 def test_no_lab_is_no_error(lab, monkeypatch):
     """`status` and `down` say so and end well."""
-    monkeypatch.setattr(docker_engine, "client", lambda: None)
+    monkeypatch.setattr(engine, "client", lambda: None)
     monkeypatch.setattr(compose, "sweep", list)
     monkeypatch.setattr(compose, "projects", set)
-    monkeypatch.setattr(arrays, "sweep", lambda kept: [])
+    monkeypatch.setattr(array, "sweep", lambda kept: [])
 
     assert json.loads(lab("status", "--json")[1]) == []
     assert "make lab-up" in lab("status")[1]
@@ -267,8 +271,8 @@ def test_a_machine_without_an_engine_is_examined_all_the_same(lab, monkeypatch):
     def nobody():
         raise LabError("no Docker engine answers", "a running engine", "./lab up")
 
-    monkeypatch.setattr(docker_engine, "client", nobody)
-    monkeypatch.setattr(docker_engine, "compose_version", nobody)
+    monkeypatch.setattr(engine, "client", nobody)
+    monkeypatch.setattr(engine, "compose_version", nobody)
     status, out, _ = lab("doctor", "--json")
     findings = {finding["what"]: finding for finding in json.loads(out)}
 

@@ -8,10 +8,11 @@ import subprocess
 import psutil
 import pytest
 from docker.errors import APIError, NotFound
-
-from harness.errors import LabError
-from harness.world import catalogue, compose, docker_engine
-from harness.world.compose import Lab, Proof
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker.lab import Lab, Proof
 
 DEAD = "999999999-1.00"
 FOLDER, SEMISYNC = str(catalogue.ROOT / "compose"), catalogue.topology("semisync")

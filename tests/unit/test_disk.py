@@ -4,10 +4,9 @@ from collections import namedtuple
 
 import pytest
 from docker.errors import APIError
-
-from harness.disk import Disk, Limits, check_size, parse_disks
-from harness.world import catalogue, clock
-from harness.world.spindle import Settings, Spindle, Stats, arguments, settings_of
+from replication_lab.model.disk import Disk, Limits, check_size, parse_disks
+from replication_lab.world import catalogue, clock
+from replication_lab.world.disks.spindle import Settings, Spindle, Stats, arguments, settings_of
 
 Done = namedtuple("Done", "exit_code output")
 SETTINGS = "read_us=2500 write_us=625 flush_us=8333 bandwidth=0 follow_us=1000 write_cache=on cache_bytes=33554432\n"
@@ -170,7 +169,7 @@ def test_a_power_cut_is_waited_for():
 def test_a_power_cut_that_did_not_happen_is_an_error(monkeypatch, refused):
     """Neither one of a disk that was gone before, nor one that leaves the disk running."""
     monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
-    monkeypatch.setattr("harness.world.spindle.POWER_CUT_SECONDS", 0.01)
+    monkeypatch.setattr("replication_lab.world.disks.spindle.POWER_CUT_SECONDS", 0.01)
 
     assert "does not answer" in refused(Spindle(Container(APIError("not running"))).power_cut).found
     assert "the end of lab-disk1" in refused(Spindle(Container(Done(0, STATS.encode()), Done(0, b""))).power_cut).found

@@ -5,9 +5,8 @@ import shlex
 from pathlib import Path
 
 import pytest
-
-from harness import cli
-from harness.world import catalogue
+from replication_lab import cli
+from replication_lab.world import catalogue
 
 ROOT = catalogue.ROOT
 README = ROOT / "README.md"
@@ -28,7 +27,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|tmp/w|home/\w+)/")
 OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
 # Where servers are spoken to, or where the old words are explained.
 DIALECTS = re.compile(
-    r"harness/(world/(dialects\.yaml|sql\.py)|drills/forbidden\.yaml)|compose/|images/|tests/|docs/glossary\.md|\.github/"
+    r"harness/replication_lab/(world/mysql/(dialects\.yaml|server\.py)|drills/forbidden\.yaml)|compose/|images/|tests/|docs/glossary\.md|\.github/"
 )
 
 

@@ -1,11 +1,10 @@
 """Does drbd_bulk see the link in what is bound by it, and doubt bytes that did not reach the peer?"""
 
 import pytest
-
-from harness import experiments
-from harness.claim import Verdict
-from harness.errors import LabError
-from harness.workloads.bulk_write import rate
+from replication_lab import experiments
+from replication_lab.model.claim import Verdict
+from replication_lab.model.errors import LabError
+from replication_lab.workloads.bulk_write import rate
 
 KNOWN = experiments.load("drbd_bulk")
 SAID = "64+0 records in\n64+0 records out\n67108864 bytes (67 MB, 64 MiB) copied, 5.4 s, 12.4 MB/s\n"

@@ -1,14 +1,13 @@
 """Does drbd_cost see the law in disks that keep it, and doubt states that were not as asked?"""
 
 import pytest
-
-from harness import experiments
-from harness.claim import Verdict
-from harness.errors import LabError
-from harness.experiments import drbd_cost
-from harness.faults import resource
-from harness.workloads import sysbench_oltp
-from harness.world import spindle
+from replication_lab import experiments
+from replication_lab.experiments import drbd_cost
+from replication_lab.model.claim import Verdict
+from replication_lab.model.errors import LabError
+from replication_lab.replication import drbd_state
+from replication_lab.workloads import sysbench_oltp
+from replication_lab.world.disks import spindle
 
 KNOWN = experiments.load("drbd_cost")
 LAW = ("untuned-costs", "tuned-gains", "tuned-flushes-nothing", "network-gains-nothing", "activity-log-gains-nothing")
@@ -97,12 +96,12 @@ def test_machines_are_as_before_afterwards(ran):
     left = labs[-1].resource
 
     assert left.connected and left.options == {"node1": set(), "node2": set()}
-    assert {spindle.Spindle(disk).limits() for disk in left.disks.values()} == {resource.FAST}
+    assert {spindle.Spindle(disk).limits() for disk in left.disks.values()} == {drbd_state.FAST}
 
 
 def test_a_load_does_not_meet_what_earlier_ones_have_left(ran, monkeypatch):
     """Pages to be written, an activity log that its options have emptied: both done with while the disks are fast."""
-    done, limit = [], resource.limit
+    done, limit = [], drbd_state.limit
 
     class Commits:
         def __init__(self, server):
@@ -112,10 +111,10 @@ def test_a_load_does_not_meet_what_earlier_ones_have_left(ran, monkeypatch):
             done.append("commit")
 
     def told(machines, limits):
-        done.append("fast" if limits == resource.FAST else "slow")
+        done.append("fast" if limits == drbd_state.FAST else "slow")
         limit(machines, limits)
 
-    monkeypatch.setattr(resource, "limit", told)
+    monkeypatch.setattr(drbd_state, "limit", told)
     monkeypatch.setattr(drbd_cost, "write_pages", lambda _: done.append("pages"))
     monkeypatch.setattr(drbd_cost, "CommitLatency", Commits)
     ran(KNOWN, preset="brief")

@@ -1,9 +1,8 @@
 """Does drbd_protocols see who waits for the peer, and doubt machines that spoke otherwise?"""
 
 import pytest
-
-from harness import experiments
-from harness.claim import Verdict
+from replication_lab import experiments
+from replication_lab.model.claim import Verdict
 
 KNOWN = experiments.load("drbd_protocols")
 

@@ -3,17 +3,21 @@
 import msgspec
 import pytest
 from click.testing import CliRunner
-
-from harness import cli, course, drill, drilling, faults_page, logs
-from harness.claim import Verdict
-from harness.drill import Acted, Evidence, Expectation, View, exit_code, judge, links_of, parse_drill
-from harness.drill_report import listing, text
-from harness.errors import LabError
-from harness.faults.together import Together
-from harness.history import Attempt, Copy, Ended, Invoked, Outcome, encode
-from harness.record import Proof
-from harness.redundancy.cluster import how_returned
-from harness.world import catalogue
+from replication_lab import cli
+from replication_lab.cli import faults_page
+from replication_lab.faults.fault import Together
+from replication_lab.model import drill
+from replication_lab.model.claim import Verdict
+from replication_lab.model.drill import Acted, Evidence, Expectation, View, exit_code, judge, links_of, parse_drill
+from replication_lab.model.errors import LabError
+from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from replication_lab.model.record import Proof
+from replication_lab.probes import forbidden_logs
+from replication_lab.replication.galera import how_returned
+from replication_lab.report.drill_text import listing, text
+from replication_lab.runner import drill as course
+from replication_lab.runner import drill_set
+from replication_lab.world import catalogue
 
 GALERA = catalogue.topology("galera")
 TOXICS = catalogue.toxics()
@@ -39,7 +43,7 @@ ALL = [(topology, name) for topology in catalogue.topologies() for name in catal
 @pytest.mark.parametrize(("topology", "name"), ALL)
 def test_the_drills_that_are_there_can_be_read(topology, name):
     """Each says what it is about, expects something, and expects above all that nothing acknowledged is lost."""
-    found = drilling.load(topology, name)
+    found = drill_set.load(topology, name)
     # One server has nothing to differ from, and of a replicated disk one machine's rows can be read.
     alone = catalogue.topology(topology).replication in ("none", "drbd")
     compared = set() if alone else {"diverged"}
@@ -48,12 +52,12 @@ def test_the_drills_that_are_there_can_be_read(topology, name):
     figures = {each.figure for each in found.expected}
     assert {"lost", "lost_s"} & figures
     assert {"phantoms"} | compared <= figures
-    assert set(found.tolerates) <= set(logs.forbidden())
+    assert set(found.tolerates) <= set(forbidden_logs.forbidden())
 
 
 def test_every_topology_of_another_kind_has_drills():
     """Those that differ in nothing but their number of nodes share theirs."""
-    having = set(drilling.known())
+    having = set(drill_set.known())
 
     assert {"single", "async", "semisync", "fanout", "chain", "galera", "raid", "drbd", "drbd-ha"} <= having
 
@@ -124,7 +128,11 @@ def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
 @pytest.mark.parametrize(
     ("old", "new", "found"),
     [
-        ("fault: cut", "fault: cutt", "unknown fault in harness/drills/galera/test.yaml 'cutt'; did you mean cut?"),
+        (
+            "fault: cut",
+            "fault: cutt",
+            "unknown fault in harness/replication_lab/drills/galera/test.yaml 'cutt'; did you mean cut?",
+        ),
         ("[node3]", "[node33]", "unknown link of galera 'node33'"),
         ("fault: cut, targets: [node3]", "fault: kill, targets: [nod3]", "unknown node of galera 'nod3'"),
         ("node2: 1", "node4: 1", "unknown node of galera 'node4'"),
@@ -136,7 +144,7 @@ def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
         (", equals: 0", "", "not one relation"),
         ("equals: 0", "equals: 0, at_most: 3", "not one relation"),
         ("equals: 0", "equals: 0, expect: REFUTED", "expects REFUTED"),
-        (FILE, "[]", "harness/drills/galera/test.yaml"),
+        (FILE, "[]", "harness/replication_lab/drills/galera/test.yaml"),
     ],
 )
 def test_a_file_that_does_not_fit_is_refused(refused, old, new, found):
@@ -162,14 +170,14 @@ def test_a_fault_lasts_as_long_as_asked_for(refused):
     """Or as the file says; never not at all."""
     assert parsed().lasting(9).steps[0].seconds == 9
     assert parsed().lasting(None) == parsed()
-    refused(drilling.chosen, "galera", None, 0.0)
+    refused(drill_set.chosen, "galera", None, 0.0)
 
 
 def test_names_that_are_none_are_refused(refused):
     """Topology, drill, and a topology without drills."""
-    assert "unknown topology" in refused(drilling.chosen, "galerra", None, None).found
-    assert "did you mean kill-node" in refused(drilling.chosen, "galera", "kill-nod", None).found
-    assert "has no drills" in refused(drilling.chosen, "galera-2", None, None).found
+    assert "unknown topology" in refused(drill_set.chosen, "galerra", None, None).found
+    assert "did you mean kill-node" in refused(drill_set.chosen, "galera", "kill-nod", None).found
+    assert "has no drills" in refused(drill_set.chosen, "galera-2", None, None).found
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
@@ -214,7 +222,7 @@ def test_a_lost_row_refutes():
 
 def test_every_drill_of_a_replicated_disk_compares_both_of_them():
     """Rows are read where the server is; the other disk may differ all the same."""
-    drills = [each for name in ("drbd", "drbd-ha") for each in drilling.known()[name]]
+    drills = [each for name in ("drbd", "drbd-ha") for each in drill_set.known()[name]]
 
     assert drills
     for each in drills:
@@ -299,7 +307,7 @@ def book(runs):
     """A record of two drills, of which the first was done; its ledger beside it."""
     runs.mkdir()
     first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
-    written = drilling.Book("galera", runs)
+    written = drill_set.Book("galera", runs)
     written.write(drill.Opened("galera", "mariadb", "11.8", 7, [first, second], "t"))
     written.write(evidence(drill=first))
     with written.ledger("first").open("wb") as ledger:
@@ -312,7 +320,7 @@ def book(runs):
 
 def test_recorded_drills_are_judged_again_from_their_files(book):
     """The verdicts of the one that was done; the other one, after a SIGKILL, is unknown."""
-    first, second = drilling.judge(book.folder)
+    first, second = drill_set.judge(book.folder)
 
     assert {one.verdict for one in first.held} == {Verdict.HOLDS}
     assert first.figures["acknowledged"] == 10
@@ -322,47 +330,47 @@ def test_recorded_drills_are_judged_again_from_their_files(book):
 
 def test_a_record_that_was_never_begun_is_not_the_latest(book):
     """Who is killed at once leaves a file without a line."""
-    begun = book.folder / drilling.RECORD
-    empty = book.folder.parent / "99991231-235959-drill-galera" / drilling.RECORD
+    begun = book.folder / drill_set.RECORD
+    empty = book.folder.parent / "99991231-235959-drill-galera" / drill_set.RECORD
     empty.parent.mkdir()
     empty.touch()
 
-    assert drilling.find("latest") == begun.parent
+    assert drill_set.find("latest") == begun.parent
 
 
 def test_the_record_says_why_it_stops(book):
     """Interrupted, crashed, given up: every drill that was not done says so."""
     book.write(drill.Closed("interrupted by SIGTERM"))
 
-    assert "interrupted by SIGTERM" in drilling.judge("latest")[1].doubts[0]
+    assert "interrupted by SIGTERM" in drill_set.judge("latest")[1].doubts[0]
 
 
 def test_a_record_that_cannot_be_read_is_refused(book, refused):
     """A bad line by its number, a missing record with those that are there; a torn last line is none."""
-    record = book.folder / drilling.RECORD
+    record = book.folder / drill_set.RECORD
     record.write_bytes(record.read_bytes() + b'{"event": "evid')
-    assert len(drilling.judge(book.folder)) == 2
+    assert len(drill_set.judge(book.folder)) == 2
     record.write_bytes(b"{}\n{}\n")
-    assert "line 1 of drill.jsonl" in refused(drilling.judge, book.folder).found
-    assert book.folder.name in refused(drilling.judge, "gone").expected
+    assert "line 1 of drill.jsonl" in refused(drill_set.judge, book.folder).found
+    assert book.folder.name in refused(drill_set.judge, "gone").expected
 
 
 def test_a_ledger_that_is_damaged_makes_its_drill_unknown(book):
     """The record alone is no evidence of what clients saw."""
     book.ledger("first").write_bytes(b"nonsense\n\n")
 
-    assert drilling.judge(book.folder)[0].held[0].verdict is Verdict.UNKNOWN
+    assert drill_set.judge(book.folder)[0].held[0].verdict is Verdict.UNKNOWN
 
 
 def test_results_read_as_text_and_as_data(book):
     """Verdicts, what clients saw, the doubts; JSON without objects that only Python knows."""
-    results = drilling.judge(book.folder)
+    results = drill_set.judge(book.folder)
     said = text(results)
 
     assert "HOLDS         nothing is lost: lost is 0, expected 0" in said
     assert "10 acknowledged, 0 failed, 0 unknown" in said
     assert "DOUBT         it was not done: killed" in said
-    assert msgspec.json.decode(msgspec.json.encode(drilling.as_data(results)))[0]["exit_code"] == 0
+    assert msgspec.json.decode(msgspec.json.encode(drill_set.as_data(results)))[0]["exit_code"] == 0
 
 
 def test_a_changed_verdict_stands_out():
@@ -372,7 +380,7 @@ def test_a_changed_verdict_stands_out():
 
 def test_the_listing_names_every_drill():
     """By topology, with what it is about."""
-    said = listing(drilling.known())
+    said = listing(drill_set.known())
 
     assert all(name in said for name in catalogue.drills("galera"))
 
@@ -624,7 +632,7 @@ class LoggingLab:
 def test_what_no_log_may_hold_is_found_from_the_drills_beginning_on():
     """With its name and its line; what was there before is not this drill's."""
     lab = LoggingLab()
-    watch, tolerant = logs.Watch(lab), logs.Watch(lab, ["assertion"])
+    watch, tolerant = forbidden_logs.Watch(lab), forbidden_logs.Watch(lab, ["assertion"])
     assert watch.found() == []
     lab.text += "InnoDB: Assertion failure in file buf0buf.cc line 7\nready for connections\n"
 
@@ -646,7 +654,7 @@ def test_what_no_log_may_hold_is_found_from_the_drills_beginning_on():
 def test_servers_words_for_disasters_are_known(line, name):
     """In the spellings of both families."""
     lab = LoggingLab()
-    watch = logs.Watch(lab)
+    watch = forbidden_logs.Watch(lab)
     lab.text += line
 
     assert watch.found()[0].split(": ")[1] == name
@@ -665,7 +673,7 @@ def test_servers_words_for_disasters_are_known(line, name):
 def test_what_a_fault_makes_any_server_say_is_not_forbidden(line):
     """A drill would be refuted by its own doing."""
     lab = LoggingLab()
-    watch = logs.Watch(lab)
+    watch = forbidden_logs.Watch(lab)
     lab.text += line
 
     assert watch.found() == []
@@ -681,7 +689,7 @@ def test_a_forbidden_line_refutes_every_drill():
 
 def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
     """Tolerating nothing must not look like tolerating something."""
-    assert "did you mean crash" in refused(logs.Watch, LoggingLab(), ["crashh"]).found
+    assert "did you mean crash" in refused(forbidden_logs.Watch, LoggingLab(), ["crashh"]).found
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------
@@ -689,7 +697,7 @@ def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
 
 def test_the_page_of_drills_has_a_row_for_each(book):
     """Made from records alone: the one that was done with its figures, the other one with its doubt."""
-    said = faults_page.page([(drilling.opened(book.folder), drilling.judge(book.folder))])
+    said = faults_page.page([(drill_set.opened(book.folder), drill_set.judge(book.folder))])
 
     assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
     assert "| second | a test's | – | – | – | – |" in said
@@ -698,7 +706,7 @@ def test_the_page_of_drills_has_a_row_for_each(book):
 
 def test_a_table_that_was_not_made_anew_stays(book):
     """A page of many minutes is not made again for one topology."""
-    runs = [(drilling.opened(book.folder), drilling.judge(book.folder))]
+    runs = [(drill_set.opened(book.folder), drill_set.judge(book.folder))]
     old = "# A page\n\n## async\n\nolder\n\n## galera\n\nolder\n"
     said = faults_page.page(runs, old)
 
@@ -740,7 +748,7 @@ def ups(monkeypatch):
             raise found
         return found
 
-    monkeypatch.setattr(drilling.labs, "up", up)
+    monkeypatch.setattr(drill_set.up, "up", up)
     return answers
 
 
@@ -749,7 +757,7 @@ def test_drills_share_a_lab_until_it_is_renewed(ups):
     first, second = Upped(), Upped()
     ups += [first, second]
 
-    with drilling.Labs("async", "mariadb", print) as own:
+    with drill_set.Labs("async", "mariadb", print) as own:
         assert own.lab() is own.lab() is first
         own.renew()
         assert first.gone and own.lab() is second
@@ -761,7 +769,7 @@ def test_a_lab_that_was_not_proved_is_tried_again(ups, refused):
     late = LabError("the link is too slow", "a proof")
     ups += [late, Upped(), late, late, late]
 
-    with drilling.Labs("async", "mariadb", print) as own:
+    with drill_set.Labs("async", "mariadb", print) as own:
         own.lab()
-    assert "too slow" in refused(drilling.Labs("async", "mariadb", print).lab).found
+    assert "too slow" in refused(drill_set.Labs("async", "mariadb", print).lab).found
     assert ups == []

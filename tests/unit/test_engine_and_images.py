@@ -8,10 +8,12 @@ from pathlib import Path
 import docker
 import pytest
 from docker.errors import DockerException, ImageNotFound
-
-from harness import labs
-from harness.errors import LabError
-from harness.world import arrays, catalogue, docker_engine, images, recipes
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.disks import array
+from replication_lab.world.docker import bake_file, images
+from replication_lab.world.docker import engine as docker_engine
 
 Usage = namedtuple("Usage", "total used free")
 PERMISSION = DockerException(
@@ -287,7 +289,7 @@ def folder(monkeypatch, tmp_path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("one")
     (tmp_path / "images" / "docker-bake.hcl").write_text(BAKE)
-    monkeypatch.setattr(recipes, "IMAGES", tmp_path / "images")
+    monkeypatch.setattr(bake_file, "IMAGES", tmp_path / "images")
     return tmp_path / "images"
 
 
@@ -297,9 +299,9 @@ def changed_by(folder):
 
     def changed(change) -> set[str]:
         names = ("mariadb", "mysql-5.5", "mysql-8.0", "load")
-        before = {name: recipes.digest(name) for name in names}
+        before = {name: bake_file.digest(name) for name in names}
         change()
-        return {name for name in names if recipes.digest(name) != before[name]}
+        return {name for name in names if bake_file.digest(name) != before[name]}
 
     return changed
 
@@ -350,15 +352,15 @@ def test_the_bake_files_own_targets_are_read_as_docker_reads_them():
 
     assert len(from_archives) == 7
     for name in from_archives:
-        assert recipes.images_of(name) == sorted(["archived", "maven", recipes.target(name)])
-        assert f'"images/{name}"' in recipes.targets()[recipes.target(name)]
+        assert bake_file.images_of(name) == sorted(["archived", "maven", bake_file.target(name)])
+        assert f'"images/{name}"' in bake_file.targets()[bake_file.target(name)]
 
 
 def test_an_image_is_current_while_its_recipe_is(engine, folder):
     """An image of another recipe, or none at all, is not."""
     known = engine().known
     assert not images.is_current("load")
-    known["replication-lab/load"] = Image({images.RECIPE: recipes.digest("load")})
+    known["replication-lab/load"] = Image({images.RECIPE: bake_file.digest("load")})
     assert images.is_current("load")
     (folder / "load" / "Dockerfile").write_text("two")
 
@@ -382,7 +384,7 @@ def baked(monkeypatch):
 def test_only_what_is_missing_is_built(engine, folder, baked):
     """A current image is not built again; the base comes first and only when it is not there."""
     built = baked(100_000)
-    known = engine(known={"replication-lab/load": Image({images.RECIPE: recipes.digest("load")})}).known
+    known = engine(known={"replication-lab/load": Image({images.RECIPE: bake_file.digest("load")})}).known
     images.ensure(["mariadb", "load"])
     known["replication-lab/base"] = Image()
     images.ensure(["mariadb"])
@@ -412,18 +414,18 @@ def test_a_typo_in_the_origin_of_images_is_refused(monkeypatch, refused):
 
 def test_upstream_needs_no_image_of_ours_but_the_load(monkeypatch):
     """Servers and Toxiproxy come from their vendors then."""
-    assert labs.image_names("mariadb", load=True) == ["mariadb", "toxiproxy", "load"]
+    assert up.image_names("mariadb", load=True) == ["mariadb", "toxiproxy", "load"]
     monkeypatch.setenv("LAB_IMAGES", "upstream")
 
-    assert labs.image_names("mariadb", load=True) == ["load"]
+    assert up.image_names("mariadb", load=True) == ["load"]
 
 
 def test_a_topology_without_links_needs_no_proxy():
     """One server alone: its image, and the load's where there is one."""
     single = catalogue.topology("single")
 
-    assert labs.image_names("mysql-5.7", topology=single) == ["mysql-5.7"]
-    assert labs.image_names("mysql-5.7", load=True, topology=single) == ["mysql-5.7", "load"]
+    assert up.image_names("mysql-5.7", topology=single) == ["mysql-5.7"]
+    assert up.image_names("mysql-5.7", load=True, topology=single) == ["mysql-5.7", "load"]
 
 
 class Build(contextlib.nullcontext):
@@ -454,7 +456,7 @@ def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(e
 
     assert commands[0][-1] == "mysql-8-0"
     assert f"*.secrets=id=ca,src={__file__}" in commands[0]
-    assert f"mysql-8-0.labels.{images.RECIPE}={recipes.digest('mysql-8.0')}" in commands[0]
+    assert f"mysql-8-0.labels.{images.RECIPE}={bake_file.digest('mysql-8.0')}" in commands[0]
 
 
 def test_a_build_that_is_stopped_ends_its_builder(engine, folder, monkeypatch):
@@ -502,11 +504,11 @@ def test_a_lab_is_refused_before_the_engine_is_touched(monkeypatch):
         ("semisync", "mariadb", None, {"source-leaf": "wan-85ms"}),
     ):
         with pytest.raises(LabError):
-            labs.up(*arguments)
+            up.up(*arguments)
 
 
 def test_sweeping_after_arrays_asks_no_registry_where_there_never_was_one(engine):
     """The engine would look for an image that it has not; on a machine without the array's there is nothing to undo."""
     engine()
 
-    assert arrays.sweep([]) == []
+    assert array.sweep([]) == []

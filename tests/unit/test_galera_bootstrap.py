@@ -3,8 +3,7 @@
 import subprocess
 
 import pytest
-
-from harness.world import catalogue
+from replication_lab.world import catalogue
 
 SCRIPT = catalogue.ROOT / "images" / "mariadb" / "galera-start"
 # What the others say, one look after another: node1's words, node2's, node3's. The last look stays.

@@ -4,12 +4,13 @@ from dataclasses import replace
 
 import pytest
 from msgspec import structs
+from replication_lab import experiments
+from replication_lab.experiments.galera_vs_semisync import CLIENTS, THREE, TWO
+from replication_lab.model.claim import Verdict
+from replication_lab.model.experiment import Preset
+from replication_lab.world import catalogue
 
-from harness import experiments
-from harness.claim import Verdict
-from harness.experiment import Preset
-from harness.experiments.galera_vs_semisync import CLIENTS, THREE, TWO
-from harness.world import catalogue, fake
+from tests.fakes import world as fake
 
 KNOWN = experiments.load("galera_vs_semisync")
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
@@ -59,9 +60,9 @@ LAWS = {
 @pytest.fixture(scope="module")
 def in_model():
     """The brief preset in a world that keeps the laws: (summary, record, world)."""
-    from harness.report import summarise
-    from harness.runner import Run
-    from harness.world import clock
+    from replication_lab.report import summarise
+    from replication_lab.runner.rounds import Run
+    from replication_lab.world import clock
 
     with pytest.MonkeyPatch.context() as patch:
         world, book = fake.FakeWorld(), Pages()
@@ -76,7 +77,7 @@ class Pages:
     folder = None
 
     def __init__(self):
-        from harness.record import Record
+        from replication_lab.model.record import Record
 
         self.record = Record()
 
@@ -183,7 +184,7 @@ def test_an_engine_without_galera_is_refused(fake_world, refused):
 def test_a_sabotaged_load_is_never_judged(ran, monkeypatch, trouble, claim, reason):
     """A node that left, a toxic gone, a semi-sync that fell back: UNKNOWN with the reason, exit status 2."""
     # Who has left stays away here, and nobody waits for that.
-    monkeypatch.setattr("harness.probes.galera.wait_until_synced", lambda *_: None)
+    monkeypatch.setattr("replication_lab.probes.galera.wait_until_synced", lambda *_: None)
     summary, _, _ = ran(only(claim), preset="brief", meanwhile=trouble)
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}

@@ -3,13 +3,14 @@
 import io
 
 import pytest
+from replication_lab.cli import output
+from replication_lab.lab import status
+from replication_lab.model.errors import LabError
+from replication_lab.model.topology import Node
+from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.world import pacemaker
+from replication_lab.world.pacemaker import parse_status
 from rich.console import Console
-
-from harness import managed, replicated, screens, views
-from harness.errors import LabError
-from harness.topology import Node
-from harness.world import pacemaker
-from harness.world.pacemaker import parse_status
 
 SERVICE = ("fs_mysql", "p_ip_mysql", "mysqld")
 ADDRESS = "10.9.255.254"
@@ -138,14 +139,14 @@ STANDBY = member("node1", coordinator=True) + member("node2", standby=True)
 )
 def test_a_cluster_is_proved_by_its_members_its_resources_and_a_client(text, answers, ok):
     """Each of the three can be untrue alone."""
-    assert ok == [proof.ok for proof in managed.prove(Pair(text, answers))]
+    assert ok == [proof.ok for proof in pacemaker_operations.prove(Pair(text, answers))]
 
 
 def test_a_service_beside_its_disk_is_no_whole_cluster():
     """The group belongs where the disk is promoted."""
     text = said().replace('role="Promoted"', 'role="X"').replace('role="Unpromoted"', 'role="Promoted"')
 
-    assert [True, False] == [proof.ok for proof in managed._prove_status(parse_status(text))]
+    assert [True, False] == [proof.ok for proof in pacemaker_operations._prove_status(parse_status(text))]
 
 
 def test_what_a_machine_runs_is_said_in_the_clusters_words():
@@ -168,7 +169,7 @@ def test_a_machine_that_serves_hands_over_and_then_stands_by():
     """It takes until clients reach the other one, and until nothing is left on it."""
     pair = Pair(said(), obeys=(MOVED, "node2"))
 
-    assert managed.standby(pair, "node1") >= 0
+    assert pacemaker_operations.standby(pair, "node1") >= 0
     assert [("standby", "node1")] == pair.told
 
 
@@ -177,7 +178,7 @@ def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
     """Of one that was lost a moment ago the cluster goes on saying that it serves."""
     pair = Pair(text)
 
-    assert "node2 does not serve" in refused(managed.standby, pair, "node1").found
+    assert "node2 does not serve" in refused(pacemaker_operations.standby, pair, "node1").found
     assert [] == pair.told
 
 
@@ -186,7 +187,7 @@ def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
     """It is for a person to start it, and the error says how."""
     pair = Pair(said())
     pair.states = {"node2": state}
-    errors = [refused(managed.online, pair, "node2"), refused(managed.standby, pair, "node1")]
+    errors = [refused(pacemaker_operations.online, pair, "node2"), refused(pacemaker_operations.standby, pair, "node1")]
 
     assert {f"{next_step} lab-drbd-ha-node2-1"} == {error.next_step for error in errors}
     assert [] == pair.told
@@ -197,14 +198,14 @@ def test_a_machine_that_does_not_serve_moves_nothing():
     gone = MOVED.replace("node1", "x").replace("node2", "node1").replace('"x"', '"node2"')
     pair = Pair(said(), obeys=(gone, "node1"))
 
-    assert managed.standby(pair, "node2") is None
+    assert pacemaker_operations.standby(pair, "node2") is None
 
 
 @pytest.mark.parametrize("text", [said(members=STANDBY, other=""), said(members=LOST), said(other="")])
 def test_service_is_not_moved_to_where_it_cannot_run(text, refused):
     """A peer that stands by, is lost, or has no disk: the service would end."""
     pair = Pair(text)
-    error = refused(managed.standby, pair, "node1")
+    error = refused(pacemaker_operations.standby, pair, "node1")
 
     assert "node2 cannot take over" in error.found and "./lab ha online node2" == error.next_step
     assert [] == pair.told
@@ -214,13 +215,13 @@ def test_service_is_not_moved_to_old_data(refused):
     """Nobody could be promoted there, and the first machine would have stopped serving."""
     pair = Pair(said())
     pair.disk = pair.disk.replace("Connected", "WFConnection").replace("/UpToDate", "/DUnknown")
-    error = refused(managed.standby, pair, "node1")
+    error = refused(pacemaker_operations.standby, pair, "node1")
 
     assert "node2 cannot take over: Secondary, WFConnection" in error.found
     assert [] == pair.told
 
 
-@pytest.mark.parametrize("act", [managed.standby, managed.online])
+@pytest.mark.parametrize("act", [pacemaker_operations.standby, pacemaker_operations.online])
 def test_an_unknown_machine_of_a_cluster_is_refused(act, refused):
     """With the nearest that there is."""
     pair = Pair(said())
@@ -229,7 +230,7 @@ def test_an_unknown_machine_of_a_cluster_is_refused(act, refused):
     assert [] == pair.told
 
 
-@pytest.mark.parametrize("act", [replicated.promote, replicated.standby, replicated.online])
+@pytest.mark.parametrize("act", [drbd_operations.promote, drbd_operations.standby, drbd_operations.online])
 def test_nothing_is_done_behind_the_managers_back(act, refused):
     """It would undo it, or take it for a failure."""
     pair = Pair(said())
@@ -243,7 +244,7 @@ def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
     pair = Pair(said())
     pair.disk = " 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\nsplit-brain\n"
 
-    assert "./lab drbd resolve --victim node2" == refused(replicated.resolve, pair, "node1").next_step
+    assert "./lab drbd resolve --victim node2" == refused(drbd_operations.resolve, pair, "node1").next_step
     assert [] == pair.told
 
 
@@ -265,7 +266,7 @@ def test_a_cluster_of_which_nobody_answers_says_so(refused):
 @pytest.mark.parametrize(("text", "whole"), [(said(), True), (said(members=LOST), False), (said(other=""), False)])
 def test_a_machine_that_was_lost_a_moment_ago_is_not_taken_for_one_with_a_disk(text, whole):
     """The cluster goes on saying what it knew of it last."""
-    assert whole is managed.both_have_disks(parse_status(text))[0]
+    assert whole is pacemaker_operations.both_have_disks(parse_status(text))[0]
 
 
 @pytest.mark.parametrize(
@@ -294,7 +295,7 @@ def test_a_service_that_does_not_move_is_given_up_with_what_the_cluster_says(
 def test_the_command_shows_members_resources_and_the_way_to_the_service():
     """And that it leads to nobody."""
     text = io.StringIO()
-    screens.cluster(Console(file=text, width=140), views.cluster(Pair(said(), answers="")))
+    output.cluster(Console(file=text, width=140), status.cluster(Pair(said(), answers="")))
 
     assert "quorum: node1 online (coordinator), node2 online" in text.getvalue()
     assert "node2 runs ms_drbd_mysql Unpromoted, cl_ping" in text.getvalue()

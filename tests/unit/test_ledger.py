@@ -3,12 +3,11 @@
 import threading
 
 import pytest
-
-from harness.history import Outcome, parse
-from harness.workloads.ledger import IDS_PER_CLIENT, Ledger
-from harness.world import clock
-from harness.world.client import Answer, Client
-from harness.world.sql import Server, dialects
+from replication_lab.model.history import Outcome, parse
+from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
+from replication_lab.world import clock
+from replication_lab.world.mysql.client import Answer, Client
+from replication_lab.world.mysql.server import Server, dialects
 
 OK = Answer(Outcome.ACKNOWLEDGED)
 

@@ -5,10 +5,9 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
-
-from harness import labs
-from harness.errors import LabError
-from harness.world import catalogue, vm
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue, vm
 
 
 @pytest.fixture
@@ -244,7 +243,7 @@ def test_machines_for_which_there_is_no_memory_are_refused_before_they_start(mon
     monkeypatch.delenv("LAB_MEMORY", raising=False)
     error = refused(vm.check_memory, 2)
 
-    assert error.found == refused(labs.launcher_of, catalogue.topology("drbd")).found
+    assert error.found == refused(up.launcher_of, catalogue.topology("drbd")).found
     assert "1000 MiB of memory are available" == error.found
     assert "1520 MiB, for 2 virtual machines of 640 MiB each" == error.expected
     monkeypatch.setenv("LAB_MEMORY", "300")

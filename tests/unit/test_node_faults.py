@@ -3,22 +3,21 @@
 from types import SimpleNamespace
 
 import pytest
-
-from harness.disk import Limits
-from harness.errors import LabError
-from harness.faults import disk_fail, disk_full, disk_slow, drbd_disk_fail, power_cut, split_brain
-from harness.faults.clock_skew import ClockSkew
-from harness.faults.flap import Flap
-from harness.faults.kill import Kill
-from harness.faults.pause import Pause
-from harness.faults.restart import Restart
-from harness.faults.squeeze import CpuSqueeze, MemorySqueeze
-from harness.faults.stop import Stop
-from harness.record import Proof
-from harness.storage import Storage
-from harness.world import catalogue, clock
-from harness.world.drbd import Status
-from harness.world.spindle import Stats
+from replication_lab.faults import disk_failure, disk_full, disk_slow, drbd_disk_failure, power_loss, split_brain
+from replication_lab.faults.clock_skew import ClockSkew
+from replication_lab.faults.cpu_limit import CpuSqueeze, MemorySqueeze
+from replication_lab.faults.flap import Flap
+from replication_lab.faults.kill import Kill
+from replication_lab.faults.pause import Pause
+from replication_lab.faults.restart import Restart
+from replication_lab.faults.stop import Stop
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.model.storage import Storage
+from replication_lab.world import catalogue, clock
+from replication_lab.world.disks.spindle import Stats
+from replication_lab.world.drbd import Status
 
 NODES = ["server"]
 
@@ -291,12 +290,12 @@ class Array:
 @pytest.fixture(params=["raid1"])
 def array(monkeypatch, request):
     made = Array(request.param)
-    for module in (disk_slow, disk_full, disk_fail):
+    for module in (disk_slow, disk_full, disk_failure):
         monkeypatch.setattr(module.arrays, "array", lambda lab, node: made)
     return made
 
 
-DISK_FAULTS = [disk_slow.DiskSlow, disk_full.DiskFull, disk_fail.DiskFail]
+DISK_FAULTS = [disk_slow.DiskSlow, disk_full.DiskFull, disk_failure.DiskFail]
 
 
 @pytest.mark.parametrize("kind", DISK_FAULTS)
@@ -320,7 +319,7 @@ def test_a_disks_fault_that_does_nothing_is_noticed(lab, array, monkeypatch, kin
     assert doubts(fault.proofs())
 
 
-@pytest.mark.parametrize("kind", [disk_slow.DiskSlow, disk_fail.DiskFail])
+@pytest.mark.parametrize("kind", [disk_slow.DiskSlow, disk_failure.DiskFail])
 def test_a_disks_fault_that_nobody_met_is_noticed(lab, array, kind):
     """Without a load on it a slow or a failed disk shows nothing."""
     array.disks["disk1"].loaded = False
@@ -345,7 +344,7 @@ def test_disks_that_were_fast_in_between_are_noticed(lab, array):
 @pytest.mark.parametrize("array", ["raid0", "single"], indirect=True)
 def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
     """There would be no way back."""
-    assert "all its data are gone" in refused(disk_fail.DiskFail, lab, NODES).found
+    assert "all its data are gone" in refused(disk_failure.DiskFail, lab, NODES).found
 
 
 class Resource:
@@ -372,13 +371,13 @@ class Resource:
 @pytest.fixture
 def resource(monkeypatch):
     made = Resource()
-    monkeypatch.setattr(drbd_disk_fail.drbd, "peers", lambda lab: dict.fromkeys(NODES, made))
+    monkeypatch.setattr(drbd_disk_failure.drbd, "peers", lambda lab: dict.fromkeys(NODES, made))
     return made
 
 
 def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
     """DRBD says so, both times."""
-    fault = drbd_disk_fail.DrbdDiskFail(lab, NODES)
+    fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
     fault.act()
     assert doubts(fault.proofs()) == []
     fault.undo()
@@ -389,9 +388,9 @@ def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
 
 def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monkeypatch, refused):
     """Nobody wrote to it: the server did not go on without it."""
-    monkeypatch.setattr(drbd_disk_fail, "DETACH_SECONDS", 0.01)
+    monkeypatch.setattr(drbd_disk_failure, "DETACH_SECONDS", 0.01)
     monkeypatch.setattr(resource, "status", lambda: Status(connection="Connected", disk="UpToDate"))
-    fault = drbd_disk_fail.DrbdDiskFail(lab, NODES)
+    fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
     fault.act()
 
     assert "to meet the error" in refused(fault.proofs).expected + refused(fault.proofs).found
@@ -459,11 +458,11 @@ def two(monkeypatch):
     lab = TwoMachines()
     monkeypatch.setattr(split_brain.drbd, "peers", lambda lab: lab.machines)
     monkeypatch.setattr(split_brain.drbd, "Peer", lambda lab, node: lab.machines[node])
-    monkeypatch.setattr(power_cut.drbd, "primary", lambda lab: lab.machines["node1"])
-    monkeypatch.setattr(power_cut.drbd, "wait_until_whole", lambda lab: None)
-    monkeypatch.setattr(split_brain.replicated, "wait_until_serves", lambda lab, node: None)
-    monkeypatch.setattr(split_brain.replicated, "resolve", lambda lab, node: lab.done.append((node, "resolve")))
-    monkeypatch.setattr(power_cut.replicated, "promote", lambda lab, node: lab.done.append((node, "promote")))
+    monkeypatch.setattr(power_loss.drbd, "primary", lambda lab: lab.machines["node1"])
+    monkeypatch.setattr(power_loss.drbd, "wait_until_whole", lambda lab: None)
+    monkeypatch.setattr(split_brain.drbd_operations, "wait_until_serves", lambda lab, node: None)
+    monkeypatch.setattr(split_brain.drbd_operations, "resolve", lambda lab, node: lab.done.append((node, "resolve")))
+    monkeypatch.setattr(power_loss.drbd_operations, "promote", lambda lab, node: lab.done.append((node, "promote")))
     return lab
 
 
@@ -492,7 +491,7 @@ def test_a_machine_that_did_not_become_primary_is_no_split_brain(two, monkeypatc
 
 def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two):
     """Nobody is answered once the disk is gone; who was primary is so again."""
-    fault = power_cut.PowerCut(two, ["node1", "node2"])
+    fault = power_loss.PowerCut(two, ["node1", "node2"])
     fault.act()
     assert doubts(fault.proofs()) == []
     killed = [service for what, service in two.done if what == "kill"]
@@ -508,7 +507,7 @@ def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two
 def test_a_disk_that_kept_its_power_is_noticed(two, monkeypatch):
     """What it had not flushed would still be there."""
     monkeypatch.setattr(TwoMachines.One, "power_cut", lambda self: None)
-    fault = power_cut.PowerCut(two, ["node1", "node2"])
+    fault = power_loss.PowerCut(two, ["node1", "node2"])
     fault.act()
 
     assert doubts(fault.proofs())
@@ -540,7 +539,7 @@ def test_a_flapping_link_is_seen_to_be_off_each_time(monkeypatch, lab):
         def close(self):
             acts.append("closed")
 
-    monkeypatch.setattr("harness.faults.flap.Cut", Cut)
+    monkeypatch.setattr("replication_lab.faults.flap.Cut", Cut)
     monkeypatch.setattr(clock, "pause", lambda seconds, unless: unless.wait(0.001))
     monkeypatch.setattr(clock, "wait_until", lambda condition, *_: _until(condition))
     fault = Flap(lab, ["source-replica"])

@@ -6,19 +6,20 @@ from dataclasses import replace
 
 import pymysql
 import pytest
+from replication_lab.probes import galera, noise, round_trip, semisync
+from replication_lab.probes.commit_latency import CommitLatency
+from replication_lab.probes.round_trip import RoundTrip, spread
+from replication_lab.workloads.read_visibility import FirstSeen
+from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.world import catalogue, host
 
-from harness.probes import galera, noise, round_trip, semisync
-from harness.probes.commit_latency import CommitLatency
-from harness.probes.round_trip import RoundTrip, spread
-from harness.workloads.first_seen import FirstSeen
-from harness.workloads.sequential_inserts import SequentialInserts
-from harness.world import catalogue, fake, host
+from tests.fakes import world
 
 
 @pytest.fixture
-def lab(fake_world) -> fake.FakeLab:
+def lab(fake_world) -> world.FakeLab:
     """The semi-sync pair, its link bare."""
-    return fake.FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
+    return world.FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
 
 
 # --- semi-sync --------------------------------------------------------------------------------------------------------
@@ -53,14 +54,14 @@ def test_an_undisturbed_load_is_proved(lab):
 
 def test_a_fall_back_fails_two_proofs(lab):
     """Commits that were not acknowledged, and the fall-back itself."""
-    assert failed(watched(lab, lambda: fake.fall_back(lab))) == {ACKNOWLEDGED, STAYED}
+    assert failed(watched(lab, lambda: world.fall_back(lab))) == {ACKNOWLEDGED, STAYED}
 
 
 def test_a_fall_back_that_healed_is_still_seen(lab):
     """Status is ON again at the end of the load; the counters tell."""
 
     def fall_back_and_heal():
-        fake.fall_back(lab)
+        world.fall_back(lab)
         lab.commit()
         source = lab.server("source")
         source.semisync_state = replace(source.semisync_state, active=True)
@@ -70,7 +71,7 @@ def test_a_fall_back_that_healed_is_still_seen(lab):
 
 def test_switching_off_is_seen(lab):
     """Semi-sync that somebody switched off stands as OFF, and its commits are missing from the acknowledged."""
-    assert failed(watched(lab, lambda: fake.switch_semisync_off(lab))) == {ACKNOWLEDGED, STAYED}
+    assert failed(watched(lab, lambda: world.switch_semisync_off(lab))) == {ACKNOWLEDGED, STAYED}
 
 
 def test_switching_on_is_seen(lab):
@@ -134,7 +135,7 @@ def test_a_commit_answered_sooner_than_a_round_trip_is_seen(lab):
 @pytest.mark.parametrize(("engine", "least"), [("mysql", 3), ("mariadb", 10)])
 def test_a_group_that_waited_counts_as_one_where_the_server_counts_so(fake_world, engine, least):
     """MySQL acknowledges a group once at AFTER_SYNC: ten commits of four clients are three groups or more."""
-    lab = fake.FakeLab(fake_world(), catalogue.topology("semisync"), engine)
+    lab = world.FakeLab(fake_world(), catalogue.topology("semisync"), engine)
     source = lab.server("source")
     source.set_semisync(True, "AFTER_SYNC")
     watch = semisync.Watch(source, [lab.server("replica")], "semisync", "AFTER_SYNC", "proxy", clients=4)
@@ -161,9 +162,9 @@ def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
 
 
 @pytest.fixture
-def cluster(fake_world) -> fake.FakeLab:
+def cluster(fake_world) -> world.FakeLab:
     """Three nodes, their links bare."""
-    return fake.FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
+    return world.FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
 
 
 def group_proofs(cluster, meanwhile=lambda: None, commits=10, fastest_ms=None, **expected) -> set[str]:
@@ -183,7 +184,7 @@ def test_an_undisturbed_cluster_is_proved(cluster):
 
 def test_a_node_that_left_fails_the_proofs_of_all(cluster):
     """It is gone itself, the others are fewer, and everybody saw it."""
-    failed_proofs = group_proofs(cluster, lambda: fake.leave(cluster))
+    failed_proofs = group_proofs(cluster, lambda: world.leave(cluster))
 
     assert {f"node{n} stayed in the cluster" for n in (1, 2, 3)} <= failed_proofs
     assert {f"node{n} saw nobody leave or join" for n in (1, 2, 3)} <= failed_proofs
@@ -191,7 +192,7 @@ def test_a_node_that_left_fails_the_proofs_of_all(cluster):
 
 def test_a_node_that_came_back_is_still_noticed(cluster):
     """All is whole again at the end, but the views were counted."""
-    failed_proofs = group_proofs(cluster, lambda: fake.leave_and_come_back(cluster))
+    failed_proofs = group_proofs(cluster, lambda: world.leave_and_come_back(cluster))
 
     assert failed_proofs == {f"node{n} saw nobody leave or join" for n in (1, 2, 3)}
 
@@ -290,15 +291,15 @@ class Upstream:
 def test_a_round_trip_goes_through_the_link():
     """The probe dials the link's own port, and hangs up at the end."""
     upstream = Upstream(100)
-    with closing(RoundTrip(fake.FakeWire("link"), upstream)) as probe:
+    with closing(RoundTrip(world.FakeWire("link"), upstream)) as probe:
         assert len(probe.pings(4)) == 4
 
-    assert upstream.address == fake.FakeWire.address and upstream.connection.closed
+    assert upstream.address == world.FakeWire.address and upstream.connection.closed
 
 
 def test_a_lost_connection_gives_fewer_trips_and_no_error():
     """What did not come back is missing; nothing at all is None."""
-    probe = RoundTrip(fake.FakeWire("link"), Upstream(2))
+    probe = RoundTrip(world.FakeWire("link"), Upstream(2))
 
     assert len(probe.pings(5)) == 2
     assert probe.typical() is None
@@ -316,7 +317,7 @@ def test_a_load_is_watched_until_it_ends(monkeypatch):
                 enough.set()
             return trip
 
-    probe = Counted(fake.FakeWire("link"), Upstream(100))
+    probe = Counted(world.FakeWire("link"), Upstream(100))
     with probe.watching() as trips:
         assert enough.wait(5)
 
@@ -326,7 +327,7 @@ def test_a_load_is_watched_until_it_ends(monkeypatch):
 
 def test_watching_ends_with_the_connection():
     """A connection that is ended during the load ends the watch, not the load."""
-    with RoundTrip(fake.FakeWire("link"), Upstream(0)).watching() as trips:
+    with RoundTrip(world.FakeWire("link"), Upstream(0)).watching() as trips:
         pass
 
     assert trips == []

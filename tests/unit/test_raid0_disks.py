@@ -1,10 +1,9 @@
 """Does raid0_disks see the law in disks that keep it, and doubt those that do not?"""
 
 import pytest
-
-from harness import experiments
-from harness.claim import Verdict
-from harness.workloads.fio import PATTERNS
+from replication_lab import experiments
+from replication_lab.model.claim import Verdict
+from replication_lab.workloads.fio import PATTERNS
 
 KNOWN = experiments.load("raid0_disks")
 

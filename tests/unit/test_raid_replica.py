@@ -3,17 +3,16 @@
 from dataclasses import replace
 
 import pytest
-
-from harness import experiments
-from harness.claim import Verdict
-from harness.errors import LabError
-from harness.probes.disk_work import look, work
-from harness.probes.lag import Lag
-from harness.report import charts
-from harness.stats import NoInterval, slope
-from harness.workloads.race import _told
-from harness.world import arrays
-from harness.world.sql import transactions_in
+from replication_lab import experiments
+from replication_lab.model.claim import Verdict
+from replication_lab.model.errors import LabError
+from replication_lab.model.statistics import NoInterval, slope
+from replication_lab.probes.disk_activity import look, work
+from replication_lab.probes.lag import Lag
+from replication_lab.report import charts
+from replication_lab.workloads.catch_up import _told
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.mysql.server import transactions_in
 
 KNOWN = experiments.load("raid_replica")
 MODEL = replace(KNOWN, data=type(KNOWN.data)())
@@ -125,7 +124,9 @@ def test_a_backlog_that_is_gone_before_the_race_begins_is_a_doubt(ran):
 
 def test_a_load_below_its_rate_is_a_doubt(ran, monkeypatch):
     """A client that skips every second change does not load the source as it says."""
-    monkeypatch.setattr("harness.workloads.row_changes.Pace.rows_per_second", property(lambda pace: pace.rate / 2))
+    monkeypatch.setattr(
+        "replication_lab.workloads.row_updates.Pace.rows_per_second", property(lambda pace: pace.rate / 2)
+    )
     summary, record, _ = ran(KNOWN, preset="quick")
 
     assert "the source was loaded at the rate" in "; ".join(record.doubts("mariadb", record.of("mariadb", "one")))
@@ -236,9 +237,9 @@ def test_a_race_that_nobody_watched_is_an_error():
 @pytest.mark.parametrize(
     ("trouble", "doubt"),
     [
-        ("harness.workloads.race.PAUSE_SHARE", "raid1 went on applying catching up"),
-        ("harness.workloads.race.PAUSE_SHARE", "single went on applying throughout"),
-        ("harness.workloads.race.BUSY", "the disks of raid1 were the limit throughout"),
+        ("replication_lab.workloads.catch_up.PAUSE_SHARE", "raid1 went on applying catching up"),
+        ("replication_lab.workloads.catch_up.PAUSE_SHARE", "single went on applying throughout"),
+        ("replication_lab.workloads.catch_up.BUSY", "the disks of raid1 were the limit throughout"),
     ],
 )
 def test_an_applier_that_paused_or_disks_that_rested_are_doubted(ran, monkeypatch, trouble, doubt):

@@ -3,9 +3,8 @@
 import math
 
 import pytest
-
-from harness.errors import LabError
-from harness.record import Crashed, Doubt, End, Interrupted, Noise, Proof, Record, Run, encode
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Crashed, Doubt, End, Interrupted, Noise, Proof, Record, Run, encode
 
 import synthetic
 from synthetic import measurement, run, toxic

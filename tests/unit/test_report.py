@@ -9,18 +9,17 @@ from pathlib import Path
 import msgspec
 import pytest
 from junitparser import JUnitXml
+from replication_lab import report
+from replication_lab.model.claim import throughput
+from replication_lab.model.experiment import Curves
+from replication_lab.model.record import Crashed, Interrupted, Noise, Record
+from replication_lab.report import charts, files, junit, summarise, terminal, wording
+from replication_lab.report.summary import Summary, encode, schema
 from rich.console import Console
-
-from harness import report
-from harness.claim import throughput
-from harness.experiment import Curves
-from harness.record import Crashed, Interrupted, Noise, Record
-from harness.report import charts, files, junit, summarise, terminal, wording
-from harness.report.summary import Summary, encode, schema
 
 from synthetic import DATA, claim, experiment, lab, record, replaced, run, toxic
 
-DOCS = Path(report.__file__).parents[2] / "docs"
+DOCS = Path(report.__file__).parents[3] / "docs"
 CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99))
 OPEN = claim(throughput("async-85ms").over(throughput("none")).at_least(0.895))
 
@@ -82,7 +81,8 @@ def test_the_summary_holds_what_is_documented(whole):
 def test_the_documented_schema_is_that_of_the_summary():
     """docs/summary.schema.json is what the summary's own types say; the message tells how to write it anew."""
     assert (DOCS / "summary.schema.json").read_bytes() == schema(), (
-        "write it anew: .venv/bin/python -c 'from harness.report.summary import schema; print(end=schema().decode())' "
+        "write it anew: .venv/bin/python -c "
+        "'from replication_lab.report.summary import schema; print(end=schema().decode())' "
         "> docs/summary.schema.json"
     )
 

@@ -5,17 +5,18 @@ from dataclasses import dataclass, replace
 
 import pytest
 from msgspec import structs
+from replication_lab import runs as running
+from replication_lab.experiments.semisync_wan import arrange, prepare
+from replication_lab.experiments.semisync_wan import experiment as semisync_wan
+from replication_lab.model.claim import Claim, Verdict, throughput
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Case, Data, Expectation, Experiment, Preset
+from replication_lab.model.record import Fault, Record, Spread
+from replication_lab.runner.rounds import NOISY_REPEATS, Session, all_at_once, trips
+from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.world import catalogue, journal
 
-from harness import running
-from harness.claim import Claim, Verdict, throughput
-from harness.errors import LabError
-from harness.experiment import Case, Data, Expectation, Experiment, Preset
-from harness.experiments.semisync_wan import arrange, prepare
-from harness.experiments.semisync_wan import experiment as semisync_wan
-from harness.record import Fault, Record, Spread
-from harness.runner import NOISY_REPEATS, Session, all_at_once, trips
-from harness.workloads.sequential_inserts import SequentialInserts
-from harness.world import catalogue, fake, journal
+from tests.fakes import world as fake
 
 FAR = "after-commit-85ms-1"
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
@@ -276,7 +277,7 @@ def test_a_replica_that_never_acknowledges_is_a_doubt_and_not_a_crash(ran, monke
     def never(*_):
         raise LabError("waited 20 s and a commit acknowledged by a semi-synchronous replica did not come")
 
-    monkeypatch.setattr("harness.probes.semisync.wait_until_acknowledged", never)
+    monkeypatch.setattr("replication_lab.probes.semisync.wait_until_acknowledged", never)
     summary, record, _ = ran(tiny())
 
     assert summary.claims[0].verdict is Verdict.UNKNOWN

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 import pymysql
 import pytest
-
-from harness.errors import LabError
-from harness.world import catalogue, sql
-from harness.world.sql import Conflict, Server, transaction
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.mysql import server as sql
+from replication_lab.world.mysql.server import Conflict, Server, transaction
 
 LOST = pymysql.err.OperationalError(2013, "Lost connection to server during query")
 REFUSED = pymysql.err.OperationalError(1045, "Access denied for user 'root'")

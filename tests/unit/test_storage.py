@@ -6,11 +6,15 @@ import msgspec
 import pytest
 import yaml
 from docker.errors import APIError
+from replication_lab.lab import disks, up
+from replication_lab.model.disk import Limits
+from replication_lab.model.storage import MOST_DISKS, Backend, Needs, Storage, parse_storage
+from replication_lab.world import catalogue, vm
+from replication_lab.world.disks import array
+from replication_lab.world.disks import overlay as storage_overlay
+from replication_lab.world.docker import lab as compose
 
-from harness import disks, labs
-from harness.disk import Limits
-from harness.storage import MOST_DISKS, Backend, Needs, Storage, parse_storage
-from harness.world import arrays, catalogue, compose, fake, storage_overlay, vm
+from tests.fakes import world
 
 NODES, REPLICAS = ["source", "near", "far"], ["near", "far"]
 # What this kernel could say: btrfs, no md.
@@ -64,14 +68,14 @@ def test_unknown_names_are_refused(refused, option, name):
     """Before the engine is asked for anything."""
     common = {"disk": "ssd", "disks": 0, "mib": 1024, "backend": "auto"} | {option: name}
 
-    assert "did you mean" in refused(labs.storage_of, "async", ["raid0"], **common).found
+    assert "did you mean" in refused(up.storage_of, "async", ["raid0"], **common).found
 
 
 def test_machines_with_a_disk_of_their_own_get_no_other(refused):
     """Both would be called disk1."""
     common = {"disk": "ssd", "disks": 0, "mib": 1024, "backend": "auto"}
 
-    assert "have a disk of their own" in refused(labs.storage_of, "drbd", ["node1=single"], **common).found
+    assert "have a disk of their own" in refused(up.storage_of, "drbd", ["node1=single"], **common).found
 
 
 # --- what the host can give -------------------------------------------------------------------------------------------
@@ -155,7 +159,7 @@ def test_a_machine_is_the_node_and_is_started_by_the_launcher_that_was_chosen():
     assert {"near-disk1", "near-disk2", "near-disk3"} <= set(file["services"]) & set(file["volumes"])
     assert node["environment"] == {"LAB_DISKS": "near-disk1 near-disk2 near-disk3", "LAB_ARRAY": "raid0"}
     assert node["extends"]["service"] == "machine-uml"
-    assert msgspec.json.decode(node["labels"][arrays.STORAGE], type=Storage).by == "vm (uml)"
+    assert msgspec.json.decode(node["labels"][array.STORAGE], type=Storage).by == "vm (uml)"
 
 
 def test_every_launcher_has_its_machine():
@@ -168,7 +172,7 @@ def test_every_launcher_has_its_machine():
 def test_a_machine_holds_no_other_server_than_mariadb(monkeypatch, refused):
     """Refused before anything starts."""
     monkeypatch.setattr(storage_overlay, "with_backend", lambda storage: storage)
-    error = refused(labs.placed_on, {"replica": Storage(level="raid0", backend="vm")}, "mysql-8.0")
+    error = refused(up.placed_on, {"replica": Storage(level="raid0", backend="vm")}, "mysql-8.0")
 
     assert "mysql-8.0" in error.found and "mariadb" in error.expected
 
@@ -176,7 +180,7 @@ def test_a_machine_holds_no_other_server_than_mariadb(monkeypatch, refused):
 def test_what_an_array_is_can_be_read_back_from_its_label(overlay):
     """By whoever finds the lab."""
     file, backend = overlay
-    told = file["services"]["near-array"]["labels"][arrays.STORAGE]
+    told = file["services"]["near-array"]["labels"][array.STORAGE]
 
     assert msgspec.json.decode(told, type=Storage).members == 3
     assert msgspec.json.decode(told, type=Storage).backend == backend
@@ -224,7 +228,7 @@ def test_a_limit_that_cannot_be_is_refused(monkeypatch, refused, text, found):
         def limit(self, limits):
             pytest.fail("the disk was changed")
 
-    monkeypatch.setattr(arrays, "array", lambda lab, node: type("A", (), {"disk": lambda self, name: Untouched()})())
+    monkeypatch.setattr(array, "array", lambda lab, node: type("A", (), {"disk": lambda self, name: Untouched()})())
 
     lab = type("Lab", (), {"topology": catalogue.topology("async")})
     assert found in refused(disks.change_limits, lab, "replica", "disk1", [text]).found
@@ -236,7 +240,7 @@ def test_a_limit_that_cannot_be_is_refused(monkeypatch, refused, text, found):
 )
 def test_a_limit_is_kept_within_five_percent(measured, limit, kept):
     """Slower is as wrong as faster; no limit is always kept."""
-    assert arrays.within(measured, limit) is kept
+    assert array.within(measured, limit) is kept
 
 
 class BusyThenQuiet:
@@ -250,10 +254,10 @@ class BusyThenQuiet:
 
     def measure(self, seconds):
         self.busy -= 1
-        return {"disk1": arrays.Measured("replica-disk1", 80, 200 if self.busy >= 0 else 399)}
+        return {"disk1": array.Measured("replica-disk1", 80, 200 if self.busy >= 0 else 399)}
 
 
-@pytest.mark.parametrize(("busy", "ok"), [(0, True), (arrays.TRIES - 1, True), (arrays.TRIES, False)])
+@pytest.mark.parametrize(("busy", "ok"), [(0, True), (array.TRIES - 1, True), (array.TRIES, False)])
 def test_a_busy_moment_is_measured_again_and_a_slow_disk_stays_slow(busy, ok):
     """Five times, each for longer; then it is not so."""
     [proof] = disks.kept_limits(BusyThenQuiet(busy))
@@ -268,26 +272,26 @@ def test_a_disk_that_kept_its_limits_is_not_doubted_while_another_is_measured_ag
 
     class Two:
         def measure(self, seconds):
-            return {"disk1": arrays.Measured("a", next(rates), 400), "disk2": arrays.Measured("b", 160, 400)}
+            return {"disk1": array.Measured("a", next(rates), 400), "disk2": array.Measured("b", 160, 400)}
 
     limits = Limits(read_iops=80, write_iops=400)
-    found = arrays.measured(Two(), {"disk1": limits, "disk2": limits})
+    found = array.measured(Two(), {"disk1": limits, "disk2": limits})
 
-    assert {name: arrays.keeps(each, limits) for name, each in found.items()} == {"disk1": True, "disk2": False}
+    assert {name: array.keeps(each, limits) for name, each in found.items()} == {"disk1": True, "disk2": False}
 
 
 def test_the_disk_under_drbd_is_no_arrays(refused):
     """Who wants it to fail is told how."""
     lab = SimpleNamespace(name="lab-drbd", topology=catalogue.topology("drbd"), containers={})
 
-    assert "./lab drill drbd --fault fail-disk" == refused(arrays.array, lab, "node1").next_step
+    assert "./lab drill drbd --fault fail-disk" == refused(array.array, lab, "node1").next_step
 
 
 def test_what_a_disk_does_for_others_counts_as_well(fake_world):
     """fio has what a server leaves of a disk; the disk keeps its limit all the same."""
-    lab = fake.FakeLab(fake_world(), catalogue.topology("raid"), "mariadb")
+    lab = world.FakeLab(fake_world(), catalogue.topology("raid"), "mariadb")
     lab.arrays["single"].others = [40]
-    [measured] = arrays.array(lab, "single").measure().values()
+    [measured] = array.array(lab, "single").measure().values()
 
     assert measured.write_iops == pytest.approx(lab.arrays["single"].rate("write"), rel=0.02)
 
@@ -318,4 +322,4 @@ def test_only_a_device_of_the_array_makes_it_mounted(device, mounted):
                 return "/dev/loop4\n/dev/loop4\n/dev/loop6\n"
             return f"overlay / overlay rw 0 0\n{device} /var/lib/mysql btrfs rw 0 0\n"
 
-    assert arrays.Array(Answering(), "replica", Storage(level="raid0", backend="btrfs")).is_mounted() is mounted
+    assert array.Array(Answering(), "replica", Storage(level="raid0", backend="btrfs")).is_mounted() is mounted

@@ -3,15 +3,15 @@
 from dataclasses import replace
 
 import pytest
+from replication_lab import experiments
+from replication_lab.model.claim import Verdict
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Comparison
+from replication_lab.report import wording
+from replication_lab.workloads.mysqlslap import Slap
 
-from harness import experiments
-from harness.claim import Verdict
-from harness.errors import LabError
-from harness.experiment import Comparison
-from harness.report import wording
-from harness.workloads.slap import Slap
-from harness.world import fake
-from harness.world.fake_slap import CHOICE
+from tests.fakes import world as fake
+from tests.fakes.slap import CHOICE
 
 KNOWN = experiments.load("temporary_tables")
 ENGINES = ["mysql-5.5", "mysql-8.0", "mariadb"]

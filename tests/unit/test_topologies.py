@@ -6,10 +6,10 @@ import re
 
 import pytest
 import yaml
-
-from harness import experiments
-from harness.topology import _can_be_halved, parse_topology
-from harness.world import catalogue, compose, recipes
+from replication_lab import experiments
+from replication_lab.model.topology import _can_be_halved, parse_topology
+from replication_lab.world import catalogue
+from replication_lab.world.docker import bake_file, lab
 
 COMPOSE = catalogue.ROOT / "compose"
 OWNER = "${LAB_OWNER:-compose}"
@@ -270,7 +270,7 @@ def test_an_unknown_state_transfer_is_refused(monkeypatch, refused):
     """LAB_SST is looked at before a node would fail by it."""
     monkeypatch.setenv("LAB_SST", "xtrabackup")
 
-    assert "mariabackup or rsync" in refused(compose.check_state_transfer).expected
+    assert "mariabackup or rsync" in refused(lab.check_state_transfer).expected
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -333,7 +333,7 @@ def test_everything_carries_the_label_of_the_lab(name):
     labels = [resolved(file, service)["labels"] for service in file["services"]]
     labels += [thing["labels"] for kind in ("networks", "volumes") for thing in file[kind].values()]
 
-    assert {each[compose.LABEL] for each in labels} == {OWNER}
+    assert {each[lab.LABEL] for each in labels} == {OWNER}
     mounts = [mount for each in file["services"] for mount in all_mounts(file, each)]
     used = {mount.split(":")[0] for mount in mounts}
     networks = {network for each in file["services"].values() for network in each.get("networks", ["default"])}
@@ -358,7 +358,7 @@ def test_every_engine_has_its_settings_image_and_dialect(name):
     assert (COMPOSE / "engines" / f"{name}.yaml").is_file()
     if "local" in engine.images:
         assert parts[f"local-{name}"] == {"image": f"replication-lab/{name}"}
-        assert recipes.target(name) in recipes.targets()
+        assert bake_file.target(name) in bake_file.targets()
         assert (catalogue.ROOT / "images" / name / "Dockerfile").is_file()
     if "upstream" in engine.images:
         assert parts[f"upstream-{name}"]["extends"] == {"service": "upstream"}

@@ -5,11 +5,11 @@ import os
 import signal
 
 import pytest
+from replication_lab.faults.toxic_calibration import calibrated, clear, put, realised, toxic_on
+from replication_lab.model.toxic import parse_toxic
+from replication_lab.world import catalogue
 
-from harness.faults.toxic import calibrated, clear, put, realised, toxic_on
-from harness.toxic import parse_toxic
-from harness.world import catalogue
-from harness.world.fake import FakeRoundTrip, FakeWire
+from tests.fakes.world import FakeRoundTrip, FakeWire
 
 BODY = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}}
 

@@ -1,0 +1,250 @@
+"""`make bench`: the lab's own figures, each as a ratio or a size from one run, written to runs/ and printed."""
+
+import os
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import replace
+from datetime import datetime
+from statistics import median
+
+import msgspec
+from rich.console import Console
+from rich.table import Table
+
+from replication_lab import experiments, runs
+from replication_lab.lab import up
+from replication_lab.model import history
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Preset
+from replication_lab.model.storage import Storage
+from replication_lab.workloads.ledger import Ledger
+from replication_lab.world import catalogue, clock, files, host, journal
+from replication_lab.world.disks import array, overlay
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.client import Client
+
+ROUNDS = 3
+PRESET = "bench"
+LEDGER_SECONDS = 5
+# Another bench, or somebody's lab, must not be taken for ours.
+NAME = f"bench-{os.getpid()}"
+LAB = [sys.executable, "-m", "replication_lab"]
+# What the experiments on disks set.
+LIMITED = "sata-7200-tenth"
+CASES = ("after-commit-direct", "after-commit-proxy", "after-commit-85ms-1")
+
+
+class Figure(msgspec.Struct, frozen=True):
+    """One figure, all its readings, and the goal that it is held against (None where there is none)."""
+
+    what: str
+    unit: str
+    value: float
+    readings: list[float]
+    goal: float | None
+
+    @property
+    def met(self) -> bool | None:
+        return None if self.goal is None else self.value <= self.goal
+
+
+def figure(what: str, unit: str, readings: list[float], goal: float | None) -> Figure:
+    return Figure(what, unit, round(median(readings), 3), [round(each, 3) for each in readings], goal)
+
+
+def figures() -> Iterator[Figure]:
+    """All of them, each as soon as it is known."""
+    yield from _starting()
+    yield from _clusters()
+    yield from _machines()
+    yield from _storage()
+    yield from _ledger()
+    yield from _against_sandbox()
+    yield from _on_the_wire()
+
+
+def _starting() -> Iterator[Figure]:
+    """`lab up` and raw Compose in turn, on the same files; idle memory of the raw one; `lab down`."""
+    ratios, ups, downs = [], [], []
+    memory: dict[str, list[float]] = {"mariadb": [], "mysql-8.0": []}
+    for _ in range(ROUNDS):
+        raw = _timed_raw("semisync", "mariadb", memory["mariadb"])
+        ups.append(files.seconds_of([*LAB, "up", "semisync", "--name", NAME], catalogue.ROOT))
+        ratios.append(ups[-1] / raw)
+        downs.append(files.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
+        _timed_raw("semisync", "mysql-8.0", memory["mysql-8.0"])
+    yield figure("lab up (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.15)
+    yield figure("lab up, everything present", "s", ups, 6)
+    yield figure("lab down", "s", downs, 3)
+    yield figure("idle memory of a MariaDB node", "MiB", memory["mariadb"], 130)
+    yield figure("idle memory of a MySQL 8.0 node", "MiB", memory["mysql-8.0"], 260)
+
+
+def _clusters() -> Iterator[Figure]:
+    """Three Galera nodes from nothing until all are Synced, by raw Compose; memory of each node once they are."""
+    memory: list[float] = []
+    seconds = [_timed_raw("galera", "mariadb", memory) for _ in range(ROUNDS)]
+    yield figure("three Galera nodes Synced (docker compose up --wait)", "s", seconds, 9)
+    yield figure("memory of a Galera node", "MiB", memory, 160)
+
+
+def _machines() -> Iterator[Figure]:
+    """Two virtual machines with a replicated disk, from nothing until the server on it answers, by raw Compose."""
+    seconds = [_timed_raw("drbd", "mariadb", []) for _ in range(ROUNDS)]
+    yield figure("MariaDB on DRBD in two machines by user-mode Linux (docker compose up --wait)", "s", seconds, 12)
+
+
+def _storage() -> Iterator[Figure]:
+    """Each backend that this host can give: up with RAID0 of two disks without limits, what one disk does, and down."""
+    limits = catalogue.disk(LIMITED).limits
+    for backend in catalogue.backends():
+        asked = ["--storage", "raid0", "--disk", "unlimited", "--backend", backend]
+        try:
+            overlay.with_backend({"replica": Storage(level="raid0", backend=backend)})
+        except LabError as error:
+            _tell(f"{backend}: {error.found}")
+            continue
+        ups, downs, shares = [], [], []
+        for _ in range(ROUNDS):
+            ups.append(files.seconds_of([*LAB, "up", "async", "--name", NAME, *asked], catalogue.ROOT))
+            found = array.array(compose.find(NAME), "replica").measure(seconds=2).values()
+            shares += [limits.write_iops / disk.write_iops for disk in found]
+            downs.append(files.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
+        yield figure(f"lab up async with RAID0 by {backend}", "s", ups, None)
+        yield figure(f"lab down of it, {backend}", "s", downs, None)
+        yield figure(f"writes/s of {LIMITED} / what a disk of {backend} does without a limit", "", shares, 1 / 3)
+
+
+def _ledger() -> Iterator[Figure]:
+    """What one acknowledged insert of the drills' ledger costs on one server that does not flush, and its process."""
+    paces, shares = [], []
+    lab = up.up("single", "mariadb", NAME, tell=_tell, keep=False)
+    try:
+        lab.server("server").set_global(innodb_flush_log_at_trx_commit=0, sync_binlog=0)
+        for _ in range(ROUNDS):
+            acknowledged, cpu = _ledger_load(lab)
+            paces.append(LEDGER_SECONDS * 1000 / acknowledged)
+            shares.append(cpu / LEDGER_SECONDS)
+    finally:
+        compose.remove(NAME)
+    yield figure("an acknowledged insert of the ledger, 8 clients together", "ms", paces, 1000 / 3000)
+    yield figure("CPUs that the ledger takes for it", "", shares, None)
+    yield figure("most memory of the ledger's process", "MiB", [host.own_memory_mib()], 300)
+
+
+def _ledger_load(lab: Lab) -> tuple[int, float]:
+    """Rows that were acknowledged to eight clients, and the CPU seconds of their process."""
+    ledger, lines = Ledger({"server": 8}), catalogue.RUNS / f"{NAME}.ledger"
+    ledger.prepare(lab.server("server"))
+    cpu = host.own_cpu_seconds()
+    with lines.open("wb", buffering=0) as file:
+        with ledger.writing(lambda node: Client(lambda: lab.server(node).as_application()), file.write):
+            clock.pause(LEDGER_SECONDS)
+    cpu = host.own_cpu_seconds() - cpu
+    with lines.open("rb") as written:
+        acknowledged = sum(attempt.acknowledged for attempt in history.parse(written)[0])
+    lines.unlink()
+    return acknowledged, cpu
+
+
+def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
+    """Seconds of `docker compose up --wait`; adds the memory of each node to `memory`; leaves nothing."""
+    project = ["docker", "compose", "-p", NAME, "-f", f"compose/{topology}.yaml"]
+    try:
+        seconds = files.seconds_of(
+            ["env", f"ENGINE={engine}", f"LAB_OWNER={compose.owner()}", *project, "up", "--wait"], catalogue.ROOT
+        )
+        lab = compose.find(NAME)
+        memory += [lab.memory_mib(node.name) for node in lab.topology.nodes]
+        return seconds
+    finally:
+        compose.remove(NAME)
+
+
+def _against_sandbox() -> Iterator[Figure]:
+    """One source and two replicas of the same MySQL 5.5 binaries: the lab, and Debian's mysql-sandbox, in turn."""
+    ratios = []
+    for _ in range(ROUNDS):
+        ours = _timed_raw("fanout", "mysql-5.5", [])
+        peer = files.seconds_of(
+            ["docker", "run", "--rm", "--network", "none", "replication-lab/sandbox"], catalogue.ROOT
+        )
+        ratios.append(ours / peer)
+    yield figure("source + 2 replicas of MySQL 5.5, replicating / mysql-sandbox", "", ratios, 0.6)
+
+
+def _on_the_wire() -> Iterator[Figure]:
+    """A commit across 85 ms against the measured round trip, and the proxy without toxics against the bare link."""
+    whole = experiments.load("semisync_wan")
+    preset = Preset(PRESET, min_rounds=ROUNDS, max_rounds=ROUNDS, sizes=whole.preset("quick").sizes)
+    claims = tuple(claim for claim in whole.claims if set(claim.relation.cases) <= set(CASES))
+    small = replace(
+        whole,
+        cases=tuple(whole.case(name) for name in CASES),
+        claims=claims,
+        presets={PRESET: preset},
+        data=type(whole.data)(),
+    )
+    folder, _ = runs.run(small, ["mariadb"], PRESET, seed=7, tell=_tell)
+    _, record = journal.read(str(folder))
+    doubts = [reason for measured in record.measurements for reason in measured.reasons_to_doubt]
+    if doubts:
+        raise LabError(f"the figures on the wire cannot be trusted: {doubts[0]}", "every proof to hold", "make bench")
+    p50 = {case: record.series("mariadb", case, "latency_p50_ms") for case in CASES}
+    trips = record.series("mariadb", "after-commit-85ms-1", "rtt_p50_ms")
+    far, near, bare = (p50[case] for case in ("after-commit-85ms-1", "after-commit-proxy", "after-commit-direct"))
+    yield figure("commit p50 at 85 ms / measured round trip", "", [far[n] / trips[n] for n in far if n in trips], 1.02)
+    yield figure(
+        "commit p50 through Toxiproxy without toxics / bare link",
+        "",
+        [near[n] / bare[n] for n in near if n in bare],
+        None,
+    )
+    yield figure(
+        "what Toxiproxy without toxics adds to a commit", "ms", [near[n] - bare[n] for n in near if n in bare], None
+    )
+
+
+def _tell(line: str) -> None:
+    print(line, file=sys.stderr, flush=True)
+
+
+def main(tell: Callable[[str], None] = _tell) -> None:
+    """Measure, print a table, and leave everything in runs/TIME-bench.json."""
+    docker_engine.ensure()
+    up.tidy(tell)
+    names = [
+        *up.image_names("mariadb", True, catalogue.topology("galera")),
+        *up.image_names("mariadb", topology=catalogue.topology("drbd")),
+        *overlay.IMAGES,
+        *("mysql-8.0", "mysql-5.5", "sandbox"),
+    ]
+    images.ensure(dict.fromkeys(names))
+    found = []
+    for one in figures():
+        found.append(one)
+        tell(f"{one.what}: {one.value:g} {one.unit}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("figure", "median", "goal", "met", "readings"):
+        table.add_column(heading)
+    for one in found:
+        met = {True: "yes", False: "NO", None: ""}[one.met]
+        goal = "" if one.goal is None else f"≤ {one.goal:g}"
+        table.add_row(one.what, f"{one.value:g} {one.unit}", goal, met, ", ".join(f"{each:g}" for each in one.readings))
+    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    path = catalogue.RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-bench.json"
+    compose.write_whole(
+        path, msgspec.json.format(msgspec.json.encode({"environment": host.describe(), "figures": found}))
+    )
+    tell(f"written to {path.relative_to(catalogue.ROOT)}")
+
+
+if __name__ == "__main__":
+    try:
+        main()
+    except LabError as error:
+        print(f"error: {error}", file=sys.stderr)
+        sys.exit(3)

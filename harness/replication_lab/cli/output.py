@@ -1,0 +1,274 @@
+"""What the commands print: trees and tables of the views, for people."""
+
+from collections.abc import Iterable
+from typing import Any
+
+from rich.console import Console
+from rich.markup import escape as plain
+from rich.table import Table
+from rich.tree import Tree
+
+from replication_lab.lab.migrate import Migrated
+from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView, writer
+from replication_lab.model.bottleneck import Diagnosis, Sample
+from replication_lab.model.topology import Link, Topology
+from replication_lab.model.toxic import Toxic
+from replication_lab.replication.drbd_operations import HOW_TO_RESOLVE
+from replication_lab.replication.failover import Promoted, Rejoined
+from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.drbd import Status
+
+__all__ = [
+    "cluster",
+    "diagnosis",
+    "disks",
+    "engines",
+    "findings",
+    "how_to_connect",
+    "migrated",
+    "plain",
+    "promoted",
+    "proofs",
+    "rejoined",
+    "resource",
+    "rows",
+    "status",
+    "toxics",
+    "tree",
+]
+
+CONNECT = """
+{name} is up.
+  connect   {addresses}
+            user lab or root, password {password}
+{service}  look      ./lab show
+  ask       ./lab sql {node} -e "SELECT VERSION()"
+{links}  measure   ./lab run {experiment}
+  end       ./lab down {name}
+"""
+SERVICE = "  service   ./lab ha status, and ./lab ha standby node1 moves it\n"
+BREAK = "  break     ./lab toxic {link} wan-200ms      and heal: ./lab toxic {link} {toxic}\n"
+
+
+def how_to_connect(out: Console, lab: Lab) -> None:
+    addresses = ", ".join(
+        f"{node.name} {':'.join(map(str, lab.published(node.name, 3306)))}" for node in lab.topology.nodes
+    )
+    text = CONNECT.format(
+        name=lab.name,
+        addresses=addresses,
+        password=lab.password,
+        node=writer(lab),
+        experiment=_experiment(lab.topology),
+        service=SERVICE if lab.topology.manager else "",
+        links="".join(
+            BREAK.format(link=each.name, toxic=_usual(lab.topology, each)) for each in lab.topology.links[:1]
+        ),
+    )
+    out.print(text.strip(), markup=False)
+
+
+def _experiment(topology: Topology) -> str:
+    """What to run next, for one who has just seen this topology come up."""
+    if topology.storage:
+        return "raid_replica"
+    usual = {"galera": "galera_vs_semisync", "drbd": "drbd_cost", "none": "temporary_tables"}
+    return usual.get(topology.replication, "semisync_wan")
+
+
+def _usual(topology: Topology, link: Link) -> str:
+    """What is on a link when the topology comes up."""
+    return topology.toxics.get(link.name, "none")
+
+
+def disks(out: Console, found: Iterable[DiskView]) -> None:
+    table = Table(
+        "node", "array", "disk", "reads/s", "writes/s", "flush", "state", "reads", "writes", "errors", box=None
+    )
+    for one in found:
+        limits = [str(figure or "any") for figure in (one.limits.read_iops, one.limits.write_iops)]
+        array, state = f"{one.level} by {one.backend}", "FAILED" if one.failed else "good"
+        done = [str(figure) for figure in (one.reads, one.writes, one.errors)]
+        table.add_row(one.node, array, one.disk, *limits, f"{one.limits.flush_us / 1000:g} ms", state, *done)
+    out.print(table)
+
+
+def resource(out: Console, found: dict[str, Status | None]) -> None:
+    """A line for each machine, and how a split brain is ended."""
+    for node, status in found.items():
+        out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
+    if any(status and status.split_brain for status in found.values()):
+        out.print(f"split brain: both were primary, and wrote. One gives up what only it wrote: {HOW_TO_RESOLVE}")
+
+
+def cluster(out: Console, found: ClusterView) -> None:
+    """Who is in it, what each machine runs, where clients find the service, and what failed."""
+    out.print(found.status.who(), markup=False)
+    for node in found.status.members:
+        out.print(found.status.runs(node), markup=False)
+    out.print(f"{found.address} leads to {found.leads_to or 'nobody'}", markup=False)
+    for failure in found.status.failures:
+        out.print(f"failed: {failure}", markup=False)
+
+
+def proofs(out: Console, found: Iterable[Proof]) -> None:
+    for proof in found:
+        out.print(f"{'proved' if proof.ok else 'NOT SO'}: {proof.what}: {proof.found}", markup=False)
+
+
+def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:
+    """The bottleneck and why, then what the field's tools would have shown."""
+    out.print(f"{found.node}: [bold]{found.bottleneck}[/] is the bottleneck" + f" ({sample.seconds:.0f} s)")
+    out.print(f"  {found.because}", markup=False)
+    for line in found.evidence:
+        out.print(f"  {line}", markup=False)
+
+
+def promoted(out: Console, done: Promoted) -> None:
+    out.print(f"{done.source} is the source; {done.old} refuses writes")
+    if done.repointed:
+        out.print(f"  repointed: {', '.join(done.repointed)}")
+    if done.lacks:
+        out.print(f"  lost: {done.lacks}")
+    for name, errant in done.ahead.items():
+        out.print(f"  {name} follows nobody: it has {errant}, which {done.source} has not")
+        out.print(f"    ./lab rejoin {name} --discard gives them up")
+    for name, why in done.left.items():
+        out.print(f"  {name} was not repointed: {why}")
+        out.print(f"    once it is mended: ./lab rejoin {name}")
+    out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
+
+
+def rejoined(out: Console, done: Rejoined) -> None:
+    out.print(f"{done.node} follows {done.source}")
+    if done.discarded:
+        out.print(f"  discarded: {done.discarded}")
+
+
+def migrated(out: Console, done: Migrated) -> None:
+    """Each step's seconds, and the lag before and after."""
+    table = Table("step", "s", box=None)
+    for step, seconds in done.seconds.items():
+        table.add_row(step, f"{seconds:.1f}")
+    out.print(table)
+    lag = [
+        f"{'unknown' if each is None else each}" for each in (done.lag_before_s, done.lag_at_start_s, done.lag_after_s)
+    ]
+    out.print(
+        f"{done.node}: {done.before} -> {done.after}; lag {lag[0]} s before, {lag[1]} s at the start, {lag[2]} s now; "
+        f"{done.tables} tables equal the source's"
+    )
+
+
+def tree(out: Console, lab: LabView) -> None:
+    """The topology from its source down: each link under the node that writes it, each node under its link.
+
+    In a cluster nobody is above another, nor of two machines: each node with the links that it dials by.
+    """
+    machines = f"; {lab.machines}" if lab.machines else ""
+    root = Tree(f"[bold]{lab.name}[/]  {lab.topology}, {lab.engine} {lab.version}{machines}")
+    nodes = {node.name: node for node in lab.nodes}
+    targets = {link.target for link in lab.links}
+    for node in lab.nodes:
+        if node.role in ("member", "peer"):
+            _spread(root, node, lab.links)
+        elif node.name not in targets:
+            _grow(root, node, nodes, lab.links)
+    out.print(root)
+
+
+def _spread(parent: Tree, node: NodeView, links: list[LinkView]) -> None:
+    branch = parent.add(_node(node))
+    for link in links:
+        if link.source == node.name:
+            branch.add(_link(link))
+
+
+def _grow(parent: Tree, node: NodeView, nodes: dict[str, NodeView], links: list[LinkView]) -> None:
+    branch = parent.add(_node(node))
+    for link in links:
+        if link.source == node.name:
+            _grow(branch.add(_link(link)), nodes[link.target], nodes, links)
+
+
+def _node(node: NodeView) -> str:
+    colour = "green" if node.health == "healthy" else "red"
+    title = (
+        f"[bold]{node.name}[/] ({node.role})  [{colour}]{node.state}, {node.health or 'no health'}[/]  {node.address}"
+    )
+    return f"{title}\n{plain(node.replication)}" if node.replication else title
+
+
+def _link(link: LinkView) -> str:
+    toxics = ", ".join(link.toxics) or "no toxic"
+    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}"
+
+
+def _trip(link: LinkView) -> str:
+    if not link.enabled:
+        return "[red]cut[/]"
+    if not link.measured:
+        return "round trip not measured: this machine does not reach the link"
+    return "nothing comes back" if link.round_trip_ms is None else f"round trip {link.round_trip_ms:.1f} ms"
+
+
+def status(out: Console, labs: list[LabView]) -> None:
+    if not labs:
+        out.print("no lab is up; start one with: make lab-up")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in ("lab", "engine", "node or link", "state", "what it says"):
+        table.add_column(heading)
+    for lab in labs:
+        for node in lab.nodes:
+            table.add_row(
+                lab.name,
+                lab.engine,
+                f"{node.name} {node.address}",
+                f"{node.state} {node.health}",
+                plain(node.replication),
+            )
+        for link in lab.links:
+            table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link))
+    out.print(table)
+
+
+def toxics(out: Console, known: Iterable[Toxic]) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for toxic in known:
+        table.add_row(toxic.name, toxic.about)
+    out.print(table)
+
+
+def engines(out: Console, known: Iterable[EngineView]) -> None:
+    table = Table("engine", "version", "source", "features", "lacks", "image", box=None, pad_edge=False)
+    for each in known:
+        table.add_row(each.name, each.version, each.source, ", ".join(each.features), ", ".join(each.lacks), each.image)
+    out.print(table)
+    reasons: dict[tuple[str, str], list[str]] = {}
+    for each in known:
+        for feature, why in each.lacks.items():
+            reasons.setdefault((feature, why), []).append(each.name)
+    for (feature, why), names in reasons.items():
+        out.print(f"no {feature} in {', '.join(names)}: {why}", markup=False)
+
+
+def rows(out: Console, found: list[dict[str, Any]]) -> None:
+    if not found:
+        out.print("no rows")
+        return
+    table = Table(box=None, pad_edge=False)
+    for heading in found[0]:
+        table.add_column(plain(str(heading)))
+    for row in found:
+        table.add_row(*(plain(str(value)) for value in row.values()))
+    out.print(table)
+
+
+def findings(out: Console, found: Iterable[Any]) -> None:
+    table = Table(box=None, pad_edge=False, show_header=False)
+    for finding in found:
+        table.add_row("[green]ok[/]" if finding.ok else "[red]no[/]", finding.what, plain(finding.found))
+        if finding.next_step:
+            table.add_row("", "", f"next: {plain(finding.next_step)}")
+    out.print(table)

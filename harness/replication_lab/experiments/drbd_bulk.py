@@ -1,0 +1,140 @@
+"""What bounds a bulk load on a replicated disk: the disk or the link?"""
+
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication_lab.faults.toxic_watch import narrowed
+from replication_lab.model.claim import Claim, figure
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.record import Proof
+from replication_lab.replication import drbd_state
+from replication_lab.workloads.bulk_write import WAYS, BulkWrite
+from replication_lab.world import catalogue
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.drbd import Peer, Status
+
+NODE, LINK = "node1", "node1-node2"
+NARROW = "slow-100mbit"
+WITHIN = 0.1
+
+
+def _case(name: str, about: str, connected: bool = True, toxic: str = "") -> Case:
+    return Case(name, about, {"connected": connected, "toxic": toxic}, frozenset({"drbd"}))
+
+
+CASES = (
+    _case("alone", "the peer stands by", connected=False),
+    _case("connected", "connected, the link without a toxic"),
+    _case("narrow", "connected by 100 Mbit", toxic=NARROW),
+)
+
+
+def workload(_case: Case, preset: Preset) -> BulkWrite:
+    return BulkWrite(NODE, preset.sizes["mib"])
+
+
+def prepare(lab: Lab) -> None:
+    """Disks without costs: the link is to be the limit where it is narrow."""
+    drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
+
+
+@contextmanager
+def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+    """The case's connection, across a narrow link where it says so."""
+    machines, toxic = drbd_state.pair(lab), case.settings["toxic"]
+    with ExitStack() as stack:
+        stack.enter_context(drbd_state.in_state(machines, {}, case.settings["connected"]))
+        carry = stack.enter_context(narrowed(lab, LINK, catalogue.toxic(toxic))) if toxic else None
+        yield _Watch(case, machines, carry)
+
+
+@dataclass
+class _Watch:
+    """That the peer was there, and got every byte, or stood by and got none."""
+
+    case: Case
+    machines: list[Peer]
+    carry: Callable[[], Proof] | None
+    carried: list[Proof] = field(init=False)
+    before: list[Status] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.carried = self._carries()
+        self.before = self._look()
+
+    def _look(self) -> list[Status]:
+        return [peer.status() for peer in self.machines]
+
+    def _carries(self) -> list[Proof]:
+        return [self.carry()] if self.carry else []
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        after, connected = self._look(), self.case.settings["connected"]
+        own, there = (now.written_kib - then.written_kib for then, now in zip(self.before, after, strict=True))
+        return [
+            *self.carried,
+            *self._carries(),
+            drbd_state.was_connected([self.before[0], after[0]], connected),
+            Proof(
+                what="the peer wrote what the primary wrote" if connected else "the peer wrote nothing",
+                expected=f"{own if connected else 0} KiB",
+                found=f"{there} KiB",
+                # What is written while one is looked at and then the other.
+                ok=abs(own - there) <= 0.02 * own if connected else there == 0,
+            ),
+        ]
+
+
+def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
+    """The law: what is narrow bounds it, and the link of 100 Mbit is."""
+    if not case.settings["toxic"]:
+        return {}
+    return {f"{way}_mb_per_second": link_rate() for way in WAYS}
+
+
+def link_rate() -> float:
+    """What the narrow link carries each way, in MB a second."""
+    return catalogue.toxic(NARROW).rate_kbps / 1000
+
+
+def _claims() -> Iterator[Claim]:
+    low, high = ((1 + sign * WITHIN) * link_rate() for sign in (-1, 1))
+    for way in WAYS:
+        name = f"{way}_mb_per_second"
+        yield Claim(
+            f"{way}-link-is-the-limit",
+            f"dd, {way}: connected by 100 Mbit, the rate is the link's (±10 %)",
+            figure("narrow", name).between(low, high),
+            predicted=link_rate(),
+        )
+        yield Claim(
+            f"{way}-alone-is-faster",
+            f"dd, {way}: alone, it is at least twice as fast as connected by 100 Mbit",
+            figure("alone", name).over(figure("narrow", name)).at_least(2),
+        )
+
+
+experiment = Experiment(
+    name="drbd_bulk",
+    question=__doc__,
+    topology="drbd",
+    cases=CASES,
+    claims=tuple(_claims()),
+    presets={
+        "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 96}),
+        # The published 4 GiB.
+        "full": Preset("full", min_rounds=3, max_rounds=6, sizes={"mib": 4096}, room={"LAB_DISK_SIZE": "8G"}),
+    },
+    engines=("mariadb",),
+    workload=workload,
+    prepare=prepare,
+    arrange=arrange,
+    disks=drbd_state.FAST.costs(),
+    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    predict=predict,
+)

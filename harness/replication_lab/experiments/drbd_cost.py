@@ -1,0 +1,346 @@
+"""What does a replicated block device under MySQL cost, and which settings take that cost away?"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication_lab.model.claim import Claim, Ratio, figure, throughput, total
+from replication_lab.model.disk import Limits
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.record import Proof
+from replication_lab.probes.commit_latency import CommitLatency
+from replication_lab.replication import drbd_operations, drbd_state
+from replication_lab.workloads.sysbench_oltp import SysbenchOltp
+from replication_lab.world import catalogue
+from replication_lab.world.disks.spindle import Stats
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.drbd import STAND_ALONE, Peer, Status
+from replication_lab.world.mysql.flush import write_pages
+
+NODE = "node1"
+DISK = "pc-2014"
+
+# --- settings ---------------------------------------------------------------------------------------------------------
+
+# A commit is one write of the redo log, durable; there is no binary log.
+SERVER = {"innodb_flush_log_at_trx_commit": 1}
+# What file systems of the published test's time did unless told otherwise (ext3), or on a disk that was trusted:
+# an fsync writes, and does not flush. Who flushes then is DRBD.
+MOUNT = "barrier=0"
+# Writes inodes and the journal, so that their extents are in DRBD's activity log.
+TOUCH = "touch /var/lib/mysql/touched && sync && rm /var/lib/mysql/touched && sync"
+FLUSHING = {"disk": ("--disk-flushes=no",)}
+ACTIVITY_LOG = {"disk": ("--al-extents=257",)}
+NETWORK = {"net": ("--max-buffers=8000", "--max-epoch-size=8000", "--sndbuf-size=0")}
+# The published settings, all of them.
+TUNED = {
+    "disk": (*FLUSHING["disk"], *ACTIVITY_LOG["disk"], "--on-io-error=detach", "--resync-rate=10M"),
+    "net": NETWORK["net"],
+}
+# What is in force where nothing is set, of the published settings that can change a load. Others of them are DRBD 8.4's
+# defaults already (on-io-error detach, sndbuf-size 0), or the resource's file has one (resync-rate).
+DEFAULTS = {"disk-flushes": "yes", "al-extents": "1237", "max-buffers": "2048", "max-epoch-size": "2048"}
+OF_CONNECTION = ("max-buffers", "max-epoch-size")
+
+
+def _case(name: str, about: str, options: dict[str, tuple[str, ...]] | None = None, connected: bool = True) -> Case:
+    return Case(name, about, {"options": options or {}, "connected": connected}, frozenset({"drbd"}))
+
+
+CASES = (
+    _case("alone", "the peer stands by", connected=False),
+    _case("connected", "connected, defaults"),
+    _case("tuned", "connected, tuned as published", TUNED),
+    _case("flushing", "connected, only disk-flushes no", FLUSHING),
+    _case("network", "connected, only the network's settings", NETWORK),
+    _case("activity-log", "connected, only al-extents 257", ACTIVITY_LOG),
+)
+
+
+def workload(_case: Case, preset: Preset) -> SysbenchOltp:
+    """The published load: OLTP read-write, 4 clients, one table."""
+    sizes = preset.sizes
+    return SysbenchOltp(NODE, sizes["rows"], sizes["seconds"])
+
+
+# --- arranging --------------------------------------------------------------------------------------------------------
+
+
+def prepare(lab: Lab) -> None:
+    """A redo log as of a server that has run for a while, settings, disks that are in nobody's way."""
+    drbd_operations.fill_redo(lab, NODE)
+    lab.server(NODE).set_global(**SERVER)
+    drbd_state.pair(lab)[0].tell("remount", MOUNT)
+    drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
+
+
+def fill(lab: Lab, preset: Preset) -> None:
+    SysbenchOltp(NODE, preset.sizes["rows"]).fill(lab)
+
+
+@contextmanager
+def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+    """The case's options on both machines, its connection, and slow disks.
+
+    The disks are fast until nothing is left over from before. A load of the seventh round has waited 22 s for pages of
+    earlier loads, and made nine writes a transaction. And a change of al-extents, which a case undoes at its end as
+    well, empties DRBD's activity log: the file system's own blocks and the place that the redo log has reached have to
+    be in it again, or the load waits for each of them.
+    """
+    machines, limits, server = drbd_state.pair(lab), catalogue.disk(DISK).limits, lab.server(NODE)
+    with drbd_state.in_state(machines, case.settings["options"], case.settings["connected"]):
+        write_pages(server)
+        lab.run(NODE, "guest", "sh", "-c", TOUCH)
+        CommitLatency(server).commits(1)
+        drbd_state.limit(machines, limits)
+        yield _Watch(case, machines, limits)
+
+
+# --- what the load met ------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Look:
+    """A machine at one moment: its resource, and its disk's counters."""
+
+    status: Status
+    disk: Stats
+    settings: dict[str, str]
+
+
+@dataclass
+class _Watch:
+    """Both machines before the load and after it: what their disks did, and that the state was the case's."""
+
+    case: Case
+    pair: list[Peer]
+    limits: Limits
+    before: list[Look] = field(init=False)
+    after: list[Look] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self._look()
+
+    def _look(self) -> list[Look]:
+        return [Look(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]
+
+    def figures(self) -> dict[str, float]:
+        """Writes and flushes of both disks and how busy they were during the load, the activity log's with them."""
+        self.after = self._look()
+        logged = self.after[0].status.activity_log_writes - self.before[0].status.activity_log_writes
+        return {"activity_log_writes": logged} | {
+            f"{name}_{what}": number
+            for name, then, now in zip(("primary", "peer"), self.before, self.after, strict=True)
+            for what, number in _work(then.disk, now.disk).items()
+        }
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        looks = [*self.before, *self.after]
+        return [
+            drbd_state.was_connected([look.status for look in looks[::2]], self.case.settings["connected"]),
+            *([] if self.case.settings["connected"] else [self._peer_rests()]),
+            _keeps_order(looks, _order(self.case)),
+            _has_settings(looks, _in_force(self.case)),
+            *(self._costs(number) for number in range(len(self.pair))),
+            *(self._unchanged(peer) for peer in self.pair),
+        ]
+
+    def _costs(self, number: int) -> Proof:
+        """The arm's time is what its writes and flushes cost by the case's limits."""
+        then, now = self.before[number].disk, self.after[number].disk
+        work = _work(then, now)
+        asked = work["writes"] * 1e6 / self.limits.write_iops + work["flushes"] * self.limits.flush_us
+        took = now.busy_us - then.busy_us
+        return Proof(
+            what=f"writes and flushes of {self.pair[number].node}'s disk cost what they are set to",
+            expected=f"{asked / 1e6:.2f} s of its arm, 5 % more or less",
+            found=f"{took / 1e6:.2f} s for {work['writes']} writes and {work['flushes']} flushes",
+            ok=abs(took - asked) <= 0.05 * asked,
+        )
+
+    def _peer_rests(self) -> Proof:
+        writes = _work(self.before[1].disk, self.after[1].disk)["writes"]
+        return Proof(
+            what="a peer that stands by writes nothing",
+            expected="no write",
+            found=f"{writes} writes",
+            ok=writes == 0,
+        )
+
+    def _unchanged(self, peer: Peer) -> Proof:
+        found = peer.disk.limits()
+        return Proof(
+            what=f"nobody changed the disk of {peer.node}",
+            expected="the limits of the case",
+            found="the limits of the case" if found == self.limits else str(found),
+            ok=found == self.limits,
+        )
+
+
+def _work(then: Stats, now: Stats) -> dict[str, float]:
+    microseconds = max(now.clock_us - then.clock_us, 1)
+    return {
+        "writes": now.writes - then.writes,
+        "flushes": now.flushes - then.flushes,
+        "busy": round((now.busy_us - then.busy_us) / microseconds, 3),
+    }
+
+
+def _order(case: Case) -> str:
+    return "d" if "--disk-flushes=no" in case.settings["options"].get("disk", ()) else "f"
+
+
+def _in_force(case: Case) -> dict[str, str]:
+    """The options that a case is about, as its machines have to say them."""
+    words = [word.removeprefix("--").split("=") for group in case.settings["options"].values() for word in group]
+    return DEFAULTS | {name: value for name, value in words if name in DEFAULTS}
+
+
+def _has_settings(looks: list[Look], asked: dict[str, str]) -> Proof:
+    """An option that is taken and not acted on makes a case that is another one."""
+    found = [(name, look.settings.get(name, "nothing")) for look in looks for name in _told_by(look)]
+    other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
+    said = ", ".join(f"{name} {value}" for name, value in asked.items())
+    return Proof(
+        what="DRBD's options are those of the case, before the load and after it",
+        expected=said,
+        found=", ".join(other) or said,
+        ok=not other,
+    )
+
+
+def _told_by(look: Look) -> list[str]:
+    """The options that a machine can tell: one that stands by has no connection, and with it no options of one."""
+    return [name for name in DEFAULTS if name not in OF_CONNECTION or look.status.connection != STAND_ALONE]
+
+
+def _keeps_order(looks: list[Look], order: str) -> Proof:
+    found = sorted({look.status.write_order for look in looks})
+    return Proof(
+        what="disks keep the order of writes as the case says",
+        expected={"f": "by flushes (wo:f)", "d": "by running idle (wo:d)"}[order],
+        found=", ".join(f"wo:{each}" for each in found),
+        ok=found == [order],
+    )
+
+
+# --- laws and claims --------------------------------------------------------------------------------------------------
+
+
+def write_and_flush_us() -> tuple[float, float]:
+    """W and F of the cases' disk, in microseconds."""
+    limits = catalogue.disk(DISK).limits
+    return 1e6 / limits.write_iops, float(limits.flush_us)
+
+
+def kept() -> float:
+    """The law: a commit waits W alone, and W + F where the peer flushes after it; the loss is F/(W+F)."""
+    write, flush = write_and_flush_us()
+    return write / (write + flush)
+
+
+def _of_alone(case: str) -> Ratio:
+    return throughput(case).over(throughput("alone"))
+
+
+def _claims() -> tuple[Claim, ...]:
+    return (
+        Claim(
+            "untuned-costs",
+            "connected with defaults, at least 20 % of the transactions are lost",
+            _of_alone("connected").at_most(0.8),
+            predicted=kept(),
+        ),
+        Claim(
+            "tuned-costs-nothing",
+            "connected and tuned, at most 5 % of the transactions are lost",
+            _of_alone("tuned").at_least(0.95),
+            predicted=1.0,
+        ),
+        Claim(
+            "tuned-gains",
+            "tuned, it is faster than with defaults: at least 1.05 times the transactions",
+            throughput("tuned").over(throughput("connected")).at_least(1.05),
+            predicted=1 / kept(),
+        ),
+        Claim(
+            "tuned-flushes-nothing",
+            "tuned, the peer's disk is never flushed",
+            total("tuned", "peer_flushes").is_zero(trials="transactions", at_least=300),
+            predicted=0.0,
+        ),
+        Claim(
+            "untuned-flushes",
+            "with defaults the peer's disk is flushed at least 0.9 times as often as it is written to",
+            figure("connected", "peer_flushes").over(figure("connected", "peer_writes")).at_least(0.9),
+            predicted=1.0,
+        ),
+        *_claims_on_groups(),
+    )
+
+
+def _claims_on_groups() -> Iterator[Claim]:
+    """Which of the settings does it."""
+    yield Claim(
+        "flushing-alone-does-it",
+        "disk-flushes no alone gains as much as all settings together (±10 %)",
+        throughput("flushing").over(throughput("tuned")).between(0.9, 1.1),
+        predicted=1.0,
+    )
+    for case, said in (
+        ("network", "the network's settings alone gain"),
+        ("activity-log", "al-extents 257 alone gains"),
+    ):
+        yield Claim(
+            f"{case}-gains-nothing",
+            f"{said} nothing: at most 1.05 times the transactions",
+            throughput(case).over(throughput("connected")).at_most(1.05),
+            predicted=1.0,
+        )
+
+
+NEARER = "its bound is nearer than loads of 4 s can tell"
+STATES = ("alone", "connected", "tuned")
+
+experiment = Experiment(
+    name="drbd_cost",
+    question=__doc__,
+    topology="drbd",
+    cases=CASES,
+    claims=_claims(),
+    presets={
+        "brief": Preset(
+            "brief",
+            min_rounds=3,
+            max_rounds=10,
+            sizes={"rows": 20_000, "seconds": 4},
+            cases=STATES,
+            undecidable=dict.fromkeys(("tuned-costs-nothing", "untuned-flushes"), NEARER),
+        ),
+        "quick": Preset(
+            "quick",
+            min_rounds=5,
+            max_rounds=10,
+            sizes={"rows": 20_000, "seconds": 20},
+            undecidable={"tuned-costs-nothing": "20 rounds of such loads gave 0.932 to 0.957 of alone, beside 0.95"},
+        ),
+        # 1.2 GB of rows, all of them in memory. Where they are not, a page is written for each that is read: 3 of 20
+        # transactions a second were left.
+        "full": Preset(
+            "full",
+            min_rounds=5,
+            max_rounds=8,
+            sizes={"rows": 5_000_000, "seconds": 60},
+            room={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560", "LAB_BUFFER_POOL": "1800M"},
+            undecidable={"tuned-costs-nothing": "eight rounds of such loads gave 0.930 to 0.959 of alone, beside 0.95"},
+        ),
+    },
+    engines=("mariadb",),
+    workload=workload,
+    prepare=prepare,
+    fill=fill,
+    arrange=arrange,
+    disks=f"{DISK}: {catalogue.disk(DISK).limits.costs()}",
+    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+)

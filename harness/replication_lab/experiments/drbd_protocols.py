@@ -1,0 +1,149 @@
+"""What does a commit on a replicated disk wait for under protocols A, B and C, by the length of the link?"""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication_lab.model.claim import Claim, PerRoundTrip, Ratio, figure, rtt, throughput
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.record import Proof
+from replication_lab.replication import drbd_operations, drbd_state
+from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.world import catalogue
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.drbd import CONNECTED, Peer, Status
+
+NODE, LINK = "node1", "node1-node2"
+WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}
+PLACES = {0: "lan", 1: "campus-1ms", 10: "metro-10ms", 85: "wan-85ms"}
+# The topology's own: small costs, so that the link is what differs.
+DISK = "ssd"
+# A commit is one write of the redo log; there is no binary log.
+SERVER = {"innodb_flush_log_at_trx_commit": 1}
+MOUNT = "barrier=0"
+
+
+def _case(protocol: str, milliseconds: int) -> Case:
+    return Case(
+        f"{protocol.lower()}-{milliseconds}",
+        f"protocol {protocol}, {milliseconds} ms",
+        {"protocol": protocol, "toxics": {LINK: PLACES[milliseconds]}},
+        frozenset({"drbd"}),
+    )
+
+
+CASES = tuple(_case(protocol, milliseconds) for protocol in WAITS_FOR for milliseconds in PLACES)
+
+
+def workload(_case: Case, preset: Preset) -> SequentialInserts:
+    """One client, row after row, as the published test of semi-sync."""
+    return SequentialInserts(seconds=preset.sizes["seconds"], nodes=(NODE,))
+
+
+def prepare(lab: Lab) -> None:
+    """A redo log as of a server that has run for a while, the table, disks that are in nobody's way until a load."""
+    drbd_operations.fill_redo(lab, NODE)
+    lab.server(NODE).set_global(**SERVER)
+    drbd_state.pair(lab)[0].tell("remount", MOUNT)
+    drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
+    SequentialInserts(nodes=(NODE,)).prepare(lab)
+
+
+@contextmanager
+def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+    """The case's protocol on both machines."""
+    machines, protocol = drbd_state.pair(lab), case.settings["protocol"]
+    with drbd_state.in_state(machines, {"net": (f"--protocol={protocol}",)}, True):
+        drbd_state.limit(machines, catalogue.disk(DISK).limits)
+        yield _Watch(machines, protocol)
+
+
+@dataclass
+class _Watch:
+    """That both machines spoke the case's protocol at the end of the load, and had not parted since before it."""
+
+    machines: list[Peer]
+    protocol: str
+    before: Status = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self.machines[0].status()
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        found = [peer.status() for peer in self.machines]
+        said = {f"{status.connection}, protocol {status.protocol}" for status in found}
+        expected = f"{CONNECTED}, protocol {self.protocol}"
+        return [
+            drbd_state.was_connected([self.before, found[0]], True),
+            Proof(
+                what="both machines speak the protocol of the case",
+                expected=expected,
+                found="; ".join(sorted(said)),
+                ok=said == {expected},
+            ),
+        ]
+
+
+def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
+    """The law: who waits for an answer of the peer commits once a round trip at the most."""
+    trip = figures.get("rtt_p50_ms")
+    if case.settings["protocol"] == "A" or not trip or case.settings["toxics"][LINK] == "lan":
+        return {}
+    return {"throughput": 1000 / trip}
+
+
+def _of_the_law(case: str) -> Ratio:
+    return throughput(case).over(PerRoundTrip(case, trip="rtt_min_ms"))
+
+
+def _claims() -> Iterator[Claim]:
+    for protocol in ("B", "C"):
+        for milliseconds in (1, 10, 85):
+            case = f"{protocol.lower()}-{milliseconds}"
+            yield Claim(
+                f"{case}-waits",
+                f"protocol {protocol} at {milliseconds} ms: one client commits once a round trip at the most",
+                _of_the_law(case).at_most(1.0),
+                predicted=1.0,
+            )
+    yield Claim(
+        "c-85-one-round-trip",
+        "protocol C at 85 ms: a commit takes one round trip (0.95–1.3, the disks' time included)",
+        figure("c-85", "latency_p50_ms").over(rtt("c-85")).between(0.95, 1.3),
+        predicted=1.0,
+    )
+    yield Claim(
+        "a-85-does-not-wait",
+        "protocol A at 85 ms: one client commits at least three times a round trip",
+        throughput("a-85").over(PerRoundTrip("a-85")).at_least(3),
+    )
+    yield Claim(
+        "a-85-costs-little",
+        "protocol A at 85 ms keeps at least 0.8 of the commits that it has on a LAN",
+        throughput("a-85").over(throughput("a-0")).at_least(0.8),
+        predicted=1.0,
+    )
+
+
+experiment = Experiment(
+    name="drbd_protocols",
+    question=__doc__,
+    topology="drbd",
+    cases=CASES,
+    claims=tuple(_claims()),
+    presets={
+        "quick": Preset("quick", min_rounds=3, max_rounds=16, sizes={"seconds": 5}),
+        "full": Preset("full", min_rounds=5, max_rounds=12, sizes={"seconds": 20}),
+    },
+    engines=("mariadb",),
+    workload=workload,
+    prepare=prepare,
+    arrange=arrange,
+    disks=f"{DISK}: {catalogue.disk(DISK).limits.costs()}",
+    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    predict=predict,
+)

@@ -1,0 +1,177 @@
+"""What does RAID0 of two disks gain over one disk, and what RAID1?"""
+
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+
+from replication_lab.faults.disk_limits import lifted, limited, unchanged
+from replication_lab.model.claim import Claim, Ratio, figure
+from replication_lab.model.disk import Limits
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.record import Proof
+from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
+from replication_lab.world import catalogue
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.array import Array
+from replication_lab.world.docker.lab import Lab
+
+NODES = {"single": "one disk", "raid0": "RAID0 of two", "raid1": "RAID1 of two"}
+JOBS = 16
+
+
+@dataclass(frozen=True)
+class Calibration:
+    """Which disks (of compose/storage/disks.yaml) a single one and the members of an array are."""
+
+    about: str
+    single: str
+    member: str
+
+
+CALIBRATIONS = {
+    "plain": Calibration("plain spindles", "plain-400", "plain-400"),
+    # One instance passes on less than two volumes can do; the cap of the published table, shared evenly.
+    "cloud": Calibration("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
+}
+
+
+def _cases() -> tuple[Case, ...]:
+    return tuple(
+        Case(f"{name}-{node}", f"{said}, {each.about}", {"node": node, "disk": _disk(each, node)})
+        for name, each in CALIBRATIONS.items()
+        for node, said in NODES.items()
+    )
+
+
+def _disk(calibration: Calibration, node: str) -> str:
+    return calibration.single if node == "single" else calibration.member
+
+
+def workload(case: Case, preset: Preset) -> Fio:
+    """The published test: 16 jobs, 4 KiB, direct I/O, four patterns."""
+    return _fio(case.settings["node"], preset)
+
+
+def _fio(node: str, preset: Preset) -> Fio:
+    sizes = preset.sizes
+    return Fio(node, JOBS, mib=sizes["mib"], loops=sizes["loops"], seconds=sizes["seconds"])
+
+
+def fill(lab: Lab, preset: Preset) -> None:
+    """Each job's file, on each array, before the disks are slow."""
+    for node in NODES:
+        with lifted([arrays.array(lab, node)]):
+            _fio(node, preset).lay_out(lab)
+
+
+@contextmanager
+def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
+    """The case's disks under its node, while no server of the lab replicates."""
+    array = arrays.array(lab, case.settings["node"])
+    limits = catalogue.disk(case.settings["disk"]).limits
+    with ExitStack() as stack:
+        for node in NODES:
+            lab.server(node).stop_replica()
+            stack.callback(lab.server(node).start_replica)
+        yield _Watch(array, limits, stack.enter_context(limited([array], limits)))
+
+
+@dataclass
+class _Watch:
+    """That the disks were as the case asks for before the load and after it; fio itself counts who else used them."""
+
+    array: Array
+    limits: Limits
+    before: list[Proof]
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        return [*self.before, unchanged(self.array, self.limits)]
+
+
+def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
+    """The law: RAID0 does what its members do together; RAID1 reads so too, and writes as one of them does.
+
+    On random places a member of RAID0 has nothing to do whenever all jobs wait for the other one: of `d` disks `n` jobs
+    keep n/(n+d-1) busy, as customers in a closed network of equal servers do (Gordon and Newell, 1967).
+    """
+    limits, node = catalogue.disk(case.settings["disk"]).limits, case.settings["node"]
+    reads = limits.read_iops * (1 if node == "single" else 2)
+    writes = limits.write_iops * (2 if node == "raid0" else 1)
+    per_job = {name: (reads if name.endswith("read") else writes) * _busy(node, name) / JOBS for name in PATTERNS}
+    return {f"{name}_iops_per_job": iops for name, iops in per_job.items()} | {
+        f"{name}_kb_per_job": iops * BLOCK_KB for name, iops in per_job.items()
+    }
+
+
+def _busy(node: str, pattern: str) -> float:
+    return JOBS / (JOBS + 1) if node == "raid0" and pattern.startswith("random") else 1
+
+
+def _gain(calibration: str, node: str, pattern: str) -> Ratio:
+    name = f"{pattern}_iops_per_job"
+    return figure(f"{calibration}-{node}", name).over(figure(f"{calibration}-single", name))
+
+
+def _law(calibration: str, node: str, pattern: str) -> float:
+    """The predicted gain over one disk."""
+    case = {case.settings["node"]: case for case in _cases() if case.name.startswith(calibration)}
+    name = f"{pattern}_iops_per_job"
+    return predict(case[node], {})[name] / predict(case["single"], {})[name]
+
+
+def _claim(calibration: str, node: str, pattern: str, said: str, low: float, high: float) -> Claim:
+    return Claim(
+        f"{calibration}-{node}-{pattern.replace('_', '-')}",
+        f"{CALIBRATIONS[calibration].about}: {NODES[node]}, {pattern.replace('_', ' ')}: {said}",
+        _gain(calibration, node, pattern).between(low, high),
+        predicted=_law(calibration, node, pattern),
+    )
+
+
+def _by_law(calibration: str, node: str, pattern: str) -> Claim:
+    law = _law(calibration, node, pattern)
+    return _claim(calibration, node, pattern, f"{law:.3g} times one disk (±10 %)", 0.9 * law, 1.1 * law)
+
+
+def _claims() -> tuple[Claim, ...]:
+    as_one, both = "as one disk (±10 %)", "more than one disk, up to twice"
+    return (
+        *(_by_law("plain", "raid0", pattern) for pattern in PATTERNS),
+        *(_claim("plain", "raid1", f"{order}_write", as_one, 0.9, 1.1) for order in ("random", "sequential")),
+        *(_claim("plain", "raid1", f"{order}_read", both, 1.5, 2.1) for order in ("random", "sequential")),
+        *(_claim("cloud", "raid0", f"{order}_read", as_one, 0.9, 1.1) for order in ("random", "sequential")),
+        _claim("cloud", "raid0", "random_write", "1.45 times one volume (±10 %)", 1.3, 1.6),
+        # Of the two published gains for writes the calibration is that of random ones.
+        _claim("cloud", "raid0", "sequential_write", "at least 1.2 times, at most 1.6 times one volume", 1.2, 1.6),
+    )
+
+
+experiment = Experiment(
+    name="raid0_disks",
+    question=__doc__,
+    topology="raid",
+    cases=_cases(),
+    claims=_claims(),
+    presets={
+        "brief": Preset(
+            "brief",
+            min_rounds=3,
+            max_rounds=6,
+            sizes={"mib": 4, "loops": 5, "seconds": 1},
+            cases=tuple(f"plain-{node}" for node in NODES),
+        ),
+        "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 8, "loops": 5, "seconds": 1}),
+        # The published sizes; at a tenth of the published rates five loops take hours, a minute of them does not.
+        "full": Preset("full", min_rounds=3, max_rounds=8, sizes={"mib": 100, "loops": 5, "seconds": 60}),
+    },
+    engines=("mariadb", "mysql-8.0", "mysql", "mysql-5.5", "percona"),
+    workload=workload,
+    fill=fill,
+    arrange=arrange,
+    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    predict=predict,
+)

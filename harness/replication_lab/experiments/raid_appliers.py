@@ -1,0 +1,159 @@
+"""Do parallel appliers let a replica on RAID1 keep up with one on RAID0?"""
+
+from collections.abc import Iterator
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from replication_lab.model.claim import Claim, figure
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.workloads import catch_up_setup
+from replication_lab.workloads.catch_up import FLUSHING, Race
+from replication_lab.workloads.row_updates import RowChanges
+from replication_lab.world.docker.lab import Lab
+
+ONE, MANY = ("lab",), ("lab_1", "lab_2", "lab_3", "lab_4")
+FOUR_APPLIERS = {
+    "optimistic": {"slave_parallel_threads": 4, "slave_parallel_mode": "optimistic"},
+    "per_database": {
+        "replica_preserve_commit_order": "OFF",
+        "replica_parallel_type": "DATABASE",
+        "replica_parallel_workers": 4,
+    },
+    "logical_clock": {
+        "replica_parallel_type": "LOGICAL_CLOCK",
+        "replica_parallel_workers": 4,
+        "replica_preserve_commit_order": "ON",
+    },
+}
+SAID = {
+    "one": "one applier",
+    "optimistic": "four optimistic appliers",
+    "per_database": "four appliers, one a database",
+    "logical_clock": "four appliers by logical clock",
+}
+
+# --- cases ------------------------------------------------------------------------------------------------------------
+
+
+def _case(mode: str, databases: tuple[str, ...] = ONE, flushing: str = "relaxed") -> Case:
+    name = "-".join([mode.replace("_", "-"), *(["many"] if databases == MANY else []), *_unless(flushing, "relaxed")])
+    where = "one database" if databases == ONE else f"{len(databases)} databases"
+    settings = {"appliers": FOUR_APPLIERS.get(mode), "databases": databases, "flushing": flushing}
+    needs = frozenset({"gtid"} if mode == "one" else {"gtid", mode})
+    return Case(name, f"{SAID[mode]}, {where}, {flushing} flushing", settings, needs)
+
+
+def _unless(word: str, usual: str) -> list[str]:
+    return [] if word == usual else [word]
+
+
+CASES = (
+    _case("one"),
+    _case("one", MANY),
+    _case("one", flushing="durable"),
+    *(_case(mode, databases, flushing) for mode in FOUR_APPLIERS for databases in (ONE, MANY) for flushing in FLUSHING),
+)
+
+
+def workload(case: Case, preset: Preset) -> Race:
+    """All replicas catch up at the same time."""
+    sizes, relaxed = preset.sizes, case.settings["flushing"] == "relaxed"
+    return Race(
+        RowChanges(rows=sizes["rows"], databases=case.settings["databases"]),
+        backlog=sizes["backlog" if relaxed else "durable_backlog"],
+        warm=sizes["warm"] if relaxed else 1,
+        window=sizes["window" if relaxed else "durable_window"],
+        flushing=case.settings["flushing"],
+    )
+
+
+def fill(lab: Lab, preset: Preset) -> None:
+    """The tables of one database, and of many where a case of the preset needs them, the same on each server."""
+    sets = dict.fromkeys(case.settings["databases"] for case in experiment.chosen(preset))
+    catch_up_setup.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
+
+
+def arrange(lab: Lab, case: Case) -> AbstractContextManager[catch_up_setup.Watch]:
+    return catch_up_setup.behind(lab, case.settings["appliers"])
+
+
+def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
+    return catch_up_setup.predict(figures)
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def _claims() -> Iterator[Claim]:
+    for mode in FOUR_APPLIERS:
+        yield from _claims_on_mode(mode, mode.replace("_", "-"), SAID[mode])
+
+
+def _claims_on_mode(mode: str, name: str, said: str) -> tuple[Claim, ...]:
+    rows = "raid1_rows_per_second"
+    gains = "gain nothing: at most 1.1 times the rows of one applier"
+    return (
+        Claim(
+            f"{name}-one-database-gains-nothing",
+            f"RAID1, one database, relaxed flushing: {said} {gains}",
+            figure(name, rows).over(figure("one", rows)).at_most(1.1),
+            predicted=1.0,
+        ),
+        Claim(
+            f"{name}-many-databases-gain-nothing",
+            f"RAID1, four databases, relaxed flushing: {said} {gains}",
+            figure(f"{name}-many", rows).over(figure("one-many", rows)).at_most(1.1),
+            predicted=1.0,
+        ),
+        Claim(
+            f"{name}-durable-gains",
+            f"RAID1, one database, durable flushing: {said} apply at least 1.2 times the rows of one applier",
+            figure(f"{name}-durable", rows).over(figure("one-durable", rows)).at_least(1.2),
+        ),
+        Claim(
+            f"{name}-rescues-raid1",
+            f"relaxed flushing: {said} let RAID1 apply at least 0.95 of what RAID0 applies with one",
+            figure(name, rows).over(figure("one", "raid0_rows_per_second")).at_least(0.95),
+        ),
+        Claim(
+            f"{name}-rescues-raid1-durable",
+            f"durable flushing: {said} let RAID1 apply at least 0.95 of what RAID0 applies with one",
+            figure(f"{name}-durable", rows).over(figure("one-durable", "raid0_rows_per_second")).at_least(0.95),
+        ),
+    )
+
+
+QUICK = (
+    "one",
+    "one-durable",
+    *(f"{mode.replace('_', '-')}{suffix}" for mode in FOUR_APPLIERS for suffix in ("", "-durable")),
+)
+# Rows of a table, to fall behind by (durable commits are slower) and to warm up by; seconds of what is measured.
+SMALL = {"rows": 8000, "warm": 4500, "backlog": 23_000, "durable_backlog": 8000, "window": 20, "durable_window": 20}
+LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "durable_backlog": 20_000, "window": 60, "durable_window": 60}
+
+experiment = Experiment(
+    name="raid_appliers",
+    question=__doc__,
+    topology="raid",
+    cases=CASES,
+    claims=tuple(_claims()),
+    presets={
+        "quick": Preset(
+            "quick",
+            min_rounds=3,
+            max_rounds=8,
+            sizes=SMALL,
+            cases=QUICK,
+            undecidable={"logical-clock-durable-gains": "the gain is near the bound, rounds of 20 s vary by a tenth"},
+        ),
+        "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
+    },
+    engines=("mariadb", "mysql-8.0"),
+    workload=workload,
+    prepare=catch_up_setup.prepare,
+    fill=fill,
+    arrange=arrange,
+    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    predict=predict,
+)

@@ -1,0 +1,127 @@
+"""Does a replica on RAID0 catch up with its source where one on RAID1 does not?"""
+
+from contextlib import AbstractContextManager
+from pathlib import Path
+
+from replication_lab.model.claim import Claim, figure, quiet_total
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.workloads import catch_up_setup
+from replication_lab.workloads.catch_up import Race
+from replication_lab.workloads.row_updates import RowChanges
+from replication_lab.world.docker.lab import Lab
+
+CASES = (Case("one", "one applier, one database, relaxed flushing", {}, frozenset({"gtid"})),)
+
+
+def workload(_case: Case, preset: Preset) -> Race:
+    """All replicas catch up at the same time; a steady load follows."""
+    sizes = preset.sizes
+    changes = RowChanges(rows=sizes["rows"], databases=("lab",))
+    names = ("backlog", "warm", "window", "paced", "rest")
+    return Race(changes, **{name: sizes[name] for name in names})
+
+
+def fill(lab: Lab, preset: Preset) -> None:
+    """The tables, the same on each server."""
+    catch_up_setup.fill(lab, RowChanges(rows=preset.sizes["rows"], databases=("lab",)))
+
+
+def arrange(lab: Lab, _case: Case) -> AbstractContextManager[catch_up_setup.Watch]:
+    return catch_up_setup.behind(lab)
+
+
+def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
+    return catch_up_setup.predict(figures)
+
+
+# --- claims -----------------------------------------------------------------------------------------------------------
+
+
+def _claims() -> tuple[Claim, ...]:
+    return (*_claims_on_catching_up(), *_claims_on_a_steady_load())
+
+
+def _claims_on_catching_up() -> tuple[Claim, ...]:
+    return (
+        Claim(
+            "raid0-writes-more",
+            "both catching up by one applier, RAID0 writes at least 1.2 times as often a second as RAID1",
+            figure("one", "raid0_writes_per_second").over(figure("one", "raid1_writes_per_second")).at_least(1.2),
+            predicted=2.0,
+        ),
+        Claim(
+            "raid0-applies-more",
+            "with one applier RAID0 applies at least 1.1 times as many rows a second as RAID1",
+            figure("one", "raid0_rows_per_second")
+            .over(figure("one", "raid1_rows_per_second_throughout"))
+            .at_least(1.1),
+            predicted=2.0,
+        ),
+        Claim(
+            "raid1-applies-as-one-disk",
+            "RAID1 of two applies as many rows a second as one disk (±20 %)",
+            figure("one", "raid1_rows_per_second_throughout")
+            .over(figure("one", "single_rows_per_second_throughout"))
+            .between(0.8, 1.25),
+            predicted=1.0,
+        ),
+    )
+
+
+def _claims_on_a_steady_load() -> tuple[Claim, ...]:
+    return (
+        Claim(
+            "raid0-catches-up",
+            "under a load between what RAID1 and RAID0 apply, RAID0 catches up with the source and stays level",
+            quiet_total("one", "raid0_never_caught_up").is_zero(trials="raid0_loads_that_tell", at_least=3),
+            predicted=0.0,
+        ),
+        Claim(
+            "raid1-lag-grows",
+            "under the same load the lag of RAID1 grows",
+            figure("one", "raid1_lag_slope").at_least(0),
+        ),
+        Claim(
+            "raid1-never-catches-up",
+            "under the same load RAID1 never catches up",
+            quiet_total("one", "raid1_kept_up").is_zero(trials="raid1_loads_that_tell", at_least=3),
+            predicted=0.0,
+        ),
+        Claim(
+            "caught-up-writes-less",
+            "once RAID0 has caught up it writes less often: at most 0.95 of before",
+            figure("one", "raid0_writes_per_second_after").over(figure("one", "raid0_writes_per_second")).at_most(0.95),
+        ),
+        Claim(
+            "caught-up-disks-rest",
+            "once RAID0 has caught up its disks are less busy: at most 0.95 of before",
+            figure("one", "raid0_busy_after").over(figure("one", "raid0_busy")).at_most(0.95),
+        ),
+    )
+
+
+SHORT = "slopes of loads of 16 s vary too much for an interval of a few"
+# Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
+BRIEF = {"rows": 8000, "warm": 4500, "backlog": 10_500, "window": 8, "paced": 16, "rest": 6}
+SMALL = {"rows": 8000, "warm": 4500, "backlog": 14_000, "window": 12, "paced": 16, "rest": 10}
+LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "window": 60, "paced": 120, "rest": 60}
+
+experiment = Experiment(
+    name="raid_replica",
+    question=__doc__,
+    topology="raid",
+    cases=CASES,
+    claims=_claims(),
+    presets={
+        "brief": Preset("brief", min_rounds=3, max_rounds=8, sizes=BRIEF, undecidable={"raid1-lag-grows": SHORT}),
+        "quick": Preset("quick", min_rounds=3, max_rounds=6, sizes=SMALL),
+        "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),
+    },
+    engines=("mariadb", "mysql-8.0"),
+    workload=workload,
+    prepare=catch_up_setup.prepare,
+    fill=fill,
+    arrange=arrange,
+    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    predict=predict,
+)

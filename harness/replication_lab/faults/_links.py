@@ -1,0 +1,63 @@
+"""What the faults of links share: a probe across each of them, and the round trip that they have without the fault."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, closing
+from typing import TypeVar
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.world.docker.lab import Lab
+
+Made = TypeVar("Made")
+# A link is itself again when its round trip is: within the spread of a busy machine.
+NEAR_SHARE, NEAR_MS = 0.15, 10.0
+
+
+class Links:
+    """Links with a connection across each, made while they are whole; LabError where one is not."""
+
+    def __init__(self, lab: Lab, names: Sequence[str]):
+        self.lab, self.names = lab, names
+        self._open = ExitStack()
+        self.probes = dict(zip(names, self.each(self.probe), strict=True))
+        for probe in self.probes.values():
+            self._open.callback(probe.close)
+        self.before_ms = dict(zip(names, self.each(self._trip), strict=True))
+
+    def each(self, act: Callable[[str], Made]) -> list[Made]:
+        """`act` on every link at once: across a WAN each is mostly waiting."""
+        with ThreadPoolExecutor(len(self.names)) as pool:
+            return list(pool.map(act, self.names))
+
+    def probe(self, name: str) -> RoundTrip:
+        return RoundTrip(self.lab.wire(name), self.lab.far_end(name))
+
+    def _trip(self, name: str) -> float:
+        found = self.probes[name].pings()
+        if not found:
+            raise LabError(f"nothing comes back across {name} before the fault", "a whole link", "./lab status")
+        # A busy machine lengthens a round trip, and shortens none.
+        return min(found)
+
+    def as_before(self) -> list[Proof]:
+        """Each link carries new connections again, as fast as it did."""
+        return self.each(self._as_before)
+
+    def _as_before(self, name: str) -> Proof:
+        before = self.before_ms[name]
+        try:
+            with closing(self.probe(name)) as probe:
+                found = min(probe.pings(), default=None)
+        except LabError:
+            found = None
+        return Proof(
+            what=f"{name} is as it was",
+            expected=f"round trip about {before:.1f} ms",
+            found="nothing comes back" if found is None else f"{found:.1f} ms",
+            ok=found is not None and abs(found - before) <= before * NEAR_SHARE + NEAR_MS,
+        )
+
+    def close(self) -> None:
+        self._open.close()

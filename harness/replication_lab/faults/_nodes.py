@@ -1,0 +1,59 @@
+"""What the faults of nodes share: all nodes at once, and waiting until their containers are healthy again."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.world import clock, drbd
+from replication_lab.world.docker.lab import Lab
+
+START_SECONDS = 180
+
+
+class OnNodes:
+    """A fault of nodes, by itself one that does nothing."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        self.lab, self.nodes = lab, list(nodes)
+
+    def each(self, act: Callable[[str], object]) -> None:
+        with ThreadPoolExecutor(len(self.nodes)) as pool:
+            list(pool.map(act, self.nodes))
+
+    def act(self) -> None:
+        raise NotImplementedError
+
+    def proofs(self) -> list[Proof]:
+        raise NotImplementedError
+
+    def undo(self) -> None:
+        """Nothing has to be undone."""
+
+    def proofs_of_end(self) -> list[Proof]:
+        raise NotImplementedError
+
+    def close(self) -> None:
+        """Nothing is held."""
+
+    def runs_again(self) -> list[Proof]:
+        """Each server answers again, in a container that runs."""
+        for node in self.nodes:
+            clock.wait_until(lambda node=node: self._serves(node), f"{node} to serve again", START_SECONDS, every=0.1)
+        return [Proof(what=f"{node} runs again", expected="serving", found="serving", ok=True) for node in self.nodes]
+
+    def _serves(self, node: str) -> bool:
+        status, code = self.lab.state_of(node)
+        if status == "exited":
+            raise LabError(
+                f"{node} was started again and ended with status {code}. Its log:\n{self.lab.logs(node)}",
+                "a start on the data that it had",
+                "./lab drill",
+            )
+        try:
+            if self.lab.topology.node(node).role == "peer":
+                # Only one of two machines has a server: this one may have lost it to the other meanwhile.
+                return bool(drbd.Peer(self.lab, node).status())
+            return bool(self.lab.server(node).version())
+        except LabError:
+            return False

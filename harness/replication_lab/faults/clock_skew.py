@@ -1,0 +1,52 @@
+"""A server's clock that is wrong: the time that it writes down and compares, not the time that it waits."""
+
+from collections.abc import Sequence
+from contextlib import suppress
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+
+# The server looks its clock up once a second, and tells whole seconds.
+PATIENCE_SECONDS, TOLERANCE_SECONDS = 20, 2
+
+
+class ClockSkew(OnNodes):
+    """Nodes whose time jumps by so many seconds; undone, it jumps back."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str], skew: int):
+        super().__init__(lab, nodes)
+        self.skew = skew
+
+    def act(self) -> None:
+        self.each(lambda node: self.lab.set_clock(node, self.skew))
+
+    def proofs(self) -> list[Proof]:
+        return [self._is_off(node, self.skew) for node in self.nodes]
+
+    def undo(self) -> None:
+        # One that was killed meanwhile begins with the right time again.
+        self.each(self._set_right)
+
+    def _set_right(self, node: str) -> None:
+        if self.lab.state_of(node)[0] == "running":
+            self.lab.set_clock(node, 0)
+
+    def proofs_of_end(self) -> list[Proof]:
+        return [self._is_off(node, 0) for node in self.nodes]
+
+    def _is_off(self, node: str, expected: int) -> Proof:
+        with suppress(LabError):
+            clock.wait_until(lambda: self._near(node, expected), f"the clock of {node}", PATIENCE_SECONDS)
+        found = self.lab.server(node).seconds_ahead()
+        return Proof(
+            what=f"{node}'s clock is {expected:+d} s off" if expected else f"{node}'s clock is right again",
+            expected=f"{expected:+d} s, within {TOLERANCE_SECONDS} s",
+            found=f"{found:+.0f} s",
+            ok=abs(found - expected) <= TOLERANCE_SECONDS,
+        )
+
+    def _near(self, node: str, expected: int) -> bool:
+        return abs(self.lab.server(node).seconds_ahead() - expected) <= TOLERANCE_SECONDS

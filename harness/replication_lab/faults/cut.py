@@ -1,0 +1,63 @@
+"""A cut: links are switched off, what crossed them is ended, and nothing new gets through."""
+
+from collections.abc import Sequence
+from contextlib import closing
+
+from replication_lab.faults._links import Links
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.world.docker.lab import Lab
+
+
+class Cut:
+    """Links to cut; undone, those that were on before are on again."""
+
+    def __init__(self, lab: Lab, links: Sequence[str]):
+        self.links = Links(lab, links)
+        self._wires = {name: lab.wire(name) for name in links}
+        self._cut: list[str] = []
+
+    def act(self) -> None:
+        self._cut = [name for name, wire in self._wires.items() if wire.enabled()]
+        self.links.each(lambda name: self._wires[name].enable(False))
+
+    def proofs(self) -> list[Proof]:
+        """The connection that crossed the link is gone, and another cannot be had: the switch alone proves nothing."""
+        return self.links.each(self._is_cut)
+
+    def proofs_anew(self) -> list[Proof]:
+        """The same of a link that was cut before: the old connection has ended long ago."""
+        return self.links.each(lambda name: self._is_cut(name, anew=True))
+
+    def _is_cut(self, name: str, anew: bool = False) -> Proof:
+        old = None if anew else self.links.probes[name].ping()
+        through = [
+            *(["the old connection answers"] if old is not None else []),
+            *(["a new connection answers"] if self._connects(name) else []),
+            # Where the far end is dead as well nothing answers in any case.
+            *(["the link is switched on"] if self._wires[name].lets_through() else []),
+        ]
+        return Proof(
+            what=f"{name} is cut",
+            expected="nothing gets through",
+            found=" and ".join(through) or "nothing gets through",
+            ok=not through,
+        )
+
+    def _connects(self, name: str) -> bool:
+        try:
+            with closing(self.links.probe(name)):
+                return True
+        except LabError:
+            return False
+
+    def undo(self) -> None:
+        for name in self._cut:
+            self._wires[name].enable(True)
+        self._cut = []
+
+    def proofs_of_end(self) -> list[Proof]:
+        return self.links.as_before()
+
+    def close(self) -> None:
+        self.links.close()

@@ -1,0 +1,68 @@
+"""A disk under a node that answers every request with EIO, and is exchanged for a new one."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.docker.lab import Lab
+
+DISK = "disk1"
+
+
+class DiskFail(OnNodes):
+    """Nodes on RAID1 whose first disk fails; undone, it is replaced and rebuilt."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
+        for node, array in self._arrays.items():
+            if not array.storage.survives:
+                raise LabError(
+                    f"{node} is on {array.storage.level}: with a disk of it all its data are gone",
+                    "raid1, whose data can be rebuilt",
+                    "./lab disk --help",
+                )
+
+    def act(self) -> None:
+        self.each(lambda node: self._arrays[node].disk(DISK).fail())
+
+    def proofs(self) -> list[Proof]:
+        """The disk says so; that the array met it is seen at the fault's end."""
+        return [self._fails(node) for node in self.nodes]
+
+    def _fails(self, node: str) -> Proof:
+        stats = self._arrays[node].disk(DISK).stats()
+        return Proof(
+            what=f"{DISK} of {node} fails",
+            expected="every request answered with EIO",
+            found=f"{stats.errors} answered so" if stats.failed else "a good disk",
+            ok=stats.failed,
+        )
+
+    def undo(self) -> None:
+        self._errors = {node: self._arrays[node].disk(DISK).stats().errors for node in self.nodes}
+        self.each(lambda node: self._arrays[node].replace(DISK))
+
+    def proofs_of_end(self) -> list[Proof]:
+        return [*(self._was_met(node) for node in self.nodes), *(self._is_good(node) for node in self.nodes)]
+
+    def _was_met(self, node: str) -> Proof:
+        """A failure that nobody reads or writes shows nothing."""
+        errors = self._errors[node]
+        return Proof(
+            what=f"the array of {node} met the failure",
+            expected="requests answered with EIO",
+            found=f"{errors} of them",
+            ok=errors > 0,
+        )
+
+    def _is_good(self, node: str) -> Proof:
+        failed = self._arrays[node].disk(DISK).stats().failed
+        return Proof(
+            what=f"{DISK} of {node} is good again",
+            expected="a good disk",
+            found="a failed one" if failed else "a good disk",
+            ok=not failed,
+        )

@@ -1,0 +1,57 @@
+"""Disks under nodes that are full: a file takes all room there is, and is removed again."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.docker.lab import Lab
+
+FILE, STEP = ".full", 1 << 20
+# In ever smaller steps, and the rest byte by byte: how much a file system keeps for itself nobody says.
+FILL = (
+    f"touch {FILE}; for step in 256MiB 32MiB 4MiB 1MiB; do "
+    f"while fallocate --offset $(stat --format=%s {FILE}) --length $step {FILE} 2>/dev/null; do :; done; done; "
+    f"cat /dev/zero >>{FILE}.rest 2>/dev/null; sync --file-system .; true"
+)
+# What the server wrote meanwhile is not given back, and btrfs keeps a chunk of 256 MiB that it took for its metadata.
+SPARE = (64 + 256) << 20
+
+
+class DiskFull(OnNodes):
+    """Nodes without room for another page; undone, with what they had."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
+        self._room = {node: array.room() for node, array in self._arrays.items()}
+
+    def act(self) -> None:
+        self.each(self._fill)
+
+    def _fill(self, node: str) -> None:
+        self._arrays[node].in_filesystem("sh", "-c", FILL)
+
+    def proofs(self) -> list[Proof]:
+        return [self._is_full(node) for node in self.nodes]
+
+    def _is_full(self, node: str) -> Proof:
+        room = self._arrays[node].room()
+        return Proof(what=f"{node} has no room", expected="less than 1 MiB", found=f"{room >> 10} KiB", ok=room < STEP)
+
+    def undo(self) -> None:
+        self.each(lambda node: self._arrays[node].in_filesystem("rm", "-f", FILE, f"{FILE}.rest"))
+
+    def proofs_of_end(self) -> list[Proof]:
+        return [self._has_room(node) for node in self.nodes]
+
+    def _has_room(self, node: str) -> Proof:
+        try:
+            room = self._arrays[node].room()
+        except LabError:
+            room = 0
+        least = self._room[node] - SPARE
+        return Proof(
+            what=f"{node} has room again", expected=f"{least >> 20} MiB", found=f"{room >> 20} MiB", ok=room >= least
+        )

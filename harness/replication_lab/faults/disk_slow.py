@@ -1,0 +1,61 @@
+"""Disks under nodes that become slow while they are used."""
+
+from collections.abc import Sequence
+
+import msgspec
+
+from replication_lab.faults import disk_limits
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.disk import Limits
+from replication_lab.model.record import Proof
+from replication_lab.probes import disk_activity
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.array import Array
+from replication_lab.world.docker.lab import Lab
+
+WRITE_IOPS = 20
+# A load that leaves the disks idle half of the time does not show what they cost.
+BUSY = 0.5
+
+
+class DiskSlow(OnNodes):
+    """Nodes whose disks do 20 writes a second; undone, as many as before."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
+        self._had = {node: next(iter(array.disks.values())).limits() for node, array in self._arrays.items()}
+
+    def act(self) -> None:
+        self.each(lambda node: self._arrays[node].limit(self._slow(node)))
+        self._before = {node: disk_activity.look(array) for node, array in self._arrays.items()}
+
+    def _slow(self, node: str) -> Limits:
+        return msgspec.structs.replace(self._had[node], write_iops=WRITE_IOPS)
+
+    def proofs(self) -> list[Proof]:
+        """The disks' own word: a measurement by I/O would stand in the queue of the server's. What they did under the
+        load is seen at the fault's end.
+        """
+        return [self._is(node, self._slow(node)) for node in self.nodes]
+
+    def _is(self, node: str, limits: Limits) -> Proof:
+        return disk_limits.unchanged(self._arrays[node], limits)
+
+    def undo(self) -> None:
+        self._after = {node: disk_activity.look(array) for node, array in self._arrays.items()}
+        self.each(lambda node: self._arrays[node].limit(self._had[node]))
+
+    def proofs_of_end(self) -> list[Proof]:
+        done = [self._was_the_limit(node, array) for node, array in self._arrays.items()]
+        return [*done, *(self._is(node, self._had[node]) for node in self.nodes)]
+
+    def _was_the_limit(self, node: str, array: Array) -> Proof:
+        done = disk_activity.work(array, self._before[node], self._after[node])
+        at_once = 1 if array.storage.survives else array.storage.members
+        return Proof(
+            what=f"the disks of {node} were slow, and in use",
+            expected=f"busy for {BUSY:.0%} of the time at least, with at most {WRITE_IOPS * at_once} writes/s",
+            found=f"{done.busy:.0%}, {done.writes_per_second:.1f} writes/s",
+            ok=done.busy >= BUSY and done.writes_per_second <= WRITE_IOPS * at_once * (1 + arrays.WITHIN),
+        )

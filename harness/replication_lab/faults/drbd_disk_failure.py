@@ -1,0 +1,60 @@
+"""A disk under DRBD that answers every request with EIO, so that DRBD lets go of it; good and attached afterwards."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.record import Proof
+from replication_lab.world import clock, drbd
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.drbd import DISKLESS
+
+DETACH_SECONDS = 20
+
+
+class DrbdDiskFail(OnNodes):
+    """Machines of a DRBD resource whose disk fails; undone, it is attached, and gets what it lacks from the peer."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        peers = drbd.peers(lab)
+        self._peers = {node: peers[node] for node in self.nodes}
+
+    def act(self) -> None:
+        self.each(lambda node: self._peers[node].disk.fail())
+
+    def proofs(self) -> list[Proof]:
+        """DRBD met the failure and let go of the disk: one that nobody reads or writes shows nothing."""
+        return [self._is_detached(node) for node in self.nodes]
+
+    def _is_detached(self, node: str) -> Proof:
+        peer = self._peers[node]
+        clock.wait_until(lambda: peer.status().disk == DISKLESS, f"DRBD on {node} to meet the error", DETACH_SECONDS)
+        stats = peer.disk.stats()
+        return Proof(
+            what=f"the disk of {node} fails",
+            expected="requests answered with EIO",
+            found=f"{stats.errors} of them" if stats.failed else "a good disk",
+            ok=stats.failed and stats.errors > 0,
+        )
+
+    def undo(self) -> None:
+        self.each(lambda node: self._peers[node].disk.heal())
+        self._before = {node: peer.wait_until_answers().disk for node, peer in self._peers.items()}
+        self.each(self._attach)
+
+    def _attach(self, node: str) -> None:
+        # A disk that DRBD never let go of cannot be attached: the refusal would hide why nothing was proved.
+        if self._before[node] == DISKLESS:
+            self._peers[node].tell("attach")
+
+    def proofs_of_end(self) -> list[Proof]:
+        return [self._is_attached(node) for node in self.nodes]
+
+    def _is_attached(self, node: str) -> Proof:
+        before, after = self._before[node], self._peers[node].status().disk
+        return Proof(
+            what=f"{node} was without its disk until now",
+            expected=f"{DISKLESS}, and attached",
+            found=f"{before}, and {after}",
+            ok=before == DISKLESS != after,
+        )

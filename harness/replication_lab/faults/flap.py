@@ -1,0 +1,58 @@
+"""A flapping link: off, on, off again, faster than anybody comes to terms with."""
+
+import threading
+from collections.abc import Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+
+from replication_lab.faults.cut import Cut
+from replication_lab.model.record import Proof
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+
+OFF_SECONDS, ON_SECONDS = 0.4, 1.2
+
+
+class Flap:
+    """Links that are cut again and again; undone, those that were on before are on again."""
+
+    def __init__(self, lab: Lab, links: Sequence[str]):
+        self._cut = Cut(lab, links)
+        self._seen: list[Proof] = []
+        self._told = 0
+        self._stop, self._pool = threading.Event(), ThreadPoolExecutor(1, thread_name_prefix="flap")
+        self._flapping: Future[None] | None = None
+
+    def act(self) -> None:
+        self._flapping = self._pool.submit(self._flap)
+        clock.wait_until(lambda: self._seen or self._flapping.done(), "the first interruption", 10)
+
+    def _flap(self) -> None:
+        while not self._stop.is_set():
+            self._cut.act()
+            self._seen += self._cut.proofs_anew()
+            clock.pause(OFF_SECONDS, unless=self._stop)
+            self._cut.undo()
+            clock.pause(ON_SECONDS, unless=self._stop)
+
+    def proofs(self) -> list[Proof]:
+        """Each interruption since the last look, seen by a connection that could not be had."""
+        new = self._seen[self._told :]
+        self._told += len(new)
+        return new
+
+    def undo(self) -> None:
+        """The link is on again also where the flapping failed, whose error is told then."""
+        self._stop.set()
+        try:
+            if self._flapping is not None:
+                self._flapping.result()
+        finally:
+            self._cut.undo()
+
+    def proofs_of_end(self) -> list[Proof]:
+        return self._cut.proofs_of_end()
+
+    def close(self) -> None:
+        self._stop.set()
+        self._pool.shutdown()
+        self._cut.close()

@@ -1,0 +1,53 @@
+"""Frozen nodes: their processes get no CPU, their connections stay open, and nobody is told."""
+
+import threading
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+
+SILENCE_SECONDS = 0.5
+
+
+class Pause(OnNodes):
+    """Nodes to freeze; undone, they go on in the middle of what they were doing."""
+
+    def act(self) -> None:
+        self.each(self.lab.pause)
+
+    def proofs(self) -> list[Proof]:
+        return [self._is_frozen(node) for node in self.nodes]
+
+    def _is_frozen(self, node: str) -> Proof:
+        # A machine without a server answers nobody anyway: its container says whether it is frozen.
+        answers, state = self._answers(node), self.lab.state_of(node)[0]
+        return Proof(
+            what=f"{node} is frozen",
+            expected=f"no answer within {SILENCE_SECONDS:g} s, paused",
+            found=f"{'an answer' if answers else 'no answer'}, {state}",
+            ok=not answers and state == "paused",
+        )
+
+    def _answers(self, node: str) -> bool:
+        answered = threading.Event()
+        threading.Thread(target=self._ask, args=(node, answered), daemon=True).start()
+        return answered.wait(SILENCE_SECONDS)
+
+    def _ask(self, node: str, answered: threading.Event) -> None:
+        server = self.lab.server(node)
+        try:
+            # A connection of its own: the lab's must not be lost in the silence.
+            server.connect(answer_seconds=SILENCE_SECONDS).close()
+        except LabError:
+            return
+        answered.set()
+
+    def undo(self) -> None:
+        self.each(self._thaw)
+
+    def _thaw(self, node: str) -> None:
+        if self.lab.state_of(node)[0] == "paused":
+            self.lab.unpause(node)
+
+    def proofs_of_end(self) -> list[Proof]:
+        return self.runs_again()

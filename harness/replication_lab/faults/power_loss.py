@@ -1,0 +1,45 @@
+"""The power of machines and of the disks under them, at once: what a disk had not flushed is gone as well."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults.kill import Kill
+from replication_lab.model.record import Proof
+from replication_lab.replication import drbd_operations
+from replication_lab.world import drbd
+from replication_lab.world.docker.lab import Lab
+
+
+class PowerCut(Kill):
+    """Machines of a DRBD resource; undone, who was primary is so again, unless another one was promoted."""
+
+    said = "without power"
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        peers = drbd.peers(lab)
+        self._peers = {node: peers[node] for node in self.nodes}
+        self._primary = ""
+
+    def act(self) -> None:
+        self._primary = drbd.primary(self.lab).node
+        super().act()
+
+    def end(self, node: str) -> None:
+        """The machine first: nobody is answered once the disk is gone."""
+        super().end(node)
+        self._peers[node].disk.power_cut()
+
+    def proofs(self) -> list[Proof]:
+        return [*super().proofs(), *(self._without_disk(node) for node in self.nodes)]
+
+    def _without_disk(self, node: str) -> Proof:
+        state = self.lab.state_of(f"{node}-{drbd.DISK}")[0]
+        return Proof(what=f"the disk of {node} is without power", expected="exited", found=state, ok=state == "exited")
+
+    def undo(self) -> None:
+        for peer in self._peers.values():
+            peer.power_on()
+        # Unless somebody was promoted meanwhile.
+        if not any(peer.status().primary for peer in drbd.peers(self.lab).values()):
+            drbd.wait_until_whole(self.lab)
+            drbd_operations.promote(self.lab, self._primary)

@@ -1,0 +1,31 @@
+"""A restart of nodes, as after an upgrade: stopped gently and started at once."""
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.record import Proof
+
+
+class Restart(OnNodes):
+    """Nodes to restart; there is nothing to undo."""
+
+    def act(self) -> None:
+        self._before = {node: self.lab.started_at(node) for node in self.nodes}
+        self.each(self._restart)
+
+    def _restart(self, node: str) -> None:
+        self.lab.stop(node)
+        self.lab.start_again(node)
+
+    def proofs(self) -> list[Proof]:
+        return [self._anew(node) for node in self.nodes]
+
+    def _anew(self, node: str) -> Proof:
+        found = self.lab.started_at(node)
+        return Proof(
+            what=f"{node} is restarted",
+            expected=f"a start after {self._before[node]}",
+            found=found,
+            ok=found > self._before[node],
+        )
+
+    def proofs_of_end(self) -> list[Proof]:
+        return self.runs_again()

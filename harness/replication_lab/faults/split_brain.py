@@ -1,0 +1,67 @@
+"""Two primaries of one replicated disk, made on purpose: its link cut, a second machine promoted; one is given up."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.record import Proof
+from replication_lab.replication import drbd_operations
+from replication_lab.world import clock, drbd
+from replication_lab.world.docker.lab import Lab
+
+NOTICED_SECONDS, MET_SECONDS = 30, 60
+
+
+class SplitBrain(OnNodes):
+    """The machine to promote beside the primary, which is the victim: undone, what only it has written is gone."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        (self.victim,) = (drbd.peers(lab)[node] for node in self.nodes)
+        self._wires = [
+            lab.wire(link.name) for node in lab.topology.nodes for link in lab.topology.links_from(node.name)
+        ]
+        self._detected = False
+
+    def act(self) -> None:
+        for wire in self._wires:
+            wire.enable(False)
+        clock.wait_until(self._is_alone, f"{self.victim.node} to miss the primary", NOTICED_SECONDS)
+        self.victim.tell("promote")
+        drbd_operations.wait_until_serves(self.lab, self.victim.node)
+
+    def _is_alone(self) -> bool:
+        return self.victim.status().peer_role != drbd.PRIMARY
+
+    def proofs(self) -> list[Proof]:
+        found = {node: peer.status().role for node, peer in drbd.peers(self.lab).items()}
+        return [
+            Proof(
+                what="there are two primaries",
+                expected=f"{drbd.PRIMARY} on both machines",
+                found=", ".join(f"{node} {role}" for node, role in found.items()),
+                ok=set(found.values()) == {drbd.PRIMARY},
+            )
+        ]
+
+    def undo(self) -> None:
+        """The link is whole, DRBD has noticed, and the victim gives its writes up."""
+        for wire in self._wires:
+            wire.enable(True)
+        if not self.victim.status().primary:
+            return
+        clock.wait_until(self._is_detected, "the split brain to be detected", MET_SECONDS)
+        self._detected = True
+        drbd_operations.resolve(self.lab, self.victim.node)
+
+    def _is_detected(self) -> bool:
+        return any(peer.status().split_brain for peer in drbd.peers(self.lab).values())
+
+    def proofs_of_end(self) -> list[Proof]:
+        return [
+            Proof(
+                what="DRBD saw the split brain when the machines met",
+                expected="detected",
+                found="detected" if self._detected else "not detected",
+                ok=self._detected,
+            )
+        ]

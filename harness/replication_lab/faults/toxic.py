@@ -1,0 +1,116 @@
+"""A toxic on several links at once, on top of what is there already: a black hole, a line that is slower still."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults._links import Links
+from replication_lab.faults.toxic_calibration import RATE_PROVED, rate_of
+from replication_lab.model.record import Proof
+from replication_lab.model.toxic import Toxic
+from replication_lab.world.docker.lab import Lab
+
+SILENCE_SECONDS = 0.5
+# Of the latency that was asked for: the proxy's timers are late, never early, and the link's own trip varies a little.
+SEEN_SHARE = 0.9
+
+
+class MoreToxic:
+    """Links that get a toxic more; undone, they have the toxics that they had."""
+
+    def __init__(self, lab: Lab, links: Sequence[str], toxic: Toxic):
+        self.links, self.toxic = Links(lab, links), toxic
+        self._wires = {name: lab.wire(name) for name in links}
+        self._had = {name: wire.toxics() for name, wire in self._wires.items()}
+        self._silent: set[str] = set()
+
+    def act(self) -> None:
+        self.links.each(self._add)
+
+    def _add(self, name: str) -> None:
+        for body in self.toxic.bodies:
+            self._wires[name].add(body)
+
+    def proofs(self) -> list[Proof]:
+        """What crosses the link tells, and at any later look the toxic is still there."""
+        return self.links.each(self._acts)
+
+    def _acts(self, name: str) -> Proof:
+        if self.toxic.silences:
+            return self._is_silent(name)
+        if self.toxic.resets:
+            return self._is_reset(name)
+        if self.toxic.rate_kbps:
+            return self._is_narrow(name, self.toxic.rate_kbps)
+        least = self.links.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms
+        there, found = self._is_there(name), self.links.probes[name].typical(3)
+        said = "nothing comes back" if found is None else f"{found:.1f} ms"
+        return Proof(
+            what=f"{name} has {self.toxic.name} more",
+            expected=f"round trip of {least:.1f} ms at least",
+            found=said if there else "the toxic is gone from one of its ports",
+            ok=there and found is not None and self.toxic.round_trip_ms > 0 and found >= least,
+        )
+
+    def _is_narrow(self, name: str, asked: int) -> Proof:
+        # All of the link's ports have a body of their own, and only the probe's is measured.
+        there, rate = self._is_there(name), rate_of(self.links.probes[name], asked)
+        return Proof(
+            what=f"{name} has {self.toxic.name} more",
+            expected=f"{asked} KB/s",
+            found=f"{rate:.0f} KB/s" if there else "the toxic is gone",
+            ok=there and abs(rate / asked - 1) <= RATE_PROVED,
+        )
+
+    def _is_there(self, name: str) -> bool:
+        return self._wires[name].carries({body.name for body in self.toxic.bodies})
+
+    def _is_silent(self, name: str) -> Proof:
+        # The question that was not answered occupies its connection: afterwards the toxic's presence has to do.
+        answered = False if name in self._silent else self._answers(name)
+        there = self._is_there(name)
+        return Proof(
+            what=f"{name} is a black hole",
+            expected=f"nothing within {SILENCE_SECONDS:g} s",
+            found="an answer" if answered else "nothing" if there else "the toxic is gone",
+            ok=there and not answered,
+        )
+
+    def _is_reset(self, name: str) -> Proof:
+        answered = self.links.probes[name].ping() is not None
+        return Proof(
+            what=f"{name} ends connections",
+            expected="an end of the connection across it",
+            found="an answer" if answered else "its end",
+            ok=not answered,
+        )
+
+    def _answers(self, name: str) -> bool:
+        try:
+            trip = self.links.probes[name].answer_within(SILENCE_SECONDS)
+        except TimeoutError:
+            trip = 0.0
+        # The end of a connection, as of one whose far end was killed as well, is no answer: it has no round trip.
+        if not trip:
+            self._silent.add(name)
+        return bool(trip)
+
+    def undo(self) -> None:
+        self.links.each(self._take_off)
+
+    def _take_off(self, name: str) -> None:
+        there = {found["name"] for found in self._wires[name].toxics()}
+        had = {found["name"] for found in self._had[name]}
+        for body in self.toxic.bodies:
+            if body.name in there - had:
+                self._wires[name].remove(body.name)
+
+    def proofs_of_end(self) -> list[Proof]:
+        return [*(self._same_toxics(name) for name in self._wires), *self.links.as_before()]
+
+    def _same_toxics(self, name: str) -> Proof:
+        had, has = (sorted(each["name"] for each in found) for found in (self._had[name], self._wires[name].toxics()))
+        return Proof(
+            what=f"toxics of {name}", expected=", ".join(had) or "none", found=", ".join(has) or "none", ok=had == has
+        )
+
+    def close(self) -> None:
+        self.links.close()

@@ -1,0 +1,143 @@
+"""The disks under a lab's nodes: proved, changed while they are used, and checked by reading them."""
+
+from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import suppress
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.world import drbd
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.array import Array, Measured
+from replication_lab.world.disks.spindle import SWITCH, Spindle
+from replication_lab.world.docker.lab import Lab, Proof
+
+# Less than this a server cannot write anything with.
+FULL_BYTES = 1 << 20
+# A text that is everywhere is a mistake.
+SECTOR, MOST_SECTORS = 512, 100
+
+
+def prove(lab: Lab) -> list[Proof]:
+    """Each node's data are on its array, and each disk of it does what it was made with."""
+    found = list(arrays.arrays(lab).values())
+    with ThreadPoolExecutor(len(found) or 1) as pool:
+        kept = pool.map(kept_limits, found)
+        return [proof for array, limits in zip(found, kept, strict=True) for proof in (_mounted(array), *limits)]
+
+
+def check(lab: Lab, node: str) -> list[Proof]:
+    """A node's data are on its array and can be read, and each disk does what it is set to now."""
+    array = arrays.array(lab, node)
+    lost = array.unreadable()
+    readable = Proof(
+        f"{node}'s data can be read",
+        f"not {', '.join(lost[:5])} ({len(lost)} files)" if lost else "every file",
+        not lost,
+    )
+    return [_mounted(array), readable, *kept_limits(array)]
+
+
+def _mounted(array: Array) -> Proof:
+    what = f"{array.node} on {array.storage.level} of {array.storage.members} {array.storage.disk}"
+    mounted = array.is_mounted()
+    return Proof(f"{what} by {array.storage.by}", "mounted" if mounted else "not mounted", mounted)
+
+
+def kept_limits(array: Array) -> list[Proof]:
+    """Whether each disk does what it is set to now, 5 % more or less, by direct I/O on a part that holds no data."""
+    limits = array.limits()
+    if all(one == Limits() for one in limits.values()):
+        return [Proof(f"{array.node}'s disks", "have no limits", True)]
+    return [_kept(limits[name], measured) for name, measured in arrays.measured(array, limits).items()]
+
+
+def _kept(limits: Limits, measured: Measured) -> Proof:
+    both = (("reads", measured.read_iops, limits.read_iops), ("writes", measured.write_iops, limits.write_iops))
+    said = ", ".join(f"{what} {found:.0f} of {limit or 'any'}" for what, found, limit in both)
+    ok = arrays.keeps(measured, limits)
+    # Nothing but the machine is to blame where a disk is too slow: a spindle waits, and never hurries.
+    remedy = "" if ok else "; a quieter machine keeps it, or a slower --disk (compose/storage/disks.yaml)"
+    return Proof(f"{measured.disk} keeps its limits", f"{said} a second{remedy}", ok)
+
+
+def _spindle(lab: Lab, node: str, disk: str) -> Spindle:
+    """A disk of an array, or the one that a machine has under DRBD."""
+    if not drbd.machines(lab):
+        return arrays.array(lab, node).disk(disk)
+    if disk != drbd.DISK:
+        raise unknown_name(f"disk of {node}", disk, [drbd.DISK], "./lab disk list")
+    return drbd.peers(lab)[lab.topology.node(node).name].disk
+
+
+def fail(lab: Lab, node: str, disk: str) -> None:
+    """Let every request to a disk fail with EIO, until it is healed."""
+    _spindle(lab, node, disk).fail()
+
+
+def change_limits(lab: Lab, node: str, disk: str, changes: Sequence[str]) -> Limits:
+    """Change some limits of a disk (NAME=VALUE texts) while it is used; what they are then."""
+    spindle = _spindle(lab, node, disk)
+    before = spindle.limits()
+    changed = msgspec.structs.replace(before, **dict(_change(text) for text in changes))
+    spindle.limit(changed)
+    return changed
+
+
+def _change(text: str) -> tuple[str, Any]:
+    name, _, value = text.partition("=")
+    if name not in Limits.__struct_fields__:
+        raise unknown_name("limit", name, Limits.__struct_fields__, "./lab disk limit --help")
+    if name == "write_cache":
+        if value not in SWITCH:
+            raise LabError(f"write_cache={value}", "on or off", "./lab disk limit --help")
+        return name, SWITCH[value]
+    if not value.lstrip("-").isdigit():
+        raise LabError(f"{text}: {value!r} is no number", "a whole number", "./lab disk limit --help")
+    return name, int(value)
+
+
+def said(limits: Limits) -> str:
+    """Limits in words."""
+    rates = (("reads/s", limits.read_iops), ("writes/s", limits.write_iops), ("bytes/s", limits.bandwidth))
+    words = [f"{'any' if limit is None else limit} {unit}" for unit, limit in rates]
+    return ", ".join([*words, f"{limits.flush_us} µs a flush", f"write cache {'on' if limits.write_cache else 'off'}"])
+
+
+def corrupt(lab: Lab, node: str, disk: str, text: str) -> list[int]:
+    """Invert, silently, the sectors of a disk that hold a text: in a table, and in logs; where they begin, in bytes."""
+    spindle = _spindle(lab, node, disk)
+    sectors = sorted({offset // SECTOR * SECTOR for offset in spindle.find(text)}) if text else []
+    if not 0 < len(sectors) <= MOST_SECTORS:
+        raise LabError(
+            f"{disk} of {node} holds {text!r} in {len(sectors) or 'no'} sectors",
+            f"in 1 to {MOST_SECTORS}: text of a row that has reached this disk (of RAID0 it may be another one)",
+            f'./lab sql {node} -e "FLUSH TABLES lab.t FOR EXPORT"',
+        )
+    for sector in sectors:
+        spindle.corrupt(sector)
+    return sectors
+
+
+def full(array: Array) -> str:
+    """That an array has no room left; empty where it has, and where it cannot be asked: that is another trouble."""
+    with suppress(LabError):
+        if (left := array.room()) < FULL_BYTES:
+            return f"{array.node}'s disks are full: {left >> 10} KiB are free"
+    return ""
+
+
+def heal(lab: Lab, node: str, disk: str) -> None:
+    """Let a failed disk answer again; LabError for RAID1, whose other disks hold newer data under the same numbers."""
+    spindle = _spindle(lab, node, disk)
+    array = arrays.arrays(lab).get(node)
+    if array and array.storage.survives and spindle.stats().errors:
+        raise LabError(
+            f"{disk} of {node} has missed writes that the other disks have",
+            "an exchange: healed, it would give old data for new",
+            f"./lab disk replace {node} {disk}",
+        )
+    spindle.heal()

@@ -1,0 +1,79 @@
+"""What `lab doctor` looks at: the machine, the engine, the images, and what was left behind."""
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import msgspec
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue, host, vm
+from replication_lab.world.disks import overlay
+from replication_lab.world.docker import engine, images, lab
+
+
+class Finding(msgspec.Struct, frozen=True):
+    """One thing looked at; `next_step` is the command that mends it."""
+
+    what: str
+    found: str
+    ok: bool
+    next_step: str = ""
+
+
+def examine() -> list[Finding]:
+    """Everything, in the order in which it matters; without an engine only what can be seen without one."""
+    machine = host.describe()
+    seen = [
+        Finding(
+            "machine",
+            f"{machine['system']}, {machine['cpus']} CPUs, {machine['memory_mib']} MiB, kernel {machine['kernel']}",
+            True,
+        ),
+        Finding("python", str(machine["python"]), True),
+        _attempt(
+            "docker engine",
+            lambda: engine.client().version()["Version"],
+            "./lab up (installs and starts one where it may)",
+        ),
+        _attempt("docker compose", engine.compose_version, ""),
+        _noise(),
+    ]
+    return [*seen, *_in_engine()] if all(finding.ok for finding in seen[2:4]) else seen
+
+
+def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
+    try:
+        return Finding(what, look(), True)
+    except LabError as error:
+        return Finding(what, error.found, False, error.next_step or next_step)
+
+
+def _noise() -> Finding:
+    pressure = host.cpu_pressure()
+    said = f"load {host.load1():.2f}" + (
+        "" if pressure is None else f", {pressure:.0%} of the last 10 s waited for a CPU"
+    )
+    quiet = pressure is None or pressure < 0.25
+    return Finding("quiet", said, quiet, "" if quiet else "end what is busy before lab run: verdicts would be UNKNOWN")
+
+
+def _in_engine() -> Iterator[Finding]:
+    root = Path(engine.client().info()["DockerRootDir"])
+    free = shutil.disk_usage(root if root.exists() else "/").free / 1e9
+    yield Finding("disk", f"{free:.0f} GB free for images", free > 3, "" if free > 3 else "docker system prune")
+    tools = ("toxiproxy", "load", "sidecar", *overlay.IMAGES, overlay.MACHINE)
+    for name in (*tools, *catalogue.engines()):
+        if name in tools or "local" in catalogue.engines()[name].images:
+            yield Finding(f"image {name}", images.state(name), True)
+    yield _attempt("virtual machines", _launcher, "unset LAB_VM")
+    yield Finding("labs", ", ".join(lab.all_labs()) or "none up", True)
+    stale = lab.left_behind()
+    yield Finding("left behind", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
+
+
+def _launcher() -> str:
+    if not vm.is_known():
+        return f"whether a guest boots with {vm.KVM} is tried with the first one"
+    chosen = vm.launcher()
+    return f"{chosen.name}: {chosen.because}"

@@ -1,0 +1,260 @@
+"""A replica moves onto other disks: stop the applier and the server, copy, switch, start, wait until it is in sync.
+
+The procedure is the published one. Until the switch the node has the old data directory: an error or Ctrl-C puts
+it back into service. A migration that was killed is gone on with by the same command; every step may be repeated.
+"""
+
+from collections.abc import Callable
+from contextlib import contextmanager
+from pathlib import Path
+
+import msgspec
+
+from replication_lab.lab import disks
+from replication_lab.model.errors import LabError
+from replication_lab.model.storage import Storage
+from replication_lab.world import clock
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks import overlay
+from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
+from replication_lab.world.docker import images, volumes
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker.lab import Lab
+
+Tell = Callable[[str], None]
+IN_SYNC_SECONDS = 1800
+# Of an array's room; file systems keep some for themselves.
+FILLED = 0.8
+
+
+class Plan(msgspec.Struct, frozen=True):
+    """What runs/labs/NAME.migration.json remembers from before the first step until after the last."""
+
+    node: str
+    storage: Storage
+    before: str
+    lag_before_s: int | None
+
+
+class Migrated(msgspec.Struct, frozen=True):
+    """A migration that is done: from what to what, seconds of each step, lag in seconds, tables that were compared."""
+
+    node: str
+    before: str
+    after: str
+    seconds: dict[str, float]
+    lag_before_s: int | None
+    lag_at_start_s: int | None
+    lag_after_s: int | None
+    tables: int
+
+
+def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
+    """Move a replica's data to other storage, or go on with a migration that was killed."""
+    plan = _plan(lab, node, storage)
+    steps = Steps(lab, plan, tell)
+    if not steps.is_switched():
+        try:
+            steps.build()
+            steps.stop()
+            steps.copy()
+            steps.switch()
+        except BaseException:
+            if not steps.is_switched():
+                with compose.signals_held():
+                    steps.back()
+            raise
+    return steps.finish()
+
+
+def unfinished(lab: Lab) -> Plan | None:
+    """The migration that was begun and neither finished nor taken back."""
+    try:
+        return msgspec.json.decode(_plan_file(lab).read_bytes(), type=Plan)
+    except (OSError, msgspec.DecodeError):
+        return None
+
+
+def _plan_file(lab: Lab) -> Path:
+    return compose.STATE / f"{lab.name}.migration.json"
+
+
+def _plan(lab: Lab, node: str, storage: Storage) -> Plan:
+    if begun := unfinished(lab):
+        if begun.node == node and begun.storage.level == storage.level:
+            return begun
+        raise LabError(
+            f"{begun.node} of {lab.name} is on its way to {begun.storage.level}",
+            "one migration at a time",
+            f"./lab migrate {begun.node} --to {begun.storage.level}",
+        )
+    return _new_plan(lab, node, storage)
+
+
+def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
+    """A plan, remembered; LabError, and nothing done, for a node or for disks that will not do."""
+    if lab.topology.node(node).role != "replica":
+        replicas = [each.name for each in lab.topology.nodes if each.role == "replica"]
+        raise LabError(f"{node} is no replica: others wait for it", f"one of {', '.join(replicas)}", "./lab status")
+    old = arrays.arrays(lab).get(node)
+    if old and (old.storage.level, old.storage.disk, old.storage.members) == (
+        storage.level,
+        storage.disk,
+        storage.members,
+    ):
+        raise LabError(f"{node} is on {storage.level} of {storage.disk} already", "other storage", "./lab disk list")
+    held = volumes.held_mib(lab, node)
+    if held > FILLED * storage.room_mib:
+        raise LabError(
+            f"{node} holds {held} MiB; {storage.level} of these disks has room for {FILLED * storage.room_mib:.0f}",
+            "larger disks",
+            f"./lab migrate {node} --to {storage.level} --disk-size {round(held / FILLED) + 64}",
+        )
+    images.ensure(overlay.IMAGES)
+    [placed] = overlay.with_backend({node: storage}).values()
+    if MACHINE in (placed.backend, old.storage.backend if old else ""):
+        raise LabError(
+            f"{node} cannot be moved into or out of a virtual machine", "storage by md or btrfs", "./lab doctor"
+        )
+    placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
+    replication = lab.server(node).replication()
+    plan = Plan(node, placed, described(old.storage if old else None), replication.lag_seconds if replication else None)
+    compose.write_whole(_plan_file(lab), msgspec.json.encode(plan))
+    return plan
+
+
+def _number_of(old: arrays.Array | None) -> int:
+    """How many migrations led to where the data are: NODE, NODE-2, NODE-3, …"""
+    number = old.storage.place.rpartition("-")[2] if old else ""
+    return int(number) if number else 1
+
+
+def described(storage: Storage | None) -> str:
+    return f"{storage.level} of {storage.members} {storage.disk} by {storage.by}" if storage else "the engine's disk"
+
+
+class Steps:
+    """The steps of one migration; each may be repeated after it was killed."""
+
+    def __init__(self, lab: Lab, plan: Plan, tell: Tell):
+        self.lab, self.plan, self.tell = lab, plan, tell
+        self.node, self.storage = plan.node, plan.storage
+        self.new_volume = volume_name(lab.name, plan.storage.place)
+        self.seconds: dict[str, float] = {}
+
+    def is_switched(self) -> bool:
+        """Whether the node's container has the new volume."""
+        self.lab.refresh()
+        return self.node in self.lab.containers and self.new_volume in volumes.of(self.lab, self.node)
+
+    def build(self) -> None:
+        with self._step(f"build {described(self.storage)}"):
+            others = {node: array.storage for node, array in arrays.arrays(self.lab).items()}
+            text = overlay.overlay(self.lab.name, self.lab.topology.name, others | {self.node: self.storage})
+            compose.write_whole(self._next_overlay, text.encode())
+            compose.extend(self.lab, self._next_overlay, [array_name(self.node, self.storage)])
+            new = arrays.Array(self.lab, self.node, self.storage)
+            slow = [proof for proof in disks.kept_limits(new) if not proof.ok]
+            if slow:
+                raise LabError(f"{slow[0].what}: {slow[0].found}", "the limits of the named disk", "./lab doctor")
+
+    def stop(self) -> None:
+        with self._step("stop the applier, then the server"):
+            if self.lab.state_of(self.node)[0] == "running":
+                self.lab.server(self.node).stop_replica()
+                self.lab.container(self.node).stop(timeout=30)
+
+    def copy(self) -> None:
+        with self._step("copy and compare"):
+            [old] = volumes.of(self.lab, self.node)
+            volumes.copy(self.lab, old, self.new_volume)
+
+    def switch(self) -> None:
+        with self._step("switch and start"):
+            self._next_overlay.replace(self.lab.overlay_file)
+            compose.extend(self.lab, self.lab.overlay_file, [self.node])
+
+    def finish(self) -> Migrated:
+        """From the switch on there is only forward: the new data directory is a copy of all that the old one had."""
+        self._run_again()
+        server = self.lab.server(self.node)
+        lag_at_start = self._lag()
+        with self._step("wait until in sync"):
+            source = self.lab.server(self.lab.topology.source.name)
+            server.wait_for(source.position(), IN_SYNC_SECONDS)
+        tables = self._compared()
+        with self._step("remove the old data"):
+            self._forget_old()
+        _plan_file(self.lab).unlink(missing_ok=True)
+        return Migrated(
+            node=self.node,
+            before=self.plan.before,
+            after=described(self.storage),
+            seconds=self.seconds,
+            lag_before_s=self.plan.lag_before_s,
+            lag_at_start_s=lag_at_start,
+            lag_after_s=self._lag(),
+            tables=tables,
+        )
+
+    def back(self) -> None:
+        """The old data directory is in service again, and nothing is left of the new array."""
+        self.tell(f"  back: {self.node} goes on with {self.plan.before}")
+        self.lab.refresh()
+        if self.lab.state_of(self.node)[0] != "running":
+            self.lab.start_again(self.node)
+        clock.wait_until(lambda: self.lab.is_healthy(self.node), f"{self.node} with its old data", 60)
+        self.lab.refresh()
+        self.lab.server(self.node).start_replica()
+        volumes.remove_array(self.lab, self.storage, self.node)
+        self._next_overlay.unlink(missing_ok=True)
+        _plan_file(self.lab).unlink(missing_ok=True)
+
+    @property
+    def _next_overlay(self) -> Path:
+        return self.lab.overlay_file.with_name(f"{self.lab.name}.storage.next.yaml")
+
+    @contextmanager
+    def _step(self, what: str):
+        self.tell(f"  {what} …")
+        began = clock.timer()
+        yield
+        self.seconds[what] = round(clock.timer() - began, 1)
+
+    def _run_again(self) -> None:
+        self.lab.refresh()
+        if self.lab.state_of(self.node)[0] != "running":
+            self.lab.start_again(self.node)
+        clock.wait_until(lambda: self.lab.is_healthy(self.node), f"{self.node} with its new data", 90)
+        self.lab.refresh()
+        self.lab.server(self.node).start_replica()
+
+    def _lag(self) -> int | None:
+        found = self.lab.server(self.node).replication()
+        return found.lag_seconds if found else None
+
+    def _compared(self) -> int:
+        """How many tables there are, each with the source's checksum; LabError for one that differs."""
+        source, copy = self.lab.server(self.lab.topology.source.name), self.lab.server(self.node)
+        tables = source.tables("lab")
+        for table in tables:
+            _compare(source, copy, table)
+        return len(tables)
+
+    def _forget_old(self) -> None:
+        for array in arrays.known(self.lab, self.node):
+            if array.storage.place != self.storage.place:
+                volumes.remove_array(self.lab, array.storage, self.node)
+        volumes.remove(self.lab, volume_name(self.lab.name, self.node))
+
+
+def _compare(source, copy, table: str) -> None:
+    """While clients write, the source's checksum is of a moment: the copy is asked once it has reached the next one."""
+    for _ in range(5):
+        before = source.checksum(table)
+        copy.wait_for(source.position(), IN_SYNC_SECONDS)
+        if copy.checksum(table) == before or copy.checksum(table) == source.checksum(table):
+            return
+    raise LabError(
+        f"{copy.name} differs from {source.name} in {table}", "equal checksums", f"./lab sql {copy.name}; ./lab status"
+    )

@@ -1,0 +1,341 @@
+"""What a lab looks like right now, as data: what `lab status` and `lab show` print and their --json holds."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing, suppress
+
+import msgspec
+
+from replication_lab.lab.disks import full
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.replication import drbd_operations, failover
+from replication_lab.world import catalogue, drbd, pacemaker
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker import images
+from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.drbd import Status
+from replication_lab.world.toxiproxy import Wire
+
+
+class NodeView(msgspec.Struct, frozen=True):
+    """A node: where it listens, its container's state and health, what its server says of replication.
+
+    `cluster` lists the nodes that a Galera node believes to be in its cluster; it is empty elsewhere.
+    """
+
+    name: str
+    role: str
+    address: str
+    state: str
+    health: str
+    replication: str
+    cluster: list[str] = []
+
+
+class LinkView(msgspec.Struct, frozen=True):
+    """A link: its ends, the toxics on it, whether it is cut, and its round trip measured just now, in ms.
+
+    `measured` is false where this machine does not reach it: the ports of a failover's links are not published.
+    """
+
+    name: str
+    source: str
+    target: str
+    toxics: list[str]
+    enabled: bool
+    round_trip_ms: float | None
+    measured: bool = True
+
+
+class LabView(msgspec.Struct, frozen=True):
+    """A lab, with the proofs from when it came up (empty where nobody proved it)."""
+
+    name: str
+    topology: str
+    engine: str
+    version: str
+    nodes: list[NodeView]
+    links: list[LinkView]
+    proofs: list[Proof]
+    machines: str = ""
+
+
+class DiskView(msgspec.Struct, frozen=True):
+    """A disk of a node's array: its limits as they are now, and what it has done since it started."""
+
+    node: str
+    level: str
+    backend: str
+    disk: str
+    limits: Limits
+    failed: bool
+    reads: int
+    writes: int
+    flushes: int
+    errors: int
+
+
+class ClusterView(msgspec.Struct, frozen=True):
+    """A cluster of machines: the service's address, the machine that it leads clients to, and what one machine says."""
+
+    address: str
+    leads_to: str
+    status: pacemaker.Status
+
+
+class EngineView(msgspec.Struct, frozen=True):
+    """A server that a node can be: what it can do, why not more, in which topologies, whether its image is built."""
+
+    name: str
+    about: str
+    version: str
+    source: str
+    features: list[str]
+    lacks: dict[str, str]
+    topologies: list[str]
+    image: str
+
+
+def engines() -> list[EngineView]:
+    """All engines, in the order of the catalogue; without a Docker engine nothing is known of their images."""
+    return [
+        EngineView(
+            name=name,
+            about=each.about,
+            version=each.version,
+            source=each.source,
+            features=sorted(each.features),
+            lacks=each.lacks,
+            topologies=catalogue.topologies_for(name),
+            image=_image(name, each),
+        )
+        for name, each in catalogue.engines().items()
+    ]
+
+
+def _image(name: str, engine: catalogue.Engine) -> str:
+    if "local" not in engine.images:
+        return "the vendor's only"
+    try:
+        return images.state(name)
+    except LabError as error:
+        return f"unknown: {error.found}"
+
+
+def disks(lab: Lab, nodes: list[str] | None = None) -> list[DiskView]:
+    """The disks of some nodes, or of all that have any."""
+    if drbd.machines(lab):
+        peers = [drbd.peers(lab)[lab.topology.node(node).name] for node in nodes or drbd.machines(lab)]
+        return [_disk(peer.node, ("drbd", peer.launcher()), drbd.DISK, peer.disk) for peer in peers]
+    found = [arrays.array(lab, node) for node in nodes] if nodes else list(arrays.arrays(lab).values())
+    return [
+        _disk(array.node, (array.storage.level, array.storage.by), name, spindle)
+        for array in found
+        for name, spindle in array.disks.items()
+    ]
+
+
+def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spindle) -> DiskView:
+    limits, stats = spindle.limits(), spindle.stats()
+    level, backend = level_and_backend
+    return DiskView(
+        node=node,
+        level=level,
+        backend=backend,
+        disk=name,
+        limits=limits,
+        failed=stats.failed,
+        reads=stats.reads,
+        writes=stats.writes,
+        flushes=stats.flushes,
+        errors=stats.errors,
+    )
+
+
+def resource(lab: Lab) -> dict[str, Status | None]:
+    """The replicated disk as each of its machines sees it; None where one does not answer."""
+    return {node: peer.answer() for node, peer in drbd.peers(lab).items()}
+
+
+def cluster(lab: Lab, node: str = "") -> ClusterView:
+    """The cluster as a machine sees it, or the first one that answers."""
+    if node:
+        lab.topology.node(node)
+    found = pacemaker.cluster(lab)
+    return ClusterView(found.address(), found.server(), found.status(node))
+
+
+def view(lab: Lab) -> LabView:
+    """Look at a lab; what does not answer is shown as such, never an error."""
+    state = lab.state()
+    roles, ends = _arrangement(lab)
+    # Across a WAN a look is mostly waiting, and nobody's waits for another's.
+    with ThreadPoolExecutor(8) as pool:
+        links = pool.map(lambda link: _link(lab, *link), ends)
+        nodes = pool.map(lambda node: _node(lab, *node), roles.items())
+        return LabView(
+            name=lab.name,
+            topology=lab.topology.name,
+            engine=lab.engine,
+            version=_version(lab),
+            nodes=list(nodes),
+            links=list(links),
+            proofs=state.proofs if state else [],
+            machines=_machines(lab),
+        )
+
+
+def _arrangement(lab: Lab) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
+    """What each node is, and the links with their ends: as they are now where one node can take another's place."""
+    if lab.topology.links and lab.topology.replication in ("async", "semisync"):
+        with suppress(LabError):
+            found = failover.following(lab)
+            return failover.roles(lab, found), failover.links(lab, found)
+    roles = {node.name: node.role for node in lab.topology.nodes}
+    return roles, [(link.name, link.source, link.target) for link in lab.topology.links]
+
+
+def writer(lab: Lab) -> str:
+    """Where clients write: the primary of two machines, the source as it is now, a cluster's first node."""
+    usual = lab.topology.source.name
+    if lab.topology.replication == "drbd":
+        with suppress(LabError):
+            return drbd.primary(lab).node
+        return usual
+    roles, _ = _arrangement(lab)
+    return next((name for name, role in roles.items() if role == "source"), usual)
+
+
+def client(lab: Lab, node: str) -> list[str]:
+    """The command of a client in a node's container, or in its guest; the password is in MYSQL_PWD."""
+    if lab.topology.node(node).role == "peer":
+        return ["guest", "--terminal", "mariadb"]
+    return ["mariadb" if lab.run(node, "sh", "-c", "command -v mariadb || true").strip() else "mysql"]
+
+
+def _version(lab: Lab) -> str:
+    with suppress(LabError):
+        return lab.server(writer(lab)).version()
+    return "does not answer"
+
+
+def _machines(lab: Lab) -> str:
+    """What runs a lab's virtual machines, and what their disks cost; nothing where there are none."""
+    for peer in [drbd.Peer(lab, node) for node in drbd.machines(lab)]:
+        with suppress(LabError):
+            return f"machines by {peer.launcher()}; on their disks {peer.disk.limits().costs()}"
+    return ""
+
+
+def _node(lab: Lab, name: str, role: str) -> NodeView:
+    container = lab.containers.get(name)
+    if container is None:
+        return NodeView(name, role, "", "missing", "", "")
+    health = container.attrs["State"].get("Health", {}).get("Status", "")
+    try:
+        host, port = lab.published(name, 3306)
+        said, cluster = _member(lab, name) if role == "member" else (SAYS.get(role, _replication)(lab, name, role), [])
+        said = "; ".join(filter(None, (said, _storage(lab, name))))
+        return NodeView(name, role, f"{host}:{port}", container.status, health, said, cluster)
+    except LabError as error:
+        array = arrays.arrays(lab).get(name)
+        said = "; ".join(filter(None, (lab.failed_check(name) or error.found, full(array) if array else "")))
+        return NodeView(name, role, "", container.status, health, said)
+
+
+def _storage(lab: Lab, name: str) -> str:
+    array = arrays.arrays(lab).get(name)
+    if array is None:
+        return ""
+    made, room = array.storage, array.room() >> 20
+    return f"data on {made.level} of {made.members} disks by {made.by}, {f'{room} MiB free' if room else 'FULL'}"
+
+
+def _resource(lab: Lab, name: str, _role: str) -> str:
+    """What a machine says of the replicated disk; where it says split brain, what to type."""
+    found = drbd.Peer(lab, name).status()
+    said = found.words()
+    if found.split_brain:
+        said = f"{said}; split brain: {drbd_operations.HOW_TO_RESOLVE}"
+    return f"{said}; {_cluster(lab, name)}" if pacemaker.is_managed(lab) else said
+
+
+def _cluster(lab: Lab, name: str) -> str:
+    """What the cluster manager of this machine says of itself and of this machine."""
+    found = pacemaker.cluster(lab).status(name)
+    return f"{found.who()}; {found.runs(name)}"
+
+
+SAYS = {"peer": _resource}
+
+
+def _member(lab: Lab, name: str) -> tuple[str, list[str]]:
+    """What a node believes of its cluster, in words, and whom it sees in it."""
+    found = lab.server(name).galera()
+    names = {address: node.name for node in lab.topology.nodes for address in lab.addresses(node.name)}
+    cluster = sorted(names.get(address, address) for address in found.addresses)
+    # A group without a majority goes on listing those whom it has lost.
+    seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)
+    said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses'}, sees {seen}"]
+    if found.replication_ms:
+        said.append(f"group delivers in {found.replication_ms[1]:.1f} ms")
+    said.append(
+        f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by others, "
+        f"paused {found.paused_ms:.0f} ms by flow control"
+    )
+    return "; ".join(said), cluster
+
+
+def _replication(lab: Lab, name: str, role: str) -> str:
+    server, said = lab.server(name), []
+    found = server.replication()
+    if found:
+        threads = "replicates" if found.healthy else f"does not replicate: {found.error or 'stopped'}"
+        said.append(f"{threads} from {found.host}:{found.port}, {_lag(found.lag_seconds)}")
+    if role != "replica":
+        semisync = server.semisync()
+        if semisync.enabled:
+            counted = f"{semisync.replicas} replica(s), {semisync.acknowledged} commits acknowledged"
+            waits = f"{semisync.wait_point or 'AFTER_COMMIT'}, {counted}"
+            said.append(f"semi-sync {'ON' if semisync.active else 'OFF (fell back to asynchronous)'}, {waits}")
+        elif role == "source":
+            said.append("semi-sync off")
+    return "; ".join(said)
+
+
+def _lag(seconds: int | None) -> str:
+    return "lag unknown" if seconds is None else f"{seconds} s behind"
+
+
+def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
+    try:
+        proxy = lab.toxiproxy.proxies()[name]
+    except (LabError, KeyError):
+        return LinkView(name, source, target, [], False, None)
+    names, enabled = [toxic["name"] for toxic in proxy["toxics"]], proxy["enabled"]
+    try:
+        wire = lab.wire(name)
+    except LabError:
+        return LinkView(name, source, target, called(names), enabled, None, measured=False)
+    trip = _round_trip(lab, wire) if enabled else None
+    return LinkView(name, source, target, called(names), enabled, trip)
+
+
+def _round_trip(lab: Lab, wire: Wire) -> float | None:
+    with suppress(Exception), closing(RoundTrip(wire, lab.far_end(wire.name))) as probe:
+        found = probe.typical(3)
+        return None if found is None else round(found, 1)
+    return None
+
+
+def called(bodies: list[str]) -> list[str]:
+    """The toxics of toxics/ that these bodies make, then the bodies that belong to none."""
+    found, left = [], set(bodies)
+    for name in catalogue.toxics():
+        of_toxic = {body.name for body in catalogue.toxic(name).bodies}
+        if of_toxic and of_toxic <= left:
+            found.append(name)
+            left -= of_toxic
+    return found + sorted(left)

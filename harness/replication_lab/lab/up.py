@@ -1,0 +1,313 @@
+"""Labs as a user wants them: up and proved, as they are, and gone."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import closing
+from statistics import median
+from typing import Any
+
+from replication_lab.faults import toxic_calibration as toxic_fault
+from replication_lab.lab import disks
+from replication_lab.model.errors import LabError
+from replication_lab.model.storage import AUTO, Storage, parse_storage
+from replication_lab.model.topology import Topology
+from replication_lab.model.toxic import Toxic
+from replication_lab.probes.commit_latency import TABLE, CommitLatency
+from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.probes.semisync import WAITED_SHARE
+from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.replication.copies import wait_for_copies
+from replication_lab.world import catalogue, vm
+from replication_lab.world.disks import array, overlay
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker.lab import Lab, Proof
+
+Tell = Callable[[str], None]
+COMMITS = 3
+# What a topology needs besides its servers, by its replication and by its manager.
+OWN_IMAGES = {"galera": ["sidecar"], "drbd": ["vm", "spindle"], "pacemaker": ["arbiter", "load"]}
+
+
+def image_names(
+    engine: str, load: bool = False, topology: Topology | None = None, storage: dict[str, Storage] | None = None
+) -> list[str]:
+    """The images that a lab of this engine needs from images/."""
+    kinds = (topology.replication, topology.manager) if topology else ()
+    own = [image for kind in kinds for image in OWN_IMAGES.get(kind, ())]
+    own += ["load"] if load and "load" not in own else []
+    own += overlay.images(storage or {})
+    if images.source() == "upstream":
+        return own
+    return [engine, *own] if topology and not topology.links else [engine, "toxiproxy", *own]
+
+
+def up(
+    topology: str,
+    engine: str,
+    name: str | None = None,
+    toxics: dict[str, str] | None = None,
+    tell: Tell = print,
+    keep: bool = True,
+    storage: dict[str, Storage] | None = None,
+    clocks_move: bool = False,
+) -> Lab:
+    """A lab that is up and proved, the running one if it is whole; LabError, and nothing left, when it cannot be had.
+
+    `toxics` maps links to names in toxics/, in place of the topology's own. A lab that is not kept is taken for left
+    behind once this process has ended. With `clocks_move` a server's time can be set.
+    """
+    found = catalogue.topology(topology)
+    catalogue.engine_for(found, engine, images.source())
+    compose.check_state_transfer()
+    wanted = {**found.toxics, **(toxics or {})}
+    storage = found.storage | (storage or {})
+    for link, toxic in wanted.items():
+        found.link(link)
+        catalogue.toxic(toxic)
+    name = name or f"lab-{topology}"
+    compose.check_name(name)
+    docker_engine.ensure()
+    tidy(tell)
+    if running := compose.all_labs().get(name):
+        return _again(running, engine, wanted, tell)
+    images.ensure(image_names(engine, topology=found, storage=storage))
+    placed = placed_on(storage, engine)
+    launcher = launcher_of(found)
+    by = f", machines by {launcher}" if launcher else ""
+    tell(f"starting {name}: {topology}, {engine}{by}{_stored(placed)}")
+    compose.refuse_old_data(name)
+    lab = compose.start(found, engine, name, storage=placed, launcher=launcher, clocks_move=clocks_move)
+    try:
+        proofs = prove(lab, wanted, tell)
+        if keep:
+            lab.keep(proofs, wanted)
+    except BaseException:
+        with compose.signals_held():
+            lab.down()
+        raise
+    return lab
+
+
+def storage_of(topology: str, texts: Sequence[str], given: Sequence[str] = (), **common: Any) -> dict[str, Storage]:
+    """{node: Storage} for [NODE=]LEVEL texts, checked against the topology's nodes, known disks and backends.
+
+    `given` are the options about disks that were asked for besides them.
+    """
+    found = catalogue.topology(topology)
+    asked = [*(["--storage"] if texts else []), *given]
+    if asked and found.replication == "drbd":
+        raise LabError(
+            f"{', '.join(asked)} for {topology}, whose machines have a disk of their own",
+            "another topology; or LAB_DISK_SIZE for another size, and other costs once it is up",
+            "./lab disk limit node1 disk1 write_iops=11 flush_us=43000",
+        )
+    catalogue.disk(common["disk"])
+    if common["backend"] != AUTO:
+        catalogue.backend(common["backend"])
+    names = [node.name for node in found.nodes]
+    return parse_storage(texts, names, [node.name for node in found.replicas], **common)
+
+
+def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
+    """The same with backends and launchers that this host can give; LabError for what it or the engine cannot."""
+    placed = overlay.with_backend(storage)
+    machines = [node for node, each in placed.items() if each.backend == overlay.MACHINE]
+    if machines and (engine != "mariadb" or images.source() == "upstream"):
+        raise LabError(
+            f"{engine} from {images.source()} images in a virtual machine, for {', '.join(machines)}",
+            "mariadb from local images: the machine's root holds no other server",
+            "./lab up --help",
+        )
+    images.ensure(overlay.images(placed))
+    return vm.with_launcher(placed)
+
+
+def launcher_of(topology: Topology) -> str:
+    """What starts the topology's own virtual machines here, nothing where it has none; LabError without the memory."""
+    machines = [node for node in topology.nodes if node.role == "peer"]
+    if not machines:
+        return ""
+    vm.check_memory(len(machines))
+    return vm.launcher().name
+
+
+def _stored(storage: dict[str, Storage]) -> str:
+    return "".join(
+        f", {node} on {each.level} of {each.members} {each.disk} by {each.by}" for node, each in storage.items()
+    )
+
+
+def tidy(tell: Tell) -> None:
+    """Remove what killed commands left behind, saying so."""
+    for project in compose.sweep():
+        tell(f"removed {project}: a command that was killed had left it behind")
+
+
+def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
+    if lab.engine != engine:
+        raise LabError(f"{lab.name} is up with {lab.engine}", f"{engine}, or another --name", f"./lab down {lab.name}")
+    stopped = [service for service, container in lab.containers.items() if container.status != "running"]
+    if stopped:
+        raise LabError(
+            f"{', '.join(stopped)} of {lab.name} stopped", "all running", f"./lab down {lab.name}, then up again"
+        )
+    if lab.state() is None:
+        tell(f"{lab.name} is up and was never proved")
+        lab.keep(prove(lab, wanted, tell), wanted)
+    else:
+        tell(f"{lab.name} is up already; nothing changed")
+    return lab
+
+
+def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
+    """Put the toxics on and prove links and replication; LabError at the first thing that is not so."""
+    # Links do not touch each other, and a WAN's measurements are mostly waiting.
+    with ThreadPoolExecutor(len(toxics) or 1) as pool:
+        proofs = list(pool.map(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics))
+    if lab.topology.replication == "semisync":
+        proofs += _prove_semisync(lab, toxics)
+    if lab.topology.replication == "galera":
+        proofs += [*_prove_cluster(lab), _prove_commit_waits(lab, toxics)]
+    if lab.topology.replication == "drbd":
+        proofs += drbd_operations.prove(lab, toxics)
+        proofs += pacemaker_operations.prove(lab) if lab.topology.manager else []
+    else:
+        proofs += [_prove_row_arrives(lab) if lab.topology.replicas else _prove_row_is_kept(lab), *disks.prove(lab)]
+    for proof in proofs:
+        tell(f"  {'proved' if proof.ok else 'NOT SO'}: {proof.what}: {proof.found}")
+    for proof in proofs:
+        if not proof.ok:
+            raise LabError(
+                f"{proof.what}: {proof.found}", "the state that the topology promises", f"./lab up {lab.topology.name}"
+            )
+    return proofs
+
+
+def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
+    wire = lab.wire(link)
+    toxic_fault.clear(wire)
+    with closing(RoundTrip(wire, lab.far_end(link))) as probe:
+        bare = probe.typical()
+        if bare is None:
+            raise LabError(f"nothing comes back across {link} without a toxic", "a round trip", "./lab status")
+        toxic_fault.calibrated(wire, toxic, probe)
+        found, ok = toxic_fault.realised(toxic, probe, bare)
+        if not ok and toxic.is_measured:
+            # Once more: many links are measured at once, and a machine has busy moments.
+            found, ok = toxic_fault.realised(toxic, probe, bare)
+    return Proof(f"link {link} is {toxic.name}", f"{found}; {bare:.1f} ms without it", ok)
+
+
+def _prove_semisync(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
+    """A commit on the source takes a round trip and is counted as acknowledged; a status may be stale, this is not."""
+    source = lab.topology.source.name
+    server = lab.server(source)
+    commit = CommitLatency(server)
+    commit.commits(1)
+    before = server.semisync()
+    latency = median(commit.commits(COMMITS))
+    after = server.semisync()
+    acknowledged = after.acknowledged - before.acknowledged
+    # The nearest replica answers first; the links' round trips were proved just before.
+    trip = min(catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in lab.topology.links_from(source))
+    trips = f" ({latency / trip:.2f} round trips)" if trip else ""
+    return [
+        Proof(
+            "semi-sync is on",
+            f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}",
+            after.active,
+        ),
+        Proof(
+            "a commit waits for the replica",
+            f"{latency:.1f} ms a commit{trips}; {acknowledged} of {COMMITS} acknowledged",
+            latency >= WAITED_SHARE * trip
+            and acknowledged == COMMITS
+            and after.unacknowledged == before.unacknowledged,
+        ),
+    ]
+
+
+def _prove_cluster(lab: Lab) -> list[Proof]:
+    size = len(lab.topology.nodes)
+    found = {node.name: lab.server(node.name).galera() for node in lab.topology.nodes}
+    histories = {view.history for view in found.values()}
+    said = ", ".join(f"{name} {view.state}" for name, view in found.items())
+    whole = all(view.synced and view.size == size for view in found.values())
+    return [Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)]
+
+
+def _prove_commit_waits(lab: Lab, toxics: dict[str, str]) -> Proof:
+    """A commit is answered once all nodes have its writeset: not sooner than the longest round trip from its node."""
+    first = lab.topology.source.name
+    commit = CommitLatency(lab.server(first))
+    commit.commits(1)
+    latency = median(commit.commits(COMMITS))
+    trip = max(catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in lab.topology.links_from(first))
+    trips = f" ({latency / trip:.2f} round trips)" if trip else ""
+    return Proof("a commit waits for the group", f"{latency:.1f} ms a commit{trips}", latency >= WAITED_SHARE * trip)
+
+
+def _prove_row_arrives(lab: Lab) -> Proof:
+    """A row written on the source is waited for on every other node."""
+    source = lab.server(lab.topology.source.name)
+    CommitLatency(source).commits(1)
+    count = f"SELECT COUNT(*) FROM {TABLE}"
+    written = source.value(count)
+    wait_for_copies(lab)
+    others = [node.name for node in lab.topology.replicas]
+    found = {name: lab.server(name).value(count) for name in others}
+    return Proof(
+        "a row written on the source arrives",
+        ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()),
+        all(rows == written for rows in found.values()),
+    )
+
+
+def _prove_row_is_kept(lab: Lab) -> Proof:
+    """A server that nobody follows serves when it gives back what was written."""
+    server, count = lab.server(lab.topology.source.name), f"SELECT COUNT(*) FROM {TABLE}"
+    commit = CommitLatency(server)
+    before = server.value(count)
+    commit.commits(1)
+    return Proof("a row written is read again", f"{server.value(count) - before} of 1", server.value(count) > before)
+
+
+def down(name: str | None, tell: Tell = print) -> list[str]:
+    """Take a lab away with its data; the only one when no name is given, and no error when there is none."""
+    docker_engine.client()
+    tidy(tell)
+    if name is None and not compose.all_labs():
+        tell("no lab is up")
+        return []
+    idle = [known for known, lab in compose.all_labs().items() if not lab.is_in_use()]
+    lab = compose.find(name or (idle[0] if len(idle) == 1 else None))
+    if lab.is_in_use() and not lab.is_own():
+        raise LabError(f"a running command uses {lab.name}", "it to end first", "./lab status")
+    lab.down()
+    tell(f"{lab.name} is down; its containers, networks and volumes are gone")
+    return [lab.name]
+
+
+def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
+    """Put a toxic on a link of a running lab (or take all off: none), and measure what came of it."""
+    wire = lab.wire(link)
+    if toxic == "none":
+        toxic = "lan"
+    return _prove_link(lab, wire.name, catalogue.toxic(toxic))
+
+
+def clean(with_images: bool, tell: Tell = print) -> list[str]:
+    """Remove what killed commands left behind, and every lab that no running command uses; what was removed."""
+    docker_engine.client()
+    gone = compose.sweep()
+    for name, lab in compose.all_labs().items():
+        if not lab.is_in_use():
+            tell(f"removing {name}")
+            lab.down()
+            gone.append(name)
+    gone += array.sweep(sorted(compose.projects()))
+    if with_images:
+        gone += images.remove_all()
+    return gone

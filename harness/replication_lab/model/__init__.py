@@ -1,0 +1,1 @@
+"""Pure: what can be asked for, what was recorded, what it means."""

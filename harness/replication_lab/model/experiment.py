@@ -1,0 +1,298 @@
+"""An experiment: one question, the cases it compares, and the claims that answer it."""
+
+import random
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.claim import Claim, Expected, Judgement, NotJudged, Verdict, judge, without_its_cases
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.record import Record
+from replication_lab.model.statistics import Plan
+
+
+@dataclass(frozen=True)
+class Case:
+    """One setting of the experiment's variable. `needs` are engine features without which it cannot be had.
+
+    `topology` is the one that it is measured on, the experiment's own where none is named.
+    """
+
+    name: str
+    about: str = ""
+    settings: dict[str, Any] = field(default_factory=dict)
+    needs: frozenset[str] = frozenset()
+    topology: str = ""
+
+
+@dataclass(frozen=True)
+class Preset:
+    """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is).
+
+    `undecidable` maps the claims that it is not expected to decide to the reason: no round is spent on them, and they
+    have no verdict unless the figures suffice all the same. `room` are variables of the topology's Compose file without
+    which its sizes have no room (LAB_DISK_SIZE); the caller's own win.
+    """
+
+    name: str
+    min_rounds: int = 3
+    max_rounds: int = 8
+    sizes: dict[str, Any] = field(default_factory=dict)
+    alpha: float = 0.05
+    cases: tuple[str, ...] = ()
+    undecidable: dict[str, str] = field(default_factory=dict)
+    room: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def plan(self) -> Plan:
+        return Plan(self.min_rounds, self.max_rounds, self.alpha)
+
+
+@dataclass(frozen=True)
+class Curves:
+    """A figure of many cases, drawn as lines over the number that tells them apart; both axes are logarithmic.
+
+    `panels` maps a panel's title to its lines, a line's label to its points, a point's place on the x axis to its case.
+    """
+
+    title: str
+    x: str
+    panels: dict[str, dict[str, dict[float, str]]]
+    figure: str = "throughput"
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        lines = (points for panel in self.panels.values() for points in panel.values())
+        return tuple(case for points in lines for case in points.values())
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """A table of engines beside each other: in a row the cases of one label, of which each engine may have several.
+
+    `average`, `least` and `most` name the figures of a cell; `columns` maps the word for a column to its rows, a row's
+    label to its case.
+    """
+
+    title: str
+    average: str
+    least: str
+    most: str
+    columns: dict[str, dict[str, str]]
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(case for rows in self.columns.values() for case in rows.values())
+
+
+# --- the data beside an experiment: what was published, and what is expected ------------------------------------------
+
+
+class PublishedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One figure of a case in the literature."""
+
+    case: str
+    figure: str
+    value: float
+    unit: str = ""
+
+
+class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A table in the literature and where it comes from."""
+
+    source: str
+    rows: list[PublishedRow] = []
+
+
+class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What the literature says of a claim."""
+
+    published: float | None = None
+
+
+class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The verdict known for a claim on an engine. A reason is obligatory, and UNKNOWN can never be expected."""
+
+    claim: str
+    engine: str
+    verdict: Verdict
+    because: str
+
+    def __post_init__(self) -> None:
+        if self.verdict is Verdict.UNKNOWN:
+            raise ValueError("expected HOLDS or REFUTED, found UNKNOWN, which is never good enough to be expected")
+
+
+class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """The YAML file beside an experiment."""
+
+    published: Published = Published(source="")
+    claims: dict[str, ClaimData] = {}
+    expected: list[Expectation] = []
+
+
+def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
+    """Decode the YAML beside an experiment. Raises LabError that names the bad key and the nearest good one."""
+    try:
+        return msgspec.yaml.decode(text, type=Data)
+    except msgspec.MsgspecError as error:
+        raise _explained(str(error), name) from error
+
+
+def _explained(error: str, name: str) -> LabError:
+    unknown = re.search(r"unknown field `(.*?)`", error)
+    if not unknown:
+        return LabError(f"{name}: {error}", "the keys of docs/statistics.md, section expected verdicts")
+    known = {key for kind in (Data, Published, PublishedRow, ClaimData, Expectation) for key in kind.__struct_fields__}
+    return unknown_name(f"key in {name}", unknown[1], known)
+
+
+# --- the experiment ---------------------------------------------------------------------------------------------------
+
+Predict = Callable[[Case, dict[str, float]], dict[str, float]]
+
+
+@dataclass(frozen=True)
+class Experiment:
+    """One question, answered by claims over cases.
+
+    `workload` (case, preset -> workload), `prepare` (lab), `fill` (lab, preset: the data whose size the preset sets)
+    and `arrange` (lab, case -> context of a watch) are the runner's and opaque here. `predict` maps a case and its
+    measured figures (such as rtt_p50_ms) to the figures that theory gives for it. Raises LabError when its parts do
+    not fit.
+
+    With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
+    engines. `usual` are the engines that are measured when none is named, `settings` the servers' variables that are
+    recorded besides those of every experiment. `disks` says in words what the disks under it cost.
+    """
+
+    name: str
+    question: str
+    topology: str
+    cases: tuple[Case, ...]
+    claims: tuple[Claim, ...]
+    presets: dict[str, Preset] = field(default_factory=lambda: {"quick": Preset("quick"), "full": Preset("full")})
+    engines: tuple[str, ...] = ()
+    workload: Any = None
+    prepare: Any = None
+    fill: Any = None
+    arrange: Any = None
+    data: Data = field(default_factory=Data)
+    predict: Predict | None = None
+    curves: tuple[Curves, ...] = ()
+    comparison: Comparison | None = None
+    side_by_side: bool = False
+    usual: tuple[str, ...] = ("mariadb",)
+    settings: tuple[str, ...] = ()
+    disks: str = ""
+
+    def __post_init__(self) -> None:
+        cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]
+        self._refuse_twins("case", cases)
+        self._refuse_twins("claim", claims)
+        for claim in self.claims:
+            self._refuse_unknown(f"case in claim {claim.id!r} of", claim.relation.cases, cases)
+        for preset in self.presets.values():
+            self._refuse_unknown(f"case in preset {preset.name} of", preset.cases, cases)
+            self._refuse_unknown(f"claim in preset {preset.name} of", preset.undecidable, claims)
+        for curves in self.curves:
+            self._refuse_unknown(f"case in curves {curves.title!r} of", curves.cases, cases)
+        if self.comparison:
+            self._refuse_unknown("case in the comparison of", self.comparison.cases, cases)
+        for claim in self.claims:
+            self._refuse_unknown(f"engine in claim {claim.id!r} of", claim.relation.references, self.engines)
+        self._refuse_unknown("case in the published rows of", [row.case for row in self.data.published.rows], cases)
+        self._refuse_unknown("claim in the data of", self.data.claims, claims)
+        self._refuse_unknown("claim in the expected verdicts of", [k.claim for k in self.data.expected], claims)
+        self._refuse_unknown("engine in the expected verdicts of", [k.engine for k in self.data.expected], self.engines)
+
+    def case(self, name: str) -> Case:
+        self._refuse_unknown("case of", [name], [case.name for case in self.cases])
+        return next(case for case in self.cases if case.name == name)
+
+    def preset(self, name: str) -> Preset:
+        self._refuse_unknown("preset of", [name], self.presets)
+        return self.presets[name]
+
+    def topology_of(self, case: Case) -> str:
+        return case.topology or self.topology
+
+    def chosen(self, preset: Preset) -> tuple[Case, ...]:
+        """The cases that a preset measures."""
+        return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
+
+    def topologies(self, preset: Preset) -> tuple[str, ...]:
+        """The topologies that a preset's cases are measured on, each once, in the order of the cases."""
+        return tuple(dict.fromkeys(map(self.topology_of, self.chosen(preset))))
+
+    def expected(self, claim: str, engine: str) -> Expected:
+        """The verdict known for this claim and engine; HOLDS unless the data say otherwise."""
+        found = [known for known in self.data.expected if (known.claim, known.engine) == (claim, engine)]
+        return Expected(found[-1].verdict, found[-1].because) if found else Expected()
+
+    def judge(self, record: Record, engine: str | None = None) -> list[Judgement]:
+        """Claim by claim, engine by engine, by the plan that the record itself states."""
+        return [found for found in self._outcomes(record, engine) if isinstance(found, Judgement)]
+
+    def not_judged(self, record: Record) -> list[NotJudged]:
+        """What an engine cannot have, or the preset leaves out or cannot decide."""
+        return [found for found in self._outcomes(record) if isinstance(found, NotJudged)]
+
+    def decided(self, record: Record, engine: str) -> bool:
+        """Whether no further round can change a verdict on this engine."""
+        return all(judgement.settled for judgement in self.judge(record, engine))
+
+    def plan(self, record: Record) -> Plan:
+        """The plan that the run followed: its recorded settings, else its preset's."""
+        preset = self.presets.get(record.run.preset) or Preset(record.run.preset)
+        return Plan(
+            **{key: record.run.settings.get(key, getattr(preset, key)) for key in ("min_rounds", "max_rounds", "alpha")}
+        )
+
+    def published(self, case: str) -> dict[str, float]:
+        """The literature's figures of a case by name."""
+        return {row.figure: row.value for row in self.data.published.rows if row.case == case}
+
+    def predicted(self, case: str, figures: dict[str, float]) -> dict[str, float]:
+        """Theory's figures of a case by name, given the measured ones."""
+        return self.predict(self.case(case), figures) if self.predict else {}
+
+    def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[Judgement | NotJudged]:
+        """Of every claim on this engine, or on all."""
+        for name in record.engines if engine is None else [engine]:
+            for claim in self.claims:
+                yield without_its_cases(claim, record, name) or self._judged(claim, record, name)
+
+    def _judged(self, claim: Claim, record: Record, engine: str) -> Judgement | NotJudged:
+        """The verdict; none where the preset is not expected to decide the claim, and nothing but figures lacks."""
+        known = self.data.claims.get(claim.id, ClaimData())
+        of = claim if known.published is None else replace(claim, published=known.published)
+        found = judge(of, record, engine, self.plan(record), self.expected(claim.id, engine))
+        reason = record.run.undecidable.get(claim.id)
+        if reason is None or found.doubted or found.verdict is not Verdict.UNKNOWN:
+            return found
+        return NotJudged(claim.id, engine, reason)
+
+    def _refuse_twins(self, kind: str, names: list[str]) -> None:
+        if twins := sorted({name for name in names if names.count(name) > 1}):
+            raise LabError(f"two {kind}s of experiment {self.name} are called {twins[0]!r}", "names that differ")
+
+    def _refuse_unknown(self, what: str, names: Iterable[str], known: Iterable[str]) -> None:
+        for name in names:
+            if name not in known:
+                raise unknown_name(f"{what} experiment {self.name}", name, known)
+
+
+def schedule(cases: Sequence, rounds: int, seed: int) -> Iterator[tuple[int, list]]:
+    """(round, cases in that round's order), rounds from 1; each round is shuffled on its own, by the seed.
+
+    Interleaving spreads what drifts (a filling disk, a warming CPU) over all cases alike. A round's order depends on
+    the seed and its number only, so a repeated round is the same round.
+    """
+    for number in range(1, rounds + 1):
+        order = list(cases)
+        random.Random(f"{seed}:{number}").shuffle(order)
+        yield number, order

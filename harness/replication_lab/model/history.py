@@ -1,0 +1,151 @@
+"""What clients did and were told: a history of statements, one JSON object a line, each statement twice.
+
+The line `invoked` is written before a statement is sent, the line `ended` before the next one. A statement that has no
+second line was under way when its client was cut off: its outcome is unknown.
+"""
+
+from collections.abc import Iterable
+from enum import StrEnum
+
+import msgspec
+
+from replication_lab.model.errors import LabError
+
+
+class Outcome(StrEnum):
+    """What a client knows of its statement. UNKNOWN: the answer was lost, the row may be there or not."""
+
+    ACKNOWLEDGED = "acknowledged"
+    FAILED = "failed"
+    UNKNOWN = "unknown"
+
+
+class Invoked(msgspec.Struct, frozen=True, tag_field="event", tag="invoked"):
+    """A statement about to be sent: `at` is monotonic, in seconds since the load began, `wall` is the time of day."""
+
+    id: int
+    client: int
+    node: str
+    at: float
+    wall: str
+
+
+class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
+    """What came back; `code` and `text` are those of the server's or the client library's error."""
+
+    id: int
+    at: float
+    outcome: Outcome
+    code: int | None = None
+    text: str = ""
+
+
+class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
+    """A query for the newest row of a client on `node`, answered: its id, None where there was none. Times are seconds.
+
+    `reader` is who asked, the client itself or another one.
+    """
+
+    reader: int
+    writer: int
+    node: str
+    invoked: float
+    ended: float
+    seen: int | None = None
+
+
+class Attempt(msgspec.Struct, frozen=True):
+    """One statement with its end: `ended` is None where the record stops before it. Times are seconds."""
+
+    id: int
+    client: int
+    node: str
+    invoked: float
+    ended: float | None = None
+    outcome: Outcome = Outcome.UNKNOWN
+    code: int | None = None
+
+    @property
+    def acknowledged(self) -> bool:
+        return self.outcome is Outcome.ACKNOWLEDGED
+
+    @property
+    def latency(self) -> float | None:
+        """Seconds from the statement to its answer."""
+        return None if self.ended is None else self.ended - self.invoked
+
+
+class Copy(msgspec.Struct, frozen=True):
+    """The final rows of one node: ids as inclusive ranges (an id twice is in two), and the server's own checksum.
+
+    `counter` is the hot row's value where the load had one, `source` the node that the rows came from.
+    """
+
+    node: str
+    ranges: list[tuple[int, int]]
+    checksum: int | None = None
+    counter: int | None = None
+    source: str = ""
+
+    @property
+    def ids(self) -> list[int]:
+        return [number for first, last in self.ranges for number in range(first, last + 1)]
+
+
+_encoder = msgspec.json.Encoder()
+_decoder = msgspec.json.Decoder(Invoked | Ended | Look)
+
+
+def encode(line: Invoked | Ended | Look) -> bytes:
+    return _encoder.encode(line) + b"\n"
+
+
+def parse(lines: Iterable[bytes]) -> tuple[list[Attempt], list[Look]]:
+    """The attempts and the looks of a history in the order in which they were made; LabError for an unreadable line.
+
+    A last line that was cut off in the middle of its writing is left out.
+    """
+    attempts: dict[int, Attempt] = {}
+    looks: list[Look] = []
+    for number, line in enumerate(lines, 1):
+        if not line.endswith(b"\n"):
+            break
+        event = _decode(line, number)
+        if isinstance(event, Look):
+            looks.append(event)
+        else:
+            _add(attempts, event, number)
+    return list(attempts.values()), looks
+
+
+def _decode(line: bytes, number: int) -> Invoked | Ended | Look:
+    try:
+        return _decoder.decode(line)
+    except msgspec.DecodeError as error:
+        raise LabError(
+            f"line {number} of the ledger cannot be read: {error}", "an event invoked, ended or look"
+        ) from error
+
+
+def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> None:
+    if isinstance(event, Invoked):
+        if event.id in attempts:
+            raise LabError(f"line {number} of the ledger invokes {event.id} again", "each id once")
+        attempts[event.id] = Attempt(event.id, event.client, event.node, event.at)
+        return
+    if event.id not in attempts:
+        raise LabError(f"line {number} of the ledger ends {event.id}, which was never invoked", "invoked before ended")
+    attempts[event.id] = msgspec.structs.replace(
+        attempts[event.id], ended=event.at, outcome=event.outcome, code=event.code
+    )
+
+
+def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
+    """Sorted ids as inclusive ranges; an id that occurs twice begins a range of its own."""
+    found: list[tuple[int, int]] = []
+    for number in sorted(ids):
+        if found and number == found[-1][1] + 1:
+            found[-1] = (found[-1][0], number)
+        else:
+            found.append((number, number))
+    return found

@@ -1,0 +1,93 @@
+"""Storage: on how many disks of which kind, joined how, a node keeps its data."""
+
+from collections.abc import Sequence
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.errors import LabError, unknown_name
+
+LEVELS = ("single", "raid0", "raid1")
+AUTO = "auto"
+MOST_DISKS = 8
+# What a server's empty data directory, its logs and a test's rows take, and btrfs for the rebuilding of a disk.
+LEAST_MIB = 1024
+USAGE = "./lab up --help"
+
+
+class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What a backend needs of the host's kernel: file systems, device nodes, other files."""
+
+    filesystems: list[str] = []
+    devices: list[str] = []
+    files: list[str] = []
+
+
+class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """How arrays are made: x-storage of compose/storage/NAME.yaml; `module` gives a kernel what it lacks."""
+
+    about: str
+    needs: Needs
+    filesystem: str
+    options: list[str]
+    module: str
+
+
+class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
+    """A node's storage: `disks` disks named in compose/storage/disks.yaml, of `mib` MiB each, joined as `level` says.
+
+    `place` is what its services and its volume are named after where the node's own name is taken: during and after a
+    migration. `launcher` is what runs the machine of backend vm, whose figures are comparable to the same launcher's
+    only. Making one that cannot be is a LabError.
+    """
+
+    level: str
+    disk: str = "ssd"
+    disks: int = 0
+    mib: int = 2048
+    backend: str = AUTO
+    place: str = ""
+    launcher: str = ""
+
+    def __post_init__(self) -> None:
+        if self.level not in LEVELS:
+            raise unknown_name("level of storage", self.level, LEVELS, USAGE)
+        least, most = (1, 1) if self.level == "single" else (2, MOST_DISKS)
+        if not least <= self.members <= most:
+            expected = "1 disk" if most == 1 else f"{least} to {most} disks"
+            raise LabError(f"{self.level} of {self.disks} disk(s)", expected, USAGE)
+        if self.mib < LEAST_MIB:
+            raise LabError(f"disks of {self.mib} MiB", f"{LEAST_MIB} or more, a server's files and some rows", USAGE)
+
+    @property
+    def members(self) -> int:
+        return self.disks or (1 if self.level == "single" else 2)
+
+    @property
+    def by(self) -> str:
+        """The backend as tables and reports name it."""
+        return f"{self.backend} ({self.launcher})" if self.launcher else self.backend
+
+    @property
+    def room_mib(self) -> int:
+        """How much fits, in MiB, before what the file system takes for itself."""
+        return self.mib * (self.members if self.level == "raid0" else 1)
+
+    @property
+    def survives(self) -> int:
+        """How many members may fail without any loss."""
+        return self.members - 1 if self.level == "raid1" else 0
+
+
+def parse_storage(
+    texts: Sequence[str], nodes: Sequence[str], replicas: Sequence[str], **common: Any
+) -> dict[str, Storage]:
+    """{node: Storage} from [NODE=]LEVEL texts; a level without a node is that of all replicas."""
+    wanted: dict[str, Storage] = {}
+    for text in texts:
+        node, equals, level = text.rpartition("=")
+        if equals and node not in nodes:
+            raise unknown_name("node", node, nodes, USAGE)
+        for each in [node] if equals else replicas:
+            wanted[each] = Storage(level=level, **common)
+    return wanted

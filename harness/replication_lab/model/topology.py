@@ -1,0 +1,262 @@
+"""Topologies: nodes and links, read from the Compose files themselves so that there is one place to change them."""
+
+import json
+from dataclasses import dataclass, field, replace
+from itertools import product
+from typing import Any
+
+import msgspec
+import yaml
+
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.storage import Storage
+
+REPLICATION = ("none", "async", "semisync", "galera", "drbd")
+# Who says which machine serves, where it is not the user.
+MANAGERS = ("", "pacemaker")
+# Ports of a link besides the first, by the ends of their proxies' names; the last two lead to something that answers: a
+# database server, or an echo where the far end serves nobody.
+SQL, ECHO = "-sql", "-echo"
+# Of two that dial each other, what the link's target dials: the streams of such an entry are the other way round.
+BACK = "-back"
+CHANNELS = ("ist", "sst", "back", "sql", "echo")
+# Two nodes may have a second link, of another kind: that of a cluster's membership is FROM-TO-ring.
+RING = "-ring"
+# The same safe reader in C where PyYAML has it: commands read topologies before they do anything.
+LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
+
+
+@dataclass(frozen=True)
+class Node:
+    """A database server. Its role follows from the links: source, relay (both ends) or replica; in Galera, member.
+
+    With DRBD it is a machine, a peer: the server runs on one of the two, and on which one changes.
+    """
+
+    name: str
+    role: str
+
+
+@dataclass(frozen=True)
+class Link:
+    """One direction between two nodes that crosses Toxiproxy; the fields are those of the Toxiproxy proxy entry.
+
+    Where nodes talk on several ports there is an entry for each, FROM-TO-CHANNEL; what is done to the link is done to
+    all of its `proxies`. `listen` and `upstream` are those of the entry that leads to something that answers.
+    """
+
+    name: str
+    listen: str
+    upstream: str
+    source: str
+    target: str
+    proxies: tuple[str, ...]
+
+    @property
+    def port(self) -> int:
+        return int(self.listen.rpartition(":")[2])
+
+    @property
+    def server(self) -> str:
+        """The node that answers at the far end."""
+        return self.upstream.rpartition(":")[0]
+
+    @property
+    def echoes(self) -> bool:
+        """Whether what answers there is an echo, and no database server."""
+        return any(name.endswith(ECHO) for name in self.proxies)
+
+
+@dataclass(frozen=True)
+class Topology:
+    """A Compose file as the harness sees it."""
+
+    name: str
+    about: str
+    replication: str
+    nodes: tuple[Node, ...]
+    links: tuple[Link, ...]
+    toxics: dict[str, str] = field(default_factory=dict)
+    storage: dict[str, Storage] = field(default_factory=dict)
+    manager: str = ""
+
+    def node(self, name: str) -> Node:
+        for node in self.nodes:
+            if node.name == name:
+                return node
+        raise unknown_name(f"node of {self.name}", name, [node.name for node in self.nodes], "./lab show")
+
+    def link(self, name: str) -> Link:
+        for link in self.links:
+            if link.name == name:
+                return link
+        raise unknown_name(f"link of {self.name}", name, [link.name for link in self.links])
+
+    def links_from(self, node: str) -> tuple[Link, ...]:
+        """The links that carry what `node` writes to its replicas."""
+        names = {each.name for each in self.nodes}
+        return tuple(
+            link for link in self.links if link.source == node and link.target in names and not link.name.endswith(RING)
+        )
+
+    @property
+    def source(self) -> Node:
+        """Where clients write unless told otherwise: the node that all others follow, or a cluster's first."""
+        return next((node for node in self.nodes if node.role == "source"), self.nodes[0])
+
+    @property
+    def replicas(self) -> tuple[Node, ...]:
+        """The other copies, of a source or of a cluster's first node."""
+        return tuple(node for node in self.nodes if node is not self.source)
+
+
+class _Lab(msgspec.Struct, forbid_unknown_fields=True):
+    about: str
+    replication: str
+    toxics: dict[str, str] = {}
+    storage: dict[str, Storage] = {}
+    manager: str = ""
+
+
+def parse_topology(name: str, text: str) -> Topology:
+    """A Topology from the text of compose/NAME.yaml; LabError says which key or value does not fit."""
+    file = f"compose/{name}.yaml"
+    document = _mapping(file, text)
+    lab = _lab(file, document)
+    links = () if lab.replication == "none" else _links(file, document)
+    nodes = _NODES[lab.replication](file, document, links)
+    topology = Topology(name, lab.about, lab.replication, nodes, links, lab.toxics, lab.storage, lab.manager)
+    for link in lab.toxics:
+        topology.link(link)
+    for node in lab.storage:
+        topology.node(node)
+    return topology
+
+
+def _mapping(file: str, text: str) -> dict[str, Any]:
+    try:
+        document = yaml.load(text, LOADER)
+    except yaml.YAMLError as error:
+        raise LabError(f"{file} is not YAML: {error}", "a Compose file", f"docker compose -f {file} config") from error
+    if not isinstance(document, dict) or "services" not in document:
+        raise LabError(f"{file} has no services", "a Compose file", f"docker compose -f {file} config")
+    return document
+
+
+def _lab(file: str, document: dict[str, Any]) -> _Lab:
+    if "x-lab" not in document:
+        raise LabError(
+            f"{file} has no x-lab", "x-lab with about, replication and toxics", "compare with compose/async.yaml"
+        )
+    try:
+        lab = msgspec.convert(document["x-lab"], _Lab)
+    except msgspec.ValidationError as error:
+        raise LabError(f"{file}: x-lab: {error}", "the keys about, replication, toxics, storage, manager") from error
+    if lab.replication not in REPLICATION:
+        raise unknown_name(f"replication in {file}: x-lab", lab.replication, REPLICATION)
+    if lab.manager not in MANAGERS:
+        raise unknown_name(f"manager in {file}: x-lab", lab.manager, MANAGERS)
+    return lab
+
+
+def _links(file: str, document: dict[str, Any]) -> tuple[Link, ...]:
+    content = document.get("configs", {}).get("links", {}).get("content")
+    try:
+        entries = json.loads(content) if content else []
+    except ValueError as error:
+        raise LabError(f"{file}: configs.links is not JSON: {error}", "Toxiproxy's list of proxies") from error
+    if not entries:
+        raise LabError(
+            f"{file} has no links", "configs.links with Toxiproxy's list of proxies", "compare with compose/async.yaml"
+        )
+    links: dict[str, Link] = {}
+    for entry in entries:
+        found = _link(file, entry, document["services"])
+        known = links.get(found.name)
+        links[found.name] = found if known is None else _with_channel(known, found)
+    return tuple(links.values())
+
+
+def _link(file: str, entry: dict[str, str], services: dict[str, Any]) -> Link:
+    name = entry.get("name", "")
+    for source, target, kind in product(services, services, ("", RING)):
+        way = f"{source}-{target}{kind}"
+        if name == way or name in {f"{way}-{channel}" for channel in CHANNELS}:
+            return Link(way, entry["listen"], entry["upstream"], source, target, (name,))
+    raise LabError(f"{file}: the link {name!r} names no two nodes", "FROM-TO, both of them services of the file")
+
+
+def _with_channel(link: Link, channel: Link) -> Link:
+    answers = channel if channel.proxies[0].endswith((SQL, ECHO)) else link
+    return replace(answers, proxies=link.proxies + channel.proxies)
+
+
+def _alone(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
+    """The one server that nobody follows: the service that is a source."""
+    found = [name for name, each in document["services"].items() if each.get("extends", {}).get("service") == "source"]
+    if len(found) != 1:
+        raise LabError(
+            f"{file} has the sources {', '.join(found) or 'none'}",
+            "one service that extends source, where replication is none",
+            "compare with compose/single.yaml",
+        )
+    return (Node(found[0], "source"),)
+
+
+def _nodes(_file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tuple[Node, ...]:
+    sources, targets = {link.source for link in links}, {link.target for link in links}
+    return tuple(
+        Node(name, "relay" if name in sources & targets else "source" if name in sources else "replica")
+        for name in document["services"]
+        if name in sources | targets
+    )
+
+
+def _peers(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
+    """The two machines of a DRBD resource; LabError unless each names the other."""
+    peers = {
+        name: service["environment"]["LAB_PEER"]
+        for name, service in document["services"].items()
+        if "LAB_PEER" in service.get("environment", {})
+    }
+    if len(peers) != 2 or any(peers.get(peer) != name for name, peer in peers.items()):
+        raise LabError(
+            f"{file}: LAB_PEER is {' and '.join(f'{peer} for {name}' for name, peer in peers.items()) or 'nowhere'}",
+            "two services, each the LAB_PEER of the other",
+            "compare with compose/drbd.yaml",
+        )
+    return tuple(Node(name, "peer") for name in peers)
+
+
+def _members(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
+    """The nodes of a Galera cluster; LabError where their list or their votes would not make a cluster."""
+    settings = {
+        name: service["environment"]
+        for name, service in document["services"].items()
+        if "LAB_MEMBERS" in service.get("environment", {})
+    }
+    for name, environment in settings.items():
+        strangers = set(environment["LAB_MEMBERS"].split()) ^ set(settings)
+        if strangers:
+            raise LabError(
+                f"{file}: LAB_MEMBERS of {name} is {environment['LAB_MEMBERS']!r}, which differs from the nodes of the "
+                f"file in {', '.join(sorted(strangers))}",
+                f"LAB_MEMBERS: {' '.join(settings)}",
+            )
+    votes = [int(environment.get("LAB_WEIGHT", 1)) for environment in settings.values()]
+    if _can_be_halved(votes):
+        raise LabError(
+            f"{file}: {len(votes)} nodes with the votes {votes} can be parted into halves, neither of which goes on",
+            'an odd number of nodes, or LAB_WEIGHT: "2" for one of them',
+        )
+    return tuple(Node(name, "member") for name in settings)
+
+
+def _can_be_halved(votes: list[int]) -> bool:
+    sums = {0}
+    for vote in votes:
+        sums |= {known + vote for known in sums}
+    return sum(votes) / 2 in sums
+
+
+_NODES = {"none": _alone, "async": _nodes, "semisync": _nodes, "galera": _members, "drbd": _peers}

@@ -1,0 +1,121 @@
+"""Toxics: named network conditions, read from the files in toxics/. Each holds the bodies of Toxiproxy's own API."""
+
+from dataclasses import dataclass
+
+import msgspec
+
+from replication_lab.model.errors import LabError, unknown_name
+
+# Toxiproxy 2.12's toxics and their attributes; a value of zero is refused where it would stop the stream for good.
+ATTRIBUTES: dict[str, dict[str, int]] = {
+    "latency": {"latency": 0, "jitter": 0},
+    "bandwidth": {"rate": 1},
+    "slow_close": {"delay": 0},
+    "timeout": {"timeout": 0},
+    "reset_peer": {"timeout": 0},
+    "slicer": {"average_size": 1, "size_variation": 0, "delay": 0},
+    "limit_data": {"bytes": 0},
+}
+
+
+class ToxicBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One toxic on one stream of a proxy: the body of POST /proxies/NAME/toxics."""
+
+    name: str
+    type: str
+    stream: str
+    attributes: dict[str, int | float]
+    toxicity: float = 1.0
+
+    def reversed(self) -> "ToxicBody":
+        """The same on the other stream: of a connection that was dialled from the other end."""
+        other = {"upstream": "downstream", "downstream": "upstream"}[self.stream]
+        return msgspec.structs.replace(self, stream=other)
+
+
+class _File(msgspec.Struct, forbid_unknown_fields=True):
+    about: str
+    toxics: list[ToxicBody]
+
+
+@dataclass(frozen=True)
+class Toxic:
+    """A network condition: what it is about, and the bodies that make it on a link."""
+
+    name: str
+    about: str
+    bodies: tuple[ToxicBody, ...]
+
+    def sum_of(self, kind: str, attribute: str) -> int:
+        """The attribute added up over both streams: latencies of the two ways make the round trip, in ms."""
+        return sum(int(body.attributes.get(attribute, 0)) for body in self.bodies if body.type == kind)
+
+    @property
+    def round_trip_ms(self) -> int:
+        """What the toxic adds to a round trip across its link, in milliseconds."""
+        return self.sum_of("latency", "latency")
+
+    @property
+    def jitter_ms(self) -> int:
+        """The most by which one round trip may differ from `round_trip_ms`, in milliseconds."""
+        return self.sum_of("latency", "jitter")
+
+    @property
+    def rate_kbps(self) -> int | None:
+        """KB/s of the narrower direction, or None where nothing limits it."""
+        rates = [int(body.attributes["rate"]) for body in self.bodies if body.type == "bandwidth"]
+        return min(rates, default=None)
+
+    @property
+    def is_latency(self) -> bool:
+        """Whether round trips alone prove it: nothing but latency, for every connection."""
+        return all(body.type == "latency" and body.toxicity == 1 for body in self.bodies)
+
+    @property
+    def is_measured(self) -> bool:
+        """Whether the lab has a measurement for every body of it."""
+        return all(body.type in ("latency", "bandwidth") and body.toxicity == 1 for body in self.bodies)
+
+    @property
+    def silences(self) -> bool:
+        """Whether nothing comes back across the link any more while its connections stay open."""
+        return any(body.type == "timeout" for body in self.bodies)
+
+    @property
+    def resets(self) -> bool:
+        """Whether connections across the link are ended."""
+        return any(body.type == "reset_peer" for body in self.bodies)
+
+
+def parse_toxic(name: str, text: str | bytes) -> Toxic:
+    """A Toxic from the JSON of its file; LabError names the key or the value that is wrong."""
+    try:
+        file = msgspec.json.decode(text, type=_File)
+    except msgspec.DecodeError as error:
+        raise LabError(
+            f"toxics/{name}.json cannot be read: {error}",
+            "the keys about and toxics; each toxic with name, type, stream, attributes, toxicity",
+            f"compare with toxics/wan-85ms.json, then: ./lab toxic --check {name}",
+        ) from error
+    for body in file.toxics:
+        _check(name, body)
+    return Toxic(name, file.about, tuple(file.toxics))
+
+
+def _check(file: str, body: ToxicBody) -> None:
+    where = f"toxics/{file}.json: {body.name}"
+    if body.type not in ATTRIBUTES:
+        raise unknown_name(f"toxic type in toxics/{file}.json", body.type, ATTRIBUTES)
+    if body.stream not in ("upstream", "downstream"):
+        raise LabError(f"{where} has stream {body.stream!r}", "upstream or downstream")
+    if not 0 < body.toxicity <= 1:
+        raise LabError(f"{where} has toxicity {body.toxicity:g}", "more than 0 and at most 1")
+    for attribute, value in body.attributes.items():
+        if attribute not in ATTRIBUTES[body.type]:
+            raise unknown_name(f"attribute of {body.type} in toxics/{file}.json", attribute, ATTRIBUTES[body.type])
+        if not isinstance(value, int):
+            raise LabError(
+                f"{where} has {attribute} {value:g}", f"a whole number: Toxiproxy refuses fractions of {attribute}"
+            )
+        if value < ATTRIBUTES[body.type][attribute]:
+            raise LabError(f"{where} has {attribute} {value:g}", f"{ATTRIBUTES[body.type][attribute]} or more")

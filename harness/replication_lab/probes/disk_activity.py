@@ -1,0 +1,46 @@
+"""What the disks of an array did between two looks, by their own counters and clocks, as iostat tells it."""
+
+from dataclasses import dataclass
+
+from replication_lab.world.disks.array import Array
+from replication_lab.world.disks.spindle import Stats
+
+
+@dataclass(frozen=True)
+class DiskWork:
+    """Requests a second of the whole array, as iostat shows them for it; the share of time in which its disks worked.
+
+    A RAID1 writes everything once, whatever the number of its disks.
+    """
+
+    reads_per_second: float
+    writes_per_second: float
+    busy: float
+    flushes_per_second: float
+
+
+def look(array: Array) -> list[Stats]:
+    """The counters of the array's disks now."""
+    return list(array.looks().values())
+
+
+def work(array: Array, before: list[Stats], after: list[Stats]) -> DiskWork:
+    """What the disks did from one look to the next."""
+    each = [_work(then, now) for then, now in zip(before, after, strict=True)]
+    copies = len(each) if array.storage.level == "raid1" else 1
+    return DiskWork(
+        sum(one.reads_per_second for one in each),
+        sum(one.writes_per_second for one in each) / copies,
+        sum(one.busy for one in each) / len(each),
+        sum(one.flushes_per_second for one in each) / copies,
+    )
+
+
+def _work(then: Stats, now: Stats) -> DiskWork:
+    microseconds = max(now.clock_us - then.clock_us, 1)
+    return DiskWork(
+        (now.reads - then.reads) * 1e6 / microseconds,
+        (now.writes - then.writes) * 1e6 / microseconds,
+        (now.busy_us - then.busy_us) / microseconds,
+        (now.flushes - then.flushes) * 1e6 / microseconds,
+    )

@@ -1,0 +1,140 @@
+"""Whether a Galera cluster is what it says: its nodes' own view, a write read elsewhere, a commit that waited."""
+
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+
+from replication_lab.model.record import Proof
+from replication_lab.world.clock import wait_until
+from replication_lab.world.mysql.server import Galera, Server
+
+# The two ways of a link differ by its timers; a commit that waited for nobody takes a hundredth.
+WAITED_SHARE = 0.9
+
+
+def wait_until_synced(servers: Iterable[Server], size: int, seconds: float = 60) -> None:
+    """Until each of these nodes says that it is Synced in a Primary cluster of `size` nodes."""
+    for server in servers:
+        wait_until(
+            lambda server=server: _is_synced(server.galera(), size),
+            f"{server.name} to be Synced in a cluster of {size}",
+            seconds,
+            hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
+        )
+
+
+def _is_synced(found: Galera, size: int) -> bool:
+    return found.synced and found.size == size
+
+
+@dataclass(frozen=True)
+class Counts:
+    """What the nodes counted between two readings, summed over them."""
+
+    cert_failures: int
+    bf_aborts: int
+    paused_ms: float
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return {
+            "cert_failures": self.cert_failures,
+            "bf_aborts": self.bf_aborts,
+            "flow_control_paused_ms": round(self.paused_ms, 3),
+        }
+
+
+def counts(before: dict[str, Galera], after: dict[str, Galera]) -> Counts:
+    """Certification failures and aborts of all nodes; paused time of the node that was paused longest."""
+    grown = [(before[name], after[name]) for name in before]
+    return Counts(
+        sum(now.cert_failures - then.cert_failures for then, now in grown),
+        sum(now.bf_aborts - then.bf_aborts for then, now in grown),
+        max(now.paused_ms - then.paused_ms for then, now in grown),
+    )
+
+
+@dataclass
+class Watch:
+    """A cluster before a load; `proofs` says whether it was the same whole cluster all through it.
+
+    `round_trip_ms` is what the toxics add between any two nodes: no commit may be answered sooner. Where `throttled`,
+    flow control must have paused the nodes.
+    """
+
+    servers: list[Server]
+    round_trip_ms: float = 0
+    throttled: bool = False
+
+    def __post_init__(self) -> None:
+        self.before = self._views()
+
+    def _views(self) -> dict[str, Galera]:
+        return {server.name: server.galera() for server in self.servers}
+
+    def figures(self) -> dict[str, float]:
+        """Certification failures, brute force aborts and flow control's pauses since the load began."""
+        return counts(self.before, self._views()).figures
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        """Proofs over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
+        # A commit on another node is answered before the first one has applied it.
+        self.servers[0].wait_for_writesets()
+        after = self._views()
+        return [
+            *(_whole(name, view, len(self.servers)) for name, view in after.items()),
+            *(self._never_left(name, view) for name, view in after.items()),
+            self._grown(after, commits),
+            *self._none_too_fast(fastest_ms),
+            *self._slowed_down(after),
+        ]
+
+    def _never_left(self, name: str, after: Galera) -> Proof:
+        """A node that left and came back is whole again at the end; the number of views tells."""
+        before = self.before[name]
+        same = (before.view, before.history) == (after.view, after.history)
+        return Proof(
+            what=f"{name} saw nobody leave or join",
+            expected=f"view {before.view} of {before.history[:8]}",
+            found=f"view {after.view} of {after.history[:8]}",
+            ok=same,
+        )
+
+    def _grown(self, after: dict[str, Galera], commits: int) -> Proof:
+        first = self.servers[0].name
+        grown = after[first].last_committed - self.before[first].last_committed
+        return Proof(
+            what="every commit was a writeset of the group",
+            expected=f"at least {commits} writesets",
+            found=f"{grown} writesets",
+            ok=grown >= commits,
+        )
+
+    def _none_too_fast(self, fastest_ms: float | None) -> Iterator[Proof]:
+        if fastest_ms is not None and self.round_trip_ms:
+            least = WAITED_SHARE * self.round_trip_ms
+            yield Proof(
+                what="no commit was answered sooner than a round trip",
+                expected=f"at least {least:.1f} ms",
+                found=f"{fastest_ms:.1f} ms",
+                ok=fastest_ms >= least,
+            )
+
+    def _slowed_down(self, after: dict[str, Galera]) -> Iterator[Proof]:
+        if self.throttled:
+            paused = counts(self.before, after).paused_ms
+            yield Proof(
+                what="flow control paused the cluster",
+                expected="more than 0 ms",
+                found=f"{paused:.0f} ms",
+                ok=paused > 0,
+            )
+
+
+def _whole(name: str, view: Galera, size: int) -> Proof:
+    primary = "Primary" if view.primary else "non-Primary"
+    return Proof(
+        what=f"{name} stayed in the cluster",
+        expected=f"Synced, Primary, {size} nodes",
+        found=f"{view.state}, {primary}, {view.size} nodes",
+        ok=_is_synced(view, size),
+    )

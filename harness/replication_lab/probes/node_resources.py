@@ -1,0 +1,230 @@
+"""What a node's server, its disks and its network did for some seconds: what diagnosis.py decides from."""
+
+from dataclasses import dataclass
+from typing import Any
+
+from replication_lab.model.bottleneck import Applier, Device, Sample, Thread
+from replication_lab.model.errors import LabError
+from replication_lab.world import clock, host
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.spindle import Settings, Stats
+from replication_lab.world.docker.lab import Lab
+
+# What each thread of the server has written; a look at all of them every tenth of a second; what each has written then.
+IO = 'for io in /proc/$pid/task/*/io; do echo "$io $(grep ^write_bytes "$io" 2>/dev/null)"; done; echo --; '
+LOOKS = (
+    "pid=$(pidof mariadbd mysqld || echo 1); "
+    f"{IO}"
+    'n=0; while [ "$n" -lt "$1" ]; do cat /proc/$pid/task/*/stat 2>/dev/null; echo --; sleep 0.1; n=$((n + 1)); done; '
+    f"{IO}"
+)
+LOOKS_A_SECOND = 8
+STATUS = (
+    "SHOW GLOBAL STATUS WHERE Variable_name IN "
+    "('Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Innodb_row_lock_current_waits')"
+)
+TICKS_A_SECOND = 100
+STATE, USER_TICKS, SYSTEM_TICKS = 0, 11, 12
+WAITS_FOR_DISK = "D"
+
+
+@dataclass(frozen=True)
+class Reading:
+    """All counters at one moment."""
+
+    at: float
+    usage: dict[str, Any]
+    disks: dict[str, tuple[Settings, Stats]]
+    host_disk: dict[str, int]
+    fsyncs: int
+    lock_time_ms: int
+    lock_waits: int
+    applied: tuple[str, int]
+    behind: bool
+    starved: bool
+
+
+def sample(lab: Lab, node: str, seconds: float) -> Sample:
+    """A node's resources over some seconds; LabError when it does not run or is no node."""
+    lab.topology.node(node)
+    if lab.state_of(node)[0] != "running":
+        raise LabError(f"{node} of {lab.name} does not run", "a running server", f"./lab status {lab.name}")
+    before = _read(lab, node)
+    looks, waiting = _look(lab, node, max(2, round(seconds * LOOKS_A_SECOND)))
+    after = _read(lab, node)
+    return _sample(lab, node, before, after, looks, waiting)
+
+
+def _read(lab: Lab, node: str) -> Reading:
+    server = lab.server(node)
+    array = arrays.arrays(lab).get(node)
+    progress = server.progress()
+    status = {row["Variable_name"]: int(row["Value"]) for row in server.rows(STATUS)}
+    ahead = lab.server(_writer(lab, node)).log_end() if progress else None
+    return Reading(
+        at=clock.timer(),
+        usage=lab.usage(node),
+        disks={name: (one.settings(), one.stats()) for name, one in array.disks.items()} if array else {},
+        host_disk={} if array else host.disk_of(lab.data_device(node)),
+        fsyncs=status["Innodb_data_fsyncs"],
+        lock_time_ms=status["Innodb_row_lock_time"],
+        lock_waits=status["Innodb_row_lock_current_waits"],
+        applied=progress.applied if progress else ("", 0),
+        behind=bool(progress and progress.applied < progress.received),
+        starved=bool(progress and ahead and progress.received < ahead),
+    )
+
+
+def _writer(lab: Lab, node: str) -> str:
+    """The node whose log a replica follows."""
+    return next((link.source for link in lab.topology.links if link.target == node), node)
+
+
+def _look(lab: Lab, node: str, count: int) -> tuple[list[dict[int, list[str]]], dict[int, int]]:
+    """The fields of every thread's stat at each look, and the bytes that each thread wrote meanwhile, by tid."""
+    array = arrays.arrays(lab).get(node)
+    said = lab.run(node, *(array.inside if array else ()), "sh", "-c", LOOKS, "look", str(count))
+    first, *looks, last, _ = said.split("--\n")
+    then, now = _written(first), _written(last)
+    return [dict(map(_stat, look.splitlines())) for look in looks], {tid: now[tid] - then.get(tid, 0) for tid in now}
+
+
+def _written(text: str) -> dict[int, int]:
+    lines = (line.split() for line in text.splitlines())
+    return {int(words[0].split("/")[4]): int(words[2]) for words in lines if len(words) == 3}
+
+
+def _stat(line: str) -> tuple[int, list[str]]:
+    """A thread's number, and its fields from its state on, with its name at the end; proc(5), /proc/pid/stat."""
+    head, _, rest = line.rpartition(") ")
+    tid, _, name = head.partition(" (")
+    return int(tid), [*rest.split(), name]
+
+
+def _sample(
+    lab: Lab, node: str, before: Reading, after: Reading, looks: list[dict[int, list[str]]], written: dict[int, int]
+) -> Sample:
+    seconds = after.at - before.at
+    used, was = after.usage, before.usage
+    cpus = _cpus(lab, node, used)
+    lock_time = after.lock_time_ms - before.lock_time_ms
+    progress = lab.server(node).progress()
+    return Sample(
+        node=node,
+        seconds=round(seconds, 2),
+        cpus=cpus,
+        cpu=(_cpu_ns(used) - _cpu_ns(was)) / 1e9 / seconds,
+        throttled=_throttled(was, used),
+        fsyncs=(after.fsyncs - before.fsyncs) / seconds,
+        lock_waiting=max(lock_time / 1000 / seconds, min(before.lock_waits, after.lock_waits)),
+        received_kib=(_network(used, "rx_bytes") - _network(was, "rx_bytes")) / 1024 / seconds,
+        sent_kib=(_network(used, "tx_bytes") - _network(was, "tx_bytes")) / 1024 / seconds,
+        pressure=host.pressures(),
+        threads=_threads(looks, written, seconds),
+        devices=_devices(before, after, seconds),
+        applier=progress
+        and Applier(
+            tid=progress.tid,
+            state=progress.state,
+            behind=before.behind and after.behind,
+            starved=before.starved and after.starved,
+            rate=_applied(before, after) / seconds,
+        ),
+    )
+
+
+def _applied(before: Reading, after: Reading) -> int:
+    """Bytes of the source's log; across a change of files only those of the last one."""
+    if before.applied[0] == after.applied[0]:
+        return after.applied[1] - before.applied[1]
+    return after.applied[1]
+
+
+def _cpus(lab: Lab, node: str, usage: dict[str, Any]) -> float:
+    """How many CPUs the container may use: of its set, or all."""
+    chosen = lab.container(node).attrs["HostConfig"].get("CpusetCpus") or ""
+    if chosen:
+        ends = [part.split("-") for part in chosen.split(",")]
+        return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)
+    return usage["cpu_stats"].get("online_cpus") or 1
+
+
+def _cpu_ns(usage: dict[str, Any]) -> int:
+    return usage["cpu_stats"]["cpu_usage"]["total_usage"]
+
+
+def _throttled(was: dict[str, Any], used: dict[str, Any]) -> float:
+    periods, held = (
+        used["cpu_stats"].get("throttling_data", {}).get(name, 0)
+        - was["cpu_stats"].get("throttling_data", {}).get(name, 0)
+        for name in ("periods", "throttled_periods")
+    )
+    return held / periods if periods else 0.0
+
+
+def _network(usage: dict[str, Any], name: str) -> int:
+    """Zero where the network is a sidecar's."""
+    return sum(each[name] for each in usage.get("networks", {}).values())
+
+
+def _threads(looks: list[dict[int, list[str]]], written: dict[int, int], seconds: float) -> list[Thread]:
+    """The threads that were there all the time."""
+    first, last = looks[0], looks[-1]
+    found = []
+    for tid in first.keys() & last.keys():
+        ticks = _ticks(last[tid]) - _ticks(first[tid])
+        waiting = sum(look[tid][STATE] == WAITS_FOR_DISK for look in looks if tid in look)
+        found.append(
+            Thread(
+                tid=tid,
+                name=last[tid][-1],
+                cpu=round(ticks / TICKS_A_SECOND / seconds, 3),
+                waits_for_disk=round(waiting / len(looks), 3),
+                written_kib=round(written.get(tid, 0) / 1024 / seconds, 1),
+            )
+        )
+    return found
+
+
+def _ticks(fields: list[str]) -> int:
+    return int(fields[USER_TICKS]) + int(fields[SYSTEM_TICKS])
+
+
+def _devices(before: Reading, after: Reading, seconds: float) -> list[Device]:
+    if after.disks:
+        return [_spindle(name, before.disks[name], after.disks[name]) for name in after.disks]
+    return [_host_disk(before.host_disk, after.host_disk, seconds)] if after.host_disk else []
+
+
+def _spindle(name: str, before: tuple[Settings, Stats], after: tuple[Settings, Stats]) -> Device:
+    """An emulated disk's time: each flush and each read takes what it is set to, the rest of its work was writing."""
+    (_, then), (settings, now) = before, after
+    passed = max(now.clock_us - then.clock_us, 1)
+    busy = min((now.busy_us - then.busy_us) / passed, 1.0)
+    flushing = min((now.flushes - then.flushes) * settings.flush_us / passed, busy)
+    reading = min((now.reads - then.reads) * settings.read_us / passed, busy - flushing)
+    return Device(
+        name=name,
+        reads=(now.reads - then.reads) * 1e6 / passed,
+        writes=(now.writes - then.writes) * 1e6 / passed,
+        flushes=(now.flushes - then.flushes) * 1e6 / passed,
+        busy=busy,
+        reading=reading,
+        writing=busy - flushing - reading,
+        flushing=flushing,
+    )
+
+
+def _host_disk(before: dict[str, int], after: dict[str, int], seconds: float) -> Device:
+    """The host's disk as iostat shows it: it is everybody's."""
+    grown = {name: after[name] - before[name] for name in ("reads", "writes", "flushes", "busy_ms", "waited_ms")}
+    requests = grown["reads"] + grown["writes"]
+    return Device(
+        name=f"{after['name']} (the host's)",
+        reads=grown["reads"] / seconds,
+        writes=grown["writes"] / seconds,
+        flushes=grown["flushes"] / seconds,
+        busy=min(grown["busy_ms"] / 1000 / seconds, 1.0),
+        await_ms=grown["waited_ms"] / requests if requests else 0.0,
+        queue=grown["waited_ms"] / 1000 / seconds,
+    )

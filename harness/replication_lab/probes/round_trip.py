@@ -1,0 +1,91 @@
+"""The round trip across a link: the far end's answer to a ping, by a connection that crosses the link itself."""
+
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from statistics import median
+
+from replication_lab.model.record import Spread
+from replication_lab.world import clock
+from replication_lab.world.echo import Echo
+from replication_lab.world.mysql.server import Server, answers_ping, long_answer
+from replication_lab.world.toxiproxy import Wire
+
+PINGS = 5
+PAUSE_SECONDS = 0.02
+# Above any round trip and any bulk answer that is asked for here; a black hole costs a probe this long, no longer.
+ANSWER_SECONDS = 3
+
+
+class RoundTrip:
+    """Pings `server` (the link's far end) through `wire`. Connected before a toxic goes on, so as not to wait."""
+
+    def __init__(self, wire: Wire, server: Server | Echo):
+        self.wire = wire
+        self._connection = server.connect(address=wire.address, answer_seconds=ANSWER_SECONDS)
+        self._busy = threading.Lock()
+
+    def close(self) -> None:
+        with self._busy:
+            self._connection.close()
+
+    def ping(self) -> float | None:
+        """One round trip in ms; None when the connection was ended or nothing came back."""
+        with self._busy:
+            began = clock.timer()
+            return (clock.timer() - began) * 1000 if answers_ping(self._connection) else None
+
+    def pings(self, count: int = PINGS) -> list[float]:
+        """`count` round trips one after another, in ms; fewer when the connection is lost."""
+        return [trip for trip in (self.ping() for _ in range(count)) if trip is not None]
+
+    def typical(self, count: int = PINGS) -> float | None:
+        """The median of `count` round trips in ms, None when none came back."""
+        trips = self.pings(count)
+        return median(trips) if trips else None
+
+    def answer_within(self, seconds: float) -> float:
+        """One round trip in ms; TimeoutError when nothing came back in time. The connection is of no use after that."""
+        answered: list[float | None] = []
+        asking = threading.Thread(target=lambda: answered.append(self.ping()), daemon=True)
+        asking.start()
+        asking.join(seconds)
+        if not answered:
+            raise TimeoutError(f"nothing came back across {self.wire.name} within {seconds:g} s")
+        return answered[0] or 0.0
+
+    def kilobytes_per_second(self, kilobytes: int) -> float:
+        """What the link carries from its upstream, by one long answer; 1 KB is 1000 bytes, as in Toxiproxy's rate."""
+        began = clock.timer()
+        with self._busy:
+            long_answer(self._connection, kilobytes * 1000)
+        return kilobytes / (clock.timer() - began)
+
+    @contextmanager
+    def watching(self) -> Iterator[list[float]]:
+        """Pings all through the block; the list fills as they come back, in ms."""
+        trips: list[float] = []
+        done = threading.Event()
+
+        def watch() -> None:
+            while not done.is_set():
+                trip = self.ping()
+                if trip is None:
+                    return
+                trips.append(trip)
+                done.wait(PAUSE_SECONDS)
+
+        watcher = threading.Thread(target=watch, daemon=True, name=f"watch {self.wire.name}")
+        watcher.start()
+        try:
+            yield trips
+        finally:
+            done.set()
+            watcher.join()
+
+
+def spread(values: list[float]) -> Spread | None:
+    """Smallest, median, largest and count, or None of nothing."""
+    if not values:
+        return None
+    return Spread(min=round(min(values), 3), p50=round(median(values), 3), max=round(max(values), 3), n=len(values))

@@ -1,0 +1,126 @@
+"""Whether semi-sync did what it says: commits counted as acknowledged, not a status that may be stale."""
+
+import math
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from replication_lab.model.record import Proof
+from replication_lab.world.clock import wait_until
+from replication_lab.world.mysql.server import SemiSync, Server
+
+# The two ways of a link differ by its timers; a commit that waited for nothing takes a hundredth.
+WAITED_SHARE = 0.9
+PROBE = "CREATE TABLE IF NOT EXISTS lab.semisync_probe (at DOUBLE) ENGINE=InnoDB"
+
+
+def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
+    """Until a commit of our own was acknowledged: right after a change the status says ON and nothing is waited for."""
+
+    def acknowledged() -> bool:
+        before = source.semisync().acknowledged
+        source.execute(PROBE, f"INSERT INTO lab.semisync_probe VALUES ({time.time():.3f})")
+        after = source.semisync()
+        return after.active and after.acknowledged >= before + 1
+
+    wait_until(acknowledged, "a commit acknowledged by a semi-synchronous replica", seconds)
+
+
+@dataclass
+class Watch:
+    """What a source and its replicas said before the load; `proofs` compares with what they say after it.
+
+    `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be answered sooner.
+    """
+
+    source: Server
+    replicas: Sequence[Server]
+    wanted: str
+    wait_point: str | None
+    path: str
+    clients: int = 1
+    round_trip_ms: float = 0
+    before: SemiSync = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self.source.semisync()
+
+    def figures(self) -> dict[str, float]:
+        """Nothing is counted here that is worth a figure."""
+        return {}
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        """Proofs over a load of `commits` transactions on the source, the fastest of which took `fastest_ms`."""
+        after = self.source.semisync()
+        replicas = [self._is_where_it_should(replica) for replica in self.replicas]
+        told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
+        return [*told, *self._none_too_fast(fastest_ms)]
+
+    def _none_too_fast(self, fastest_ms: float | None) -> list[Proof]:
+        if fastest_ms is None or self.wanted != "semisync" or not self.round_trip_ms:
+            return []
+        least = WAITED_SHARE * self.round_trip_ms
+        return [
+            Proof(
+                what="no commit was answered sooner than a round trip",
+                expected=f"at least {least:.1f} ms",
+                found=f"{fastest_ms:.1f} ms",
+                ok=fastest_ms >= least,
+            )
+        ]
+
+    def _counted(self, after: SemiSync, commits: int) -> Proof:
+        acknowledged = after.acknowledged - self.before.acknowledged
+        waited_in_vain = after.unacknowledged - self.before.unacknowledged
+        if self.wanted != "semisync":
+            return Proof(
+                what="no commit waited for a replica",
+                expected="0 acknowledged",
+                found=f"{acknowledged} acknowledged",
+                ok=acknowledged == 0,
+            )
+        least = self._acknowledgements_of(commits)
+        return Proof(
+            what="semi-sync acknowledged every commit (yes_tx, no_tx)",
+            expected=f"at least {least} acknowledged for {commits} commits, 0 not",
+            found=f"{acknowledged} acknowledged, {waited_in_vain} not",
+            ok=acknowledged >= least and waited_in_vain == 0,
+        )
+
+    def _acknowledgements_of(self, commits: int) -> int:
+        """The fewest acknowledgements that so many commits can have had: MySQL counts a group that waited as one."""
+        in_groups = self.source.dialect.acknowledged_in_groups and self.wait_point == "AFTER_SYNC"
+        return math.ceil(commits / self.clients) if in_groups else commits
+
+    def _stayed_as_arranged(self, after: SemiSync) -> Proof:
+        on, is_on = self.wanted == "semisync", after.active and after.enabled
+        return Proof(
+            what="semi-sync stayed as arranged",
+            expected=f"{'ON' if on else 'OFF'} at {self.wait_point or 'its only wait point'}, 0 fall-backs",
+            found=f"{'ON' if is_on else 'OFF'} at {after.wait_point or 'its only wait point'}, "
+            f"{after.fallbacks - self.before.fallbacks} fall-backs",
+            ok=is_on == on and after.fallbacks == self.before.fallbacks and self.wait_point in (None, after.wait_point),
+        )
+
+    def _is_where_it_should(self, replica: Server) -> Proof:
+        found = replica.replication()
+        host = "source" if self.path == "direct" else "toxiproxy"
+        if self.wanted == "none":
+            return Proof(
+                what=f"{replica.name} is not connected",
+                expected="IO thread stopped",
+                found=_threads(found),
+                ok=not (found and found.connected),
+            )
+        return Proof(
+            what=f"{replica.name} replicates by the path of the case",
+            expected=f"both threads run, from {host}",
+            found=f"{_threads(found)}, from {found.host if found else 'nowhere'}",
+            ok=bool(found and found.healthy and found.host == host),
+        )
+
+
+def _threads(found) -> str:
+    if found is None:
+        return "no source configured"
+    return f"IO thread {'runs' if found.connected else 'stopped'}, SQL thread {'runs' if found.applying else 'stopped'}"

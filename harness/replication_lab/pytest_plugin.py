@@ -1,0 +1,128 @@
+"""pytest's front door: labs and drills as fixtures, experiments as checks, and a machine left as it was found."""
+
+import secrets
+import signal
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from replication_lab import experiments, runs
+from replication_lab.lab import up
+from replication_lab.model import drill, history
+from replication_lab.model.drill import Result
+from replication_lab.report import Summary
+from replication_lab.runner import drill_set
+from replication_lab.runner.drill import carry_out
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker.lab import Lab
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--engine", default="mariadb", help="engines of tests/claims: names with commas between, or all")
+
+
+def pytest_configure() -> None:
+    """A job that is cancelled (SIGTERM) ends as by Ctrl-C: what fixtures hold is taken down."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
+def engines_of(config: pytest.Config, experiment: str) -> list[str]:
+    """The engines that a claims test runs on: as asked, `all` being every one whose image can be built here."""
+    asked = config.getoption("--engine")
+    if asked != "all":
+        return asked.split(",")
+    return runs.available(experiments.load(experiment))
+
+
+def quietly(line: str) -> None:
+    """pytest captures what is printed and shows it with a failure."""
+    print(line)
+
+
+@pytest.fixture(scope="session")
+def docker() -> Iterator[object]:
+    """The Docker engine, started or installed if need be; what the tests started they stop."""
+    was_running = docker_engine.is_running()
+    yield docker_engine.ensure()
+    if not was_running:
+        docker_engine.stop()
+
+
+@pytest.fixture(scope="session")
+def new_lab(docker: object) -> Callable[..., Lab]:
+    """Start a lab of its own name; the caller's fixture takes it down."""
+
+    def start(topology: str, engine: str = "mariadb", **options: object) -> Lab:
+        return up.up(
+            topology, engine, name=f"test-{topology}-{secrets.token_hex(3)}", tell=quietly, keep=False, **options
+        )
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
+    """A proved semi-synchronous pair 85 ms apart, shared by a module's tests; each leaves it as it found it."""
+    lab = new_lab("semisync")
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+@pytest.fixture(scope="session")
+def judged(docker: object, pytestconfig: pytest.Config) -> Callable[..., Summary]:
+    """The summary of an experiment on an engine (or several, with commas between) by a preset, run once a session."""
+    known: dict[tuple[str, str, str], Summary] = {}
+
+    def run(experiment: str, engine: str, preset: str = "quick") -> Summary:
+        if (experiment, engine, preset) not in known:
+            folder, summary = runs.run(experiments.load(experiment), engine.split(","), preset, 7, quietly)
+            print(f"record and report: {folder}")
+            known[experiment, engine, preset] = summary
+        return known[experiment, engine, preset]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def drill_labs(docker: object) -> Iterator[Callable[[str], drill_set.Labs]]:
+    """The lab that the drills of a topology share, by the topology's name; that of the topology before is gone."""
+    known: dict[str, drill_set.Labs] = {}
+
+    def of(topology: str) -> drill_set.Labs:
+        for other in set(known) - {topology}:
+            known.pop(other).renew()
+        return known.setdefault(topology, drill_set.Labs(topology, "mariadb", quietly, clocks_move=True))
+
+    yield of
+    for own in known.values():
+        own.renew()
+
+
+@pytest.fixture
+def drilled(drill_labs: Callable[[str], drill_set.Labs], tmp_path: Path) -> Callable[..., Result]:
+    """The result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
+
+    def do(topology: str, name: str, seed: int = 7) -> Result:
+        own, what, ledger = drill_labs(topology), drill_set.load(topology, name), tmp_path / f"{name}-{seed}"
+        evidence = carry_out(own.lab(), what, seed, ledger, quietly)
+        if evidence.doubts or what.rearranges:
+            # Nothing could be proved on what this drill has left.
+            own.renew()
+        with ledger.open("rb") as lines:
+            return drill.judge(evidence, *history.parse(lines))
+
+    return do
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind() -> Iterator[None]:
+    """At the end of a session there is no lab that it started, also after failures."""
+    yield
+    if docker_engine.is_running():
+        left = [name for name, lab in compose.all_labs().items() if lab.is_own()]
+        for name in left:
+            compose.remove(name)
+        assert not left, f"the session had to remove {', '.join(left)}"

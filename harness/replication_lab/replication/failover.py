@@ -1,0 +1,324 @@
+"""Who takes the source's place: a replica promoted, the others repointed, the old source taken back as a replica."""
+
+from contextlib import suppress
+
+import msgspec
+
+from replication_lab.model import gtid
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.clone import clone
+from replication_lab.world.mysql.server import Server
+
+# Read by every engine's server at its start, whoever starts it: an old source must not take writes again by itself.
+FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
+# Options that come after those of the Compose file (images/database): what a failover has made of a node stays so.
+ROLE = "/etc/mysql/role"
+FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
+# Links that no Compose file knows: 22000 + 100 × source + target, by their places in the topology.
+FIRST_PORT = 22_000
+CATCH_UP_SECONDS, ANSWER_SECONDS = 20, 60
+
+
+class Promoted(msgspec.Struct, frozen=True):
+    """A failover: who was the source, who is, who follows it now, and what the new one is known to lack, in words.
+
+    Replicas that are `ahead` of the new source cannot follow it, and follow nobody; what each has alone, in words.
+    Those that are `left` could not be repointed, for a reason of their own.
+    """
+
+    old: str
+    source: str
+    repointed: list[str]
+    lacks: str = ""
+    ahead: dict[str, str] = {}
+    left: dict[str, str] = {}
+
+
+class Rejoined(msgspec.Struct, frozen=True):
+    """A node that follows the source again, and the transactions that only it had, now discarded, in words."""
+
+    node: str
+    source: str
+    discarded: str = ""
+
+
+# --- who follows whom -------------------------------------------------------------------------------------------------
+
+
+def sources(lab: Lab) -> dict[str, str]:
+    """Each replica that answers, with the node that it dials."""
+    return {node: source for node, source in following(lab).items() if source}
+
+
+def following(lab: Lab) -> dict[str, str]:
+    """Each node that answers, with the node that it dials, or nothing where it follows nobody."""
+    proxies = lab.toxiproxy.proxies().values()
+    dialled = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
+    found = {}
+    for node in lab.topology.nodes:
+        with suppress(LabError):
+            state = lab.server(node.name).replication()
+            found[node.name] = dialled.get(state.port, state.host) if state else ""
+    return found
+
+
+def roles(lab: Lab, found: dict[str, str]) -> dict[str, str]:
+    """What each node is by who follows whom: source, relay, replica, or alone: nobody follows it, and it nobody.
+
+    One that does not answer is what the topology made it.
+    """
+    return {node.name: _role(node.name, found) if node.name in found else node.role for node in lab.topology.nodes}
+
+
+def _role(node: str, found: dict[str, str]) -> str:
+    followed = node in found.values()
+    if found[node]:
+        return "relay" if followed else "replica"
+    return "source" if followed else "alone"
+
+
+def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:
+    """The links that are dialled, as (name, source, target): the topology's, and those of a failover.
+
+    One whose target does not answer is the topology's.
+    """
+    kept = [link for link in lab.topology.links if found.get(link.target, link.source) == link.source]
+    known = {(link.source, link.target) for link in kept}
+    new = [(source, node) for node, source in found.items() if source and (source, node) not in known]
+    return [*((link.name, link.source, link.target) for link in kept), *((link_name(*ends), *ends) for ends in new)]
+
+
+def link_name(source: str, target: str) -> str:
+    """Of a link that a failover made."""
+    return f"{source}-{target}"
+
+
+def _answers(lab: Lab, node: str) -> bool:
+    try:
+        return bool(lab.server(node).version())
+    except LabError:
+        return False
+
+
+def _takes_writes(lab: Lab, node: str) -> bool:
+    """Not an old source, which is fenced, nor a replica that a failover left alone."""
+    try:
+        return lab.server(node).settings("read_only") == {"read_only": "OFF"}
+    except LabError:
+        return False
+
+
+# --- promoted ---------------------------------------------------------------------------------------------------------
+
+
+def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
+    """Make a replica the source, and the old one's other replicas its own.
+
+    LabError where it lacks what the old source or another replica is known to have, unless `behind` is right.
+    """
+    _refuse_unable(lab)
+    lab.topology.node(node)
+    following = sources(lab)
+    if node not in following:
+        raise LabError(f"{node} follows nobody", f"one of {', '.join(following) or 'no replicas'}", "./lab show")
+    old = following[node]
+    others = [name for name, source in following.items() if source == old and name != node]
+    new = lab.server(node)
+    unfenced = _fence(lab, old)
+    try:
+        lacks = _lacks(lab, new, [old, *others])
+        if lacks and not behind:
+            raise LabError(f"{node} is behind: {lacks}", "a replica with every transaction", HOW_TO_INSIST.format(node))
+        new.stop_following()
+    except BaseException:
+        # Also where somebody would not wait for it.
+        unfenced()
+        raise
+    new.set_global(read_only=0)
+    _set_role(lab, new, source=True)
+    done = Promoted(old, node, [], lacks)
+    for name in others:
+        try:
+            if missing := _taken_over(lab, new, lab.server(name)):
+                done.ahead[name] = gtid.words(missing)
+            else:
+                done.repointed.append(name)
+        except LabError as error:
+            # One that is broken must not keep the others from a source.
+            done.left[name] = error.found
+    if done.repointed:
+        _wait_for_replicas(lab, new)
+    return done
+
+
+def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
+    """Let another replica of the old source follow the new one, or nobody where it has what the new one has not."""
+    other.stop_following()
+    # Not sooner: it has applied only now what it had received.
+    missing = _missing(new, other)
+    if not missing:
+        other.follow("toxiproxy", _port(lab, new.name, other.name))
+    return missing
+
+
+HOW_TO_INSIST = "./lab failover {} --behind, which loses them"
+
+
+def _refuse_unable(lab: Lab) -> None:
+    kind = lab.topology.replication
+    if kind not in ("async", "semisync"):
+        hint = {"galera": "every node takes writes", "drbd": "./lab drbd promote NODE"}.get(kind, "./lab up async")
+        raise LabError(f"{lab.name} has no source and replicas", "a topology with both", hint)
+    if "gtid" not in catalogue.engines()[lab.engine].features:
+        raise LabError(
+            f"{lab.engine} has no GTIDs: a replica's place in another server's log cannot be told",
+            "an engine with the feature gtid",
+            "./lab engines",
+        )
+
+
+def _fence(lab: Lab, node: str):
+    """Let the old source refuse writes, now and whenever it starts again; how to take that back."""
+    for path in FENCES:
+        with suppress(LabError):
+            lab.put(node, path, FENCE)
+    with suppress(LabError):
+        lab.server(node).set_global(read_only=1)
+
+    def unfenced() -> None:
+        for path in FENCES:
+            lab.put(node, path, b"")
+        with suppress(LabError):
+            lab.server(node).set_global(read_only=0)
+
+    return unfenced
+
+
+def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
+    """What another server has that answers, and the new source has not after a while; empty where nothing is known."""
+    for name in others:
+        if not _answers(lab, name):
+            continue
+        other = lab.server(name)
+        with suppress(LabError):
+            clock.wait_until(lambda other=other: _is_level(new, other), "everything", CATCH_UP_SECONDS)
+        if missing := _missing(new, other):
+            return f"{name} has {gtid.words(missing)}"
+        if _is_applying(other):
+            return f"{name} has received what it has not applied yet"
+    return ""
+
+
+def _is_level(new: Server, other: Server) -> bool:
+    """Also with what another replica has received and not applied yet."""
+    return not _is_applying(other) and not _missing(new, other)
+
+
+def _is_applying(other: Server) -> bool:
+    return other.replication() is not None and not other.has_applied_all()
+
+
+def _missing(new: Server, other: Server) -> dict[str, gtid.Ranges]:
+    return gtid.beyond(other.gtids(), new.gtids())
+
+
+def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> None:
+    """Write down what a server starts as from now on, an option a line."""
+    options = {"read-only": not source}
+    if lab.topology.replication == "semisync":
+        options[f"loose-{server.dialect.semisync_source}_enabled"] = waits
+        options[f"loose-{server.dialect.semisync_replica}_enabled"] = not source
+    lines = [f"--{name}={int(on)}\n" for name, on in options.items()]
+    lab.put(server.name, ROLE, "".join(lines).encode())
+
+
+def _wait_for_replicas(lab: Lab, source: Server) -> None:
+    """Let a source wait for its replicas where the topology does; without any, each commit would take the timeout."""
+    _set_role(lab, source, source=True, waits=True)
+    if lab.topology.replication == "semisync":
+        source.set_semisync(True)
+
+
+# --- taken back -------------------------------------------------------------------------------------------------------
+
+
+def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
+    """Let a node follow the source: an old source, say, that has come back.
+
+    LabError where it has transactions that the source has not, unless `discard` is right: then its data are replaced
+    by the source's.
+    """
+    _refuse_unable(lab)
+    lab.topology.node(node)
+    source = lab.server(_source_for(lab, node))
+    old = lab.server(node)
+    clock.wait_until(lambda: _answers(lab, node), f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
+    if old.replication():
+        # A failover could not repoint it.
+        old.stop_following()
+    errant = gtid.beyond(old.gtids(), source.gtids())
+    if errant and not discard:
+        raise LabError(
+            f"{node} has {gtid.words(errant)}, which {source.name} has not",
+            f"nothing that {source.name} lacks",
+            f"./lab rejoin {node} --discard, which replaces its data by {source.name}'s",
+        )
+    old.set_global(read_only=1)
+    if errant:
+        old.begin_at(clone(source, old))
+    else:
+        old.resume()
+    if lab.topology.replication == "semisync":
+        old.acknowledge()
+    old.follow("toxiproxy", _port(lab, source.name, node))
+    _set_role(lab, old, source=False)
+    _wait_for_replicas(lab, source)
+    old.wait_for(source.position())
+    return Rejoined(node, source.name, gtid.words(errant) if errant else "")
+
+
+def _source_for(lab: Lab, node: str) -> str:
+    """The only other node that takes writes and follows nobody; LabError where `node` follows it or a relay already."""
+    following = sources(lab)
+    serving = [each.name for each in lab.topology.nodes if each.name not in {node, *following}]
+    serving = [name for name in serving if _takes_writes(lab, name)]
+    if len(serving) != 1:
+        found = ", ".join(serving) or "no node"
+        expected = "one server that takes writes and follows nobody"
+        raise LabError(f"{found} could be the source of {node}", expected, "./lab show")
+    if following.get(node) in {*serving, *following}:
+        raise LabError(f"{node} follows {following[node]} already", "a node that follows no source", "./lab show")
+    return serving[0]
+
+
+# --- the link between -------------------------------------------------------------------------------------------------
+
+
+def _port(lab: Lab, source: str, target: str) -> int:
+    """Where `target` finds `source` through Toxiproxy: the topology's link, or a new one as slow as the slower end."""
+    for link in lab.topology.links:
+        if (link.source, link.target) == (source, target):
+            return link.port
+    names = [node.name for node in lab.topology.nodes]
+    if not {source, target} <= set(names):
+        raise unknown_name(f"node of {lab.name}", f"{source}-{target}", names, "./lab show")
+    name, port = link_name(source, target), FIRST_PORT + 100 * names.index(source) + names.index(target)
+    if name not in lab.toxiproxy.proxies():
+        lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:3306")
+        for body in _slowest(lab, {source, target}):
+            lab.toxiproxy.add(name, body)
+    return port
+
+
+def _slowest(lab: Lab, ends: set[str]):
+    """The bodies of the slowest toxic that the lab was given on a link of these nodes."""
+    state = lab.state()
+    names = state.toxics if state else lab.topology.toxics
+    toxics = [
+        catalogue.toxic(names[link.name])
+        for link in lab.topology.links
+        if {link.source, link.target} & ends and link.name in names
+    ]
+    return max(toxics, key=lambda toxic: toxic.round_trip_ms).bodies if toxics else ()

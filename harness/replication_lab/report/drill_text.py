@@ -1,0 +1,63 @@
+"""What drills came to, as text for people: harness/replication_lab/report/drill_text.txt.j2 filled in."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+
+from replication_lab.model.drill import Drill, Result
+from replication_lab.model.history import Outcome
+
+TEMPLATE = Path(__file__).parent / "drill_text.txt.j2"
+# What the numbers of the most frequent errors mean to a reader.
+ERRORS = {
+    "1047": "this node does not serve",
+    "1180": "error during commit",
+    "1205": "lock wait timeout",
+    "1213": "deadlock: try again",
+    "1290": "the server is read-only",
+    "2003": "no connection",
+    "2013": "connection lost",
+}
+
+
+def text(results: Sequence[Result]) -> str:
+    """One paragraph a drill: what clients saw, the stall, what was lost, who came back how, and the verdicts."""
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    template = environment.from_string(TEMPLATE.read_text())
+    return "\n".join(template.render(result=result, **_parts(result)) for result in results)
+
+
+def _parts(result: Result) -> dict:
+    figures, evidence = result.figures, result.evidence
+    nodes = sorted(result.drill.clients)
+    during = {node: _counts(figures, f"during.{node}.") for node in nodes if f"during.{node}.acknowledged" in figures}
+    return {
+        "figures": figures,
+        "evidence": evidence,
+        "totals": _counts(figures),
+        "during": during,
+        "by_node": {} if during else {node: _counts(figures, suffix=f".{node}") for node in nodes},
+        "stalls": {node: figures[f"stall_s.{node}"] for node in nodes if f"stall_s.{node}" in figures},
+        "back": {node: figures.get(f"service_back_s.{node}") for node in during},
+        "slowed": {node: figures[f"slowed.{node}"] for node in nodes if f"slowed.{node}" in figures},
+    }
+
+
+def _counts(figures: dict, prefix: str = "", suffix: str = "") -> str:
+    """12 acknowledged, 3 failed, 1 unknown; errors: 3 × 1047 this node does not serve."""
+    outcomes = ", ".join(f"{figures.get(prefix + outcome + suffix, 0)} {outcome}" for outcome in Outcome)
+    errors = re.compile(rf"{re.escape(prefix)}error\.(\d+){re.escape(suffix)}")
+    found = [(match[1], many) for name, many in figures.items() if (match := errors.fullmatch(name))]
+    said = ", ".join(f"{many} × {code} {ERRORS.get(code, '')}".strip() for code, many in found)
+    return f"{outcomes}; errors: {said}" if said else outcomes
+
+
+def listing(drills: dict[str, list[Drill]]) -> str:
+    """Every drill by topology, one a line."""
+    lines = []
+    for topology, found in drills.items():
+        width = max(len(drill.name) for drill in found)
+        lines += [topology, *(f"  {drill.name:{width}}  {drill.about}" for drill in found), ""]
+    return "\n".join(lines) + "\nlab drill TOPOLOGY does them all, lab drill TOPOLOGY --fault NAME one of them"

@@ -1,0 +1,27 @@
+"""The files of a report, each written whole or not at all."""
+
+import os
+from pathlib import Path
+
+from replication_lab.model.record import Record
+from replication_lab.report import junit, summary
+
+
+def write(folder: str | Path, result: summary.Summary, record: Record) -> list[str]:
+    """Write the report's files into an existing folder and return their names, in the order written."""
+    _write(Path(folder) / "summary.json", summary.encode(result))
+    _write(Path(folder) / "junit.xml", junit.render(result))
+    from replication_lab.report import page
+
+    _write(Path(folder) / "report.html", page.render(result, record).encode())
+    return ["summary.json", "junit.xml", "report.html"]
+
+
+def _write(path: Path, content: bytes) -> None:
+    """Write beside the target, then rename: a reader sees the old file or the new one, a full disk harms neither."""
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    try:
+        beside.write_bytes(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

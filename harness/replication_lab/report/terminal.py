@@ -1,0 +1,103 @@
+"""A summary in the terminal: per engine a table of figures, then the claims; made for 100 columns and for pipes."""
+
+import sys
+
+from rich.console import Console, Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from replication_lab.report import wording
+from replication_lab.report.summary import CaseRow, ClaimRow, ComparisonRow, Summary
+
+STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
+OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
+
+
+PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break the figures
+
+
+def show(summary: Summary, console: Console | None = None) -> None:
+    console = console or (Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH))
+    console.print(render(summary))
+
+
+def render(summary: Summary) -> RenderableType:
+    parts: list[RenderableType] = [Text(summary.question, style="bold"), _subtitle(summary), ""]
+    parts += [
+        Text(line, style="yellow")
+        for line in filter(None, [wording.storage(summary), wording.machines(summary), *wording.warnings(summary)])
+    ]
+    if summary.comparison:
+        parts += [_comparison(summary.comparison), ""]
+    for engine in summary.engines:
+        parts += [_figures(engine, summary), "", _claims(engine, summary), ""]
+    parts += [Text(line) for line in wording.not_judged(summary)]
+    return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
+
+
+def _subtitle(summary: Summary) -> Text:
+    published = f"published: {summary.source}" if summary.source else "nothing published to compare with"
+    return Text(f"{summary.experiment}, {summary.preset}, seed {summary.seed} · {published}", style="dim")
+
+
+def _comparison(comparison: ComparisonRow) -> Table:
+    """Engines are rows here: a terminal is too narrow for nine columns."""
+    table = Table(title=comparison.title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table.add_column("", no_wrap=True)
+    for row in comparison.rows:
+        table.add_column(f"{row.label} {comparison.unit}", justify="right", no_wrap=True)
+    for number, column in enumerate(comparison.columns):
+        table.add_row(column, *(wording.cell(row.cells[number]) for row in comparison.rows))
+    return table
+
+
+def _figures(engine: str, summary: Summary) -> Table:
+    version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
+    table = Table(
+        title=f"{engine} ({version}); ratio = measured / predicted",
+        title_justify="left",
+        title_style="bold",
+        box=None,
+        pad_edge=False,
+    )
+    table.add_column("case", no_wrap=True)
+    table.add_column("figure", no_wrap=True)
+    for heading in ("published", "predicted", "measured", "ratio"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    for case in summary.cases:
+        if case.engine == engine:
+            _add(table, case)
+    return table
+
+
+def _add(table: Table, case: CaseRow) -> None:
+    name = case.name
+    for figure, row in wording.headlines(case.figures).items():
+        label = figure if figure.endswith("_ms") or not row.unit else f"{figure} {row.unit}"
+        table.add_row(
+            name,
+            label,
+            wording.number(row.published),
+            wording.number(row.predicted),
+            wording.measured(row),
+            wording.number(row.ratio_to_predicted),
+        )
+        name = ""
+
+
+def _claims(engine: str, summary: Summary) -> Table:
+    table = Table.grid(padding=(0, 2))
+    table.add_column(max_width=20)
+    table.add_column()
+    for claim in summary.claims:
+        if claim.engine == engine:
+            table.add_row(Text(wording.verdict(claim), style=STYLES[wording.tone(claim)]), _told(claim))
+    return table
+
+
+def _told(claim: ClaimRow) -> Text:
+    text = Text(claim.sentence)
+    text.append(f"\n{claim.relation}\n{wording.evidence(claim)}", style="dim")
+    if wording.tone(claim) != "HOLDS" or claim.interval is None:
+        text.append(f"\n{wording.explanation(claim)}", style=STYLES[wording.tone(claim)])
+    return text

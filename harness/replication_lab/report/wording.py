@@ -1,0 +1,131 @@
+"""How figures and verdicts are put into words, the same in every rendering."""
+
+from collections import Counter
+
+from replication_lab.model.claim import Verdict
+from replication_lab.report.summary import CellRow, ClaimRow, FigureRow, NotJudgedRow, Summary
+
+# The name of a lab's setting.
+DISKS = "disks of machines"
+HEADLINES = ("throughput", "latency_p50_ms")
+OVERALL = {
+    "AS_EXPECTED": "every claim came out as expected",
+    "CHANGED": "a verdict changed",
+    "UNKNOWN": "not everything could be decided",
+    "CRASHED": "the run crashed",
+}
+
+
+def number(value: float | None) -> str:
+    """Four significant digits, no exponent: 1067, 11.42, 0.9780."""
+    if value is None:
+        return "–"
+    if value == 0 or (float(value).is_integer() and abs(value) < 1e6):
+        return f"{value:.0f}"
+    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.4g}".rstrip(".")
+
+
+def measured(row: FigureRow | ClaimRow) -> str:
+    """The value and its interval: 11.42 [11.38–11.46]."""
+    value, bounds = (row.value, row) if isinstance(row, FigureRow) else (row.measured, row.interval)
+    if bounds is None or bounds.low is None:
+        return number(value)
+    return f"{number(value)} [{number(bounds.low)}–{number(bounds.high)}]"
+
+
+def cell(found: CellRow | None) -> str:
+    """As the literature prints it: average (least–most)."""
+    return "–" if found is None else f"{number(found.average)} ({number(found.least)}–{number(found.most)})"
+
+
+def verdict(claim: ClaimRow) -> str:
+    """The verdict, and what it is worth when it is not the plain one."""
+    if claim.changed:
+        return f"{claim.verdict}, expected {claim.expected}"
+    return f"{claim.verdict} as expected" if claim.verdict is Verdict.REFUTED else str(claim.verdict)
+
+
+def tone(claim: ClaimRow) -> str:
+    """How a rendering colours a claim: HOLDS, KNOWN (a refutation that was expected), CHANGED or UNKNOWN."""
+    if claim.changed:
+        return "CHANGED"
+    return "KNOWN" if claim.verdict is Verdict.REFUTED else str(claim.verdict)
+
+
+def evidence(claim: ClaimRow) -> str:
+    """The figures that are known: published, predicted, measured."""
+    known = {"published": number(claim.published), "predicted": number(claim.predicted), "measured": measured(claim)}
+    unit = f" {claim.unit}" if claim.unit else ""
+    figures = [f"{word} {text}{unit}" for word, text in known.items() if text != number(None)]
+    return " · ".join(figures)
+
+
+def explanation(claim: ClaimRow) -> str:
+    """Why: the reason expected for a known refutation, else how it was or was not decided."""
+    if claim.verdict is Verdict.REFUTED and not claim.changed and claim.because:
+        return f"{claim.because} ({claim.reason})"
+    return claim.reason
+
+
+def overall(summary: Summary) -> str:
+    """One line: the outcome, then how many verdicts of each kind."""
+    counts = Counter(verdict(claim) for claim in summary.claims)
+    if summary.not_judged:
+        counts["not judged"] = len(summary.not_judged)
+    told = ", ".join(f"{count} {text}" for text, count in counts.items()) or "nothing was judged"
+    return f"{OVERALL[summary.verdict]}: {told} (exit code {summary.exit_code})"
+
+
+def warnings(summary: Summary) -> list[str]:
+    """What a reader must know before the figures."""
+    told = [
+        f"crashed: {summary.crashed}" if summary.crashed else "",
+        f"interrupted by {summary.interrupted}" if summary.interrupted else "",
+        "the record has no end: the run was killed, or it is still going" if not summary.ended else "",
+        f"{summary.environment.noise.noisy} of {summary.environment.noise.measurements} measurements were noisy "
+        "and do not count"
+        if summary.environment.noise.noisy
+        else "",
+    ]
+    return [line for line in told if line] + [f"doubt: {doubt}" for doubt in summary.doubts]
+
+
+def storage(summary: Summary) -> str:
+    """By what arrays of disks were made, such as "btrfs on loop devices, not md"; nothing where there were none."""
+    told = [str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if "storage " in key]
+    makers = dict.fromkeys(text.partition(" by ")[2] for text in told)
+    return f"arrays of emulated disks by {'; '.join(makers)}" if makers else ""
+
+
+def machines(summary: Summary) -> str:
+    """What runs the virtual machines, and what their disks cost; nothing where there were none."""
+    labs = summary.environment.labs
+    launchers = {str(text) for lab in labs for key, text in lab.settings.items() if key.startswith("machine ")}
+    disks = {str(lab.settings[DISKS]) for lab in labs if lab.settings.get(DISKS)}
+    said = [f"absolute figures are of virtual machines by {', '.join(sorted(launchers))}"] if launchers else []
+    return "; ".join([*said, *(f"their disks: {each}" for each in sorted(disks))])
+
+
+def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
+    """The figures that a table shows: those known from theory or literature and the usual ones; all if there are none.
+
+    A case's other figures stay in summary.json.
+    """
+    shown = {
+        name: row
+        for name, row in figures.items()
+        if name in HEADLINES or row.published is not None or row.predicted is not None
+    }
+    return shown or figures
+
+
+def why_not_judged(left: NotJudgedRow) -> str:
+    return f"{left.case}: {left.reason}" if left.case else left.reason
+
+
+def not_judged(summary: Summary) -> list[str]:
+    """What was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
+    claims: dict[tuple[str, str], list[str]] = {}
+    for left in summary.not_judged:
+        claims.setdefault((left.engine, left.reason), []).append(left.claim)
+    return [f"not judged: {engine}, {', '.join(names)}: {why}" for (engine, why), names in claims.items()]

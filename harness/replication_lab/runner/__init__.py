@@ -1,0 +1,1 @@
+"""Acts: rounds, sessions, drills."""

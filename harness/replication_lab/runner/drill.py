@@ -1,0 +1,294 @@
+"""One drill as it goes: clients write, faults strike on their schedule, are undone, and everything seen is kept."""
+
+import os
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication_lab import replication
+from replication_lab.faults.clock_skew import ClockSkew
+from replication_lab.faults.cpu_limit import CpuSqueeze, MemorySqueeze
+from replication_lab.faults.cut import Cut
+from replication_lab.faults.disk_failure import DiskFail
+from replication_lab.faults.disk_full import DiskFull
+from replication_lab.faults.disk_slow import DiskSlow
+from replication_lab.faults.drbd_disk_failure import DrbdDiskFail
+from replication_lab.faults.fault import Fault, Together
+from replication_lab.faults.flap import Flap
+from replication_lab.faults.kill import Kill
+from replication_lab.faults.pause import Pause
+from replication_lab.faults.power_loss import PowerCut
+from replication_lab.faults.restart import Restart
+from replication_lab.faults.split_brain import SplitBrain
+from replication_lab.faults.stop import Stop
+from replication_lab.faults.toxic import MoreToxic
+from replication_lab.model import drill
+from replication_lab.model.drill import Acted, Drill, Evidence, Return, Step, Strike
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.probes import forbidden_logs
+from replication_lab.replication.kind import Nodes
+from replication_lab.workloads.ledger import Ledger
+from replication_lab.world import catalogue, clock, host
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.client import Client
+
+Tell = Callable[[str], None]
+WHOLE_SECONDS = 240
+LAST_LINES = 25
+
+ON_NODES = {
+    "kill": Kill,
+    "stop": Stop,
+    "restart": Restart,
+    "pause": Pause,
+    "cpu": CpuSqueeze,
+    "memory": MemorySqueeze,
+    "clock": ClockSkew,
+    "disk-slow": DiskSlow,
+    "disk-full": DiskFull,
+    "disk-fail": DiskFail,
+    "drbd-disk-fail": DrbdDiskFail,
+    "drbd-split-brain": SplitBrain,
+    "power-cut": PowerCut,
+}
+ON_LINKS = {"cut": Cut, "flap": Flap, "toxic": MoreToxic}
+
+
+def fault(lab: Lab, strike: Strike) -> Fault:
+    """The fault that a strike names, ready to act."""
+    if strike.fault in ON_NODES:
+        return ON_NODES[strike.fault](lab, strike.targets, *([strike.skew] if strike.skew else []))
+    links = drill.links_of(lab.topology, strike.targets)
+    more = [catalogue.toxic(strike.toxic)] if strike.toxic else []
+    return ON_LINKS[strike.fault](lab, links, *more)
+
+
+def carry_out(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -> Evidence:
+    """Do one drill on a lab that is up; what was seen. What the lab could not do or read is a doubt, not an error."""
+    tell(f"{what.name}: {what.about}")
+    course = Course(lab, what, what.wait_before(seed), tell)
+    try:
+        course.run(ledger_file)
+    except LabError as error:
+        tell(f"  {error.found}")
+        course.seen["doubts"] = [error.found]
+        for line in course.last_words():
+            tell(f"  {line}")
+        tell(f"  the nodes' logs: {', '.join(course.keep_logs(ledger_file.parent))}")
+    return Evidence(drill=what, at=clock.now(), wait_before=course.wait_before, acted=course.acted, **course.seen)
+
+
+@dataclass
+class Course:
+    """One drill as it goes; `acted` and `seen` are filled as things happen, for the evidence."""
+
+    lab: Lab
+    what: Drill
+    wait_before: float
+    tell: Tell
+    acted: list[Acted] = field(default_factory=list)
+    seen: dict = field(default_factory=dict)
+    _began: float = 0.0
+    _whole_s: dict[str, float] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.nodes: Nodes = replication.of(self.lab)
+
+    def run(self, ledger_file: Path) -> None:
+        what = self.what
+        ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers)
+        watched = forbidden_logs.Watch(self.lab, self.what.tolerates)
+        self._until_whole()
+        if what.serves:
+            self.nodes.let_serve(what.serves)
+        self.seen["before"] = self.nodes.looks()
+        counted = self.nodes.counted()
+        ledger.prepare(self.nodes.writer())
+        self.nodes.settle()
+        logged = {name: len(self.lab.logs(name, "all")) for name in self.nodes.names}
+        with ExitStack() as stack:
+            stack.enter_context(self._settings())
+            stack.enter_context(self._waiting())
+            stack.enter_context(self.nodes.optioned(what.options))
+            faults = [Together([(each.at, fault(self.lab, each)) for each in step.strikes]) for step in self.what.steps]
+            for each in faults:
+                stack.callback(each.close)
+            self._under_load(ledger, faults, ledger_file)
+        self._until_whole()
+        self.seen["after"] = self.nodes.looks()
+        self.seen["returns"] = self._returns(logged)
+        self.seen["counted"] = self._counted(counted)
+        self.nodes.settle()
+        self.seen["copies"] = [
+            ledger.copy(self.lab.server(name), source) for name, source in self.nodes.holders().items()
+        ]
+        self.seen["compared"] = self.nodes.compared()
+        self.seen["forbidden"] = watched.found()
+
+    # -- how the servers are set -----------------------------------------------------------------------------------
+
+    @contextmanager
+    def _settings(self) -> Iterator[None]:
+        """Within the block every node has the drill's settings, afterwards those that it had."""
+        names = self.what.settings
+        if not names:
+            yield
+            return
+        before = {name: self.lab.server(name).settings(*names) for name in self.nodes.names}
+        for name in self.nodes.names:
+            self.lab.server(name).set_global(**names)
+        try:
+            yield
+        finally:
+            for name, had in before.items():
+                # The server hands numbers out as words and takes them back as numbers only. One that does not answer
+                # has been killed, and begins with its own settings again.
+                numbers = {key: int(value) if value.isdecimal() else value for key, value in had.items()}
+                with suppress(LabError):
+                    self.lab.server(name).set_global(**numbers)
+
+    @contextmanager
+    def _waiting(self) -> Iterator[None]:
+        """Within the block the source waits for its replicas as the drill says."""
+        if self.what.semisync is None:
+            yield
+            return
+        source, asked = self.nodes.writer(), self.what.semisync
+        had = source.semisync()
+        source.set_semisync(True, asked.wait_point, asked.timeout_ms)
+        try:
+            yield
+        finally:
+            with suppress(LabError):
+                source.set_semisync(had.enabled, had.wait_point, had.timeout_ms)
+
+    # -- what happens ----------------------------------------------------------------------------------------------
+
+    def _under_load(self, ledger: Ledger, faults: list[Together], ledger_file: Path) -> None:
+        # The operating system has a line when the call returns: it survives the lab's own death. What ends the machine
+        # ends the servers as well.
+        with ledger_file.open("ab", buffering=0) as file:
+            with ledger.writing(self._client, file.write) as self._began:
+                used = host.own_cpu_seconds()
+                clock.pause(self.wait_before)
+                for step, each in zip(self.what.steps, faults, strict=True):
+                    self._act(step, each)
+                    clock.pause(self.what.after)
+                self.seen["load"] = (0.0, self._time())
+                self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
+
+    def _costs(self, cpu_seconds: float) -> dict[str, float]:
+        return {
+            "memory_mib": round(host.own_memory_mib(), 1),
+            "cpu_share": round(cpu_seconds / max(self._time(), 1e-3), 3),
+        }
+
+    def _client(self, node: str) -> Client:
+        """As an application: an administrator could write where nobody else may."""
+        return Client(lambda: self.lab.server(node).as_application())
+
+    def _time(self) -> float:
+        return round(clock.timer() - self._began, 3)
+
+    def _act(self, step: Step, each: Together) -> None:
+        """One step: on, proved, lasting, proved again, off, and proved to be gone."""
+        broke = self._time()
+        try:
+            each.act()
+            struck = self._time()
+            proofs = each.proofs()
+            held = self._time()
+            self.tell(f"  {held:5.1f} s: {step}: {_said(proofs)}")
+            clock.pause(broke + step.seconds - self._time())
+            proofs += each.proofs()
+            views = self.nodes.looks()
+            self._promote(step)
+        finally:
+            healed = self._time()
+            each.undo()
+        self.tell(f"  {healed:5.1f} s: undone")
+        if step.failover:
+            self.nodes.rejoin()
+        self._until_back(healed)
+        whole = self._time()
+        proofs += each.proofs_of_end()
+        self.acted.append(Acted(step, broke, held, healed, whole, self._time(), proofs, views, struck))
+        self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; every node {self.nodes.whole}")
+
+    def _promote(self, step: Step) -> None:
+        """Let another node take the writes over, and some go there, before who had them comes back."""
+        if not step.failover:
+            return
+        began = self._time()
+        self.nodes.promote(step.failover)
+        self.seen["promoted_s"] = round(self._time() - began, 3)
+        self.tell(f"  {self._time():5.1f} s: {step.failover} is promoted")
+        clock.pause(self.what.after)
+
+    # -- what the nodes say ----------------------------------------------------------------------------------------
+
+    def _until_whole(self) -> None:
+        """Until nothing is missing at any node; LabError when that does not come."""
+        clock.wait_until(
+            lambda: all(self.nodes.stands(name) for name in self.nodes.names),
+            f"{', '.join(self.nodes.names)} to be {self.nodes.whole}",
+            WHOLE_SECONDS,
+        )
+
+    def _until_back(self, since: float) -> None:
+        """Wait for every node, and remember when each was whole again, in seconds after `since`."""
+
+        def wait(name: str) -> float:
+            clock.wait_until(
+                lambda: self._has_returned(name), f"{name} to be {self.nodes.whole} again", WHOLE_SECONDS, every=0.1
+            )
+            return round(self._time() - since, 3)
+
+        self._whole_s = self.nodes.of_each(wait)
+
+    def _has_returned(self, name: str) -> bool:
+        status, code = self.lab.state_of(name)
+        if status == "exited":
+            raise LabError(f"{name} ended with status {code} instead of coming back", "a node that serves")
+        return self.nodes.stands(name)
+
+    def last_words(self) -> list[str]:
+        """What each node says, and logged last: who reads a job's output has no files."""
+        said = []
+        for name, view in self.nodes.looks().items():
+            said.append(f"{name}: {view}; its last lines:")
+            with suppress(LabError):
+                said += [f"  {line}" for line in self.lab.logs(name, LAST_LINES).splitlines()]
+        return said
+
+    def keep_logs(self, folder: Path) -> list[str]:
+        """Write every node's log down: the lab that failed will not be there to be asked. The paths written."""
+        kept = []
+        for name in self.nodes.names:
+            with suppress(LabError):
+                path = folder / f"{self.what.name}-{name}.log"
+                path.write_text(self.lab.logs(name, "all"))
+                kept.append(os.path.relpath(path))
+        return kept
+
+    def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
+        """How the nodes came back that left, by what each has logged since the drill began."""
+        found = {}
+        for name in self.nodes.names if self.acted else []:
+            by = self.nodes.returned(self.lab.logs(name, "all")[logged[name] :])
+            if by:
+                found[name] = Return(*by, self._whole_s[name])
+        return found
+
+    def _counted(self, before: dict[str, int]) -> dict[str, int]:
+        """What the nodes counted in between; nothing where one of them began to count anew."""
+        if self.what.ends_servers or self.what.rearranges:
+            return {}
+        return {name: many - before[name] for name, many in self.nodes.counted().items() if name in before}
+
+
+def _said(proofs: Sequence[Proof]) -> str:
+    wrong = [proof.doubt for proof in proofs if proof.doubt]
+    return f"NOT SO: {'; '.join(wrong)}" if wrong else "proved"

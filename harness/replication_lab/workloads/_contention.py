@@ -1,0 +1,129 @@
+"""Clients whose transactions collide, on several nodes at once, and whether every copy holds what they were told."""
+
+import threading
+from collections import Counter
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, ExitStack
+from dataclasses import dataclass, field
+from random import Random
+from typing import Any
+
+import numpy as np
+
+from replication_lab.replication.copies import wait_for_copies
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Conflict, Connection, transaction
+
+# What one client does in one transaction, given a cursor and dice of its own.
+Transact = Callable[[Any, Random], None]
+
+
+@dataclass
+class Client:
+    """What one client saw: when it began and ended (s), the latency of each commit (ms), and how often it lost."""
+
+    began: float
+    ended: float = 0.0
+    latencies_ms: list[float] = field(default_factory=list)
+    conflicts: Counter = field(default_factory=Counter)
+
+
+@dataclass(frozen=True)
+class Collided:
+    """What all clients saw, and what the copies held afterwards.
+
+    `grown` is by how much the sum over the table grew on the first node, where each commit adds `per_commit`; `sums`
+    are the sums on all nodes.
+    """
+
+    clients: list[Client]
+    grown: int
+    sums: list[int]
+    per_commit: int = 1
+    more: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def commits(self) -> int:
+        return len(self.latencies_ms)
+
+    @property
+    def latencies_ms(self) -> list[float]:
+        return [each for client in self.clients for each in client.latencies_ms]
+
+    @property
+    def samples(self) -> dict[str, list[float]]:
+        return {"latency_ms": self.latencies_ms}
+
+    @property
+    def figures(self) -> dict[str, float]:
+        conflicts = sum((client.conflicts for client in self.clients), Counter())
+        seconds = max(client.ended for client in self.clients) - min(client.began for client in self.clients)
+        acknowledged = self.commits * self.per_commit
+        return {
+            "commits": self.commits,
+            "throughput": round(self.commits / max(seconds, 1e-6), 3),
+            **self._latencies(),
+            "attempts": self.commits + conflicts.total(),
+            "deadlocks": conflicts["deadlock"],
+            "timeouts": conflicts["timeout"],
+            "lost_updates": max(acknowledged - self.grown, 0),
+            "unacknowledged_updates": max(self.grown - acknowledged, 0),
+            "copies": len(self.sums),
+            "diverged": sum(each != self.sums[0] for each in self.sums),
+            **self.more,
+        }
+
+    def _latencies(self) -> dict[str, float]:
+        if not self.latencies_ms:
+            return {}
+        low, middle = np.quantile(self.latencies_ms, [0, 0.5])
+        return {"latency_min_ms": round(float(low), 3), "latency_p50_ms": round(float(middle), 3)}
+
+
+def collide(
+    lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, seed: int
+) -> list[Client]:
+    """`clients` spread over `nodes`, each doing one transaction after another for so many seconds.
+
+    A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has dice of
+    its own. Any other error is a LabError, and the load is of no use.
+    """
+    dice = [Random(f"{seed}:{number}") for number in range(clients)]
+    together = threading.Barrier(clients)
+    with ExitStack() as sessions, ThreadPoolExecutor(clients) as pool:
+        connections = [sessions.enter_context(_session(lab, nodes, number)) for number in range(clients)]
+        running = [
+            pool.submit(_client, *each, transact, seconds, together) for each in zip(connections, dice, strict=True)
+        ]
+        return [each.result() for each in running]
+
+
+def _session(lab: Lab, nodes: Sequence[str], number: int) -> AbstractContextManager[Connection]:
+    return lab.server(nodes[number % len(nodes)]).session()
+
+
+def _client(
+    connection: Connection, dice: Random, transact: Transact, seconds: float, together: threading.Barrier
+) -> Client:
+    # Who begins before the others have connected meets nobody.
+    together.wait()
+    client = Client(began=clock.timer())
+    while (began := clock.timer()) < client.began + seconds:
+        try:
+            with transaction(connection) as cursor:
+                transact(cursor, dice)
+        except Conflict as conflict:
+            client.conflicts[conflict.kind] += 1
+        else:
+            client.latencies_ms.append((clock.timer() - began) * 1000)
+    client.ended = clock.timer()
+    return client
+
+
+def sums(lab: Lab, column: str, table: str) -> list[int]:
+    """The sum of a column on every node, once all have applied what was committed; the source's first."""
+    wait_for_copies(lab)
+    nodes = (lab.topology.source, *lab.topology.replicas)
+    return [int(lab.server(node.name).value(f"SELECT SUM({column}) FROM {table}")) for node in nodes]

@@ -1,0 +1,46 @@
+"""A file written in one go by dd, the published test: past the page cache, or by way of it with an fsync at the end."""
+
+import re
+from dataclasses import dataclass
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker.lab import Lab
+
+FILE = "/var/lib/mysql/.bulk"
+# Past the page cache each block is waited for: it has to be long beside a round trip.
+BLOCK_MIB = 4
+WAYS = {"direct": "oflag=direct", "fsync": "conv=fsync"}
+COPIED = re.compile(r"^(\d+) bytes .* copied, ([\d.]+) s", re.M)
+
+
+@dataclass(frozen=True)
+class Copied:
+    """MB a second each way (1 MB is 10^6 bytes), as dd tells it."""
+
+    figures: dict[str, float]
+    commits = 0
+    samples = {}
+
+
+@dataclass(frozen=True)
+class BulkWrite:
+    """A new file of so many MiB on a machine's data directory, in each way; it is gone afterwards."""
+
+    node: str
+    mib: int
+
+    def run(self, lab: Lab, seed: int) -> Copied:
+        """LabError where dd did not write it all."""
+        return Copied({f"{way}_mb_per_second": self._rate(lab, flag) for way, flag in WAYS.items()})
+
+    def _rate(self, lab: Lab, flag: str) -> float:
+        dd = f"dd if=/dev/zero of={FILE} bs={BLOCK_MIB}M count={self.mib // BLOCK_MIB} {flag} 2>&1; rm -f {FILE}"
+        return rate(lab.run(self.node, "guest", "sh", "-c", dd), self.mib << 20)
+
+
+def rate(said: str, size: int) -> float:
+    """MB a second of a copy of `size` bytes; LabError where it was not all of it."""
+    copied = COPIED.search(said)
+    if not copied or int(copied[1]) != size:
+        raise LabError(f"dd said: {said.strip()}", f"{size} bytes copied", "./lab show")
+    return round(size / float(copied[2]) / 1e6, 3)

@@ -1,0 +1,411 @@
+"""A race of replicas that are behind: who applies how much on which disks, and who catches up with a steady load."""
+
+import math
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+from dataclasses import dataclass, field
+
+from replication_lab.faults.disk_limits import changed, lifted
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+from replication_lab.probes import disk_activity
+from replication_lab.probes.disk_activity import DiskWork
+from replication_lab.probes.lag import Lag
+from replication_lab.probes.redo_log import Cycle
+from replication_lab.workloads.row_updates import Pace, RowChanges
+from replication_lab.world import clock
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.array import Array
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Server
+
+ON_ONE_DISKS_WRITES = ("single", "raid1")
+REPLICAS = (*ON_ONE_DISKS_WRITES, "raid0")
+FLUSHING = {
+    "relaxed": {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0},
+    "durable": {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1},
+}
+
+# The disks have to be the limit; a page cleaner pauses, and a busy machine keeps it waiting.
+BUSY = 0.7
+# Disks that warm a replica up: several times as fast as those that are measured. On faster ones a backlog is soon gone.
+FAST = Limits(write_iops=1500, read_iops=6000)
+# So many appliers can commit together.
+GROUP = 4
+# Of the rate that was asked for.
+PACE = 0.05
+# A replica has caught up when it is no more than so much of a second's load behind.
+CAUGHT_UP_SECONDS = 0.3
+# A level replica comes so near at least once in so many seconds: bursts come every second or two.
+LEVEL_SECONDS = 4
+# A mean rate tells what an applier does where no pause, as of one that waits for the redo log, is a large part of it.
+PAUSE_SHARE = 1 / 3
+READ_EVERY = 0.5
+LONGEST = 120
+# Where between (the logarithms of) what RAID1 and RAID0 apply the load lies: nearer to RAID0, it rests less later;
+# nearer to RAID1, the lag of that grows less.
+BETWEEN = 0.35
+# RAID0 has so much to work off under the load that it takes this share of the load's time, and at least one burst; a
+# slope takes some seconds.
+DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
+# An applier that waits for the redo log goes on by so many rows at once.
+BURST = 400
+
+
+def raced_arrays(lab: Lab) -> list[Array]:
+    return [arrays.array(lab, node) for node in REPLICAS]
+
+
+@dataclass
+class Raced:
+    """What came out of a race; `commits` are the rows that were changed on the source."""
+
+    commits: int = 0
+    figures: dict[str, float | None] = field(default_factory=dict)
+    proofs: list[Proof] = field(default_factory=list)
+    samples: dict[str, list[float]] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class Race:
+    """All replicas are `backlog` rows behind and catch up at the same time, first on fast disks until `warm` rows are
+    applied, so that the redo log is in its steady cycle; then `window` seconds are measured. For `paced` seconds, and
+    `rest` after RAID0 has caught up, the source then goes on at a rate between what RAID1 and RAID0 apply.
+    """
+
+    changes: RowChanges
+    backlog: int
+    warm: int
+    window: float
+    paced: float = 0
+    rest: float = 0
+    flushing: str = "relaxed"
+
+    def run(self, lab: Lab, seed: int) -> Raced:
+        found = Raced()
+        lag = Lag(lab.server("source"), {node: lab.server(node) for node in REPLICAS})
+        self._fall_behind(lab, lag, seed, found)
+        self._settle(lag)
+        with Phase(lab, lag) as whole:
+            rate = self._catch_up(lab, lag, found)
+            if self.paced:
+                self._keep_up(lab, lag, rate, seed, found)
+        # Those on one disk's writes are at their limit all the time, so that all of it tells what they can do.
+        rows = whole.rows_per_second()
+        found.figures |= {f"{name}_rows_per_second_throughout": rows[name] for name in ON_ONE_DISKS_WRITES}
+        if self.paced:
+            for name in ON_ONE_DISKS_WRITES:
+                found.proofs += [_saturated(name, whole, "throughout"), _went_on(name, whole, "throughout")]
+        found.samples |= lag.samples
+        return found
+
+    def _fall_behind(self, lab: Lab, lag: Lag, seed: int, found: Raced) -> None:
+        """A backlog, and as much of it applied as fills a redo log, by fast disks."""
+        for server in lag.replicas.values():
+            server.stop_applier()
+        with lifted(raced_arrays(lab)):
+            found.commits += self.changes.change(lab, seed, self.backlog)
+            for server in lag.replicas.values():
+                _wait_until_received(server, lag.source)
+            write_back(raced_arrays(lab))
+        with ExitStack() as all_fast:
+            fast = {name: all_fast.enter_context(_fast_until_closed(arrays.array(lab, name))) for name in lag.replicas}
+            before = {name: server.transactions() for name, server in lag.replicas.items()}
+            for server in lag.replicas.values():
+                server.start_replica()
+            clock.wait_until(
+                lambda: self._slow_down_who_is_warm(fast, lag, before),
+                f"{self.warm} rows applied on each replica",
+                LONGEST,
+            )
+
+    def _slow_down_who_is_warm(self, fast: dict[str, ExitStack], lag: Lag, before: dict[str, int]) -> bool:
+        """Whoever has applied enough gets his limits back at once, or he would apply everything; and he goes on
+        applying, or the page cleaner would write everything back. Whether all have them.
+        """
+        for name in list(fast):
+            server = lag.replicas[name]
+            if server.transactions() - before[name] >= self.warm:
+                fast.pop(name).close()
+                server.set_global(**FLUSHING[self.flushing])
+        return not fast
+
+    def _settle(self, lag: Lag) -> None:
+        """Until each replica has gone on by slow disks or has nothing left; a full redo log makes it wait first."""
+        enough = BURST if self.flushing == "relaxed" else GROUP
+        lag.read()
+        before = {name: counts[-1] for name, counts in lag.applied.items()}
+
+        def have_all_gone_on() -> bool:
+            behind = lag.read()
+            return all(rows == 0 or lag.applied[name][-1] - before[name] >= enough for name, rows in behind.items())
+
+        clock.wait_until(have_all_gone_on, f"{enough} rows applied by slow disks", LONGEST, every=READ_EVERY)
+
+    # -- both behind -----------------------------------------------------------------------------------------------
+
+    def _catch_up(self, lab: Lab, lag: Lag, found: Raced) -> float:
+        """All replicas at once, as fast as their disks let them; the rate of a load between RAID1 and RAID0."""
+        redo = {name: server.redo() for name, server in lag.replicas.items()}
+        rate = 0.0
+        with Phase(lab, lag) as both_behind:
+            self._watch(lag, self.window)
+            if self.paced:
+                rate = self._until_nearly_level(lag, both_behind)
+        for name, server in lag.replicas.items():
+            found.proofs += [_still_behind(name, lag.rows[name][-1]), _went_on(name, both_behind, "catching up")]
+            if self.flushing == "relaxed":
+                cycle = Cycle(name, redo[name], server.redo())
+                found.proofs += [cycle.proof, _saturated(name, both_behind, "catching up")]
+            else:
+                # Each commit waits for flushes, one after another: the redo log never fills, and disks take turns.
+                found.proofs.append(_flushed(name, both_behind))
+        found.figures |= _figures(both_behind)
+        return rate
+
+    def _until_nearly_level(self, lag: Lag, behind: "Phase") -> float:
+        """Wait until RAID0 has no more to work off than it can during the load; the load's rate."""
+
+        def is_near() -> bool:
+            # Anew at each look: the longer an applier's bursts are looked at the less they matter.
+            applied = behind.rows_per_second()
+            rate = _rate_between(applied)
+            few = (applied["raid0"] - rate) * self.paced * DRAIN_SHARE
+            return lag.read()["raid0"] <= max(few, BURST)
+
+        clock.wait_until(is_near, "raid0 to be nearly level", LONGEST, every=READ_EVERY)
+        return _rate_between(behind.rows_per_second())
+
+    def _watch(self, lag: Lag, seconds: float) -> None:
+        until = clock.timer() + seconds
+        while clock.timer() < until:
+            lag.read()
+            clock.pause(READ_EVERY)
+        lag.read()
+
+    # -- a steady load ---------------------------------------------------------------------------------------------
+
+    def _keep_up(self, lab: Lab, lag: Lag, rate: float, seed: int, found: Raced) -> None:
+        """A steady load of that rate."""
+        with self.changes.pacing(lag.source, seed, rate) as client:
+            began = lag.since
+            caught_up = self._until_caught_up(lag, client, clock.timer() + self.paced)
+            if caught_up is not None:
+                with Phase(lab, lag) as after:
+                    self._until(clock.timer() + max(self.rest, self.paced - caught_up), lag, client)
+                found.figures |= _figures(after, "_after")
+            found.commits += client.rows
+            found.proofs.append(_paced(client))
+            found.figures |= self._slopes(lag, client, began, caught_up)
+        found.samples["load_from_s"] = [began]
+
+    def _until_caught_up(self, lag: Lag, client: Pace, ends: float) -> float | None:
+        """Seconds under load until RAID0 had caught up; None where it had not when the time was over."""
+        began = lag.since
+        while clock.timer() < ends:
+            client.go_on(READ_EVERY)
+            if lag.read()["raid0"] <= _near(client.rate):
+                return lag.since - began
+        return None
+
+    def _until(self, ends: float, lag: Lag, client: Pace) -> None:
+        while clock.timer() < ends:
+            client.go_on(READ_EVERY)
+            lag.read()
+
+    def _slopes(self, lag: Lag, client: Pace, began: float, caught_up: float | None) -> dict[str, float | None]:
+        last = lag.since
+        drained = last if caught_up is None else began + max(caught_up, SLOPE_SECONDS)
+        until = {"raid1": last, "single": last, "raid0": drained}
+        slopes = {name: lag.slope(name, began, end) for name, end in until.items()}
+        return {
+            "load_rows_per_second": round(client.rows_per_second, 1),
+            **{
+                f"{name}_lag_slope{end}": round(getattr(found, which), 2) if found else None
+                for name, found in slopes.items()
+                for end, which in (("", "estimate"), ("_low", "low"), ("_high", "high"))
+            },
+            **({} if caught_up is None else {"raid0_catch_up_s": round(caught_up, 1)}),
+            **_told(lag, client.rate, began, caught_up),
+        }
+
+
+def _told(lag: Lag, rate: float, began: float, caught_up: float | None) -> dict[str, int]:
+    """Whether RAID0 caught up and stayed level, and whether RAID1 kept up; a load that does not tell is no trial."""
+    raid0 = _caught_up(lag, rate, began, caught_up is not None)
+    raid1 = _kept_up(lag, rate, began)
+    return {
+        "raid0_loads_that_tell": int(raid0 is not None),
+        "raid0_never_caught_up": int(raid0 is False),
+        "raid1_loads_that_tell": int(raid1 is not None),
+        "raid1_kept_up": int(raid1 is True),
+    }
+
+
+def _caught_up(lag: Lag, rate: float, began: float, was_level: bool) -> bool | None:
+    """Whether RAID0, which was level, is so at the end; not, where it ends more than a burst behind. Else None.
+
+    None also for a RAID0 that was not level before the end and is on its way: it had too little time. Within a burst
+    of the source, whether a reading finds it level is chance.
+    """
+    least = _least_at_the_end(lag, "raid0")
+    if was_level and least <= _near(rate):
+        return True
+    on_its_way = not was_level and _rise(lag, "raid0", began) < -rate * READ_EVERY
+    return None if least <= BURST or on_its_way or _stood_still(lag, "raid0") else False
+
+
+def _kept_up(lag: Lag, rate: float, began: float) -> bool | None:
+    """Whether RAID1 was level at the end, or its lag fell; not, where it rose. None where it did neither."""
+    rise = _rise(lag, "raid1", began)
+    if _least_at_the_end(lag, "raid1") <= _near(rate) or rise < -rate * READ_EVERY:
+        return True
+    return False if rise > rate * READ_EVERY and not _stood_still(lag, "raid1") else None
+
+
+def _stood_still(lag: Lag, name: str) -> bool:
+    """Whether an applier waited for its disks for so much of the end that there was no trough to be seen."""
+    return lag.longest_pause(name, lag.at[-1] - LEVEL_SECONDS, lag.at[-1]) >= LEVEL_SECONDS / 2
+
+
+def _rise(lag: Lag, name: str, began: float) -> int:
+    """Rows that a lag rose by under the load, between its troughs, which are exact to what one reading misses."""
+    return _least_at_the_end(lag, name) - lag.least(name, began, began + LEVEL_SECONDS)
+
+
+def _least_at_the_end(lag: Lag, name: str) -> int:
+    return lag.least(name, lag.at[-1] - LEVEL_SECONDS, lag.at[-1])
+
+
+def _near(rate: float) -> float:
+    """Rows behind that are as good as none under a load of so many rows a second."""
+    return rate * CAUGHT_UP_SECONDS
+
+
+def _fast_until_closed(array: Array) -> ExitStack:
+    stack = ExitStack()
+    stack.enter_context(changed([array], FAST))
+    return stack
+
+
+class Phase:
+    """What each replica's disks did in a block, and how many rows a second it applied."""
+
+    disks: dict[str, DiskWork]
+
+    def __init__(self, lab: Lab, lag: Lag):
+        self._arrays, self._lag = {array.node: array for array in raced_arrays(lab)}, lag
+
+    def __enter__(self) -> "Phase":
+        self._before, self._began, self._ended = self._look(), self._lag.since, math.inf
+        return self
+
+    def __exit__(self, *_error) -> None:
+        self._ended, after = self._lag.since, self._look()
+        self.disks = {name: disk_activity.work(self._arrays[name], self._before[name], after[name]) for name in after}
+
+    def rows_per_second(self) -> dict[str, float | None]:
+        """Of each replica, in the block so far; None where it was read too seldom."""
+        return {name: self._lag.rate(name, self._began, self._ended) for name in self._arrays}
+
+    @property
+    def seconds(self) -> float:
+        """How long the block took."""
+        return self._ended - self._began
+
+    def longest_pause(self, name: str) -> float:
+        """Seconds in the block for which a replica applied nothing, at the longest."""
+        return self._lag.longest_pause(name, self._began, self._ended)
+
+    def _look(self) -> dict[str, list]:
+        with ThreadPoolExecutor(len(self._arrays)) as pool:
+            return dict(zip(self._arrays, pool.map(disk_activity.look, self._arrays.values()), strict=True))
+
+
+def _rate_between(applied: dict[str, float | None]) -> float:
+    """A load that RAID0 catches up with and RAID1 does not, in rows per second."""
+    if None in applied.values():
+        raise LabError(
+            "a busy machine let the replicas be read too seldom to tell what they apply",
+            "five readings while all are behind",
+            "./lab run raid_replica",
+        )
+    single, raid1, raid0 = (applied[name] for name in REPLICAS)
+    # RAID1 applies as one disk does: the two are two readings of one rate.
+    rate = math.sqrt(raid1 * single) ** (1 - BETWEEN) * raid0**BETWEEN
+    if rate < 1:
+        raise LabError(
+            f"RAID1 applied {raid1:.1f} rows/s and RAID0 {raid0:.1f}: no load lies between them",
+            "replicas that apply",
+            "./lab diagnose raid0",
+        )
+    return rate
+
+
+def _figures(phase: Phase, suffix: str = "") -> dict[str, float | None]:
+    rows = phase.rows_per_second()
+    return {
+        f"{name}_{what}{suffix}": value
+        for name, disks in phase.disks.items()
+        for what, value in (
+            ("writes_per_second", round(disks.writes_per_second, 3)),
+            ("reads_per_second", round(disks.reads_per_second, 3)),
+            ("busy", round(disks.busy, 3)),
+            ("rows_per_second", rows[name]),
+        )
+    }
+
+
+def _still_behind(name: str, rows: int) -> Proof:
+    return Proof(what=f"{name} was behind all the time", expected="more than 0 rows", found=f"{rows} rows", ok=rows > 0)
+
+
+def _went_on(name: str, phase: Phase, when: str) -> Proof:
+    pause, allowed = phase.longest_pause(name), PAUSE_SHARE * phase.seconds
+    return Proof(
+        what=f"{name} went on applying {when}",
+        expected=f"no pause of {allowed:.1f} s or longer, a third of the time",
+        found=f"{pause:.1f} s at the longest",
+        ok=pause < allowed,
+    )
+
+
+def _saturated(name: str, phase: Phase, when: str) -> Proof:
+    busy = phase.disks[name].busy
+    return Proof(
+        what=f"the disks of {name} were the limit {when}",
+        expected=f"busy for at least {BUSY:.0%} of the time",
+        found=f"{busy:.0%}",
+        ok=busy >= BUSY,
+    )
+
+
+def _flushed(name: str, phase: Phase) -> Proof:
+    flushes, rows = phase.disks[name].flushes_per_second, phase.rows_per_second()[name] or 0.0
+    return Proof(
+        what=f"commits on {name} waited for flushes",
+        expected=f"a flush for every {GROUP} rows at least",
+        found=f"{flushes:.1f} flushes and {rows:.1f} rows a second",
+        ok=flushes >= rows / GROUP > 0,
+    )
+
+
+def _paced(client: Pace) -> Proof:
+    return Proof(
+        what="the source was loaded at the rate that was asked for",
+        expected=f"{client.rate:.1f} rows/s, {PACE:.0%} more or less",
+        found=f"{client.rows_per_second:.1f} rows/s",
+        ok=abs(client.rows_per_second - client.rate) <= PACE * client.rate,
+    )
+
+
+def _wait_until_received(server: Server, source: Server) -> None:
+    end = source.log_end()
+    clock.wait_until(lambda: server.progress().received >= end, f"{server.name} to have received all", LONGEST)
+
+
+def write_back(chosen: list[Array]) -> None:
+    """What page caches hold of logs would else be written some time later, by slow disks that are being measured."""
+    with ThreadPoolExecutor(len(chosen)) as pool:
+        list(pool.map(Array.write_back, chosen))

@@ -1,0 +1,168 @@
+"""The replicas of a race: set alike but for their disks, behind with appliers of a kind, and level again afterwards."""
+
+from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+
+from replication_lab.faults.disk_limits import limited, unchanged
+from replication_lab.model.disk import Limits
+from replication_lab.model.record import Proof
+from replication_lab.workloads.catch_up import FLUSHING, REPLICAS, raced_arrays, write_back
+from replication_lab.workloads.row_updates import RowChanges
+from replication_lab.world import catalogue
+from replication_lab.world.disks.array import Array
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.flush import USUALLY, write_pages
+from replication_lab.world.mysql.server import Server
+
+# By dialect. On slower disks one of MySQL pauses for longer; on faster ones MariaDB takes more than two CPUs.
+DISKS = {"mariadb": "plain-200", "mysql": "plain-400"}
+# Changes that fill a redo log of 8 MiB.
+REDO_ROWS = 4500
+
+# --- settings, by dialect: what a server is told is data --------------------------------------------------------------
+
+# The source's disk is the machine's own, and never the limit.
+SOURCE = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
+# A small redo log, whose cycle fits into a measurement; nothing written twice; threads enough for two disks. What MySQL
+# takes only when it starts is in compose/raid.yaml.
+REPLICA = {
+    "mariadb": {
+        "innodb_log_file_size": 8 << 20,
+        "innodb_doublewrite": "OFF",
+        "innodb_write_io_threads": 16,
+        "innodb_flush_neighbors": 0,
+        "binlog_row_image": "MINIMAL",
+    },
+    "mysql": {"binlog_row_image": "MINIMAL"},
+}
+# While its redo log is full MariaDB 11.8.9 asks, without a pause, whether the page cleaner has ended its batch and
+# written a checkpoint; 11.8.6 slept. With batches of 2000 pages three appliers took both CPUs, and the disks were idle.
+BATCH = {"mariadb": {"innodb_io_capacity_max": USUALLY["innodb_io_capacity"]}, "mysql": {}}
+# Not one worker of MySQL's: with it RAID0's disks were idle for up to 39 % of the time, without for 14.
+ONE_APPLIER = {"mariadb": {"slave_parallel_threads": 0}, "mysql": {"replica_parallel_workers": 0}}
+
+# --- arranging --------------------------------------------------------------------------------------------------------
+
+
+def prepare(lab: Lab) -> None:
+    """Settings, and disks that are in nobody's way except in a measurement."""
+    for array in raced_arrays(lab):
+        array.limit(Limits())
+    lab.server("source").set_global(**SOURCE)
+    with ThreadPoolExecutor(len(REPLICAS)) as pool:
+        list(pool.map(lambda node: _prepare(lab.server(node)), REPLICAS))
+
+
+def _prepare(server: Server) -> None:
+    server.set_global(**REPLICA[_dialect(server)], **FLUSHING["relaxed"], **USUALLY)
+
+
+def fill(lab: Lab, *tables: RowChanges) -> None:
+    """The tables on each server, changed as often as goes into a redo log, and none of their pages left to be written.
+
+    An applier of MySQL 8.0 paused for 6 s in the first race of a lab, and in no other one.
+    """
+    for each in tables:
+        each.fill(lab)
+        each.change(lab, seed=1, rows=REDO_ROWS)
+    position = lab.server("source").position()
+
+    def settle(server: Server) -> None:
+        server.wait_for(position)
+        write_pages(server)
+
+    with ThreadPoolExecutor(len(REPLICAS)) as pool:
+        list(pool.map(lambda node: settle(lab.server(node)), REPLICAS))
+
+
+def _dialect(server: Server) -> str:
+    return "mysql" if server.dialect.redo and "redo_log" in server.dialect.redo.written else "mariadb"
+
+
+@contextmanager
+def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
+    """Within the block the replicas' appliers (one, or by these settings) are stopped while the source goes on, and
+    disks are slow; everything is applied again at the end.
+    """
+    servers = [lab.server(node) for node in REPLICAS]
+    limits = catalogue.disk(DISKS[_dialect(servers[0])]).limits
+    with ThreadPoolExecutor(len(servers)) as pool:
+        try:
+            list(pool.map(lambda server: _dress(server, appliers), servers))
+            with limited(raced_arrays(lab), limits) as proofs:
+                yield Watch(raced_arrays(lab), servers, limits, proofs)
+        finally:
+            list(pool.map(lambda server: _catch_up(server, lab.server("source")), servers))
+            write_back(raced_arrays(lab))
+
+
+def _dress(server: Server, appliers: Mapping[str, str | int] | None) -> None:
+    dialect = _dialect(server)
+    server.stop_replica()
+    server.set_global(**(appliers or ONE_APPLIER[dialect]), **BATCH[dialect])
+    server.start_replica()
+    server.stop_applier()
+
+
+def _catch_up(server: Server, source: Server) -> None:
+    # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
+    server.start_replica()
+    server.set_global(**FLUSHING["relaxed"])
+    server.wait_for(source.position())
+    write_pages(server)
+
+
+@dataclass
+class Watch:
+    """That the disks were as the case asks for, before and after, and that every replica still applies."""
+
+    arrays: list[Array]
+    servers: list[Server]
+    limits: Limits
+    before: list[Proof]
+
+    def figures(self) -> dict[str, float]:
+        return {"disk_writes_per_second": float(self.limits.write_iops)}
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        return [
+            *self.before,
+            *(unchanged(array, self.limits) for array in self.arrays),
+            *(_applies(server) for server in self.servers),
+        ]
+
+
+def _applies(server: Server) -> Proof:
+    found = server.replication()
+    return Proof(
+        what=f"{server.name} applies",
+        expected="both threads run",
+        found=(found.error or f"receives {found.connected}, applies {found.applying}") if found else "no source",
+        ok=bool(found and found.healthy),
+    )
+
+
+# --- the law ----------------------------------------------------------------------------------------------------------
+
+
+def predict(figures: Mapping[str, float]) -> dict[str, float]:
+    """The law: an array writes as its disks allow, RAID0 twice as often as one of them; rows follow the writes.
+
+    A lag grows by what the source changes less what the replica applies; who keeps up writes only what comes in.
+    """
+    law = {}
+    if writes := figures.get("disk_writes_per_second"):
+        law |= {f"{name}_writes_per_second": writes * times for name, times in _TIMES.items()}
+    if one := figures.get("single_rows_per_second"):
+        law |= {f"{name}_rows_per_second": one * times for name, times in _TIMES.items() if name != "single"}
+    if load := figures.get("load_rows_per_second"):
+        applied = {name: figures.get(f"{name}_rows_per_second") for name in REPLICAS}
+        law |= {f"{name}_lag_slope": load - rows for name, rows in applied.items() if rows is not None}
+        if applied["raid0"]:
+            law["raid0_writes_per_second_after"] = figures["raid0_writes_per_second"] * load / applied["raid0"]
+    return law
+
+
+_TIMES = {"single": 1, "raid1": 1, "raid0": 2}

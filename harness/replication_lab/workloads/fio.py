@@ -1,0 +1,156 @@
+"""fio: many jobs at once that read or write blocks of an array's file system, by direct I/O."""
+
+import math
+from dataclasses import dataclass
+
+import msgspec
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.array import Array
+from replication_lab.world.docker.lab import Lab
+
+# Our names of fio's patterns.
+PATTERNS = {
+    "random_read": "randread",
+    "random_write": "randwrite",
+    "sequential_read": "read",
+    "sequential_write": "write",
+}
+BLOCK_KB = 4.096
+# Sequential jobs would else march over the same member of a RAID0 all together.
+STEP = "64k"
+# What a file system writes by itself while fio runs, and requests that fio has not counted when its time is over.
+OTHERS_SHARE, OTHERS = 0.03, 40
+# What somebody else disturbed at the disks is run again: servers and file systems tidy up now and then.
+TRIES = 3
+IDLE_SECONDS, LONGEST_SECONDS = 0.2, 30
+
+
+class OthersAtTheDisks(LabError):
+    """The disks served what nobody had asked fio for, or less than fio asked for."""
+
+
+class _Side(msgspec.Struct, frozen=True):
+    iops: float
+    total_ios: int
+
+
+class _Job(msgspec.Struct, frozen=True):
+    """All jobs of a pattern together, since they are reported as a group."""
+
+    jobname: str
+    read: _Side
+    write: _Side
+
+
+class _Output(msgspec.Struct, frozen=True):
+    """The part that is read of what fio prints as JSON."""
+
+    jobs: list[_Job]
+
+
+@dataclass(frozen=True)
+class Done:
+    """Requests a second of all jobs by pattern, and how many requests there were."""
+
+    jobs: int
+    iops: dict[str, float]
+    requests: int
+
+    @property
+    def commits(self) -> int:
+        return self.requests
+
+    @property
+    def samples(self) -> dict[str, list[float]]:
+        return {}
+
+    @property
+    def figures(self) -> dict[str, float]:
+        """IOPS and KB/s of one job, as fio prints them and the published table has them."""
+        per_job = {name: iops / self.jobs for name, iops in self.iops.items()}
+        return {f"{name}_iops_per_job": round(iops, 3) for name, iops in per_job.items()} | {
+            f"{name}_kb_per_job": round(iops * BLOCK_KB, 1) for name, iops in per_job.items()
+        }
+
+
+@dataclass(frozen=True)
+class Fio:
+    """`jobs` at once, each over a file of `mib` MiB of its own, `loops` times or for so many seconds, what comes first;
+    one pattern after another.
+    """
+
+    node: str
+    jobs: int = 16
+    mib: int = 8
+    loops: int = 5
+    seconds: int = 2
+
+    def lay_out(self, lab: Lab) -> None:
+        """Write every block of the files once; a block that was never written is read without a disk."""
+        self._fio(arrays.array(lab, self.node), "--name=lay_out", "--rw=write", "--bs=1M", "--end_fsync=1")
+
+    def run(self, lab: Lab, seed: int) -> Done:
+        """All patterns; LabError where the disks did something else than fio asked for."""
+        array = arrays.array(lab, self.node)
+        array.write_back()
+        jobs = clock.try_again(lambda: self._undisturbed(array, seed), OthersAtTheDisks, TRIES)
+        requests = sum(job.read.total_ios + job.write.total_ios for job in jobs)
+        return Done(self.jobs, {job.jobname: job.read.iops + job.write.iops for job in jobs}, requests)
+
+    def _undisturbed(self, array: Array, seed: int) -> list[_Job]:
+        before = clock.wait_until(lambda: _served_when_idle(array), f"idle disks of {array.node}", LONGEST_SECONDS)
+        jobs = self._fio(
+            array,
+            "--bs=4k",
+            f"--loops={self.loops}",
+            f"--runtime={self.seconds}",
+            f"--randseed={seed}",
+            *_one_after_another(),
+        )
+        reads, writes = (now - then for then, now in zip(before, _served(array), strict=True))
+        copies = array.storage.members if array.storage.level == "raid1" else 1
+        _refuse_others(array.node, "reads", sum(job.read.total_ios for job in jobs), reads)
+        _refuse_others(array.node, "writes", sum(job.write.total_ios for job in jobs) * copies, writes)
+        return jobs
+
+    def _fio(self, array: Array, *options: str) -> list[_Job]:
+        printed = array.in_filesystem(
+            "fio", "--filename_format=fio.$jobnum", f"--numjobs={self.jobs}", f"--size={self.mib}M",
+            f"--offset_increment={STEP}", "--direct=1", "--group_reporting", "--output-format=json", *options,
+        )  # fmt: skip
+        # Warnings come before the document.
+        return msgspec.json.decode(printed[printed.index("{") :], type=_Output).jobs
+
+
+def _one_after_another() -> list[str]:
+    """All patterns in one go of fio: a group of jobs each, that waits for the end of the one before."""
+    return [
+        option
+        for name, pattern in PATTERNS.items()
+        for option in (f"--name={name}", f"--rw={pattern}", "--stonewall", "--new_group")
+    ]
+
+
+def _served_when_idle(array: Array) -> tuple[int, int] | None:
+    before = _served(array)
+    clock.pause(IDLE_SECONDS)
+    return before if before == _served(array) else None
+
+
+def _served(array: Array) -> tuple[int, int]:
+    """Reads and writes of all disks together since they started."""
+    stats = array.looks().values()
+    return sum(one.reads for one in stats), sum(one.writes for one in stats)
+
+
+def _refuse_others(node: str, what: str, asked: int, served: int) -> None:
+    """More than fio asked for: somebody else uses the disks. Less: a cache answered."""
+    if not math.isclose(asked, served, rel_tol=OTHERS_SHARE, abs_tol=OTHERS):
+        raise OthersAtTheDisks(
+            f"the disks of {node} served {served} {what} where fio's pattern takes {asked}",
+            "as many: nobody else uses the disks, and no cache answers",
+            f"./lab disk check {node}",
+        )

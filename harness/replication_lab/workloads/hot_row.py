@@ -1,0 +1,35 @@
+"""One row that everybody changes: how often a second can it be, and is every change kept?"""
+
+from dataclasses import dataclass
+from random import Random
+
+from replication_lab.workloads._contention import Collided, collide, sums
+from replication_lab.world.docker.lab import Lab
+
+TABLE = "lab.hot"
+
+
+@dataclass(frozen=True)
+class HotRow:
+    """`clients` spread over `nodes` (the source if none is named) add one to the same row for `seconds`."""
+
+    clients: int = 6
+    seconds: float = 2
+    nodes: tuple[str, ...] = ()
+
+    def prepare(self, lab: Lab) -> None:
+        lab.server(lab.topology.source.name).execute(
+            f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
+            f"REPLACE INTO {TABLE} VALUES (1, 0)",
+        )
+
+    def run(self, lab: Lab, seed: int) -> Collided:
+        nodes = self.nodes or (lab.topology.source.name,)
+        before = sums(lab, "n", TABLE)[0]
+        clients = collide(lab, nodes, self.clients, self.seconds, _add_one, seed)
+        after = sums(lab, "n", TABLE)
+        return Collided(clients, after[0] - before, after)
+
+
+def _add_one(cursor, _dice: Random) -> None:
+    cursor.execute(f"UPDATE {TABLE} SET n = n + 1 WHERE id = 1")

@@ -1,0 +1,171 @@
+"""The ledger: concurrent clients insert ids that occur once, and write down what they were told before they go on."""
+
+import threading
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from replication_lab.model.history import Copy, Ended, Invoked, Look, Outcome, encode, ranges
+from replication_lab.world import clock
+from replication_lab.world.mysql.client import Answer
+from replication_lab.world.mysql.server import Server
+
+TABLE, HOT = "lab.ledger", "lab.ledger_hot"
+# No unique key on `id`: a row that came twice must be seen, not refused.
+CREATE = f"CREATE TABLE {TABLE} (place BIGINT AUTO_INCREMENT PRIMARY KEY, id BIGINT NOT NULL, KEY (id)) ENGINE=InnoDB"
+CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) ENGINE=InnoDB"
+IDS_PER_CLIENT = 1_000_000_000
+# Who lost a conflict tries again at once; where nobody serves, a client asks ten times a second.
+CONFLICTS = frozenset({1205, 1213})
+RETRY_SECONDS = 0.1
+WATCH_SECONDS = 0.02
+
+
+class Transacts(Protocol):
+    """A client: replication_lab.world.mysql.client.Client, or a test's."""
+
+    def transact(self, statements: list[str]) -> Answer: ...
+
+    def look(self, query: str) -> int | None: ...
+
+    def close(self) -> None: ...
+
+
+@dataclass(frozen=True)
+class Ledger:
+    """`clients` of each node. With `hot_row` each transaction also counts one row up that all of them share.
+
+    A client takes `think_ms` for itself after each statement that was acknowledged.
+    After each statement the clients of a node in `reads` look on another node for the newest row, their own and that of
+    the client after them. `watchers` only look, for all clients' rows in turn: a client that
+    waits for its commit sees nothing.
+    """
+
+    clients: dict[str, int]
+    hot_row: bool = False
+    reads: dict[str, str] = field(default_factory=dict)
+    think_ms: float = 0
+    watchers: dict[str, int] = field(default_factory=dict)
+
+    def prepare(self, server: Server) -> None:
+        """Empty tables, on whichever node this is."""
+        server.execute(f"DROP TABLE IF EXISTS {TABLE}, {HOT}", CREATE)
+        if self.hot_row:
+            server.execute(CREATE_HOT, f"INSERT INTO {HOT} VALUES (1, 0)")
+
+    def statements(self, number: int) -> list[str]:
+        insert = f"INSERT INTO {TABLE} (id) VALUES ({number})"
+        return [insert, f"UPDATE {HOT} SET changes = changes + 1 WHERE id = 1"] if self.hot_row else [insert]
+
+    @contextmanager
+    def writing(self, connect: Callable[[str], Transacts], write: Callable[[bytes], None]) -> Iterator[float]:
+        """Clients write all through the block, which is given the moment (of the clock's timer) that is their zero.
+
+        `connect` makes a client of a node; `write` must have kept a line when it returns. At the end of the block each
+        client finishes the transaction that it is in.
+        """
+        began, stop = clock.timer(), threading.Event()
+        writers, watchers = _each(self.clients), _each(self.watchers)
+        with ThreadPoolExecutor(len(writers) + len(watchers), thread_name_prefix="ledger") as pool:
+            common = (self, began, write, stop)
+            ending = [
+                pool.submit(_Writer(number, node, *common).run, connect(node), self._reader(connect, node))
+                for number, node in enumerate(writers, 1)
+            ]
+            ending += [
+                pool.submit(_Watcher(number, node, *common).run, connect(node))
+                for number, node in enumerate(watchers, len(writers) + 1)
+            ]
+            try:
+                yield began
+            finally:
+                stop.set()
+        for end in ending:
+            end.result()
+
+    def _reader(self, connect: Callable[[str], Transacts], node: str) -> Transacts | None:
+        return connect(self.reads[node]) if node in self.reads else None
+
+    @property
+    def size(self) -> int:
+        return sum(self.clients.values())
+
+    def copy(self, server: Server, source: str = "") -> Copy:
+        """What a node holds at the end; `source` is the node that its rows came from."""
+        ids = [row["id"] for row in server.rows(f"SELECT id FROM {TABLE}")]
+        counter = server.value(f"SELECT changes FROM {HOT}") if self.hot_row else None
+        return Copy(server.name, ranges(ids), server.checksum(TABLE), counter, source)
+
+
+def _each(clients: dict[str, int]) -> list[str]:
+    """The node of each client."""
+    return [node for node, many in clients.items() for _ in range(many)]
+
+
+@dataclass(frozen=True)
+class _Client:
+    """One client of the ledger, on a node."""
+
+    number: int
+    node: str
+    ledger: Ledger
+    began: float
+    write: Callable[[bytes], None]
+    stop: threading.Event
+
+    def look(self, reader: Transacts, node: str, writer: int) -> None:
+        """Write down which of a client's rows is the newest that can be read; nothing where there was no answer."""
+        first, invoked = writer * IDS_PER_CLIENT, self.time()
+        query = f"SELECT COALESCE(MAX(id), -1) FROM {TABLE} WHERE id BETWEEN {first} AND {first + IDS_PER_CLIENT - 1}"
+        found = reader.look(query)
+        if found is not None:
+            self.write(encode(Look(self.number, writer, node, invoked, self.time(), None if found < 0 else found)))
+
+    def time(self) -> float:
+        return round(clock.timer() - self.began, 6)
+
+
+class _Watcher(_Client):
+    """A client that only reads."""
+
+    def run(self, reader: Transacts) -> None:
+        try:
+            while not self.stop.is_set():
+                for writer in range(1, self.ledger.size + 1):
+                    self.look(reader, self.node, writer)
+                clock.pause(WATCH_SECONDS, unless=self.stop)
+        finally:
+            reader.close()
+
+
+class _Writer(_Client):
+    """A client that writes, and reads where it is told to."""
+
+    def run(self, client: Transacts, reader: Transacts | None = None) -> None:
+        number = self.number * IDS_PER_CLIENT
+        try:
+            while not self.stop.is_set():
+                answer = self._attempt(client, number)
+                number += 1
+                if reader is not None:
+                    for writer in (self.number, self.number % self.ledger.size + 1):
+                        self.look(reader, self.ledger.reads[self.node], writer)
+                if rest := self._rest_after(answer):
+                    clock.pause(rest, unless=self.stop)
+        finally:
+            client.close()
+            if reader is not None:
+                reader.close()
+
+    def _rest_after(self, answer: Answer) -> float:
+        if answer.outcome is Outcome.ACKNOWLEDGED:
+            return self.ledger.think_ms / 1000
+        return 0 if answer.code in CONFLICTS else RETRY_SECONDS
+
+    def _attempt(self, client: Transacts, number: int) -> Answer:
+        self.write(encode(Invoked(number, self.number, self.node, self.time(), clock.now())))
+        answer = client.transact(self.ledger.statements(number))
+        self.write(encode(Ended(number, self.time(), answer.outcome, answer.code, answer.text)))
+        return answer

@@ -1,0 +1,80 @@
+"""mysqlslap, or mariadb-slap as MariaDB calls it: one client sends one statement many times in a row."""
+
+from dataclasses import dataclass
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker.lab import Lab
+
+SOCKET = "/run/mysqld/mysqld.sock"
+COMMON = "mariadb-slap"
+
+
+@dataclass(frozen=True)
+class Slapped:
+    """How long a row of statements took, in ms: on average over the iterations, the fastest and the slowest one."""
+
+    statements: int
+    average_ms: float
+    min_ms: float
+    max_ms: float
+
+    @property
+    def commits(self) -> int:
+        """Every statement is a transaction of its own, which changes nothing."""
+        return self.statements
+
+    @property
+    def samples(self) -> dict[str, list[float]]:
+        return {}
+
+    @property
+    def figures(self) -> dict[str, float]:
+        return {"average_ms": self.average_ms, "min_ms": self.min_ms, "max_ms": self.max_ms}
+
+
+@dataclass(frozen=True)
+class Slap:
+    """`queries` times the statement in a row, `iterations` such rows, on the source.
+
+    The client is the load container's, the same for every server; `own` names one in the server's own image instead,
+    which comes by the socket.
+    """
+
+    statement: str
+    queries: int = 20
+    iterations: int = 3
+    own: str = ""
+
+    def run(self, lab: Lab, seed: int) -> Slapped:
+        """Run it; nothing here is random, so the seed is not used. LabError when a statement failed."""
+        node = lab.topology.source.name
+        return self._parse(lab.run(node if self.own else "load", *self._command(node, lab.password)))
+
+    def _command(self, node: str, password: str) -> list[str]:
+        return [
+            self.own or COMMON,
+            "--no-defaults",
+            # Of today's clients MariaDB's insists on TLS, which would be measured too, and MySQL's does without.
+            *(["--skip-ssl"] if (self.own or COMMON) == COMMON else []),
+            *([f"--socket={SOCKET}"] if self.own else [f"--host={node}"]),
+            "--user=lab",
+            f"--password={password}",
+            "--create-schema=lab",
+            "--no-drop",
+            "--concurrency=1",
+            f"--iterations={self.iterations}",
+            f"--number-of-queries={self.queries}",
+            f"--query={self.statement}",
+            "--csv",
+        ]
+
+    def _parse(self, printed: str) -> Slapped:
+        """Of a line such as `,mixed,1.803,1.791,1.826,1,20`: average, least and most in seconds."""
+        fields = printed.strip().rpartition("\n")[2].split(",")
+        try:
+            average, least, most = (float(each) * 1000 for each in fields[2:5])
+        except ValueError as error:
+            raise LabError(
+                f"slap printed no times: {printed[-300:]!r}", "a line of average, minimum, maximum", "./lab status"
+            ) from error
+        return Slapped(self.queries * self.iterations, average, least, most)

@@ -1,0 +1,66 @@
+"""Who sees a row first: its writer, told that it is committed, or anybody else who looks."""
+
+import threading
+from dataclasses import dataclass
+
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+
+# Thread switches and the reader's own query come to a few ms on a busy machine; a WAN's round trip is far above.
+CLOCK_MS = 10.0
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """For each row, how long before its writer's answer another session read it, in ms (negative: after)."""
+
+    ahead_ms: list[float]
+
+    @property
+    def commits(self) -> int:
+        return len(self.ahead_ms)
+
+    @property
+    def samples(self) -> dict[str, list[float]]:
+        return {"ahead_ms": self.ahead_ms}
+
+    @property
+    def figures(self) -> dict[str, float]:
+        ordered = sorted(self.ahead_ms)
+        return {
+            "trials": len(ordered),
+            "seen_early": sum(ahead > CLOCK_MS for ahead in ordered),
+            "seen_ahead_ms": round(ordered[len(ordered) // 2], 3),
+        }
+
+
+@dataclass(frozen=True)
+class FirstSeen:
+    """`rows` inserts by one writer while another session looks for each of them without pause."""
+
+    rows: int = 10
+
+    def run(self, lab: Lab, seed: int) -> Sightings:
+        """Times are of one clock in one process, taken when the answers arrived."""
+        server = lab.server(lab.topology.source.name)
+        with server.session() as writer, server.session() as reader:
+            return Sightings([self._ahead(writer, reader) for _ in range(self.rows)])
+
+    def _ahead(self, writer, reader) -> float:
+        with reader.cursor() as cursor:
+            cursor.execute("SELECT COALESCE(MAX(id), 0) FROM foo")
+            (last,) = cursor.fetchone()
+        seen: list[float] = []
+        looker = threading.Thread(target=self._look, args=(reader, last, seen), daemon=True)
+        looker.start()
+        with writer.cursor() as cursor:
+            cursor.execute("INSERT INTO foo (text) VALUES ('seen')")
+        answered = clock.timer()
+        looker.join()
+        return (answered - seen[0]) * 1000
+
+    def _look(self, reader, last: int, seen: list[float]) -> None:
+        with reader.cursor() as cursor:
+            while not cursor.execute(f"SELECT id FROM foo WHERE id > {int(last)} LIMIT 1"):
+                pass
+        seen.append(clock.timer())

@@ -1,0 +1,111 @@
+"""Changes of single rows at random places of a table of wide rows, paced or as fast as the source takes them."""
+
+import re
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from random import Random
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Server
+
+SCRIPT = Path(__file__).with_suffix(".lua")
+# Two rows fill a page of 16 KiB, and none spills over into pages of its own.
+ROW_BYTES = 7000
+ROWS_A_STATEMENT = 200
+CLIENTS = 4
+COUNTED = re.compile(r"total number of events:\s+(\d+)")
+
+
+@dataclass(frozen=True)
+class RowChanges:
+    """Tables of `rows` wide rows, the same on every node, one in each of `databases`; a change writes `width` bytes."""
+
+    rows: int = 4000
+    width: int = 1000
+    databases: tuple[str, ...] = ("lab",)
+
+    @property
+    def tables(self) -> list[str]:
+        return [f"{database}.wide" for database in self.databases]
+
+    def fill(self, lab: Lab) -> None:
+        """Make and fill the tables on every node by itself: copies of them need not cross the links."""
+        lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
+        with ThreadPoolExecutor(len(lab.topology.nodes)) as pool:
+            list(pool.map(lambda node: self._fill(lab.server(node.name)), lab.topology.nodes))
+
+    def _fill(self, server: Server) -> None:
+        rows = self.rows // len(self.databases)
+        server.execute("SET SESSION sql_log_bin = 0")
+        try:
+            for database, table in zip(self.databases, self.tables, strict=True):
+                server.execute(
+                    f"CREATE DATABASE IF NOT EXISTS {database}",
+                    f"DROP TABLE IF EXISTS {table}",
+                    f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
+                    f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1",
+                )
+                server.execute(*(self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT)))
+        finally:
+            server.execute("SET SESSION sql_log_bin = 1")
+
+    def _insert(self, table: str, first: int, rows: int) -> str:
+        numbers = range(first, min(first + ROWS_A_STATEMENT, rows + 1))
+        wide = f"REPEAT('a', {self.width}), REPEAT('b', {ROW_BYTES - self.width})"
+        return f"INSERT INTO {table} VALUES {', '.join(f'({number}, {wide})' for number in numbers)}"
+
+    def change(self, lab: Lab, seed: int, rows: int) -> int:
+        """So many changes on the source as fast as it takes them; how many there were, or LabError when one failed."""
+        printed = lab.run(
+            "load", "sysbench", f"/tmp/{SCRIPT.name}", "--db-driver=mysql",
+            f"--mysql-host={lab.topology.source.name}", "--mysql-user=root", f"--mysql-password={lab.password}",
+            "--mysql-db=lab", f"--threads={CLIENTS}", f"--events={rows}", "--time=0", f"--rand-seed={seed}",
+            f"--tables={','.join(self.tables)}", f"--rows={self.rows // len(self.databases)}",
+            f"--width={self.width}", "run",
+        )  # fmt: skip
+        counted = COUNTED.search(printed)
+        if not counted:
+            raise LabError(f"sysbench counted nothing:\n{printed[-400:]}", "a number of events", "./lab status")
+        return int(counted[1])
+
+    @contextmanager
+    def pacing(self, server: Server, seed: int, rate: float) -> Iterator["Pace"]:
+        """A client of the source, connected before its time begins: a generator that has to start would begin late."""
+        with server.session() as connection:
+            yield Pace(self, connection, rate, Random(seed))
+
+
+class Pace:
+    """One client that changes `rate` rows a second; what it is late with it makes up for, so that the rate is kept."""
+
+    def __init__(self, changes: RowChanges, connection, rate: float, dice: Random):
+        self._changes, self._connection, self.rate, self._dice = changes, connection, rate, dice
+        self.rows, self._began = 0, clock.timer()
+        self._ended = self._began
+
+    def go_on(self, seconds: float) -> None:
+        """For so many seconds from now on."""
+        until = clock.timer() + seconds
+        while clock.timer() < until and (due := self._began + self.rows / self.rate) <= until:
+            clock.pause(max(due - clock.timer(), 0))
+            self._change()
+        clock.pause(max(until - clock.timer(), 0))
+        self._ended = clock.timer()
+
+    def _change(self) -> None:
+        changes, dice = self._changes, self._dice
+        table, number = dice.choice(changes.tables), dice.randint(1, changes.rows // len(changes.databases))
+        text = f"REPEAT('{dice.getrandbits(40):010x}', {changes.width // 10})"
+        with self._connection.cursor() as cursor:
+            cursor.execute(f"UPDATE {table} SET text = {text} WHERE id = {number}")
+        self.rows += 1
+
+    @property
+    def rows_per_second(self) -> float:
+        """Until it was let go on for the last time: who looks at disks for half a second after that is not its load."""
+        return self.rows / max(self._ended - self._began, 1e-6)

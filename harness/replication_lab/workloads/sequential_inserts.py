@@ -1,0 +1,88 @@
+"""Sequential autocommit inserts: the published test, by one client or by many at once."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+import numpy as np
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker.lab import Lab
+
+SCRIPT = Path(__file__).with_suffix(".lua")
+TABLE = "CREATE TABLE IF NOT EXISTS lab.foo (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, text VARCHAR(8)) ENGINE=InnoDB"
+
+
+@dataclass(frozen=True)
+class Inserted:
+    """What the clients saw: commits acknowledged, commits a second, and each one's latency in ms."""
+
+    commits: int
+    throughput: float
+    latencies_ms: list[float]
+
+    @property
+    def samples(self) -> dict[str, list[float]]:
+        return {"latency_ms": self.latencies_ms}
+
+    @property
+    def figures(self) -> dict[str, float]:
+        low, middle, high = np.quantile(self.latencies_ms, [0, 0.5, 0.95])
+        return {
+            "commits": self.commits,
+            "throughput": round(self.throughput, 3),
+            "latency_min_ms": round(float(low), 3),
+            "latency_p50_ms": round(float(middle), 3),
+            "latency_p95_ms": round(float(high), 3),
+        }
+
+
+@dataclass(frozen=True)
+class SequentialInserts:
+    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`; where
+    both are given, what comes first.
+
+    They write to `nodes` in turn (the source if none is named). A client takes `think_ms` for itself
+    after each insert; latencies do not hold it, the throughput does.
+    """
+
+    clients: int = 1
+    rows: int = 0
+    seconds: int = 0
+    think_ms: float = 0
+    nodes: tuple[str, ...] = ()
+
+    def prepare(self, lab: Lab) -> None:
+        """Make the table on the source and hand the script to the load container."""
+        lab.server(lab.topology.source.name).execute(TABLE)
+        lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
+
+    def run(self, lab: Lab, seed: int) -> Inserted:
+        """Run the clients; LabError when a single statement of theirs failed."""
+        printed = lab.run("load", *self._command(lab, seed))
+        return self._parse(printed)
+
+    def _command(self, lab: Lab, seed: int) -> list[str]:
+        return [
+            "sysbench",
+            f"/tmp/{SCRIPT.name}",
+            "--db-driver=mysql",
+            f"--mysql-host={','.join(self.nodes or (lab.topology.source.name,))}",
+            "--mysql-user=lab",
+            f"--mysql-password={lab.password}",
+            "--mysql-db=lab",
+            f"--threads={self.clients}",
+            f"--events={self.rows}",
+            f"--time={self.seconds}",
+            f"--rand-seed={seed}",
+            f"--think={round(self.think_ms * 1000)}",
+            "run",
+        ]
+
+    def _parse(self, printed: str) -> Inserted:
+        clients = [line.split()[1:] for line in printed.splitlines() if line.startswith("client ")]
+        latencies = [int(each) / 1000 for client in clients for each in client[2:]]
+        if not latencies:
+            raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
+        # From the first statement to the last answer: clients that queue behind each other count as they were served.
+        seconds = max(float(client[1]) for client in clients) - min(float(client[0]) for client in clients)
+        return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies)

@@ -1,0 +1,88 @@
+"""sysbench's OLTP read-write load, the published test: reads by key and by range, updates, a delete and an insert."""
+
+import re
+from dataclasses import dataclass
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker.lab import Lab
+
+SCRIPT = "oltp_read_write"
+COUNTED = {
+    "transactions": r"transactions:\s+(\d+)",
+    "reads": r"read:\s+(\d+)",
+    "writes": r"write:\s+(\d+)",
+    "seconds": r"total time:\s+([\d.]+)s",
+    "latency_min_ms": r"min:\s+([\d.]+)",
+    "latency_avg_ms": r"avg:\s+([\d.]+)",
+    "latency_max_ms": r"max:\s+([\d.]+)",
+    "latency_p95_ms": r"95th percentile:\s+([\d.]+)",
+}
+
+
+@dataclass(frozen=True)
+class Transacted:
+    """What sysbench printed: counts, latencies of a transaction in ms, transactions and requests a second.
+
+    A request is a statement that reads or writes, as the published table counts them; BEGIN and COMMIT are none.
+    """
+
+    counted: dict[str, float]
+    samples = {}
+
+    @property
+    def commits(self) -> int:
+        return int(self.counted["transactions"])
+
+    @property
+    def figures(self) -> dict[str, float]:
+        found = self.counted
+        latencies = {name: found[name] for name in COUNTED if name.startswith("latency")}
+        return {
+            "transactions": found["transactions"],
+            "throughput": round(found["transactions"] / found["seconds"], 3),
+            "requests_per_second": round((found["reads"] + found["writes"]) / found["seconds"], 3),
+            **latencies,
+        }
+
+
+def parse(printed: str) -> Transacted:
+    """What sysbench's summary says; LabError where it has none, or nothing was committed."""
+    found = {name: re.search(pattern, printed) for name, pattern in COUNTED.items()}
+    if not all(found.values()) or not int(found["transactions"][1]):
+        raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "a transaction or more", "./lab status")
+    return Transacted({name: float(match[1]) for name, match in found.items()})
+
+
+@dataclass(frozen=True)
+class SysbenchOltp:
+    """`clients` for so many `seconds` on one table of `rows` on a node; rows are chosen evenly."""
+
+    node: str
+    rows: int
+    seconds: int = 0
+    clients: int = 4
+
+    def fill(self, lab: Lab) -> None:
+        """Make the table anew."""
+        lab.server(self.node).execute("DROP TABLE IF EXISTS lab.sbtest1")
+        lab.run("load", *self._command(lab, clients=1), "prepare")
+
+    def run(self, lab: Lab, seed: int) -> Transacted:
+        """LabError when a statement failed for another reason than a lock."""
+        how = (f"--time={self.seconds}", f"--rand-seed={seed}")
+        return parse(lab.run("load", *self._command(lab, self.clients), *how, "run"))
+
+    def _command(self, lab: Lab, clients: int) -> list[str]:
+        return [
+            "sysbench",
+            SCRIPT,
+            "--db-driver=mysql",
+            f"--mysql-host={self.node}",
+            "--mysql-user=lab",
+            f"--mysql-password={lab.password}",
+            "--mysql-db=lab",
+            "--tables=1",
+            f"--table-size={self.rows}",
+            "--rand-type=uniform",
+            f"--threads={clients}",
+        ]

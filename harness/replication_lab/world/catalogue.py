@@ -1,0 +1,133 @@
+"""The project's own data: which topologies, toxics, engines and experiments there are."""
+
+from functools import cache
+from pathlib import Path
+
+import msgspec
+
+from replication_lab.model.disk import Disk, parse_disks
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.storage import AUTO, Backend
+from replication_lab.model.topology import Topology, parse_topology
+from replication_lab.model.toxic import Toxic, parse_toxic
+
+ROOT = Path(__file__).parents[3]
+PACKAGE = Path(__file__).parents[1]
+RUNS = ROOT / "runs"
+
+
+def topologies() -> list[str]:
+    return sorted(path.stem for path in (ROOT / "compose").glob("*.yaml") if not path.stem.startswith("_"))
+
+
+def topology(name: str) -> Topology:
+    if name not in topologies():
+        raise unknown_name("topology", name, topologies(), "./lab up --help")
+    return parse_topology(name, compose_file(name).read_text())
+
+
+def compose_file(topology: str) -> Path:
+    return ROOT / "compose" / f"{topology}.yaml"
+
+
+def toxics() -> list[str]:
+    return sorted(path.stem for path in (ROOT / "toxics").glob("*.json"))
+
+
+def toxic(name: str) -> Toxic:
+    if name not in toxics():
+        raise unknown_name("toxic", name, toxics(), "./lab toxic")
+    return parse_toxic(name, (ROOT / "toxics" / f"{name}.json").read_bytes())
+
+
+def drills(topology: str) -> list[str]:
+    return sorted(path.stem for path in drill_file(topology, "*").parent.glob("*.yaml"))
+
+
+def drill_file(topology: str, name: str) -> Path:
+    return PACKAGE / "drills" / topology / f"{name}.yaml"
+
+
+def forbidden_file() -> Path:
+    return PACKAGE / "drills" / "forbidden.yaml"
+
+
+@cache
+def disks() -> dict[str, Disk]:
+    return parse_disks((ROOT / "compose" / "storage" / "disks.yaml").read_bytes())
+
+
+def disk(name: str) -> Disk:
+    if name not in disks():
+        raise unknown_name("disk", name, disks(), "compare with compose/storage/disks.yaml")
+    return disks()[name]
+
+
+STORAGE = ROOT / "compose" / "storage"
+
+
+@cache
+def backends() -> dict[str, Backend]:
+    """How arrays are made: the files of compose/storage/ that say so."""
+    files = {path.stem: path for path in STORAGE.glob("*.yaml") if not path.stem.startswith("_")}
+    found = {name: msgspec.yaml.decode(path.read_bytes()) for name, path in sorted(files.items())}
+    return {name: msgspec.convert(each["x-storage"], Backend) for name, each in found.items() if "x-storage" in each}
+
+
+def backend(name: str) -> Backend:
+    if name not in backends():
+        raise unknown_name("storage backend", name, [AUTO, *backends()], "./lab up --help")
+    return backends()[name]
+
+
+class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """One row of engines.yaml: a server that a node can be, and what it can do."""
+
+    about: str
+    version: str
+    source: str
+    dialect: str
+    features: frozenset[str] = frozenset()
+    lacks: dict[str, str] = {}
+    images: frozenset[str] = frozenset({"local"})
+    megabytes: int = 600
+
+
+@cache
+def engines() -> dict[str, Engine]:
+    text = (Path(__file__).parent / "engines.yaml").read_bytes()
+    return msgspec.yaml.decode(text, type=dict[str, Engine])
+
+
+def engine(name: str, images: str = "local") -> Engine:
+    """The engine of that name, refused where it cannot be had from `images` (local or upstream)."""
+    if name not in engines():
+        raise unknown_name("engine", name, engines(), "./lab up --help")
+    found = engines()[name]
+    if images not in found.images:
+        raise LabError(
+            f"engine {name} cannot be had from {images} images",
+            f"LAB_IMAGES={' or '.join(sorted(found.images))}, or another engine",
+            f"LAB_IMAGES={min(found.images)} ./lab up --engine {name}",
+        )
+    return found
+
+
+def topologies_for(name: str) -> list[str]:
+    """The topologies that an engine has all features for."""
+    features = engines()[name].features | {"async", "none"}
+    return [each for each in topologies() if topology(each).replication in features]
+
+
+def engine_for(topology: Topology, name: str, images: str = "local") -> Engine:
+    """The engine of that name, refused also where it lacks what the topology's replication needs."""
+    found = engine(name, images)
+    if topology.name not in topologies_for(name):
+        able = sorted(each for each in engines() if topology.replication in engines()[each].features)
+        why = f": {found.lacks[topology.replication]}" if topology.replication in found.lacks else ""
+        raise LabError(
+            f"engine {name} has no {topology.replication}, which {topology.name} needs{why}",
+            f"one of {', '.join(able)}",
+            f"./lab up {topology.name} --engine {able[0]}",
+        )
+    return found

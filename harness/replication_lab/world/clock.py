@@ -1,0 +1,90 @@
+"""Time as the lab sees it: now, and waiting on a condition. Nothing else in the harness sleeps."""
+
+import threading
+import time
+from collections.abc import Callable
+from datetime import UTC, datetime
+from typing import TypeVar
+
+from tenacity import (
+    RetryError,
+    Retrying,
+    retry_if_exception_type,
+    retry_if_result,
+    stop_after_attempt,
+    stop_after_delay,
+    stop_never,
+    wait_fixed,
+)
+
+from replication_lab.model.errors import LabError
+
+Found = TypeVar("Found")
+# What goes on says something new more often than this, on a slow machine too; what does not has come to rest.
+STALLED_SECONDS = 180
+
+
+class Stalled(LabError):
+    """What was waited for does not come any nearer."""
+
+
+def now() -> str:
+    """The time of day in UTC, ISO 8601 to the millisecond."""
+    return datetime.now(UTC).isoformat(timespec="milliseconds")
+
+
+def timer() -> float:
+    """Seconds from an arbitrary moment, for differences only."""
+    return time.perf_counter()
+
+
+def pause(seconds: float, unless: threading.Event | None = None) -> None:
+    """Wait so long, or until `unless` is set."""
+    (unless or threading.Event()).wait(seconds)
+
+
+def wait_until(
+    condition: Callable[[], Found], what: str, seconds: float = STALLED_SECONDS, every: float = 0.05, hint: str = ""
+) -> Found:
+    """The first truthy answer of `condition`; LabError after `seconds`, saying what was waited for."""
+    attempts = Retrying(
+        retry=retry_if_result(lambda answer: not answer),
+        stop=stop_after_delay(seconds),
+        wait=wait_fixed(every),
+        sleep=time.sleep,
+    )
+    try:
+        return attempts(condition)
+    except RetryError as error:
+        raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint or "./lab status") from error
+
+
+def wait_while_moving(look: Callable[[], tuple[Found, str]], what: str, every: float, hint: str = "") -> Found:
+    """The first truthy answer of `look`, however long it takes, as long as something moves.
+
+    `look` gives its answer and the state of things in words; Stalled when it has said nothing new for STALLED_SECONDS:
+    to go round in circles is no progress.
+    """
+    seen, since = set[str](), timer()
+
+    def answer() -> Found:
+        nonlocal since
+        found, said = look()
+        if said not in seen:
+            seen.add(said)
+            since = timer()
+        if not found and timer() - since > STALLED_SECONDS:
+            message = f"nothing new has happened for {STALLED_SECONDS} s: {said}"
+            raise Stalled(message, what, hint or "./lab status")
+        return found
+
+    attempts = Retrying(
+        retry=retry_if_result(lambda found: not found), stop=stop_never, wait=wait_fixed(every), sleep=time.sleep
+    )
+    return attempts(answer)
+
+
+def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:
+    """The answer of `ask`, which is asked again after such an error; the last error where every try had one."""
+    attempts = Retrying(retry=retry_if_exception_type(after), stop=stop_after_attempt(tries), sleep=pause, reraise=True)
+    return attempts(ask)

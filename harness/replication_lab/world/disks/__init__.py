@@ -1,0 +1,1 @@
+"""Emulated disks and arrays of them."""

@@ -1,0 +1,354 @@
+"""A node's array in a running lab: its disks one by one, their limits measured, and what the array says of itself."""
+
+from collections.abc import Callable, Collection
+from concurrent.futures import ThreadPoolExecutor, wait
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+from typing import ClassVar, TypeVar
+
+import msgspec
+from docker.errors import APIError, ContainerError
+
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.storage import Storage
+from replication_lab.world import clock
+from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names, volume_name
+from replication_lab.world.disks.spindle import Spindle, Stats
+from replication_lab.world.docker import engine, images
+from replication_lab.world.docker.lab import Lab
+
+Answer = TypeVar("Answer")
+
+STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
+IMAGE = "replication-lab/array"
+WITHIN = 0.05
+# How often, and how long at first, a disk is measured that does not keep its limits.
+TRIES, MEASURED_SECONDS = 5, 0.8
+PROGRESS_SECONDS = 0.5
+DATA = "/var/lib/mysql"
+MEASURED_FILE = f"{DATA}/.measured"
+FIO = ("fio", "--name=measured", f"--filename={MEASURED_FILE}", "--size=64M", "--direct=1", "--ioengine=libaio")
+SETTLE_SECONDS, REBUILD_SECONDS = 1.0, 3600
+RATES = ("read_iops", "write_iops")
+NO_LIMIT, WAITING_SECONDS, MOST_AT_A_TIME = 2000, 0.02, 128
+ROOM = ("df", "--output=avail", "--block-size=1")
+# The page cache would hide what the disks have lost.
+READ_ALL = (
+    f'files=$(find {DATA} -type f -size +0) || echo "folders: find ended with $?"; '
+    'echo "$files" | while IFS= read -r file; do dd if="$file" of=/dev/null bs=1M iflag=direct 2>/dev/null || '
+    # A server's temporary files come and go.
+    f'[ ! -e "$file" ] || echo "${{file#{DATA}/}}"; done'
+)
+
+
+class Load(msgspec.Struct, frozen=True):
+    """What fio did to a disk by direct I/O of 4 KiB: requests, and requests a second."""
+
+    disk: str
+    read_iops: float
+    reads: int
+    write_iops: float
+    writes: int
+
+
+class Measured(msgspec.Struct, frozen=True):
+    """What a disk did by direct I/O of 4 KiB: requests a second, reading and writing."""
+
+    disk: str
+    read_iops: float
+    write_iops: float
+
+
+@dataclass(frozen=True)
+class Array:
+    """The disks under a node's data directory."""
+
+    lab: Lab
+    node: str
+    storage: Storage
+
+    # What a command in the node's container begins with to be run where its server is.
+    inside: ClassVar[tuple[str, ...]] = ()
+
+    @property
+    def service(self) -> str:
+        return array_name(self.node, self.storage)
+
+    @cached_property
+    def disks(self) -> dict[str, Spindle]:
+        """The disks by short name: disk1, disk2, …"""
+        names = disk_names(self.node, self.storage)
+        return {name.rpartition("-")[2]: Spindle(self.lab.container(name)) for name in names}
+
+    def disk(self, name: str) -> Spindle:
+        if name not in self.disks:
+            raise unknown_name(f"disk of {self.node}", name, self.disks, f"./lab disk list {self.node}")
+        return self.disks[name]
+
+    def limit(self, limits: Limits, disk: str | None = None) -> None:
+        """Make all disks, or one of them, disks of these limits from the next request on."""
+        for spindle in [self.disk(disk)] if disk else self.disks.values():
+            spindle.limit(limits)
+
+    def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
+        """What each disk does by direct I/O, all at once, on a part that the array does not use; by short name.
+
+        fio has what a server leaves of a disk: what the disk did for others meanwhile counts as well.
+        """
+        limits = self.limits().values()
+        depths = [_depth(max(getattr(one, name) or NO_LIMIT for one in limits)) for name in RATES]
+        before = self.looks()
+        said = self.lab.run(self.service, "array", "measure", f"{seconds * 1000:.0f}ms", *map(str, depths))
+        after = self.looks()
+        loads = [msgspec.json.decode(line, type=Load) for line in said.splitlines()]
+        return {
+            name: _with_others(load, before[name], after[name]) for name, load in zip(self.disks, loads, strict=True)
+        }
+
+    def limits(self) -> dict[str, Limits]:
+        """What each disk is set to."""
+        return self._each(Spindle.limits)
+
+    def looks(self) -> dict[str, Stats]:
+        """What each disk has done since it started."""
+        return self._each(Spindle.stats)
+
+    def _each(self, ask: Callable[[Spindle], Answer]) -> dict[str, Answer]:
+        """All disks at once: the way into a container takes longer than an answer."""
+        with ThreadPoolExecutor(len(self.disks)) as pool:
+            return dict(zip(self.disks, pool.map(ask, self.disks.values()), strict=True))
+
+    def in_filesystem(self, *command: str) -> str:
+        """Run a command in the root folder of the array's file system, the data directory; its output."""
+        return self.lab.run(self.service, "array", "in_filesystem", *command)
+
+    def write_back(self) -> None:
+        """Wait until the file system has nothing left in memory that belongs on its disks."""
+        self.in_filesystem("sync", "--file-system", ".")
+
+    def has_its_data(self, volumes: Collection[str | None]) -> bool:
+        """Whether a node that has these volumes keeps its data here."""
+        return volume_name(self.lab.name, self.storage.place or self.node) in volumes
+
+    def status(self) -> str:
+        """In the words of the file system's or md's own tools."""
+        return self.lab.run(self.service, "array", "status")
+
+    def unreadable(self) -> list[str]:
+        """The files of the data directory that cannot be read from the disks, whatever caches still hold of them."""
+        if self.lab.state_of(self.node)[0] == "running":
+            return self.lab.run(self.node, *self.inside, "sh", "-c", READ_ALL).splitlines()
+        return self.lab.run(self.service, "array", "unreadable").splitlines()
+
+    def room(self) -> int:
+        """Bytes that are free under the data directory."""
+        return int(self.in_filesystem(*ROOM, ".").split()[-1])
+
+    def replace(self, disk: str, progress: Callable[[float], None] = lambda percent: None) -> None:
+        """Exchange a disk of a RAID1 for an empty one and rebuild its data, while the server goes on.
+
+        `progress` is told the percentage, about twice a second. LabError where nothing is held twice.
+        """
+        if not self.storage.survives:
+            raise LabError(
+                f"{self.node} is on {self.storage.level}, which holds nothing twice",
+                "raid1: a disk's data can be rebuilt from another",
+                f"./lab disk heal {self.node} {disk}",
+            )
+        exchanged = self.disk(disk)
+        exchanged.exchange()
+        with ThreadPoolExecutor(1) as pool:
+            rebuilt = pool.submit(self._rebuild, disk)
+            while not wait([rebuilt], timeout=PROGRESS_SECONDS).done:
+                if (percent := self._progress()) is not None:
+                    progress(percent)
+            rebuilt.result()
+        progress(100)
+
+    def _rebuild(self, disk: str) -> None:
+        self.lab.run(self.service, "array", "replace", str(self._number(disk)))
+
+    def _progress(self) -> float | None:
+        said = self.lab.run(self.service, "array", "progress").split()
+        return float(said[0]) if said else None
+
+    def _number(self, disk: str) -> int:
+        return list(self.disks).index(disk) + 1
+
+    def is_mounted(self) -> bool:
+        """Whether the node's data directory is on a device of the array's, as the server sees it."""
+        mounts = [line.split() for line in self.lab.run(self.node, "cat", "/proc/mounts").splitlines()]
+        found = [device for device, folder, *_ in mounts if folder == DATA]
+        return bool(found) and found[-1] in self.lab.run(self.service, "array", "devices").split()
+
+
+class MachineArray(Array):
+    """An array in a virtual machine, which is the node itself: asked in the guest, where its disks are the guest's."""
+
+    inside = ("guest",)
+
+    def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
+        """What each disk does while a file of the array is read and then written by direct I/O, as the disks count it.
+
+        The guest has no part of a disk for itself; many requests at a time leave no disk of the array idle.
+        """
+        self._fio("--rw=write", "--bs=1M")
+        try:
+            rates = [self._rates(direction, seconds) for direction in ("read", "write")]
+        finally:
+            self.lab.run(self.node, *self.inside, "rm", "-f", MEASURED_FILE)
+        return {name: Measured(f"{self.node}-{name}", *(rate[name] for rate in rates)) for name in self.disks}
+
+    def _rates(self, direction: str, seconds: float) -> dict[str, float]:
+        """Requests a second of each disk, between two looks while fio runs."""
+        with ThreadPoolExecutor(1) as pool:
+            runtime = f"--runtime={(seconds + 2 * SETTLE_SECONDS) * 1000:.0f}ms"
+            running = pool.submit(
+                self._fio, f"--rw=rand{direction}", "--bs=4k", f"--iodepth={MOST_AT_A_TIME}", "--time_based", runtime
+            )
+            clock.pause(SETTLE_SECONDS)
+            before = self.looks()
+            clock.pause(seconds)
+            after = self.looks()
+            running.result()
+        return {name: _rate(before[name], after[name], f"{direction}s") for name in self.disks}
+
+    def _fio(self, *how: str) -> None:
+        self.lab.run(self.node, *self.inside, *FIO, *how)
+
+    def has_its_data(self, volumes: Collection[str | None]) -> bool:
+        return True
+
+    def status(self) -> str:
+        return self.lab.run(self.node, *self.inside, "array", "status")
+
+    def _rebuild(self, disk: str) -> None:
+        """md is told to forget the member; the empty disk in its place is copied to."""
+        number = str(self._number(disk))
+        for change in ("fail", "remove"):
+            with suppress(LabError):
+                # md has failed and let go of a disk by itself when it asked it for anything meanwhile.
+                self.lab.run(self.node, *self.inside, "array", change, number)
+        self.lab.run(self.node, *self.inside, "array", "add", number)
+        clock.wait_until(self._is_whole, f"{self.node}'s array with all of its disks", REBUILD_SECONDS, every=0.5)
+
+    def _is_whole(self) -> bool:
+        words = self._words()
+        return words.get("degraded") == "0" and words.get("sync") == "idle"
+
+    def _progress(self) -> float | None:
+        done, _, all_ = self._words().get("done", "").partition("/")
+        return 100 * int(done) / int(all_) if all_.isdigit() and done.isdigit() else None
+
+    def _words(self) -> dict[str, str]:
+        return dict(word.split("=", 1) for word in self.status().split())
+
+    def room(self) -> int:
+        return int(self.lab.run(self.node, *self.inside, *ROOM, DATA).split()[-1])
+
+    def is_mounted(self) -> bool:
+        try:
+            self.lab.run(self.node, *self.inside, "array", "check")
+        except LabError:
+            return False
+        return True
+
+
+def _with_others(load: Load, before: Stats, after: Stats) -> Measured:
+    """A load's rates, and what the disk served besides between two looks around it."""
+    seconds = max(after.clock_us - before.clock_us, 1) / 1e6
+    reads, writes = after.reads - before.reads - load.reads, after.writes - before.writes - load.writes
+    return Measured(load.disk, load.read_iops + max(reads, 0) / seconds, load.write_iops + max(writes, 0) / seconds)
+
+
+def _rate(before: Stats, after: Stats, counted: str) -> float:
+    return (getattr(after, counted) - getattr(before, counted)) / ((after.clock_us - before.clock_us) / 1e6)
+
+
+def _depth(rate: int) -> int:
+    """How many requests to keep with a disk: as many as it serves while a busy machine keeps a client waiting."""
+    return min(max(round(rate * WAITING_SECONDS), 2), MOST_AT_A_TIME)
+
+
+def arrays(lab: Lab) -> dict[str, Array]:
+    """The lab's arrays by node; empty where no node has storage of its own."""
+    found = {node.name: _in_service(lab, node.name) for node in lab.topology.nodes}
+    return {node: each for node, each in found.items() if each}
+
+
+def _in_service(lab: Lab, node: str) -> Array | None:
+    """The array whose volume the node has; while a node migrates there is another."""
+    mine = known(lab, node)
+    has = (
+        {mount.get("Name") for mount in lab.container(node).attrs["Mounts"]} if mine and node in lab.containers else ()
+    )
+    return next((each for each in mine if each.has_its_data(has)), None)
+
+
+def known(lab: Lab, node: str) -> list[Array]:
+    """All arrays that were made for a node, in service or not."""
+    mine = [one for one in lab.containers.values() if STORAGE in one.labels and one.labels[NODE] == node]
+    storages = [msgspec.json.decode(one.labels[STORAGE], type=Storage) for one in mine]
+    return [(MachineArray if each.backend == MACHINE else Array)(lab, node, each) for each in storages]
+
+
+def array(lab: Lab, node: str) -> Array:
+    found = arrays(lab)
+    if node not in found:
+        if lab.topology.replication == "drbd":
+            fails = "./lab drill drbd --fault fail-disk"
+            raise LabError(f"the disk of {node} of {lab.name} is DRBD's", "a disk of an array", fails)
+        expected = f"one of {', '.join(found)}" if found else "a lab with storage"
+        raise LabError(f"{node} of {lab.name} has no disks of its own", expected, "./lab up --help")
+    return found[node]
+
+
+def within(measured: float, limit: int | None) -> bool:
+    """Whether a disk does what it is set to, 5 % more or less; no limit is always kept."""
+    return limit is None or abs(measured - limit) <= WITHIN * limit
+
+
+def keeps(measured: Measured, limits: Limits) -> bool:
+    return within(measured.read_iops, limits.read_iops) and within(measured.write_iops, limits.write_iops)
+
+
+def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
+    """What each disk does, by short name; measured again, each time for longer, while one does not keep its limits.
+
+    Machines have busy moments. A slow disk stays slow, and one that has kept its limits once is not doubted for a
+    moment in which another one is measured again.
+    """
+    found: dict[str, Measured] = {}
+    for number in range(1, TRIES + 1):
+        for name, now in array.measure(number * MEASURED_SECONDS).items():
+            if name not in found or not keeps(found[name], limits[name]):
+                found[name] = now
+        if all(keeps(found[name], limits[name]) for name in found):
+            break
+    return found
+
+
+def sweep(kept: list[str]) -> list[str]:
+    """Undo what arrays of other labs than these left in the host's /dev; what was undone.
+
+    Where the image was never built there was no array; to run it all the same would ask a registry for it.
+    """
+    if not images.is_present(IMAGE):
+        return []
+    rules = ["b 7:* rw", "c 10:237 rw"]
+    try:
+        said = engine.client().containers.run(
+            IMAGE,
+            ["sweep", *kept],
+            remove=True,
+            network_disabled=True,
+            cap_drop=["ALL"],
+            cap_add=["SYS_ADMIN"],
+            device_cgroup_rules=rules,
+            volumes={"/dev": {"bind": "/dev", "mode": "rw"}},
+        )
+    except (ContainerError, APIError) as error:
+        raise LabError(f"what arrays left behind cannot be removed: {error}", "", "losetup --list") from error
+    return said.decode().splitlines()

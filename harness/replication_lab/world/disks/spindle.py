@@ -1,0 +1,183 @@
+"""The emulated disk "spindle" (images/spindle): the command that starts one, and what its control socket answers."""
+
+from contextlib import suppress
+
+import msgspec
+from docker.errors import APIError
+from docker.models.containers import Container
+
+from replication_lab.model.disk import Limits, check_size
+from replication_lab.model.errors import LabError
+from replication_lab.world import clock
+
+SWITCH = {"on": True, "off": False}
+POWER_CUT_SECONDS, START_SECONDS = 10, 60
+TRIES = 3
+
+
+class Settings(msgspec.Struct, frozen=True):
+    """A spindle's settings now: microseconds of a request, bytes a second (0: no limit), bytes of the write cache."""
+
+    read_us: int
+    write_us: int
+    flush_us: int
+    bandwidth: int
+    follow_us: int
+    write_cache: bool
+    cache_bytes: int
+
+
+class Stats(msgspec.Struct, frozen=True):
+    """What a spindle has done since it started. Rates are differences of two, by `clock_us`, its own clock.
+
+    `errors` were answered with EIO; `dirty_bytes` are of blocks that hold something unflushed; `busy_us` is the time
+    that the arm was given work for.
+    """
+
+    reads: int
+    writes: int
+    flushes: int
+    errors: int
+    read_bytes: int
+    written_bytes: int
+    dirty_bytes: int
+    busy_us: int
+    clock_us: int
+    failed: bool
+
+
+def settings_of(limits: Limits) -> dict[str, int | bool]:
+    """The spindle's settings that make a disk of these limits; a rate becomes the time of one request."""
+    return {
+        "read_us": _microseconds(limits.read_iops),
+        "write_us": _microseconds(limits.write_iops),
+        "flush_us": limits.flush_us,
+        "bandwidth": limits.bandwidth or 0,
+        "write_cache": limits.write_cache,
+    }
+
+
+def _microseconds(iops: int | None) -> int:
+    return round(1_000_000 / iops) if iops else 0
+
+
+def _rate(microseconds: int) -> int | None:
+    return round(1_000_000 / microseconds) if microseconds else None
+
+
+def arguments(limits: Limits, size: int) -> list[str]:
+    """The command of a spindle's container: a disk of `size` bytes, made sparse where its image is not there yet."""
+    return [f"size={check_size(size)}", *_words(settings_of(limits))]
+
+
+def _words(settings: dict[str, int | bool]) -> list[str]:
+    return [f"{name}={_spelled(value)}" for name, value in settings.items()]
+
+
+def _spelled(value: int | bool) -> str:
+    return {True: "on", False: "off"}[value] if isinstance(value, bool) else str(value)
+
+
+class Spindle:
+    """The control socket of a running spindle, asked by the client inside its container."""
+
+    def __init__(self, container: Container):
+        self.container = container
+
+    def settings(self) -> Settings:
+        return _decoded(self._told("settings"), Settings)
+
+    def set(self, **changes: int | bool) -> Settings:
+        """Change settings at once, all of them or, with a LabError, none; the settings then."""
+        return _decoded(self._told("set", *_words(changes)), Settings)
+
+    def limit(self, limits: Limits) -> Settings:
+        """Make it a disk of these limits from the next request on."""
+        return self.set(**settings_of(limits))
+
+    def limits(self) -> Limits:
+        """What it can do now; the time of a request is a rate again."""
+        now = self.settings()
+        return Limits(
+            read_iops=_rate(now.read_us),
+            write_iops=_rate(now.write_us),
+            bandwidth=now.bandwidth or None,
+            flush_us=now.flush_us,
+            write_cache=now.write_cache,
+        )
+
+    def stats(self) -> Stats:
+        return _decoded(self._told("stats"), Stats)
+
+    def fail(self) -> None:
+        """Answer every request with EIO, until healed."""
+        self._ask("fail")
+
+    def heal(self) -> None:
+        self._ask("heal")
+
+    def corrupt(self, offset: int) -> None:
+        """Invert the 512 bytes of the sector around an offset, silently."""
+        self._ask("corrupt", str(offset))
+
+    def find(self, text: str) -> list[int]:
+        """The bytes from which on the disk holds a text, each time; its cache is not searched."""
+        # Of lines that end with a zero, or in a file with holes, grep counts the bytes wrong.
+        search = "tr '\\0' '\\n' </disk/image | grep --text --byte-offset --only-matching --fixed-strings -e \"$1\""
+        done = self.container.exec_run(["sh", "-c", search, "find", text])
+        return [int(line.partition(b":")[0]) for line in done.output.splitlines() if done.exit_code == 0]
+
+    def exchange(self) -> None:
+        """Take the disk out and put an empty one of the same size and the same limits into its place."""
+        self.container.exec_run(["rm", "-f", "/disk/image"])
+        self.container.restart(timeout=1)
+        clock.wait_until(self._answers, f"{self.container.name} with an empty disk", START_SECONDS)
+
+    def _answers(self) -> bool:
+        with suppress(LabError):
+            return bool(self.settings())
+        return False
+
+    def power_cut(self) -> None:
+        """End the disk with what it had not flushed, and its container with it; a later start finds the rest."""
+        self.stats()
+        with suppress(APIError):
+            # The answer may be lost with the container.
+            self.container.exec_run(["spindle", "power-cut"])
+        clock.wait_until(self._has_ended, f"the end of {self.container.name}", POWER_CUT_SECONDS)
+
+    def _has_ended(self) -> bool:
+        self.container.reload()
+        return self.container.status == "exited"
+
+    def _told(self, *words: str) -> str:
+        """An answer that is never empty; a busy engine sometimes loses what a command in a container has printed."""
+        for _ in range(TRIES):
+            if said := self._ask(*words):
+                return said
+        raise self._silent("an empty answer")
+
+    def _ask(self, *words: str) -> str:
+        """The answer in the spindle's own words; LabError when it refuses or does not answer."""
+        try:
+            done = self.container.exec_run(["spindle", *words])
+        except APIError as error:
+            raise self._silent(error.explanation or str(error)) from error
+        said = done.output.decode(errors="replace").strip()
+        if done.exit_code == 1:
+            found, _, expected = said.removeprefix("spindle: error ").partition("; expected ")
+            name = self.container.name
+            raise LabError(f"{name} refused: {found}", expected, f"docker exec {name} spindle settings")
+        if done.exit_code:
+            raise self._silent(said)
+        return said
+
+    def _silent(self, reason: str) -> LabError:
+        name = self.container.name
+        return LabError(f"the disk {name} does not answer: {reason}", "a running spindle", f"docker logs {name}")
+
+
+def _decoded(answer: str, into: type[Settings] | type[Stats]) -> Settings | Stats:
+    """An answer's words, NAME=VALUE each."""
+    pairs = (word.split("=", 1) for word in answer.split())
+    return msgspec.convert({name: SWITCH.get(value, value) for name, value in pairs}, into, strict=False)

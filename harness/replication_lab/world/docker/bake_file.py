@@ -1,0 +1,58 @@
+"""What an image is made from: its target in docker-bake.hcl, the targets that one takes from, and all their folders."""
+
+import hashlib
+import re
+
+from replication_lab.world import catalogue
+
+IMAGES = catalogue.ROOT / "images"
+_TARGET = re.compile(r'^target "([^"]+)" (\{.*?^\})', re.S | re.M)
+_MATRIX = re.compile(r"^  matrix = \{\n    engine = \[(.*?)\]\n  \}\n", re.S | re.M)
+# "target:NAME" of contexts, "_NAME" of inherits.
+_TAKEN = re.compile(r'"(?:target:|(?=_))([^"]+)"')
+_FOLDER = re.compile(r'"images/([^"]+)"')
+
+
+def target(name: str) -> str:
+    """The bake target of an image: HCL allows no dot in a name."""
+    return name.replace(".", "-")
+
+
+def targets() -> dict[str, str]:
+    """What docker-bake.hcl says of each target, by name; a matrix is as many targets as it has engines."""
+    found = _TARGET.findall((IMAGES / "docker-bake.hcl").read_text())
+    return dict(each for name, block in found for each in _expanded(name, block))
+
+
+def _expanded(name: str, block: str) -> list[tuple[str, str]]:
+    matrix = _MATRIX.search(block)
+    if not matrix:
+        return [(name, block)]
+    block = block.replace(matrix[0], "")
+    return [(target(engine), block.replace("${engine}", engine)) for engine in re.findall(r'"([^"]+)"', matrix[1])]
+
+
+def targets_of(name: str) -> dict[str, str]:
+    """The targets that go into an image: its own, and whatever that takes from or inherits, at any distance."""
+    known, found, left = targets(), {}, [target(name)]
+    while left:
+        each = left.pop()
+        if each not in found:
+            found[each] = known[each]
+            left += _TAKEN.findall(known[each])
+    return found
+
+
+def images_of(name: str) -> list[str]:
+    """The targets that are built and tagged along with an image, its own among them."""
+    return sorted(each for each in targets_of(name) if not each.startswith("_"))
+
+
+def digest(name: str) -> str:
+    """A digest of all that goes into an image: what its targets say, and every file of their folders."""
+    blocks = sorted(targets_of(name).items())
+    folders = {IMAGES / folder for _, block in blocks for folder in _FOLDER.findall(block)}
+    found = hashlib.sha256(repr(blocks).encode())
+    for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
+        found.update(path.relative_to(IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
+    return found.hexdigest()[:16]

@@ -1,0 +1,181 @@
+"""The lab's images: which are missing or out of date, and building just those."""
+
+import os
+import re
+import shutil
+import subprocess
+import sys
+from collections.abc import Iterable
+from pathlib import Path
+
+from docker.errors import DockerException, ImageNotFound
+from rich.console import Console
+from rich.markup import escape
+from rich.status import Status
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.docker import bake_file, engine
+
+PREFIX = "replication-lab/"
+BASE = f"{PREFIX}base"
+PULLED_BASE = ("debian", "trixie-slim")
+RECIPE = "replication-lab.recipe"
+CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
+# What building takes besides the engines' own figures in engines.yaml, in MB.
+MEGABYTES = {
+    "base": 300,
+    "toxiproxy": 900,
+    "load": 500,
+    "sidecar": 200,
+    "arbiter": 200,
+    "spindle": 600,
+    "array": 400,
+    "vm": 4000,
+    "sandbox": 900,
+    "maven": 700,
+}
+
+
+def source() -> str:
+    """Where images come from: local (default) or upstream; LabError for anything else."""
+    chosen = os.environ.get("LAB_IMAGES", "local")
+    if chosen not in ("local", "upstream"):
+        raise LabError(f"LAB_IMAGES is {chosen!r}", "local or upstream", "unset LAB_IMAGES")
+    return chosen
+
+
+def ensure(names: Iterable[str]) -> None:
+    """Build what is missing or older than its folder of images/; only what is asked for, and the base under it."""
+    wanted = [name for name in names if not is_current(name)]
+    if not wanted:
+        return
+    needs_base = not is_present(BASE)
+    _check_space([*(["base"] if needs_base else []), *wanted])
+    if needs_base:
+        _make_base()
+    print(f"building {', '.join(wanted)} (once; a few minutes at the most)", file=sys.stderr, flush=True)
+    _bake(wanted)
+
+
+def is_present(image: str) -> bool:
+    try:
+        engine.client().images.get(image)
+    except ImageNotFound:
+        return False
+    return True
+
+
+def is_current(name: str) -> bool:
+    """Whether the image exists and was built from what its recipe is now."""
+    try:
+        image = engine.client().images.get(PREFIX + name)
+    except ImageNotFound:
+        return False
+    return image.labels.get(RECIPE) == bake_file.digest(name)
+
+
+def state(name: str) -> str:
+    """In words: built, built from an older recipe, or not built."""
+    if not is_present(PREFIX + name):
+        return "not built; built when first needed"
+    return "built" if is_current(name) else "built from an older recipe; rebuilt when next needed"
+
+
+def _check_space(names: Iterable[str]) -> None:
+    needed = sum(MEGABYTES[name] if name in MEGABYTES else catalogue.engines()[name].megabytes for name in names)
+    root = engine.client().info()["DockerRootDir"]
+    folder = next((path for path in (Path(root), *Path(root).parents) if path.exists()), Path("/"))
+    free = shutil.disk_usage(folder).free // 1_000_000
+    if free < needed:
+        raise LabError(
+            f"{free} MB free on the disk of {folder}",
+            f"{needed} MB to build {', '.join(names)}",
+            "./lab clean --images, or docker system prune",
+        )
+
+
+def _make_base() -> None:
+    repository, tag = PULLED_BASE
+    try:
+        engine.client().images.pull(repository, tag).tag(BASE)
+    except DockerException:
+        print("making the base image (no image registry answers)", file=sys.stderr, flush=True)
+        _bootstrap_base()
+
+
+def _bootstrap_base() -> None:
+    if not shutil.which("mmdebstrap"):
+        if not shutil.which("apt-get"):
+            raise LabError(
+                "no image registry answers and there is no mmdebstrap",
+                "one of the two",
+                "docker pull debian:trixie-slim",
+            )
+        install = [*engine.APT_INSTALL, "mmdebstrap"]
+        engine.allow_install("mmdebstrap (it makes the base image; no image registry answers)", [install])
+        engine.run_as_root(install)
+    sudo = ["sudo"] if os.geteuid() else []
+    with subprocess.Popen(
+        [*sudo, "sh", bake_file.IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+    ) as make:
+        imported = subprocess.run(
+            ["docker", "import", "--change", 'CMD ["bash"]', "-", BASE],
+            stdin=make.stdout,
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
+    if make.returncode or imported.returncode:
+        raise LabError(
+            f"the base image was not made:\n{_last_lines(reason + imported.stderr)}",
+            "mmdebstrap to succeed",
+            "./lab doctor",
+        )
+
+
+def _bake(names: list[str]) -> None:
+    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(bake_file.IMAGES / "docker-bake.hcl")]
+    for bundle in CA_BUNDLES:
+        if Path(bundle).exists():
+            command += ["--set", f"*.secrets=id=ca,src={bundle}"]
+            break
+    # What an image is made from is built and tagged along with it, and would lose its label.
+    for each in sorted({each for name in names for each in bake_file.images_of(name)}):
+        command += ["--set", f"{each}.labels.{RECIPE}={bake_file.digest(each)}"]
+    said: list[str] = []
+    with (
+        Status(f"building {', '.join(names)}", console=Console(stderr=True)) as status,
+        subprocess.Popen(
+            [*command, *map(bake_file.target, names)], cwd=catalogue.ROOT, stderr=subprocess.PIPE, text=True
+        ) as build,
+    ):
+        try:
+            for line in build.stderr or ():
+                said.append(line)
+                # "#12 [mariadb 3/7] RUN …" is a step that begins.
+                if step := re.match(r"#\d+ \[(.+)", line):
+                    status.update(f"building {escape('[' + step[1][:90])}")
+        except BaseException:
+            build.terminate()
+            raise
+    if build.returncode:
+        raise LabError(
+            f"building {', '.join(names)} failed:\n{_last_lines(''.join(said))}",
+            "every step to succeed",
+            "./lab doctor",
+        )
+
+
+def _last_lines(text: str, count: int = 15) -> str:
+    return "\n".join(f"  {line}" for line in text.strip().splitlines()[-count:])
+
+
+def remove_all() -> list[str]:
+    """Remove the lab's images from the engine; their names."""
+    client = engine.client()
+    tags = sorted({tag for image in client.images.list() for tag in image.tags if tag.startswith(PREFIX)})
+    for tag in tags:
+        client.images.remove(tag, force=True)
+    return tags

@@ -1,0 +1,90 @@
+"""The volumes that hold nodes' data: which one a node has, copied, measured, and taken away with what is under them."""
+
+from contextlib import suppress
+
+from docker.errors import NotFound
+from docker.models.containers import Container
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.storage import Storage
+from replication_lab.world.disks.overlay import array_name, disk_names, volume_name
+from replication_lab.world.docker import engine
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker.lab import LABEL, PROJECT, SERVICE, Lab
+
+DATA = "/var/lib/mysql"
+# Read again and compared: a copy that a full disk or a bad one cut short is no copy.
+COPY = (
+    "find /to -mindepth 1 -delete && cp -a /from/. /to/ && sync -f /to && diff --recursive --brief --no-dereference "
+    "/from /to"
+)
+COPY_SECONDS = 3600
+
+
+def of(lab: Lab, node: str) -> list[str]:
+    """The engine's names of the volumes at a node's data directory: one."""
+    mounts = lab.container(node).attrs["Mounts"]
+    return [mount["Name"] for mount in mounts if mount["Destination"] == DATA and "Name" in mount]
+
+
+def held_mib(lab: Lab, node: str) -> int:
+    """How much a running node's data directory holds, in MiB."""
+    return int(lab.run(node, "du", "--summarize", "--block-size=1M", DATA).split()[0])
+
+
+def copy(lab: Lab, old: str, new: str) -> None:
+    """Make `new` hold exactly what `old` holds, owners and times included; LabError with the tool's words if not."""
+    name = f"{lab.name}-copy"
+    _remove_if_there(name)
+    try:
+        with compose.signals_deferred():
+            copying = _start_copying(lab, name, old, new)
+        status = copying.wait(timeout=COPY_SECONDS)["StatusCode"]
+        if status:
+            said = copying.logs(tail=5).decode(errors="replace").strip()
+            raise LabError(f"copying {old} to {new} ended with {status}: {said}", "an equal copy", "./lab status")
+    finally:
+        _remove_if_there(name)
+
+
+def _start_copying(lab: Lab, name: str, old: str, new: str) -> Container:
+    return engine.client().containers.run(
+        "replication-lab/array",
+        ["-c", COPY],
+        entrypoint="sh",
+        name=name,
+        detach=True,
+        network_disabled=True,
+        cap_drop=["ALL"],
+        cap_add=["CHOWN", "DAC_OVERRIDE", "FOWNER"],
+        labels={LABEL: compose.owner(), PROJECT: lab.name, SERVICE: "copy"},
+        volumes={old: {"bind": "/from", "mode": "ro"}, new: {"bind": "/to", "mode": "rw"}},
+    )
+
+
+def _remove_if_there(name: str) -> None:
+    with suppress(NotFound):
+        engine.client().containers.get(name).remove(force=True)
+
+
+def remove_array(lab: Lab, storage: Storage, node: str) -> None:
+    """Take away an array that no node uses: its container, its disks and their volumes."""
+    lab.refresh()
+    place = storage.place or node
+    for service in (array_name(node, storage), *disk_names(node, storage)):
+        if service in lab.containers:
+            compose.remove_container(lab.containers[service])
+    _remove_volumes([volume_name(lab.name, place), *(f"{lab.name}_{disk}" for disk in disk_names(node, storage))])
+    lab.refresh()
+
+
+def remove(lab: Lab, name: str) -> None:
+    """Take a volume of the lab away, if it is there."""
+    _remove_volumes([name])
+
+
+def _remove_volumes(names: list[str]) -> None:
+    client = engine.client()
+    for name in names:
+        with suppress(NotFound):
+            compose.remove_volume(client.volumes.get(name))

@@ -1,0 +1,308 @@
+"""A DRBD resource of two machines in a running lab: what each says of it, and what it can be told (images/vm)."""
+
+import re
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from functools import cached_property
+
+import msgspec
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker.lab import Lab
+
+PRIMARY, CONNECTED, STAND_ALONE = "Primary", "Connected", "StandAlone"
+# What is under a machine's resource.
+DISK = "disk1"
+UP_TO_DATE, DISKLESS = "UpToDate", "Diskless"
+# A comparison under way: both machines have all data, and every write goes to both.
+COMPARING = ("VerifyS", "VerifyT")
+BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
+# For so long a machine that runs may keep silent before it is said to.
+SILENT_SECONDS = 20
+# A busy engine sometimes loses what a command in a container has printed.
+TRIES = 3
+# Each look takes 0.3 s of the guest's CPU, and it has only one, which compares.
+COMPARED_POLL_SECONDS = 1
+STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
+COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
+WRITE_ORDER = re.compile(r"\bwo:(\w)")
+MOMENT = re.compile(r"^(connected|compared)-at (\S+)$", re.M)
+# "  max-buffers  2048; # default", as drbdsetup prints it.
+SETTING = re.compile(r"^\s+([a-z][a-z-]+)\s+(\S+);", re.M)
+SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
+
+
+class Status(msgspec.Struct, frozen=True, kw_only=True):
+    """A machine's resource by /proc/drbd of DRBD 8.4; counts are in KiB since it was brought up.
+
+    `out_of_sync_kib` is DRBD's oos: what is known to differ. `write_order` is how the disk under it is made to keep
+    the order of writes: f flushes it, d waits until it is idle, n leaves it alone. `synced_percent` is that of a
+    resynchronisation or a comparison under way. `activity_log_writes` are those of the log of recently written extents.
+    `connected_at` and `compared_at` are when the machines met and a comparison came to its end for the last time, by
+    the guest's clock; nothing where that has not been.
+    """
+
+    connection: str
+    role: str = "Unknown"
+    peer_role: str = "Unknown"
+    disk: str = "DUnknown"
+    peer_disk: str = "DUnknown"
+    protocol: str = ""
+    write_order: str = ""
+    sent_kib: int = 0
+    received_kib: int = 0
+    written_kib: int = 0
+    read_kib: int = 0
+    activity_log_writes: int = 0
+    out_of_sync_kib: int = 0
+    synced_percent: float | None = None
+    split_brain: bool = False
+    connected_at: str = ""
+    compared_at: str = ""
+
+    @property
+    def primary(self) -> bool:
+        return self.role == PRIMARY
+
+    @property
+    def whole(self) -> bool:
+        """Both machines have the same data, and every write goes to both."""
+        return self._meets and {self.disk, self.peer_disk} == {UP_TO_DATE} and not self.out_of_sync_kib
+
+    @property
+    def has_all(self) -> bool:
+        """This machine has all data: what is out of sync, where the other one has lost its disk, is missing there."""
+        complete = not self.out_of_sync_kib or self.peer_disk == DISKLESS
+        return self._meets and self.disk == UP_TO_DATE and complete
+
+    @property
+    def _meets(self) -> bool:
+        return self.connection in (CONNECTED, *COMPARING)
+
+    def words(self) -> str:
+        """All of it in one line."""
+        synced = f", {self.synced_percent:g} % done" if self.synced_percent is not None else ""
+        return f"{self._state()}, oos {self.out_of_sync_kib} KiB{synced}"
+
+    def recovered(self) -> str:
+        """How far it has come, in words: clients' writes while the peer is away are no progress."""
+        away = self.synced_percent is None and self.connection != CONNECTED
+        return self._state() if away else self.words()
+
+    def _state(self) -> str:
+        return f"{self.role}, {self.connection}, {self.disk} here, {self.peer_disk} there"
+
+
+FIELDS = {
+    "ns": "sent_kib",
+    "nr": "received_kib",
+    "dw": "written_kib",
+    "dr": "read_kib",
+    "al": "activity_log_writes",
+    "oos": "out_of_sync_kib",
+}
+
+
+def parse_status(text: str) -> Status:
+    """A Status from what `resource status` prints; LabError where there is no resource."""
+    state = STATE.search(text)
+    if not state:
+        raise LabError(
+            f"there is no DRBD resource: {text.strip() or 'no answer'}", "/proc/drbd with minor 0", "docker logs"
+        )
+    names = ("connection", "role", "peer_role", "disk", "peer_disk", "protocol")
+    found = {name: value for name, value in zip(names, state.groups(), strict=True) if value}
+    counted = {FIELDS[name]: int(number) for name, number in COUNTED.findall(text)}
+    moments = {f"{what}_at": when for what, when in MOMENT.findall(text)}
+    order, synced = WRITE_ORDER.search(text), SYNCED.search(text)
+    return Status(
+        **found,
+        **counted,
+        **moments,
+        write_order=order[1] if order else "",
+        synced_percent=float(synced[1]) if synced else None,
+        split_brain="split-brain" in text.splitlines(),
+    )
+
+
+@dataclass(frozen=True)
+class Peer:
+    """One of the resource's two machines."""
+
+    lab: Lab
+    node: str
+
+    @cached_property
+    def disk(self) -> Spindle:
+        """The emulated disk under it."""
+        return Spindle(self.lab.container(f"{self.node}-{DISK}"))
+
+    def tell(self, *words: str) -> str:
+        """What `resource WORD…` in the guest prints; LabError with its own words when it refuses."""
+        return self.lab.run(self.node, "guest", "resource", *words)
+
+    def refuse_unless_set(self, words: Sequence[str]) -> None:
+        """LabError where options (--NAME=VALUE, as drbdsetup prints values) were taken, and are not in force."""
+        asked = dict(word.removeprefix("--").split("=", 1) for word in words)
+        found = {name: value for name, value in self.settings().items() if name in asked}
+        if found != asked:
+            raise LabError(
+                f"{self.node} has {found}", f"{asked}", f"docker exec {self.container} guest resource settings"
+            )
+
+    def launcher(self) -> str:
+        """What runs the guest: uml, kvm or tcg."""
+        return self.lab.run(self.node, "printenv", "LAB_VM").strip()
+
+    @property
+    def container(self) -> str:
+        return f"{self.lab.name}-{self.node}-1"
+
+    def state(self) -> str:
+        """Of its container: running, paused, exited."""
+        return self.lab.state_of(self.node)[0]
+
+    def refuse_unless_running(self) -> None:
+        """LabError, with the command that brings it back, where the machine is off or frozen."""
+        state = self.state()
+        if state == "paused":
+            raise LabError(f"{self.node} is frozen", "a machine that goes on", f"docker unpause {self.container}")
+        if state != "running":
+            raise LabError(f"{self.node} does not run", "a machine that is up", f"docker start {self.container}")
+
+    def power_on(self) -> Status:
+        """Its disk and its machine are started, where they are off; its status once its resource is up."""
+        disk = f"{self.node}-{DISK}"
+        if self.lab.state_of(disk)[0] == "exited":
+            self.lab.start_again(disk)
+            clock.wait_until(lambda: self.lab.is_healthy(disk), f"the disk {disk}", BOOT_SECONDS)
+        if self.state() == "exited":
+            self.lab.start_again(self.node)
+        return self.wait_until_answers()
+
+    def status(self) -> Status:
+        return parse_status(next(filter(None, (self.tell("status") for _ in range(TRIES))), ""))
+
+    def settings(self) -> dict[str, str]:
+        """The resource's options as they are in force: {option: value}, those that are defaults as well."""
+        return dict(SETTING.findall(self.tell("settings")))
+
+    def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> Status:
+        """Until its resource is up, after a start of the machine say; LabError where the machine does not run."""
+        return clock.wait_until(self._answer_soon, f"the resource of {self.node}", seconds, every=POLL_SECONDS)
+
+    def _answer_soon(self) -> Status | None:
+        self.refuse_unless_running()
+        return self.answer()
+
+    def answer(self) -> Status | None:
+        """Its status, or nothing from one that is dead, frozen or on its way up."""
+        with suppress(LabError):
+            return self.status()
+        return None
+
+    def going_on(self) -> Status:
+        """Its status; LabError where it has given up connecting, so that nobody waits for what will not come."""
+        found = self.status()
+        if found.connection == STAND_ALONE:
+            raise LabError(
+                f"{self.node} has given up connecting. {self.last_words()}",
+                "a peer with the same settings, and no split brain",
+                "./lab drbd status",
+            )
+        return found
+
+    def last_words(self) -> str:
+        """What its kernel said of the resource last, indented below a line that says so."""
+        words = self.lab.run(self.node, "guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
+        return f"The last words of {self.node}'s kernel of it:\n  {words}"
+
+    def differing_kib(self, progress: Callable[[float], None] = lambda percent: None) -> int:
+        """Compare both disks block by block, while they are used; how much differs, in KiB.
+
+        `progress` is told how much has been compared, in percent, about once a second.
+        LabError for a comparison that did not come to its end, or whose finds have been copied since.
+        """
+        before = self.status()
+        self.tell("verify")
+        clock.wait_while_moving(
+            lambda: self._has_compared(progress),
+            "the end of the comparison",
+            every=COMPARED_POLL_SECONDS,
+            hint="./lab drbd status",
+        )
+        found = self.status()
+        if found.compared_at == before.compared_at or found.connected_at != before.connected_at:
+            raise LabError(
+                f"the comparison of both disks broke off: {found.words()}. {self.last_words()}",
+                "machines that stay connected until all blocks are compared",
+                "./lab drbd verify",
+            )
+        return found.out_of_sync_kib
+
+    def _has_compared(self, progress: Callable[[float], None]) -> tuple[bool, str]:
+        found = self.status()
+        if found.synced_percent is not None:
+            progress(found.synced_percent)
+        return found.connection not in COMPARING, found.words()
+
+
+def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> None:
+    """Until both machines have the same data again, resynchronisation included, for as long as something moves.
+
+    LabError where one has given up, or nothing changes. `progress` is told how much of a resynchronisation is done, in
+    percent, a few times a second.
+    """
+    both = list(peers(lab).values())
+    try:
+        clock.wait_while_moving(
+            lambda: _recovery(both, progress),
+            f"both machines {CONNECTED} and {UP_TO_DATE}",
+            every=POLL_SECONDS,
+            hint="./lab drbd status",
+        )
+    except clock.Stalled as stalled:
+        words = "\n".join(peer.last_words() for peer in both)
+        raise LabError(f"{stalled.found}.\n{words}", stalled.expected, stalled.next_step) from stalled
+
+
+def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool, str]:
+    """Whether two machines have the same data, and what each says."""
+    found = {peer.node: peer.going_on() for peer in both}
+    for percent in [status.synced_percent for status in found.values() if status.synced_percent is not None][:1]:
+        progress(percent)
+    said = "; ".join(f"{node} {status.recovered()}" for node, status in found.items())
+    return all(status.whole for status in found.values()), said
+
+
+def verify(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> int:
+    """How much differs between the disks, in KiB, by comparing all blocks; `progress` is told percents."""
+    return next(iter(peers(lab).values())).differing_kib(progress)
+
+
+def machines(lab: Lab) -> list[str]:
+    """The names of a resource's machines; none in a lab without one."""
+    return [node.name for node in lab.topology.nodes if node.role == "peer"]
+
+
+def peers(lab: Lab) -> dict[str, Peer]:
+    """The resource's machines by node; LabError for a lab without one."""
+    found = {node: Peer(lab, node) for node in machines(lab)}
+    if not found:
+        raise LabError(f"{lab.name} has no DRBD resource", "a lab of topology drbd", "./lab up drbd")
+    return found
+
+
+def primary(lab: Lab) -> Peer:
+    """The machine that serves; LabError where none does, or both do."""
+    found = [(peer, peer.state()) for peer in peers(lab).values()]
+    serving = [peer for peer, state in found if state == "running" and peer.status().primary]
+    for peer in [peer for peer, state in found if state == "paused" and not serving]:
+        peer.refuse_unless_running()
+    if len(serving) != 1:
+        found = " and ".join(peer.node for peer in serving) or "no machine"
+        raise LabError(f"{found} of {lab.name} is primary", "one primary", "./lab drbd status")
+    return serving[0]

@@ -1,0 +1,72 @@
+"""An echo at the far end of a link, where no database server answers: what is sent comes back."""
+
+import socket
+import threading
+from contextlib import suppress
+from dataclasses import dataclass
+
+from replication_lab.model.errors import LabError
+
+PING = b"."
+CONNECT_SECONDS = 5
+
+
+def dialled(address: tuple[str, int]) -> socket.socket:
+    """A TCP connection that sends each byte at once."""
+    connection = socket.create_connection(address, timeout=CONNECT_SECONDS)
+    connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
+    return connection
+
+
+class EchoConnection:
+    """A connection to an echo; a ping is one byte, there and back."""
+
+    def __init__(self, address: tuple[str, int], answer_seconds: float):
+        self._socket = dialled(address)
+        self._socket.settimeout(answer_seconds)
+
+    def ping(self, reconnect: bool = False) -> None:
+        """OSError when nothing comes back. It never connects anew: that would hide that the connection was ended."""
+        self._socket.sendall(PING)
+        self._read(len(PING))
+
+    def long_answer(self, size: int) -> None:
+        """Send so many bytes, and read them as they come back."""
+        sender = threading.Thread(target=self._send, args=(bytes(size),), daemon=True)
+        sender.start()
+        self._read(size)
+        sender.join()
+
+    def _send(self, content: bytes) -> None:
+        with suppress(OSError):
+            # Whoever reads sees that it ended.
+            self._socket.sendall(content)
+
+    def _read(self, size: int) -> None:
+        while size:
+            found = self._socket.recv(min(size, 1 << 16))
+            if not found:
+                raise ConnectionResetError("the echo's connection was ended")
+            size -= len(found)
+
+    def close(self) -> None:
+        self._socket.close()
+
+
+@dataclass(frozen=True)
+class Echo:
+    """The echo of a node, connected to as a server is."""
+
+    name: str
+
+    def connect(self, address: tuple[str, int], answer_seconds: float) -> EchoConnection:
+        """A new connection, by a link's address; the first answer has come. The caller closes it."""
+        try:
+            connection = EchoConnection(address, answer_seconds)
+            connection.ping()
+        except OSError as error:
+            host, port = address
+            raise LabError(
+                f"the echo of {self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
+            ) from error
+        return connection

@@ -1,0 +1,1 @@
+"""SQL to the servers, by dialect."""

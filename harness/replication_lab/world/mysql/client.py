@@ -1,0 +1,105 @@
+"""A client as an application has it: what it was told of each transaction, and a connection that comes again."""
+
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+
+import pymysql
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.history import Outcome
+from replication_lab.world.mysql.server import Server
+
+# Longer than a group takes to exclude a silent node, so that a stall ends in the server's answer and not in ours.
+ANSWER_SECONDS = 30
+NO_CONNECTION = 2003
+# The server's own words for an end in which the transaction may be past its commit: shut down, error during COMMIT,
+# interrupted, connection killed.
+UNSURE = frozenset({1053, 1180, 1317, 1927})
+
+
+@dataclass(frozen=True)
+class Answer:
+    """What a client knows of a transaction; `code` and `text` are those of the error."""
+
+    outcome: Outcome
+    code: int | None = None
+    text: str = ""
+
+
+class Client:
+    """One connection to a server, opened when it is needed and again after it was lost.
+
+    `find` is asked for the server each time: one that was started again may have another port.
+    """
+
+    def __init__(self, find: Callable[[], Server], database: str = "lab"):
+        self._find, self._database = find, database
+        self._connection: pymysql.Connection | None = None
+
+    def transact(self, statements: Sequence[str]) -> Answer:
+        """Do the statements as one transaction. Only what was lost in the last one, the commit, is unknown."""
+        try:
+            self._connect()
+        except LabError as error:
+            # Whether nobody listened or a proxy hung up: no statement was sent.
+            code = _code(error.__cause__)
+            return Answer(Outcome.FAILED, NO_CONNECTION if _is_lost(code) else code, error.found)
+        steps = statements if len(statements) == 1 else ["BEGIN", *statements, "COMMIT"]
+        for number, statement in enumerate(steps, 1):
+            try:
+                self._send(statement)
+            except (pymysql.err.MySQLError, OSError) as error:
+                return self._after(error, is_last=number == len(steps))
+        return Answer(Outcome.ACKNOWLEDGED)
+
+    def look(self, query: str) -> int | None:
+        """The number that a query finds, None where nobody answered it."""
+        try:
+            self._connect()
+            with self._connection.cursor() as cursor:
+                cursor.execute(query)
+                return int(cursor.fetchone()[0])
+        except (LabError, pymysql.err.MySQLError, OSError):
+            self.close()
+            return None
+
+    def _connect(self) -> None:
+        if self._connection is None:
+            self._connection = self._find().connect(database=self._database, answer_seconds=ANSWER_SECONDS)
+
+    def _send(self, statement: str) -> None:
+        # Without a cursor, which takes as long as all the rest of an insert's way through the library.
+        self._connection.query(statement)
+
+    def _after(self, error: Exception, is_last: bool) -> Answer:
+        code = _code(error)
+        broken = _is_lost(code) or code in UNSURE
+        if broken:
+            self.close()
+        else:
+            self._roll_back()
+        return Answer(Outcome.UNKNOWN if broken and is_last else Outcome.FAILED, code, str(error))
+
+    def _roll_back(self) -> None:
+        try:
+            self._connection.rollback()
+        except (pymysql.err.MySQLError, OSError):
+            self.close()
+
+    def close(self) -> None:
+        if self._connection is not None:
+            with suppress(pymysql.err.MySQLError, OSError):
+                self._connection.close()
+            self._connection = None
+
+
+def _is_lost(code: int | None) -> bool:
+    """Whether the client library says so and not the server."""
+    return code is None or 2000 <= code < 3000
+
+
+def _code(error: BaseException | None) -> int | None:
+    """The number of a server's or the client library's error, or None where it has none."""
+    code = error.args[0] if error is not None and error.args else None
+    return code if isinstance(code, int) and code else None

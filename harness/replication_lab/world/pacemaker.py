@@ -1,0 +1,214 @@
+"""A Pacemaker cluster of two machines in a running lab: what it says of itself, and what it can be told (images/vm)."""
+
+import xml.etree.ElementTree as ET
+from contextlib import suppress
+from dataclasses import dataclass
+
+import msgspec
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+
+# As in compose/drbd-ha/resources.crm: the group, and the clone with its copies.
+SERVICE, DISK, COPY = "g_mysql", "ms_drbd_mysql", "p_drbd_mysql"
+# The last resource of the group: where it has started, all before it have.
+SERVER = "mysqld"
+STARTED, STOPPED, PROMOTED, UNPROMOTED = "Started", "Stopped", "Promoted", "Unpromoted"
+POLL_SECONDS = 0.5
+
+
+class Member(msgspec.Struct, frozen=True):
+    """A machine as the cluster sees it; `unclean` until one that was lost is known to be dead."""
+
+    online: bool
+    standby: bool
+    unclean: bool
+    coordinator: bool
+
+    def words(self) -> str:
+        state = "lost" if self.unclean else "offline" if not self.online else "standby" if self.standby else "online"
+        return f"{state} (coordinator)" if self.coordinator else state
+
+
+class Resource(msgspec.Struct, frozen=True):
+    """One copy of a resource, and where it is; `part_of` is its group or clone."""
+
+    name: str
+    part_of: str
+    agent: str
+    role: str
+    node: str
+    failed: bool
+
+
+class Status(msgspec.Struct, frozen=True):
+    """What one machine says of the cluster: `quorum` is that of the part that it is in."""
+
+    quorum: bool
+    members: dict[str, Member]
+    resources: list[Resource]
+    failures: list[str]
+
+    def where(self, name: str, role: str) -> str:
+        """The machine that has a resource in a role, or nothing."""
+        return next((each.node for each in self.resources if each.name == name and each.role == role), "")
+
+    @property
+    def serving(self) -> str:
+        """The machine whose server has started, or nothing."""
+        return self.where(SERVER, STARTED)
+
+    def who(self) -> str:
+        """Who is in the cluster, in a line."""
+        said = [f"{name} {member.words()}" for name, member in self.members.items()]
+        return f"{'quorum' if self.quorum else 'no quorum'}: {', '.join(said)}"
+
+    def runs(self, node: str) -> str:
+        """What a machine runs, in a line."""
+        mine = [each for each in self.resources if each.node == node]
+        clones = [each for each in mine if each.part_of != SERVICE]
+        roles = [f"{each.part_of} {each.role}" if each.part_of == DISK else each.part_of for each in clones]
+        service = [each.name for each in mine if each.part_of == SERVICE and each.role == STARTED]
+        group = [f"{SERVICE} ({' '.join(service)})"] if service else []
+        return f"{node} runs {', '.join([*group, *roles]) or 'nothing'}"
+
+    def words(self) -> str:
+        """All of it in one line."""
+        return "; ".join([self.who(), *(self.runs(node) for node in self.members), *self.failures])
+
+
+def parse_status(text: str) -> Status:
+    """A Status from crm_mon's XML; LabError where it is something else."""
+    try:
+        root = ET.fromstring(text)
+    except ET.ParseError as error:
+        raise LabError(f"the cluster manager said {text.strip()[:200]!r}", "crm_mon's XML", "docker logs") from error
+    coordinator = root.find("./summary/current_dc")
+    return Status(
+        quorum=coordinator is not None and coordinator.get("with_quorum") == "true",
+        members={node.get("name", ""): _member(node) for node in root.iterfind("./nodes/node")},
+        resources=[each for above in root.iterfind("./resources/*") for each in _resources(above)],
+        failures=[_failure(each) for each in root.iterfind("./failures/failure")],
+    )
+
+
+def _is(element: ET.Element, attribute: str) -> bool:
+    return element.get(attribute) == "true"
+
+
+def _member(node: ET.Element) -> Member:
+    return Member(_is(node, "online"), _is(node, "standby"), _is(node, "unclean"), _is(node, "is_dc"))
+
+
+def _resources(above: ET.Element) -> list[Resource]:
+    """The copies under a group or a clone, or a resource that stands alone."""
+    name = "" if above.tag == "resource" else above.get("id", "")
+    found = [above] if above.tag == "resource" else above.findall("resource")
+    return [_resource(each, name) for each in found]
+
+
+def _resource(found: ET.Element, part_of: str) -> Resource:
+    node = found.find("node")
+    return Resource(
+        name=found.get("id", ""),
+        part_of=part_of,
+        agent=found.get("resource_agent", ""),
+        role=found.get("role", ""),
+        node="" if node is None else node.get("name", ""),
+        failed=_is(found, "failed"),
+    )
+
+
+def _failure(found: ET.Element) -> str:
+    what = (found.get("op_key") or found.get("task") or "").removesuffix("_0")
+    return f"{what} on {found.get('node')}: {found.get('exitreason') or found.get('exitstatus')}"
+
+
+@dataclass(frozen=True)
+class Cluster:
+    """The cluster of a lab's machines, asked and told through any that answers."""
+
+    lab: Lab
+
+    @property
+    def nodes(self) -> list[str]:
+        return [node.name for node in self.lab.topology.nodes]
+
+    def status(self, node: str = "") -> Status:
+        """As a machine sees it, or the first one that answers; LabError where none does."""
+        return parse_status(self._tell("status", node=node))
+
+    def address(self) -> str:
+        """Where clients find the service, whichever machine has it."""
+        return self._tell("address").strip().partition("/")[0]
+
+    def tell(self, word: str, node: str) -> None:
+        """standby or online."""
+        self._tell(word, node)
+
+    def _tell(self, *words: str, node: str = "") -> str:
+        errors = []
+        for asked in [node] if node else self.nodes:
+            try:
+                return self.lab.run(asked, "guest", "cluster", *words)
+            except LabError as error:
+                errors.append(f"{asked}: {error.found}")
+        raise LabError(
+            f"no machine of {self.lab.name} answers for its cluster: {'; '.join(errors)}",
+            "a machine that is up",
+            f"docker logs {self.lab.name}-{self.nodes[0]}-1",
+        )
+
+    def asked(self, statement: str) -> str:
+        """What the server at the service's address answers the client's container, whichever machine it is on."""
+        host = f"--host={self.address()}"
+        return self.lab.run(
+            "client", "mariadb", "--skip-ssl", host, "--user=root", "--connect-timeout=2", "-N", "-e", statement
+        ).strip()
+
+    def server(self) -> str:
+        """The name of the machine whose server answers the client's container; nothing where none does."""
+        with suppress(LabError):
+            return self.asked("SELECT @@hostname")
+        return ""
+
+    def wait_until_served_by(self, *nodes: str) -> str:
+        """Until the service's address leads to one of these machines, which says so too and has a quorum; which one.
+
+        A machine that nobody sees is waited for until its watchdog has reset it; then come promotion, mount and
+        recovery, for as long as something moves.
+        """
+        return clock.wait_while_moving(
+            lambda: self._served_by(nodes),
+            f"{' or '.join(nodes)} to serve",
+            every=POLL_SECONDS,
+            hint=f"./lab ha status --lab {self.lab.name}",
+        )
+
+    def _served_by(self, nodes: tuple[str, ...]) -> tuple[str, str]:
+        leads_to = self.server()
+        said = f"the address leads to {leads_to or 'nobody'}"
+        with suppress(LabError):
+            status = self.status(leads_to)
+            said = f"{said}; {status.words()}"
+            if leads_to in nodes and status.quorum and status.serving == leads_to:
+                return leads_to, said
+        return "", said
+
+
+def is_managed(lab: Lab) -> bool:
+    return lab.topology.manager == "pacemaker"
+
+
+def cluster(lab: Lab) -> Cluster:
+    """The lab's cluster; LabError where nobody manages its machines."""
+    if not is_managed(lab):
+        raise LabError(f"{lab.name} has no cluster manager", "a lab of topology drbd-ha", "./lab up drbd-ha")
+    return Cluster(lab)
+
+
+def refuse_managed(lab: Lab, instead: str) -> None:
+    """Refuse what the cluster manager would undo, or take for a failure."""
+    if is_managed(lab):
+        raise LabError(f"a cluster manager says which machine of {lab.name} serves", "it to be told", instead)

@@ -1,0 +1,360 @@
+"""Virtual machines (images/vm): what starts a guest on this host, and a running one, asked through its agent."""
+
+import os
+import platform
+import re
+import secrets
+import subprocess
+from collections.abc import Callable, Sequence
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import msgspec
+import psutil
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.storage import Storage
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker import engine, images, lab
+
+IMAGE = "vm"
+LAUNCHERS = ("uml", "kvm", "tcg")
+LEVELS = ("raid0", "raid1", "single")
+KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
+# The image has kernels and a root for these only.
+PROCESSORS = ("x86_64", "AMD64")
+BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
+TRIED = catalogue.RUNS / "kvm.json"
+AGENT_SILENT = 255
+# As in images/vm/machine and compose/_parts.yaml, and what launcher, container and network take besides.
+GUEST_MIB, AROUND_MIB = 640, 120
+# A guest that KVM can run answers within two seconds; where it cannot, most hang before their first message.
+KVM_TRIAL_SECONDS = 15
+UNUSABLE = f"{KVM} is there, but a guest did not boot with it in {KVM_TRIAL_SECONDS} s"
+BOOT_SECONDS = 90
+RUN_SECONDS = 60
+STOP_SECONDS = 60
+CONSOLE_LINES = 15
+
+
+# -- what starts a guest -----------------------------------------------------------------------------------------------
+
+
+class Launcher(msgspec.Struct, frozen=True):
+    """What starts guests here, and why: `lab doctor` shows both."""
+
+    name: str
+    because: str
+
+
+class Trial(msgspec.Struct, frozen=True):
+    """What runs/kvm.json remembers: whether a guest booted with KVM since this host was booted."""
+
+    boot_id: str
+    boots: bool
+
+
+def launcher() -> Launcher:
+    """What starts guests here: LAB_VM, else KVM where a guest boots with it, else user-mode Linux.
+
+    The first call after a boot of the host may start a guest to find out; LabError for a LAB_VM that cannot be had, and
+    where nothing can run a guest.
+    """
+    _refuse_host()
+    chosen = os.environ.get("LAB_VM", "auto")
+    if chosen != "auto":
+        return _as_asked(chosen)
+    if not KVM.exists():
+        return Launcher("uml", f"there is no {KVM}")
+    if kvm_boots():
+        return Launcher("kvm", "a guest booted with it")
+    return Launcher("uml", UNUSABLE)
+
+
+def _refuse_host() -> None:
+    if platform.machine() not in PROCESSORS:
+        found = f"the processor is {platform.machine()}, and the image of virtual machines is for {PROCESSORS[0]}"
+        raise LabError(found, "a host of that kind; every other topology runs here", "./lab up semisync")
+    # An engine in a machine of its own has a device of its own.
+    if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
+        raise LabError(f"there is no {TUN}", "the device by which a guest gets its network", "sudo modprobe tun")
+
+
+def with_launcher(storages: dict[str, Storage]) -> dict[str, Storage]:
+    """The same with this host's launcher, where a machine is the backend."""
+    return {
+        node: msgspec.structs.replace(storage, launcher=launcher().name) if storage.backend == IMAGE else storage
+        for node, storage in storages.items()
+    }
+
+
+def _as_asked(chosen: str) -> Launcher:
+    if chosen not in LAUNCHERS:
+        raise LabError(f"LAB_VM is {chosen!r}", f"auto, {', '.join(LAUNCHERS)}", "unset LAB_VM")
+    if chosen == "kvm" and not KVM.exists():
+        raise LabError(f"LAB_VM is kvm, and there is no {KVM}", "a host that lends its processor", "unset LAB_VM")
+    if chosen == "kvm" and not kvm_boots():
+        raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
+    return Launcher(chosen, "LAB_VM says so")
+
+
+def is_known() -> bool:
+    """Whether `launcher` answers at once, without an image to build or a guest to start."""
+    return os.environ.get("LAB_VM", "auto") not in ("auto", "kvm") or not KVM.exists() or _remembered() is not None
+
+
+def kvm_boots() -> bool:
+    """Whether a guest boots with KVM: tried once for each boot of the host."""
+    tried = _remembered()
+    if tried is None:
+        tried = Trial(_boot_id(), _try_kvm())
+        lab.write_whole(TRIED, msgspec.json.encode(tried))
+    return tried.boots
+
+
+def _remembered() -> Trial | None:
+    """The trial of this boot of the host; another kernel, or KVM switched on since, may do better."""
+    try:
+        tried = msgspec.json.decode(TRIED.read_bytes(), type=Trial)
+    except (OSError, msgspec.DecodeError):
+        return None
+    return tried if tried.boot_id == _boot_id() else None
+
+
+def _boot_id() -> str:
+    return BOOT_ID.read_text().strip()
+
+
+def _try_kvm() -> bool:
+    images.ensure([IMAGE])
+    name = f"replication-lab-kvm-{secrets.token_hex(4)}"
+    try:
+        start(name, "kvm", {"LAB_SERVER": "off"}).wait_until_answers(KVM_TRIAL_SECONDS)
+    except (LabError, APIError):
+        # The engine refuses a device that it is not allowed to hand on.
+        return False
+    finally:
+        with suppress(NotFound):
+            Machine(engine.client().containers.get(name)).remove()
+    return True
+
+
+def check_memory(machines: int) -> None:
+    """Refuse machines for which there is no memory: the host would swap or kill one, at the worst moment."""
+    asked = os.environ.get("LAB_MEMORY") or str(GUEST_MIB)
+    if not re.fullmatch(r"[1-9]\d*", asked):
+        raise LabError(f"LAB_MEMORY is {asked!r}", "a number of MiB, as 640", "unset LAB_MEMORY")
+    each = int(asked)
+    needed, available = machines * (each + AROUND_MIB), psutil.virtual_memory().available >> 20
+    if available < needed:
+        raise LabError(
+            f"{available} MiB of memory are available",
+            f"{needed} MiB, for {machines} virtual machines of {each} MiB each",
+            "./lab status: another lab may be taken down",
+        )
+
+
+# -- a container for it ------------------------------------------------------------------------------------------------
+
+
+def settings(disks: Sequence[str] = (), array: str | None = None, server: bool = True) -> dict[str, str]:
+    """The environment of a machine: hosts of its disks, what it makes of them, whether it starts MariaDB."""
+    if array is not None and array not in LEVELS:
+        raise LabError(f"an array of level {array!r}", ", ".join(LEVELS), "ask for raid1")
+    if array and not disks:
+        raise LabError(f"{array} without disks", "the hosts of one disk or more", "start spindles first")
+    return {"LAB_DISKS": " ".join(disks), "LAB_ARRAY": array or "", "LAB_SERVER": "on" if server else "off"}
+
+
+def _labels(name: str) -> dict[str, str]:
+    """Those of a Compose project of one container: what a killed process left behind is found by them."""
+    return {
+        lab.LABEL: lab.owner(),
+        lab.PROJECT: name,
+        lab.SERVICE: "machine",
+        lab.WORKING_DIR: str(catalogue.ROOT / "compose"),
+        lab.CONFIG_FILES: "",
+    }
+
+
+def start(
+    name: str,
+    launcher: str,
+    environment: dict[str, str],
+    arguments: Sequence[str] = (),
+    labels: dict[str, str] | None = None,
+    **options: object,
+) -> "Machine":
+    """Start a machine of its own, as compose/_parts.yaml does for a topology's; `options` go to the engine."""
+    container = engine.client().containers.run(
+        images.PREFIX + IMAGE,
+        list(arguments),
+        name=name,
+        detach=True,
+        environment={"LAB_VM": launcher, **environment},
+        labels=labels or _labels(name),
+        cap_drop=["ALL"],
+        cap_add=["NET_ADMIN"],
+        security_opt=["no-new-privileges"],
+        devices=["/dev/net/tun", *([str(KVM)] if launcher == "kvm" else [])],
+        tmpfs={"/tmp": "exec,mode=1777"},
+        sysctls={"net.ipv4.ip_forward": "1"},
+        **options,
+    )
+    return Machine(container)
+
+
+# -- a running one -----------------------------------------------------------------------------------------------------
+
+
+class Answer(msgspec.Struct, frozen=True):
+    """What a command in a guest ended with, and what it said."""
+
+    code: int
+    out: str
+    err: str
+
+
+class Array(msgspec.Struct, frozen=True):
+    """`array status`: `sync` is what md does now (idle, recover, check), `disks` the state of each member by number."""
+
+    level: str
+    size: int
+    mounted: str
+    state: str = ""
+    degraded: int = 0
+    sync: str = ""
+    done: str = ""
+    disks: dict[int, str] = {}
+
+
+def parse_array(line: str) -> Array:
+    """The words NAME=VALUE of `array status`; RAID0 and a single disk leave out what they do not have."""
+    words = dict(word.split("=", 1) for word in line.split())
+    members = {int(name[4:]): value for name, value in words.items() if name[:4] == "disk" and name[4:].isdigit()}
+    known = {name: value for name, value in words.items() if name in Array.__struct_fields__ and value != "-"}
+    return msgspec.convert({**known, "disks": members}, Array, strict=False)
+
+
+@dataclass(frozen=True)
+class Machine:
+    """A virtual machine in its container. Commands run in the guest, as root."""
+
+    container: Container
+
+    @property
+    def name(self) -> str:
+        return str(self.container.name)
+
+    def attempt(self, *command: str, stdin: bytes = b"", seconds: float = RUN_SECONDS) -> Answer:
+        """Run a command in the guest, whatever it ends with; LabError when the guest does not answer."""
+        try:
+            done = subprocess.run(
+                ["docker", "exec", "--interactive", self.name, "guest", *command],
+                input=stdin,
+                capture_output=True,
+                timeout=seconds,
+                check=False,
+            )
+        except subprocess.TimeoutExpired as error:
+            raise self._trouble(f"`{_short(command)}` did not end within {seconds:g} s", "an end") from error
+        answer = Answer(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
+        if answer.code == AGENT_SILENT or answer.err.startswith("Error response from daemon"):
+            raise self._trouble(f"its agent does not answer ({answer.err.strip()})", "a guest that is up")
+        return answer
+
+    def run(self, *command: str, stdin: bytes = b"", seconds: float = RUN_SECONDS) -> str:
+        """What a command in the guest prints; LabError with its last lines when it fails."""
+        answer = self.attempt(*command, stdin=stdin, seconds=seconds)
+        if answer.code:
+            last = "\n  ".join((answer.err or answer.out).strip().splitlines()[-8:])
+            raise LabError(
+                f"`{_short(command)}` in {self.name} ended with {answer.code}:\n  {last}",
+                "exit status 0",
+                f"docker exec {self.name} guest dmesg",
+            )
+        return answer.out
+
+    def put(self, path: str, content: bytes) -> None:
+        """Write a file in the guest."""
+        self.run("cp", "/dev/stdin", path, stdin=content)
+
+    def array(self) -> Array:
+        return parse_array(self.run("array", "status"))
+
+    def health(self) -> Answer:
+        """Whether the machine does all it should, and in one line what."""
+        return self.attempt("server", "health")
+
+    # It is asked in its container, so that it tells a guest that is not up yet from an engine that does not answer.
+    def is_ready(self) -> bool:
+        """Whether the agent answers."""
+        try:
+            return self.container.exec_run(["guest", "true"]).exit_code == 0
+        except APIError:
+            return False
+
+    def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> None:
+        """Wait for the agent; LabError with the end of the console when the guest ended or never came."""
+        self._wait(self.is_ready, "its agent", seconds)
+
+    def wait_until_healthy(self, seconds: float = BOOT_SECONDS) -> None:
+        self._wait(lambda: self.is_ready() and self.health().code == 0, "its server", seconds)
+
+    def _wait(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
+        try:
+            clock.wait_until(lambda: condition() or not self.runs(), what, seconds)
+        except LabError as error:
+            raise self._trouble(f"waited {seconds:g} s and {what} did not answer", "a guest that boots") from error
+        if not self.runs():
+            raise self._trouble("the guest ended", "a guest that boots")
+
+    def runs(self) -> bool:
+        self.container.reload()
+        return self.container.status == "running"
+
+    def console(self) -> str:
+        """What the guest's kernel, its services and its server said since it was first started."""
+        return self.container.logs().decode(errors="replace")
+
+    def keep_console(self, folder: Path) -> Path:
+        """Write the console into a folder, a run's; the file's path."""
+        path = folder / f"{self.name}.console.log"
+        path.write_text(self.console())
+        return path
+
+    def stop(self) -> None:
+        """End it cleanly: server, array, file systems; LabError when it had to be killed."""
+        self.container.stop(timeout=STOP_SECONDS)
+        code = self.container.wait(timeout=STOP_SECONDS)["StatusCode"]
+        if code:
+            raise self._trouble(f"it ended with {code}", "a clean end, 0")
+
+    def power_cut(self) -> None:
+        """End it at once, with all that its kernel had not written. Its disks stay, and theirs is another power."""
+        self.container.kill("SIGKILL")
+        self.container.wait(timeout=STOP_SECONDS)
+
+    def start(self) -> None:
+        """Start it again on what it kept."""
+        self.container.start()
+
+    def remove(self) -> None:
+        with suppress(NotFound):
+            self.container.remove(force=True, v=True)
+
+    def _trouble(self, found: str, expected: str) -> LabError:
+        lines = self.console().strip().splitlines()
+        # A kernel that panics says why before its stack, which may be longer than what is shown.
+        why = [line for line in lines[:-CONSOLE_LINES] if "Kernel panic" in line or "Out of memory" in line]
+        last = "\n  ".join(why + lines[-CONSOLE_LINES:])
+        return LabError(
+            f"{self.name}: {found}. The end of its console:\n  {last}", expected, f"docker logs {self.name}"
+        )
+
+
+def _short(command: Sequence[str]) -> str:
+    return " ".join(command)[:120]

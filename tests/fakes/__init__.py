@@ -1,0 +1,1 @@
+"""The fake world of the unit tests: servers, disks, machines without Docker."""

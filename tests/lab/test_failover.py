@@ -1,0 +1,214 @@
+"""A replica takes its source's place and the old source comes back, on real servers of each GTID dialect."""
+
+import pytest
+from replication_lab.lab import status, up
+from replication_lab.model.errors import LabError
+from replication_lab.probes.commit_latency import TABLE
+from replication_lab.probes.semisync import wait_until_acknowledged
+from replication_lab.replication import failover
+from replication_lab.world import clock
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
+
+# One of each dialect that knows GTIDs.
+ENGINES = ["mariadb", "mysql-8.0", "mysql-5.7"]
+LINK = "source-replica"
+
+
+@pytest.fixture
+def pair(new_lab, request):
+    """A source and an asynchronous replica beside it."""
+    images.ensure(up.image_names(request.param))
+    lab = new_lab("async", request.param, toxics={LINK: "lan"})
+    yield lab
+    with compose.signals_held():
+        lab.down()
+
+
+def count(lab, node):
+    return lab.server(node).value(f"SELECT COUNT(*) FROM {TABLE}")
+
+
+def write(lab, node, rows):
+    """One transaction a row; the table is there since the lab was proved."""
+    lab.server(node).execute(*[f"INSERT INTO {TABLE} (at) VALUES (0)"] * rows)
+
+
+@pytest.mark.parametrize("pair", ENGINES, indirect=True)
+def test_a_planned_failover_loses_nothing_and_the_old_source_follows(pair):
+    """The source fenced, the replica level with it, the roles changed, rows flowing the other way."""
+    write(pair, "source", 5)
+
+    done = failover.failover(pair, "replica")
+    back = failover.rejoin(pair, "source")
+    write(pair, "replica", 3)
+    pair.server("source").wait_for(pair.server("replica").position())
+
+    assert (done.old, done.source, done.lacks) == ("source", "replica", "")
+    assert (back.source, back.discarded) == ("replica", "")
+    assert count(pair, "source") == count(pair, "replica")
+    with pytest.raises(LabError, match="read-only"):
+        pair.server("source").as_application().execute("CREATE TABLE lab.refused (id INT)")
+
+
+@pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
+def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
+    """The roles changed, the link turned round, the promoted replica healthy, the old source told apart."""
+    failover.failover(pair, "replica")
+    alone = status.view(pair)
+    failover.rejoin(pair, "source")
+    pair.refresh()
+    turned = status.view(pair)
+
+    assert {node.name: node.role for node in alone.nodes} == {"source": "alone", "replica": "alone"}
+    assert {node.name: node.role for node in turned.nodes} == {"source": "replica", "replica": "source"}
+    assert [(link.source, link.target, link.toxics) for link in turned.links] == [("replica", "source", ["wan-85ms"])]
+    assert [link.round_trip_ms > 80 for link in turned.links] == [True]
+    assert up.set_toxic(pair, "replica-source", "none").ok
+    assert [(link.toxics, link.round_trip_ms < 40) for link in status.view(pair).links] == [([], True)]
+    answer = pair.container("replica").exec_run(["bash", "/usr/local/bin/lab-health"])
+    assert (answer.exit_code, answer.output.decode().strip()) == (
+        0,
+        "serving, promoted: it follows nobody",
+    )
+
+
+@pytest.mark.parametrize("pair", ENGINES, indirect=True)
+def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
+    """Its Compose file says read-only; who promoted it has said otherwise."""
+    failover.failover(pair, "replica")
+    pair.kill("replica")
+    clock.wait_until(lambda: pair.state_of("replica")[0] == "exited", "the replica's end")
+    pair.start_again("replica")
+    clock.wait_until(lambda: failover._answers(pair, "replica"), "the replica")
+
+    pair.server("replica").as_application().execute("CREATE TABLE lab.accepted (id INT)")
+
+
+@pytest.mark.parametrize("engine", ["mariadb", "mysql-8.0"])
+def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_again(new_lab, engine):
+    """Who waits and who acknowledges is written in the Compose file the other way round."""
+    images.ensure(up.image_names(engine))
+    pair = new_lab("semisync", engine, toxics={LINK: "lan"})
+    try:
+        failover.failover(pair, "replica")
+        failover.rejoin(pair, "source")
+        for node in ("replica", "source"):
+            pair.kill(node)
+            clock.wait_until(lambda node=node: pair.state_of(node)[0] == "exited", f"the end of {node}")
+            pair.start_again(node)
+            clock.wait_until(lambda node=node: failover._answers(pair, node), node)
+        pair.refresh()
+        wait_until_acknowledged(pair.server("replica"), 30)
+        before = pair.server("replica").semisync()
+        write(pair, "replica", 3)
+        after = pair.server("replica").semisync()
+
+        assert after.active and after.acknowledged - before.acknowledged == 3
+        assert not pair.server("source").semisync().enabled
+    finally:
+        with compose.signals_held():
+            pair.down()
+
+
+@pytest.mark.parametrize("pair", ENGINES, indirect=True)
+def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(pair):
+    """Its link is cut, it commits, it dies: the replica takes over without those rows."""
+    pair.wire(LINK).enable(False)
+    kept = count(pair, "replica")
+    write(pair, "source", 3)
+    assert count(pair, "source") == kept + 3
+
+    pair.kill("source")
+    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end")
+    failover.failover(pair, "replica")
+    pair.wire(LINK).enable(True)
+    pair.start_again("source")
+    with pytest.raises(LabError, match="source has 3 transactions") as refusal:
+        failover.rejoin(pair, "source")
+    assert count(pair, "source") == kept + 3
+
+    done = failover.rejoin(pair, "source", discard=True)
+    write(pair, "replica", 2)
+    pair.server("source").wait_for(pair.server("replica").position())
+
+    assert "--discard" in refusal.value.next_step
+    assert done.discarded.startswith("3 transactions: ")
+    assert count(pair, "source") == count(pair, "replica") == kept + 2
+    assert pair.server("source").checksum(TABLE) == pair.server("replica").checksum(TABLE)
+
+
+@pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
+def test_a_replica_that_is_behind_is_refused_and_the_source_serves_on(pair, monkeypatch):
+    """It names what would be lost; the fence is down again."""
+    monkeypatch.setattr(failover, "CATCH_UP_SECONDS", 0.5)
+    pair.wire(LINK).enable(False)
+    write(pair, "source", 2)
+
+    with pytest.raises(LabError, match="replica is behind: source has 2 transactions"):
+        failover.failover(pair, "replica")
+    pair.server("source").as_application().execute("CREATE TABLE lab.accepted (id INT)")
+
+    done = failover.failover(pair, "replica", behind=True)
+    # The table, and the two rows.
+    assert "3 transactions" in done.lacks
+
+
+@pytest.mark.parametrize("engine", ENGINES)
+def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_back(new_lab, engine, monkeypatch):
+    """The near one is cut off when the source commits for the last time; the far one has those rows."""
+    monkeypatch.setattr(failover, "CATCH_UP_SECONDS", 2)
+    images.ensure(up.image_names(engine))
+    lab = new_lab("fanout", engine, toxics={"source-far": "lan"})
+    try:
+        kept = count(lab, "near")
+        lab.wire("source-near").enable(False)
+        write(lab, "source", 3)
+        lab.server("far").wait_for(lab.server("source").position())
+        lab.kill("source")
+        clock.wait_until(lambda: lab.state_of("source")[0] == "exited", "the source's end")
+
+        done = failover.failover(lab, "near", behind=True)
+        write(lab, "near", 2)
+        with pytest.raises(LabError, match="far has 3 transactions") as refusal:
+            failover.rejoin(lab, "far")
+        back = failover.rejoin(lab, "far", discard=True)
+
+        assert done.repointed == [] and done.ahead["far"].startswith("3 transactions: ")
+        assert "--discard" in refusal.value.next_step
+        assert (back.source, back.discarded) == ("near", done.ahead["far"])
+        assert count(lab, "far") == count(lab, "near") == kept + 2
+        # Its data and its GTIDs are those of the one that it follows: it lacks nothing, and nobody is ahead of it.
+        again = failover.failover(lab, "far")
+        assert (again.old, again.lacks, again.ahead) == ("near", "", {})
+        assert failover.rejoin(lab, "near").discarded == ""
+    finally:
+        with compose.signals_held():
+            lab.down()
+
+
+@pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
+def test_an_old_source_that_starts_again_refuses_writes(pair):
+    """Nobody has to be there to fence it: two sources would be a split brain."""
+    pair.kill("source")
+    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end")
+    failover.failover(pair, "replica")
+    pair.start_again("source")
+    clock.wait_until(lambda: failover._answers(pair, "source"), "the old source")
+
+    with pytest.raises(LabError, match="read-only"):
+        pair.server("source").as_application().execute("CREATE TABLE lab.refused (id INT)")
+    pair.server("replica").as_application().execute("CREATE TABLE lab.accepted (id INT)")
+
+
+def test_the_commands_do_it_too(command, name):
+    """As a user types them; the others are repointed."""
+    assert command("up", "fanout", "--name", name, "--toxic", "source-far=lan").returncode == 0
+
+    promoted = command("failover", "near", "--lab", name)
+    back = command("rejoin", "source", "--lab", name, "--json")
+
+    assert promoted.returncode == 0, promoted.stderr
+    assert "near is the source" in promoted.stdout and "repointed: far" in promoted.stdout
+    assert '"source": "near"' in back.stdout, back.stderr
+    assert failover.sources(compose.find(name)) == {"far": "near", "source": "near"}

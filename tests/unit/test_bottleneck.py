@@ -1,0 +1,91 @@
+"""Is the bottleneck named for what it is, and nobody accused without evidence?"""
+
+import msgspec
+import pytest
+from replication_lab.model.bottleneck import Applier, Bottleneck, Device, Sample, Thread, diagnose
+
+DISK = Device("disk1", reads=0, writes=100, flushes=0, busy=0.1, writing=0.1)
+APPLIER = Thread(7, "slave_sql", cpu=0.5, waits_for_disk=0.0, written_kib=0)
+QUIET = Sample(
+    node="replica",
+    seconds=5,
+    cpus=2,
+    cpu=0.4,
+    throttled=0,
+    fsyncs=10,
+    lock_waiting=0,
+    received_kib=100,
+    sent_kib=10,
+    pressure={"cpu": 0.1, "io": 0.2},
+    threads=[APPLIER],
+    devices=[DISK],
+)
+BEHIND = Applier(tid=7, state="Applying", behind=True, starved=False, rate=1e5)
+LEVEL = Applier(tid=7, state="Waiting for more updates", behind=False, starved=False, rate=1e5)
+
+
+def seen(**changes):
+    return diagnose(msgspec.structs.replace(QUIET, **changes))
+
+
+def busy(**changes):
+    return [msgspec.structs.replace(DISK, **{"busy": 0.95, **changes})]
+
+
+def waiting(share):
+    return [msgspec.structs.replace(APPLIER, waits_for_disk=share)]
+
+
+@pytest.mark.parametrize(
+    ("changes", "expected"),
+    [
+        ({}, Bottleneck.NONE),
+        ({"applier": LEVEL}, Bottleneck.NONE),
+        ({"applier": BEHIND}, Bottleneck.APPLIER),
+        ({"lock_waiting": 1.0, "applier": BEHIND}, Bottleneck.LOCK),
+        ({"applier": msgspec.structs.replace(BEHIND, state="Waiting for table metadata lock")}, Bottleneck.LOCK),
+        ({"applier": msgspec.structs.replace(LEVEL, starved=True)}, Bottleneck.NETWORK),
+        ({"applier": msgspec.structs.replace(BEHIND, starved=True)}, Bottleneck.APPLIER),
+        ({"throttled": 0.9}, Bottleneck.CPU),
+        ({"cpu": 1.9}, Bottleneck.CPU),
+        ({"devices": busy(writing=0.9)}, Bottleneck.DISK),
+        ({"devices": busy(flushing=0.9, writing=0.05)}, Bottleneck.FSYNC),
+        ({"devices": busy(reading=0.9, writing=0.05)}, Bottleneck.READS),
+        ({"devices": busy(writing=0, flushing=0)}, Bottleneck.DISK),
+        (
+            {"devices": busy(busy=0.49, flushing=0.49, writing=0), "applier": BEHIND, "threads": waiting(1.0)},
+            Bottleneck.FSYNC,
+        ),
+        (
+            {"devices": busy(busy=0.49, flushing=0.49, writing=0), "applier": BEHIND, "threads": waiting(0.3)},
+            Bottleneck.APPLIER,
+        ),
+    ],
+)
+def test_the_bottleneck_is_what_the_figures_say(changes, expected):
+    """Each resource alone, and those that hide another: an applier that waits for its disk is not slow itself."""
+    assert seen(**changes).bottleneck is expected
+
+
+def test_the_reason_has_the_figures():
+    """Nobody has to believe a word without a number."""
+    found = seen(devices=busy(flushing=0.9, writing=0.05, flushes=45))
+
+    assert "busy 95% of the time, 90% flushing (45/s), 5% writing" in found.because
+
+
+def test_each_tools_view_is_a_line_of_evidence():
+    """CPU, pressure, disk, thread, server, network, applier."""
+    found = seen(applier=BEHIND)
+
+    assert [line.split()[0] for line in found.evidence] == [
+        "CPU", "pressure", "disk", "thread", "server", "network", "applier",
+    ]  # fmt: skip
+    assert "(the applier)" in found.evidence[3]
+
+
+def test_of_two_disks_the_busier_is_named():
+    """The member that all others wait for."""
+    slow = msgspec.structs.replace(DISK, name="disk2", busy=0.99, writing=0.99)
+
+    assert seen(devices=[*busy(writing=0.9), slow]).because.startswith("disk2 was busy 99%")

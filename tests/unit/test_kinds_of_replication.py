@@ -1,0 +1,290 @@
+"""When is a copy there again? What each kind of replication takes for whole, and what its nodes say of themselves."""
+
+import threading
+
+import pytest
+from replication_lab import replication as redundancy
+from replication_lab.model.errors import LabError
+from replication_lab.replication import drbd as machines
+from replication_lab.replication import galera as cluster
+from replication_lab.replication import kind as nodes
+from replication_lab.replication import pacemaker, source_replica
+from replication_lab.replication.failover import Promoted
+from replication_lab.replication.source_replica import Followers
+from replication_lab.world import catalogue, drbd
+from replication_lab.world.drbd import Status
+from replication_lab.world.mysql.server import Galera, Replication, SemiSync
+from replication_lab.world.pacemaker import Cluster
+
+
+class Server:
+    """A server that says what a test gives it to say."""
+
+    def __init__(self, name, **says):
+        self.name, self.says = name, says
+
+    def _said(self, what):
+        found = self.says.get(what)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    def version(self):
+        return self._said("version") or "fake"
+
+    def replication(self):
+        return self._said("replication")
+
+    def semisync(self):
+        return self._said("semisync")
+
+    def galera(self):
+        return self._said("galera")
+
+    def position(self):
+        return {"position": "0-1-9"}
+
+    def wait_for(self, position, seconds=50):
+        self._said("wait_for")
+
+
+class Lab:
+    def __init__(self, topology, **servers):
+        self.topology = catalogue.topology(topology)
+        self.servers = {node.name: Server(node.name) for node in self.topology.nodes} | servers
+
+    def server(self, node):
+        return self.servers[node]
+
+
+SILENCE = LabError("it does not answer", "a connection")
+GOOD = Replication(True, True, "toxiproxy", 21002, "", 0)
+ASYNC, WAITING = SemiSync(False, False, 0, 0, 0, 0, None, 0), SemiSync(True, True, 1, 9, 0, 0, "AFTER_SYNC", 10_000)
+
+
+def pair(topology="async", source=ASYNC, **replica):
+    says = {"replication": GOOD, "semisync": ASYNC, **replica}
+    return redundancy.of(Lab(topology, source=Server("source", semisync=source), replica=Server("replica", **says)))
+
+
+@pytest.mark.parametrize("topology", catalogue.topologies())
+def test_every_topology_has_a_kind(topology):
+    """All of its nodes."""
+    assert redundancy.of(Lab(topology)).names == [node.name for node in catalogue.topology(topology).nodes]
+
+
+@pytest.mark.parametrize(
+    ("replica", "stands", "says"),
+    [
+        ({}, True, "replicating"),
+        ({"replication": None}, False, "serving"),
+        ({"replication": Replication(False, True, "toxiproxy", 1, "", None)}, False, "not connected"),
+        ({"replication": Replication(True, False, "toxiproxy", 1, "", None)}, False, "not applying"),
+        ({"replication": SILENCE}, False, ""),
+        ({"wait_for": LabError("not caught up", "every row")}, False, "replicating"),
+    ],
+)
+def test_a_replica_is_whole_when_it_is_in_step(replica, stands, says):
+    """Both threads run, and it has what its source had a moment ago."""
+    kind = pair(**replica)
+
+    assert kind.stands("replica") == stands
+    assert kind.look("replica").says == says
+
+
+def test_a_waiting_source_is_whole_once_a_commit_of_ours_was_acknowledged(monkeypatch):
+    """Its status is stale right after a change."""
+    asked = []
+
+    def wait(server, seconds):
+        asked.append(server.name)
+        raise LabError("no commit was acknowledged", "one")
+
+    monkeypatch.setattr(source_replica, "wait_until_acknowledged", wait)
+    kind = pair("semisync", WAITING)
+
+    assert kind.look("source").says == "semi-sync ON"
+    assert not kind.stands("source") and asked == ["source"]
+    assert pair("async").stands("source")
+
+
+def test_copies_know_whom_they_came_from():
+    """A leaf's rows are its relay's."""
+    assert Followers(Lab("chain")).holders() == {"source": "", "relay": "source", "leaf": "relay"}
+
+
+def test_after_a_failover_the_new_sources_rows_are_the_first(monkeypatch):
+    """The old one comes back as its replica, and what only it had is given up."""
+    told = []
+    done = Promoted("source", "near", ["far"])
+    monkeypatch.setattr(
+        source_replica.failover, "failover", lambda lab, name, behind: told.append((name, behind)) or done
+    )
+    monkeypatch.setattr(source_replica.failover, "sources", lambda lab: {"far": "near"})
+    monkeypatch.setattr(source_replica.failover, "rejoin", lambda lab, name, discard: told.append((name, discard)))
+    kind = Followers(Lab("fanout"))
+
+    kind.promote("near")
+    kind.rejoin()
+
+    assert told == [("near", True), ("source", True)]
+    assert kind.holders() == {"source": "near", "far": "near", "near": ""}
+
+
+def test_a_replica_that_is_ahead_of_the_new_source_is_taken_back_like_the_old_one(monkeypatch):
+    """Nobody has its rows but itself; until then it follows nobody."""
+    told = []
+    done = Promoted("source", "near", [], "far has 1 transaction", ahead={"far": "1 transaction"})
+    monkeypatch.setattr(source_replica.failover, "failover", lambda lab, name, behind: done)
+    monkeypatch.setattr(source_replica.failover, "sources", lambda lab: {})
+    monkeypatch.setattr(source_replica.failover, "rejoin", lambda lab, name, discard: told.append((name, discard)))
+    kind = Followers(Lab("fanout"))
+
+    kind.promote("near")
+    kind.rejoin()
+
+    assert told == [("source", True), ("far", True)]
+    assert kind.holders() == {"source": "near", "far": "near", "near": ""}
+
+
+def member(state="Synced", size=3, primary=True):
+    return Galera(True, state, primary, size, 3, "H", 9, 1, 2, 0.0, None, ())
+
+
+@pytest.mark.parametrize(
+    ("says", "stands", "seen"),
+    [
+        (member(), True, "Primary of 3"),
+        (member(size=2), False, "Primary of 2"),
+        (member(state="Joining"), False, "Primary of 3"),
+        (member(primary=False, size=1), False, "non-Primary"),
+        (SILENCE, False, "does not answer"),
+    ],
+)
+def test_a_member_is_whole_in_a_cluster_of_all(says, stands, seen):
+    """Synced, Primary, and nobody missing."""
+    kind = redundancy.of(Lab("galera", node1=Server("node1", galera=says)))
+
+    assert isinstance(kind, cluster.Cluster)
+    assert (kind.stands("node1"), str(kind.look("node1"))) == (stands, seen)
+
+
+def test_what_members_count_is_added_up():
+    """Certification failures and aborts of all nodes."""
+    lab = Lab("galera", **{name: Server(name, galera=member()) for name in ("node1", "node2", "node3")})
+
+    assert redundancy.of(lab).counted() == {"cert_failures": 3, "bf_aborts": 6}
+
+
+WHOLE = Status(connection="Connected", role="Primary", peer_role="Secondary", disk="UpToDate", peer_disk="UpToDate")
+
+
+@pytest.mark.parametrize(
+    ("status", "version", "stands"),
+    [
+        (WHOLE, "fake", True),
+        (WHOLE, SILENCE, False),
+        (Status(connection="WFConnection", role="Primary", disk="UpToDate"), "fake", False),
+    ],
+)
+def test_a_machine_is_whole_when_both_disks_are_and_the_primary_serves(monkeypatch, status, version, stands):
+    """A secondary has no server that could be asked."""
+    monkeypatch.setattr(drbd.Peer, "status", lambda self: status)
+    kind = redundancy.of(Lab("drbd", node1=Server("node1", version=version)))
+
+    assert isinstance(kind, machines.Machines)
+    assert kind.stands("node1") == stands
+    assert kind.look("node1").says == f"{status.role}, {status.connection}"
+
+
+def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
+    """Who serves first is arranged by a standby of the other one; after that the manager is waited for."""
+    told = []
+    monkeypatch.setattr(pacemaker.pacemaker_operations, "standby", lambda _, name: told.append(("standby", name)))
+    monkeypatch.setattr(pacemaker.pacemaker_operations, "online", lambda _, name: told.append(("online", name)))
+    monkeypatch.setattr(pacemaker.pacemaker_operations, "wait_until_whole", lambda _: told.append("whole"))
+    monkeypatch.setattr(
+        Cluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
+    )
+    lab = Lab("drbd-ha")
+    lab.state_of = lambda name: ("exited", 1) if name == "node1" else ("running", 0)
+    lab.start_again = lambda name: told.append(("start", name))
+    kind = redundancy.of(lab)
+
+    kind.let_serve("node2")
+    kind.let_serve("node1")
+    kind.promote("node2")
+    kind.rejoin()
+
+    either, moved = ("served by", "node1", "node2"), [("standby", "node2"), ("online", "node2"), ("served by", "node1")]
+    assert told == [either, either, *moved, ("served by", "node2"), ("start", "node1"), "whole"]
+
+
+def test_a_frozen_node_is_not_waited_for(monkeypatch):
+    """It answers nobody, and the drill goes on."""
+    monkeypatch.setattr(nodes, "LOOK_SECONDS", 0.01)
+    thawed = threading.Event()
+    kind = redundancy.of(Lab("single"))
+    kind.view = lambda name: thawed.wait(5)
+
+    assert kind.look("server").error == "does not answer"
+    thawed.set()
+
+
+def test_where_nobody_can_be_promoted_that_is_said(refused):
+    """A single server, a cluster."""
+    assert "nobody to promote" in refused(redundancy.of(Lab("single")).promote, "server").found
+    assert "nobody to promote" in refused(redundancy.of(Lab("galera")).promote, "node1").found
+
+
+class Optioned:
+    """Two machines that take options; what is in force is what they were told, unless they are deaf."""
+
+    name = "lab-drbd"
+    topology = catalogue.topology("drbd")
+
+    def __init__(self, deaf=False):
+        self.told, self.deaf, self.flushes = [], deaf, "yes"
+
+    def state_of(self, _node):
+        return "running", 0
+
+    def run(self, node, _guest, _program, word, *words):
+        if word == "status":
+            roles = "Primary/Secondary" if node == "node1" else "Secondary/Primary"
+            return f" 0: cs:Connected ro:{roles} ds:UpToDate/UpToDate C\n"
+        if word == "settings":
+            return f"\tdisk-flushes\t{self.flushes};\n"
+        self.told.append((node, word, *words))
+        self.flushes = "yes" if word == "adjust" or self.deaf else "no"
+        return ""
+
+
+OPTIONS = {"disk": ["--disk-flushes=no"], "mount": ["barrier=0"]}
+
+
+def test_two_machines_have_a_drills_options_and_then_those_of_their_file():
+    """DRBD's on both, the file system's where it is mounted."""
+    lab = Optioned()
+    with machines.Machines(lab).optioned(OPTIONS):
+        during = list(lab.told)
+
+    assert [
+        ("node1", "options", "disk", "--disk-flushes=no"),
+        ("node2", "options", "disk", "--disk-flushes=no"),
+    ] == during[:2]
+    assert [("node1", "remount", "barrier=0")] == during[2:]
+    assert [("node1", "adjust"), ("node2", "adjust"), ("node1", "remount")] == lab.told[3:]
+
+
+def test_options_that_were_taken_and_are_not_in_force_are_no_drill(refused):
+    """What it promised with them would hold without them."""
+
+    lab = Optioned(deaf=True)
+
+    def enter():
+        with machines.Machines(lab).optioned(OPTIONS):
+            pytest.fail("it began")
+
+    assert "disk-flushes" in refused(enter).expected
+    assert ("node1", "adjust") in lab.told

@@ -1,0 +1,327 @@
+"""Who may be promoted, who may come back, and what is said where it may not; against servers that are only state."""
+
+import io
+from dataclasses import dataclass, field
+
+import pytest
+from replication_lab.cli import output
+from replication_lab.model.errors import LabError
+from replication_lab.replication import failover
+from replication_lab.world import catalogue, clock
+from replication_lab.world.mysql.server import Replication, dialects
+from rich.console import Console
+
+
+@dataclass
+class Node:
+    """A server as succession sees it: its GTIDs, whom it dials, what it was told."""
+
+    name: str
+    has: str = "0-1-10"
+    port: int | None = None
+    silent: bool = False
+    read_only: bool = True
+    # What it has received and not applied, and what ends the wait for that.
+    applies: str = ""
+    stuck: BaseException | None = None
+    told: list = field(default_factory=list)
+    dialect = dialects()["mariadb"]
+
+    def _answer(self):
+        if self.silent:
+            raise LabError(f"{self.name} does not answer", "a connection")
+
+    def version(self):
+        self._answer()
+        return "fake"
+
+    def gtids(self):
+        self._answer()
+        return self.has
+
+    def position(self):
+        return {"position": self.has}
+
+    def replication(self):
+        self._answer()
+        return self.port and Replication(True, True, "toxiproxy", self.port, "", 0)
+
+    def set_global(self, **settings):
+        self._answer()
+        self.told.append(settings)
+        self.read_only = bool(settings.get("read_only", self.read_only))
+
+    def settings(self, name):
+        self._answer()
+        return {name: "ON" if self.read_only else "OFF"}
+
+    def set_semisync(self, enabled):
+        self.told.append(f"semi-sync {enabled}")
+
+    def stop_following(self):
+        self.told.append("stop following")
+        if self.stuck:
+            raise self.stuck
+        self.port, self.has, self.applies = None, self.applies or self.has, ""
+
+    def has_applied_all(self):
+        return not self.applies
+
+    def follow(self, host, port):
+        self.told.append(("follow", port))
+        self.port = port
+
+    def resume(self):
+        self.told.append("resume")
+
+    def begin_at(self, position):
+        self.told.append(("begin at", position))
+
+    def acknowledge(self):
+        self.told.append("acknowledge")
+
+    def wait_for(self, position):
+        pass
+
+
+class Proxies:
+    """Toxiproxy with a topology's links, and those that are made."""
+
+    def __init__(self, topology):
+        self.known = {link.name: {"listen": f"[::]:{link.port}", "upstream": link.upstream} for link in topology.links}
+        self.toxics = []
+
+    def proxies(self):
+        return self.known
+
+    def create(self, name, listen, upstream):
+        self.known[name] = {"listen": listen, "upstream": upstream}
+
+    def add(self, proxy, body):
+        self.toxics.append((proxy, body.name))
+
+
+class Standing:
+    """A lab of such nodes; all of them replicate."""
+
+    name, engine = "standing", "mariadb"
+
+    def __init__(self, topology="fanout"):
+        self.topology = catalogue.topology(topology)
+        into = {link.target: link.port for link in self.topology.links}
+        self.nodes = {node.name: Node(node.name, port=into.get(node.name)) for node in self.topology.nodes}
+        for name in set(self.nodes) - set(into):
+            self.nodes[name].read_only = False
+        self.toxiproxy, self.files = Proxies(self.topology), {}
+
+    def server(self, node):
+        return self.nodes[node]
+
+    def state(self):
+        """Made by a run, and not to stay."""
+
+    def put(self, node, path, content):
+        self.files[node, path] = content
+
+
+@pytest.fixture
+def lab(monkeypatch):
+    """A source, a far and a near replica; nobody waits for long."""
+
+    def wait_until(condition, what, seconds, every=0.05, hint=""):
+        if not (found := condition()):
+            raise LabError(f"{what} did not come")
+        return found
+
+    monkeypatch.setattr(clock, "wait_until", wait_until)
+    return Standing()
+
+
+def test_each_replica_is_found_with_its_source(lab):
+    """By the port that it dials, which is a link's."""
+    assert failover.sources(lab) == {"far": "source", "near": "source"}
+
+
+def test_roles_and_links_are_those_of_who_follows_whom(lab):
+    """A promoted replica is the source, the old one alone; one that does not answer is what the topology made it."""
+    promoted = {"source": "", "near": "", "far": "near"}
+
+    assert failover.roles(lab, promoted) == {"source": "alone", "near": "source", "far": "replica"}
+    assert failover.roles(lab, {"near": "", "far": "near"})["source"] == "source"
+    assert failover.links(lab, promoted) == [("near-far", "near", "far")]
+    assert {name for name, _, _ in failover.links(lab, {"source": ""})} == {"source-far", "source-near"}
+
+
+def test_a_promoted_replica_takes_writes_and_the_others_follow_it(lab):
+    """Over a new link, with the slower end's toxics; the old source is fenced before and after."""
+    done = failover.failover(lab, "near")
+
+    assert (done.old, done.source, done.repointed, done.lacks) == ("source", "near", ["far"], "")
+    assert lab.nodes["near"].told == ["stop following", {"read_only": 0}]
+    port = int(lab.toxiproxy.known["near-far"]["listen"].rpartition(":")[2])
+    assert lab.nodes["far"].told == ["stop following", ("follow", port)]
+    assert ("near-far", "wan-85ms-down") in lab.toxiproxy.toxics
+    assert lab.nodes["source"].told == [{"read_only": 1}]
+    assert b"read_only = 1" in lab.files["source", failover.FENCES[0]]
+    assert lab.files["near", failover.ROLE] == b"--read-only=0\n"
+
+
+@pytest.mark.parametrize(("waits", "on"), [(True, 1), (False, 0)])
+def test_a_role_in_semi_sync_says_which_side_a_server_starts_as(waits, on):
+    """A source without replicas would let each commit wait for the timeout."""
+    lab = Standing("semisync")
+    replica = lab.server("replica")
+    failover._set_role(lab, replica, source=True, waits=waits)
+    as_source = lab.files["replica", failover.ROLE].decode().splitlines()
+    failover._set_role(lab, replica, source=False)
+    as_replica = lab.files["replica", failover.ROLE].decode().splitlines()
+    waiting, acknowledging = replica.dialect.semisync_source, replica.dialect.semisync_replica
+
+    assert as_source == ["--read-only=0", f"--loose-{waiting}_enabled={on}", f"--loose-{acknowledging}_enabled=0"]
+    assert as_replica == ["--read-only=1", f"--loose-{waiting}_enabled=0", f"--loose-{acknowledging}_enabled=1"]
+
+
+def test_a_replica_that_is_behind_is_refused_and_the_source_goes_on(lab, refused):
+    """With what it lacks; the fence is taken down again."""
+    lab.nodes["source"].has = "0-1-12"
+    error = refused(failover.failover, lab, "near")
+
+    assert "near is behind: source has 2 transactions: 0-1-11 to 0-1-12" in error.found
+    assert "--behind" in error.next_step
+    assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
+    assert set(lab.files.values()) == {b""}
+    assert lab.nodes["near"].told == []
+
+
+@pytest.mark.parametrize("ended_by", [LabError("its applier has stopped", "one that runs"), KeyboardInterrupt()])
+def test_a_replica_that_cannot_apply_what_it_has_is_not_promoted_and_the_source_goes_on(lab, ended_by):
+    """Its applier has stopped, or somebody has not waited: a fence without a new source would leave none."""
+    lab.nodes["near"].stuck = ended_by
+    with pytest.raises(type(ended_by)):
+        failover.failover(lab, "near")
+
+    assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
+    assert set(lab.files.values()) == {b""}
+
+
+def test_a_replica_behind_another_one_is_refused_though_the_source_is_dead(lab, refused):
+    """The most advanced one has to go first."""
+    lab.nodes["source"].silent = True
+    lab.nodes["far"].has = "0-1-11"
+
+    assert "far has 1 transaction: 0-1-11" in refused(failover.failover, lab, "near").found
+    assert failover.failover(lab, "far").repointed == ["near"]
+
+
+def test_a_replica_that_is_behind_is_promoted_where_that_is_asked_for(lab):
+    """What is lost is said."""
+    lab.nodes["source"].has = "0-1-12"
+
+    assert failover.failover(lab, "near", behind=True).lacks == "source has 2 transactions: 0-1-11 to 0-1-12"
+
+
+def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
+    """The new source could not send it what comes after; what it has alone is named, and discarded on request only."""
+    lab.nodes["source"].silent = True
+    lab.nodes["far"].has = "0-1-12"
+    done = failover.failover(lab, "near", behind=True)
+
+    assert (done.repointed, done.ahead) == ([], {"far": "2 transactions: 0-1-11 to 0-1-12"})
+    assert lab.nodes["far"].told == ["stop following"]
+    said = io.StringIO()
+    output.promoted(Console(file=said, width=140), done)
+    assert "far follows nobody: it has 2 transactions" in said.getvalue()
+    assert "./lab rejoin far --discard" in said.getvalue()
+    assert "far has 2 transactions" in refused(failover.rejoin, lab, "far").found
+
+
+def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
+    """Nobody has promised that the new source has it; once it is applied, that replica is ahead."""
+    lab.nodes["far"].applies = "0-1-11"
+    error = refused(failover.failover, lab, "near")
+
+    assert "near is behind: far has received what it has not applied yet" in error.found
+    assert failover.failover(lab, "near", behind=True).ahead == {"far": "1 transaction: 0-1-11"}
+
+
+def test_a_replica_that_cannot_be_repointed_is_named(lab):
+    """The new source serves; the broken one can be taken back once it is mended."""
+    lab.nodes["far"].stuck = LabError("far's applier has stopped", "one that runs")
+    done = failover.failover(lab, "near")
+
+    assert (done.repointed, done.left) == ([], {"far": "far's applier has stopped"})
+    assert lab.nodes["near"].told == ["stop following", {"read_only": 0}]
+    said = io.StringIO()
+    output.promoted(Console(file=said, width=140), done)
+    assert "far was not repointed: far's applier has stopped" in said.getvalue()
+    lab.nodes["far"].stuck = None
+    assert failover.rejoin(lab, "far").source == "near"
+
+
+def test_who_follows_nobody_cannot_be_promoted(lab, refused):
+    """Nor a name that is none, nor a node of a topology without source and replicas, nor one without GTIDs."""
+    assert "source follows nobody" in refused(failover.failover, lab, "source").found
+    assert "unknown node" in refused(failover.failover, lab, "nera").found
+    assert "no source and replicas" in refused(failover.failover, Standing("galera"), "node1").found
+    lab.engine = "mysql-5.5"
+    assert "no GTIDs" in refused(failover.failover, lab, "near").found
+
+
+def promoted(lab, errant=""):
+    """The lab after its source has died, near was promoted and the source started again."""
+    lab.nodes["source"].silent = True
+    failover.failover(lab, "near")
+    lab.nodes["source"].silent = False
+    lab.nodes["source"].has = errant or "0-1-10"
+    lab.nodes["near"].has = "0-1-10,0-3-15"
+    lab.nodes["source"].told.clear()
+
+
+def test_an_old_source_without_rows_of_its_own_follows_the_new_one(lab):
+    """From where its own log ends; it stays read-only."""
+    promoted(lab)
+    done = failover.rejoin(lab, "source")
+
+    assert (done.node, done.source, done.discarded) == ("source", "near", "")
+    port = int(lab.toxiproxy.known["near-source"]["listen"].rpartition(":")[2])
+    assert lab.nodes["source"].told == [{"read_only": 1}, "resume", ("follow", port)]
+
+
+def test_errant_transactions_are_named_and_nothing_is_done(lab, refused):
+    """They are discarded on request only."""
+    promoted(lab, errant="0-1-13")
+    error = refused(failover.rejoin, lab, "source")
+
+    assert "source has 3 transactions: 0-1-11 to 0-1-13, which near has not" in error.found
+    assert "--discard" in error.next_step
+    assert lab.nodes["source"].told == []
+
+
+def test_errant_transactions_are_discarded_where_that_is_asked_for(lab, monkeypatch):
+    """The node's data are the source's then."""
+    promoted(lab, errant="0-1-13")
+    monkeypatch.setattr(failover, "clone", lambda source, target: f"as {source.name}")
+    done = failover.rejoin(lab, "source", discard=True)
+
+    assert done.discarded == "3 transactions: 0-1-11 to 0-1-13"
+    assert ("begin at", "as near") in lab.nodes["source"].told
+
+
+def test_who_follows_already_cannot_come_back(lab, refused):
+    """Nor can one come back where it is not clear to whom: two servers take writes, or none."""
+    assert "far follows source already" in refused(failover.rejoin, lab, "far").found
+    lab.nodes["far"].port = lab.nodes["near"].port = None
+    assert "no node could be the source of source" in refused(failover.rejoin, lab, "source").found
+    lab.nodes["far"].read_only = lab.nodes["near"].read_only = False
+    assert "far, near could be the source of source" in refused(failover.rejoin, lab, "source").found
+
+
+def test_a_semisync_pair_stays_semisynchronous(monkeypatch):
+    """The new source waits, the old one acknowledges."""
+    monkeypatch.setattr(clock, "wait_until", lambda condition, *_, **__: condition())
+    lab = Standing("semisync")
+    failover.failover(lab, "replica")
+    failover.rejoin(lab, "source")
+
+    assert "semi-sync True" in lab.nodes["replica"].told
+    assert "acknowledge" in lab.nodes["source"].told

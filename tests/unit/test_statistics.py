@@ -1,0 +1,198 @@
+"""Does an interval mean what it says, also after many looks?"""
+
+import math
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+from replication_lab.model import statistics
+from replication_lab.model.claim import Verdict, throughput
+from replication_lab.model.record import Measurement, Record
+from replication_lab.model.statistics import (
+    Interval,
+    NoInterval,
+    Plan,
+    highest_share,
+    interval_of_mean,
+    interval_of_ratio,
+)
+from scipy.stats import binomtest
+
+import simulation
+
+PLANS = (Plan(3, 8), Plan(3, 12))
+RUNS = 4_000
+
+
+def at_most(share: float, limit: float) -> bool:
+    """Whether RUNS simulated runs with this share are compatible with a true share of at most `limit`."""
+    return binomtest(round(share * RUNS), RUNS, limit, alternative="greater").pvalue > 0.001
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=("8 rounds", "12 rounds"))
+@pytest.mark.parametrize("shape", simulation.SHAPES)
+def test_wrong_verdicts_at_the_boundary_stay_within_five_per_cent(shape, plan):
+    """A claim that is exactly on its boundary is decided, either way, in at most 5 % of the runs."""
+    outcome = simulation.run(shape, plan, ratio=0.9, bound=0.9, runs=RUNS)
+
+    assert at_most(outcome.holds + outcome.refuted, plan.alpha)
+
+
+@pytest.mark.parametrize("shape", simulation.SHAPES)
+@pytest.mark.parametrize(("ratio", "wrong"), [(0.895, "holds"), (0.905, "refuted")])
+def test_wrong_verdicts_beside_the_boundary_stay_within_five_per_cent(shape, ratio, wrong):
+    """A claim that is just false HOLDS, and one that is just true is REFUTED, in at most 5 % of the runs."""
+    outcome = simulation.run(shape, PLANS[0], ratio=ratio, bound=0.9, runs=RUNS)
+
+    assert at_most(getattr(outcome, wrong), PLANS[0].alpha)
+
+
+@pytest.mark.parametrize("plan", PLANS, ids=("8 rounds", "12 rounds"))
+def test_unpaid_looks_are_caught_by_the_simulation(plan):
+    """The simulation can fail: 95 % intervals at every look are wrong far more often than 5 %."""
+    outcome = simulation.run("lognormal 5 %", plan, ratio=0.9, bound=0.9, runs=RUNS, level=0.95)
+
+    assert not at_most(outcome.holds + outcome.refuted, plan.alpha)
+
+
+def test_a_percentile_bootstrap_is_caught_by_the_simulation():
+    """Resampling three values gives intervals so narrow that wrong verdicts exceed 5 %, in spite of the correction."""
+    outcome = simulation.run(
+        "lognormal 5 %", Plan(3, 4), ratio=0.9, bound=0.9, runs=400, interval=simulation.bootstrap("percentile")
+    )
+
+    assert outcome.holds + outcome.refuted > 0.2
+
+
+@pytest.mark.parametrize(
+    ("shape", "ratio", "rounds"),
+    [
+        ("lognormal 1 %", 1.1, 3.7),
+        ("lognormal 5 %", 1.5, 4),
+        ("lognormal 15 %", 2.5, 5),
+        ("slow rounds ×1.5 (p=0.1), both cases", 2, 4.5),
+        ("heavy tails (t, 3 df) of 3 %", 1.5, 4),
+    ],
+)
+def test_clear_cases_are_decided_quickly(shape, ratio, rounds):
+    """Far from the boundary nearly every run of at most 8 rounds decides, most of them after three to five."""
+    outcome = simulation.run(shape, PLANS[0], ratio=0.9 * ratio, bound=0.9, runs=RUNS)
+
+    assert outcome.holds > 0.97
+    assert outcome.rounds < rounds
+
+
+def test_the_simulation_decides_as_the_judge_does():
+    """A simulated run's end is the verdict of the very relation that claims are made of."""
+    plan, shape = Plan(3, 5), "lognormal 5 %"
+    ratios = 0.95 * np.exp(simulation.SHAPES[shape](np.random.default_rng(1), (40, 5)))
+
+    verdicts = [_sequential_verdict(row, plan) for row in ratios]
+    outcome = simulation.run(shape, plan, ratio=0.95, bound=0.9, runs=40)
+
+    assert (outcome.holds, outcome.refuted) == tuple(
+        verdicts.count(kind) / 40 for kind in (Verdict.HOLDS, Verdict.REFUTED)
+    )
+
+
+def _sequential_verdict(ratios, plan: Plan) -> Verdict:
+    relation = throughput("a").over(throughput("b")).at_least(0.9)
+    verdict = Verdict.UNKNOWN
+    for rounds in range(plan.min_rounds, plan.max_rounds + 1):
+        taken = [
+            Measurement(engine="e", round=n, case=case, figures={"throughput": rate})
+            for n, ratio in enumerate(ratios[:rounds])
+            for case, rate in (("a", ratio), ("b", 1.0))
+        ]
+        verdict = relation.decide(Record(taken), "e", plan).verdict
+        if verdict is not Verdict.UNKNOWN:
+            break
+    return verdict
+
+
+def test_the_ratio_is_that_of_the_pairs_whatever_they_share():
+    """A drift that both sides of every pair share leaves the interval unchanged."""
+    pairs = [(0.9, 1.0), (0.92, 1.0), (0.91, 1.0)]
+    slowed = [(over / n, under / n) for n, (over, under) in enumerate(pairs, start=1)]
+
+    plain, drifted = interval_of_ratio(pairs, 0.95), interval_of_ratio(slowed, 0.95)
+
+    assert (drifted.low, drifted.high) == pytest.approx((plain.low, plain.high))
+    assert plain.low < 0.91 < plain.high
+
+
+def test_the_mean_has_the_textbook_interval():
+    """Of 1, 2, 3 the mean is 2 and the 95 % interval 2 ± 4.303 · 1/√3."""
+    interval = interval_of_mean([1, 2, 3], 0.95)
+
+    assert (interval.low, interval.estimate, interval.high) == pytest.approx((-0.4841, 2, 4.4841), abs=1e-4)
+
+
+@pytest.mark.parametrize(
+    ("values", "reason"),
+    [
+        ([5.0, 5.0, 5.0], "exactly the same"),
+        ([0.1 + 0.2, 0.3], "exactly the same"),
+        ([1.0], "at least 2"),
+        ([], "at least 2"),
+        ([1.0, math.nan], "could not be computed"),
+        ([1.0, math.inf], "could not be computed"),
+    ],
+)
+def test_figures_without_an_interval_are_refused_with_the_reason(values, reason):
+    """Equal, too few and non-finite figures give no interval, least of all one of zero width."""
+    with pytest.raises(NoInterval, match=reason):
+        interval_of_mean(values, 0.95)
+
+
+@pytest.mark.parametrize("pair", [(0.0, 1.0), (1.0, 0.0), (-1.0, 1.0), (math.nan, 1.0)])
+def test_ratios_of_what_is_not_positive_are_refused(pair):
+    """A zero, negative or missing side has no ratio."""
+    with pytest.raises(NoInterval, match="two positive figures"):
+        interval_of_ratio([(1.0, 2.0), pair], 0.95)
+
+
+def test_a_failed_computation_is_never_an_interval():
+    """An interval with a bound that is not finite cannot exist."""
+    with pytest.raises(NoInterval, match="no interval"):
+        Interval(1.0, math.nan, 2.0, 3, 0.95)
+
+
+@pytest.mark.parametrize("rounds", [(1, 8), (5, 4), (0, 0)])
+def test_plans_that_can_decide_nothing_are_refused(rounds):
+    """A plan needs two rounds at least, and no fewer at most than at least."""
+    with pytest.raises(ValueError, match="min_rounds"):
+        Plan(*rounds)
+
+
+@pytest.mark.parametrize("alpha", [0, 1, -0.1, math.nan])
+def test_a_risk_is_a_probability(alpha):
+    """The accepted risk lies between 0 and 1."""
+    with pytest.raises(ValueError, match="alpha"):
+        Plan(3, 8, alpha)
+
+
+def test_every_planned_look_is_paid_for():
+    """Six looks share five per cent."""
+    assert Plan(3, 8).level == pytest.approx(1 - 0.05 / 6)
+
+
+def test_none_in_thirty_leaves_room_for_ten_per_cent():
+    """Nothing seen in 30 trials is still compatible with 9.5 %: the share p for which (1-p)^30 is 5 %."""
+    assert highest_share(30) == pytest.approx(1 - 0.05 ** (1 / 30), abs=1e-6)
+
+
+def test_scipy_is_loaded_only_to_judge():
+    """Importing the nouns loads neither scipy, numpy nor matplotlib, so commands that judge nothing start fast."""
+    code = (
+        "import sys, replication_lab.model.experiment, replication_lab.report\n"
+        "print({'scipy', 'numpy', 'matplotlib'} & set(sys.modules))"
+    )
+    told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True, cwd=_root())
+
+    assert told.stdout.strip() == "set()"
+
+
+def _root():
+    return statistics.__file__.rsplit("/harness/", 1)[0]

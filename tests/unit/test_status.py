@@ -1,0 +1,264 @@
+"""Does a user see what is up, and only errors that help?"""
+
+import io
+import itertools
+from dataclasses import fields
+from types import SimpleNamespace
+
+import pytest
+from replication_lab.cli import output
+from replication_lab.lab import status
+from replication_lab.lab.status import LabView, LinkView, NodeView
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker import images
+from replication_lab.world.docker.lab import Proof
+from replication_lab.world.mysql.server import Galera
+from rich.console import Console
+
+NODES = [
+    NodeView("source", "source", "127.0.0.1:1", "running", "healthy", "semi-sync ON"),
+    NodeView("relay", "relay", "127.0.0.1:2", "running", "healthy", "replicates from toxiproxy:21002, 0 s behind"),
+    NodeView("leaf", "replica", "", "exited", "", "leaf of lab-chain does not run"),
+]
+LINKS = [
+    LinkView("source-relay", "source", "relay", ["wan-85ms"], True, 85.2),
+    LinkView("relay-leaf", "relay", "leaf", [], False, None),
+]
+CHAIN = LabView("lab-chain", "chain", "mariadb", "11.8.6", NODES, LINKS, [Proof("a row arrives", "1 of 1", True)])
+
+
+def shown(screen, *data) -> str:
+    """What a screen prints into a pipe."""
+    text = io.StringIO()
+    screen(Console(file=text, width=140, highlight=False), *data)
+    return text.getvalue()
+
+
+def test_a_chain_is_shown_as_a_tree_from_its_source_down():
+    """Every node under the link that feeds it, with toxics, round trip, and what stopped."""
+    expected = """
+lab-chain  chain, mariadb 11.8.6
+└── source (source)  running, healthy  127.0.0.1:1
+    semi-sync ON
+    └── link source-relay  wan-85ms  round trip 85.2 ms
+        └── relay (relay)  running, healthy  127.0.0.1:2
+            replicates from toxiproxy:21002, 0 s behind
+            └── link relay-leaf  no toxic  cut
+                └── leaf (replica)  exited, no health
+                    leaf of lab-chain does not run
+"""
+
+    assert [line.rstrip() for line in shown(output.tree, CHAIN).splitlines()] == expected.strip().splitlines()
+
+
+@pytest.mark.parametrize(("topology", "links"), [("chain", 1), ("single", 0)])
+def test_what_to_do_next_is_what_the_topology_has(topology, links, monkeypatch):
+    """Nobody is told to break a link where there is none."""
+    lab = SimpleNamespace(
+        name="lab-x", topology=catalogue.topology(topology), password="secret", published=lambda *_: ("127.0.0.1", 1)
+    )
+    monkeypatch.setattr(output, "writer", lambda lab: lab.topology.source.name)
+    text = shown(output.how_to_connect, lab)
+
+    assert text.count("break") == links and "{" not in text
+    assert "./lab down lab-x" in text and "./lab run" in text
+
+
+def test_engines_are_listed_with_what_they_lack_and_why(monkeypatch):
+    """Version, source, features, whether the image is built; a reason once for all engines that share it."""
+    monkeypatch.setattr(images, "state", lambda name: "built" if name == "mysql-5.6" else "not built")
+    known = status.engines()
+    text = shown(output.engines, known)
+
+    assert [each.image for each in known if each.name in ("mysql-5.6", "mysql-5.5")] == ["built", "not built"]
+    assert next(each for each in known if each.name == "percona").image == "the vendor's only"
+    assert "no semisync in mariadb-10.2, mariadb-10.1, mysql-5.7: semi-sync is a plugin" in text.replace("\n", " ")
+
+
+def test_engines_are_listed_without_docker(monkeypatch):
+    """What is known of images is then nothing, and is said so."""
+
+    def nobody(_name):
+        raise LabError("no Docker engine answers", "a running engine")
+
+    monkeypatch.setattr(images, "state", nobody)
+
+    assert status.engines()[0].image == "unknown: no Docker engine answers"
+
+
+def test_a_cluster_is_shown_node_by_node_with_what_each_believes():
+    """No node is above another; each with the links that it dials by."""
+    nodes = [NodeView(name, "member", "127.0.0.1:1", "running", "healthy", "Synced") for name in ("node1", "node2")]
+    links = [
+        LinkView("node1-node2", "node1", "node2", ["wan-85ms"], True, 85.2),
+        LinkView("node2-node1", "node2", "node1", [], True, 0.3),
+    ]
+    expected = """
+lab-galera-2  galera-2, mariadb 11.8.6
+├── node1 (member)  running, healthy  127.0.0.1:1
+│   Synced
+│   └── link node1-node2  wan-85ms  round trip 85.2 ms
+└── node2 (member)  running, healthy  127.0.0.1:1
+    Synced
+    └── link node2-node1  no toxic  round trip 0.3 ms
+"""
+    text = shown(output.tree, LabView("lab-galera-2", "galera-2", "mariadb", "11.8.6", nodes, links, []))
+
+    assert [line.rstrip() for line in text.splitlines()] == expected.strip().splitlines()
+
+
+class Member:
+    """A node of a cluster that says what it is told to."""
+
+    def __init__(self, **said):
+        usual = dict.fromkeys((each.name for each in fields(Galera)), 0)
+        usual |= {"ready": True, "state": "Synced", "primary": True, "size": 2, "cert_failures": 3}
+        usual |= {"replication_ms": (80.0, 86.0, 99.0), "addresses": ("10.0.0.1", "10.0.0.9")}
+        self._said = Galera(**usual | said)
+
+    def galera(self):
+        return self._said
+
+
+class Clustered:
+    """A lab of two nodes, the second of which has an address that belongs to nobody."""
+
+    topology = catalogue.topology("galera-2")
+
+    def __init__(self, member):
+        self.member = member
+
+    def server(self, _node):
+        return self.member
+
+    def addresses(self, node):
+        return {"node1": {"10.0.0.1"}, "node2": {"10.0.0.2"}}[node]
+
+
+def test_a_nodes_view_names_whom_it_sees():
+    """By the lab's names where an address is known, with what it counted."""
+    said, cluster = status._member(Clustered(Member()), "node1")
+
+    assert cluster == ["10.0.0.9", "node1"]
+    assert said.startswith("Synced, Primary, sees 10.0.0.9 node1; group delivers in 86.0 ms; 3 certification failures")
+
+
+def test_a_node_without_a_majority_says_that_it_refuses():
+    """Primary or not is what matters to a writer."""
+    said, _ = status._member(Clustered(Member(primary=False, size=1, addresses=("10.0.0.1",))), "node1")
+
+    assert "non-Primary: refuses, sees node1" in said
+
+
+def test_the_status_lists_every_node_and_link():
+    """One line each, whatever their state; without labs the command that starts one."""
+    text = shown(output.status, [CHAIN])
+
+    assert all(name in text for name in ("source", "relay", "leaf", "source-relay", "relay-leaf", "cut"))
+    assert "make lab-up" in shown(output.status, [])
+
+
+def test_a_link_that_nobody_measures_is_not_taken_for_a_silent_one():
+    """One that a failover made."""
+    made = LinkView("replica-source", "replica", "source", ["wan-85ms"], True, None, measured=False)
+    text = shown(output.status, [LabView("lab-a", "async", "mariadb", "11.8.6", [], [made], [])])
+
+    assert "not measured" in text
+    assert "nothing comes back" not in text
+
+
+def test_a_silent_link_is_not_taken_for_a_cut_one():
+    """Enabled, and nothing comes back."""
+    silent = LinkView("source-replica", "source", "replica", ["black-hole"], True, None)
+    lab = LabView("lab-a", "semisync", "mariadb", "11.8.6", [], [silent], [])
+
+    assert "nothing comes back" in shown(output.status, [lab])
+
+
+def test_text_of_a_server_is_not_taken_for_colours():
+    """Square brackets of an error message survive."""
+    assert "[ERROR] x" in shown(output.rows, [{"message": "[ERROR] x"}])
+    assert "no rows" in shown(output.rows, [])
+
+
+def test_toxics_on_a_link_are_called_by_their_names():
+    """The bodies of a toxic make its name; half of one, or a foreign one, is shown as it is."""
+    wan = [body.name for body in catalogue.toxic("wan-85ms").bodies]
+
+    assert status.called(wan) == ["wan-85ms"]
+    assert status.called([*wan, "mine"]) == ["wan-85ms", "mine"]
+    assert status.called(wan[:1]) == wan[:1]
+    assert status.called([]) == []
+
+
+def test_an_error_is_as_many_lines_as_it_has_parts():
+    """Found alone, or with what was expected and what to type next."""
+    assert str(LabError("it broke")) == "it broke"
+    assert str(LabError("it broke", "it whole", "mend it")) == "it broke\nexpected: it whole\nnext: mend it"
+
+
+def test_an_unknown_name_guesses_only_what_is_near():
+    """A guess far off would mislead."""
+    assert "did you mean async?" in unknown_name("topology", "asnc", ["async", "chain"]).found
+    assert "did you mean" not in unknown_name("topology", "zzz", ["async", "chain"]).found
+    assert unknown_name("topology", "x", []).expected == "one of (none)"
+
+
+def test_waiting_returns_the_first_true_answer():
+    """What the condition answered is what the waiter gets, at once where it is true already."""
+    assert clock.wait_until(lambda: "ready", "it", 1) == "ready"
+
+
+def test_what_moves_is_waited_for_however_long_it_takes(monkeypatch):
+    """Many minutes of progress are no standstill."""
+    seconds = iter(range(0, 1000, 100))
+    monkeypatch.setattr(clock, "timer", lambda: next(seconds))
+    monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
+    percents = iter(range(0, 100, 25))
+
+    def look():
+        percent = next(percents)
+        return percent == 75 and "done", f"{percent} %"
+
+    assert "done" == clock.wait_while_moving(look, "the end", every=1)
+
+
+def test_going_round_in_circles_is_no_progress(monkeypatch, refused):
+    """What starts, fails and starts again for ever is given up, with what it said last."""
+    seconds, said = iter(range(0, 10_000, 50)), itertools.cycle(["it starts", "it failed"])
+    monkeypatch.setattr(clock, "timer", lambda: next(seconds))
+    monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
+    error = refused(clock.wait_while_moving, lambda: (False, next(said)), "the service", every=1)
+
+    assert error.found.startswith("nothing new has happened for 180 s: it")
+
+
+def test_waiting_in_vain_says_for_what(refused):
+    """The time, what did not come, and where to look."""
+    error = refused(clock.wait_until, lambda: False, "an answer", 0, hint="tail the log")
+
+    assert (error.found, error.expected, error.next_step) == (
+        "waited 0 s and an answer did not come",
+        "an answer",
+        "tail the log",
+    )
+
+
+@pytest.mark.parametrize("use", ["docker", "socket", "sleep", "root"])
+def test_the_unit_tests_cannot_reach_the_world(use):
+    """The guard of all these tests: whatever reaches out fails at once."""
+    import socket
+    import time
+
+    import docker
+    from replication_lab.world.docker import engine
+
+    reach = {
+        "docker": docker.from_env,
+        "socket": lambda: socket.create_connection(("127.0.0.1", 9), timeout=1),
+        "sleep": lambda: time.sleep(0),
+        "root": lambda: engine.run_as_root(["true"]),
+    }
+    with pytest.raises(AssertionError, match="a unit test used"):
+        reach[use]()

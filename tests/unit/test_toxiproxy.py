@@ -1,0 +1,156 @@
+"""Does the lab speak Toxiproxy's API, and pass on its words when it refuses?"""
+
+import io
+import json
+
+import pytest
+import requests
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.world.toxiproxy import Toxiproxy, Wire
+from requests.adapters import BaseAdapter
+
+BODY = ToxicBody("far", "latency", "downstream", {"latency": 42})
+METRICS = """# TYPE toxiproxy_proxy_received_bytes_total counter
+toxiproxy_proxy_received_bytes_total{direction="downstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 100
+toxiproxy_proxy_received_bytes_total{direction="upstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 1.5e+06
+toxiproxy_proxy_sent_bytes_total{direction="upstream",listener="[::]:21002",proxy="a",upstream="s:3306"} 7
+"""
+
+
+class Api(BaseAdapter):
+    """Toxiproxy's side of HTTP: answers (status, text) by "METHOD path", and remembers what it was sent."""
+
+    def __init__(self, answers):
+        super().__init__()
+        self.answers, self.sent = answers, []
+
+    def send(self, request, **_options):
+        name = f"{request.method} {request.path_url}"
+        self.sent.append((name, json.loads(request.body) if request.body else None))
+        self.headers = request.headers
+        status, text = self.answers.get(name, (204, ""))
+        answer = requests.Response()
+        answer.status_code, answer.raw, answer.url = status, io.BytesIO(text.encode()), request.url
+        return answer
+
+    def close(self):
+        pass
+
+
+@pytest.fixture
+def wired():
+    """A link at a Toxiproxy that answers as told: (wire, api)."""
+
+    def make(answers=None, proxies=("a",)):
+        toxiproxy, api = Toxiproxy("127.0.0.1:8474"), Api(answers or {})
+        toxiproxy._session.mount("http://", api)
+        return Wire("a", toxiproxy, ("127.0.0.1", 1), proxies), api
+
+    return make
+
+
+def test_a_toxic_is_sent_as_the_body_of_the_api(wired):
+    """Name, type, stream, attributes and toxicity, to the link's own proxy."""
+    wire, api = wired({"GET /proxies/a/toxics": (200, '[{"name": "far"}]')})
+    wire.add(BODY)
+    wire.remove("far")
+
+    body = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}, "toxicity": 1.0}
+    assert api.sent[0] == ("POST /proxies/a/toxics", body)
+    assert api.sent[-1] == ("DELETE /proxies/a/toxics/far", None)
+
+
+def test_what_is_done_to_a_link_is_done_to_all_of_its_ports(wired):
+    """A toxic goes on every proxy of the link, and comes off those that it is on, even where one has lost it."""
+    wire, api = wired(
+        {"GET /proxies/a/toxics": (200, "[]"), "GET /proxies/a-sql/toxics": (200, '[{"name": "far"}]')}, ("a", "a-sql")
+    )
+    wire.add(BODY)
+    wire.remove("far")
+
+    changes = [name for name, _ in api.sent if not name.startswith("GET")]
+    assert changes == ["POST /proxies/a/toxics", "POST /proxies/a-sql/toxics", "DELETE /proxies/a-sql/toxics/far"]
+    assert [{"name": "far"}] == wire.toxics()
+
+
+def test_of_what_the_target_dials_the_streams_are_the_other_way_round(wired):
+    """What goes out on a link comes in on a connection that was dialled from the other end."""
+    wire, api = wired(proxies=("a", "a-back"))
+    wire.add(BODY)
+
+    assert [("POST /proxies/a/toxics", "downstream"), ("POST /proxies/a-back/toxics", "upstream")] == [
+        (name, body["stream"]) for name, body in api.sent
+    ]
+
+
+def test_a_link_with_one_port_off_is_not_whole(wired):
+    """A link is on only when all of its ports are."""
+    on, off = (200, '{"enabled": true}'), (200, '{"enabled": false}')
+
+    assert wired({"GET /proxies/a": on, "GET /proxies/a-sql": on}, ("a", "a-sql"))[0].enabled()
+    assert not wired({"GET /proxies/a": on, "GET /proxies/a-sql": off}, ("a", "a-sql"))[0].enabled()
+
+
+def test_a_link_is_cut_when_none_of_its_ports_is_on(wired):
+    """One that was forgotten lets everything through."""
+    on, off = (200, '{"enabled": true}'), (200, '{"enabled": false}')
+
+    assert wired({"GET /proxies/a": off, "GET /proxies/a-drbd": on}, ("a", "a-drbd"))[0].lets_through()
+    assert not wired({"GET /proxies/a": off, "GET /proxies/a-drbd": off}, ("a", "a-drbd"))[0].lets_through()
+
+
+def test_a_toxic_is_there_when_it_is_on_every_port(wired):
+    """On the probe's alone it would be measured, and do nothing."""
+    far = (200, '[{"name": "far"}]')
+    both = {"GET /proxies/a/toxics": far, "GET /proxies/a-drbd/toxics": far}
+    one = both | {"GET /proxies/a-drbd/toxics": (200, "[]")}
+
+    assert wired(both, ("a", "a-drbd"))[0].carries({"far"})
+    assert not wired(one, ("a", "a-drbd"))[0].carries({"far"})
+
+
+def test_a_link_is_cut_and_healed(wired):
+    """Cutting switches the proxy off; what it says of itself is believed."""
+    wire, api = wired({"GET /proxies/a": (200, '{"enabled": false}')})
+    wire.enable(False)
+
+    assert api.sent[0] == ("POST /proxies/a", {"enabled": False})
+    assert wire.enabled() is False
+
+
+def test_requests_do_not_look_like_a_browser_and_ask_no_proxy(wired):
+    """Toxiproxy refuses browsers, and a company's proxy knows nothing of loopback."""
+    wire, api = wired({"GET /proxies/a/toxics": (200, "[]")})
+
+    assert wire.toxics() == []
+    assert api.headers["User-Agent"] == "replication-lab" and not wire.toxiproxy._session.trust_env
+
+
+def test_a_refusal_passes_on_toxiproxys_words(wired, refused):
+    """The request, the answer, and the command that lists the toxics."""
+    wire, _ = wired({"POST /proxies/a/toxics": (400, '{"error": "invalid toxic type"}\n')})
+    error = refused(wire.add, BODY)
+
+    assert 'refused POST /proxies/a/toxics: {"error": "invalid toxic type"}' in error.found
+    assert error.next_step == "./lab toxic"
+
+
+def test_a_toxiproxy_that_does_not_answer_is_named(monkeypatch, refused):
+    """The address is in the error, and so is the way to look."""
+
+    def refuse(*_arguments, **_options):
+        raise requests.ConnectionError("connection refused")
+
+    monkeypatch.setattr(requests.Session, "request", refuse)
+    error = refused(Toxiproxy("127.0.0.1:8474").proxies)
+
+    assert "Toxiproxy at 127.0.0.1:8474 does not answer: connection refused" in error.found
+    assert error.next_step == "./lab status"
+
+
+def test_bytes_are_counted_both_ways(wired):
+    """What crossed a link is the sum of both directions, received only; an unknown link has carried nothing."""
+    wire, _ = wired({"GET /metrics": (200, METRICS)})
+
+    assert wire.bytes_through() == 1_500_100
+    assert Wire("b", wire.toxiproxy, ("127.0.0.1", 1), ("b",)).bytes_through() == 0
