@@ -2,6 +2,7 @@
 
 import json
 import signal
+import subprocess
 import sys
 
 import pytest
@@ -16,6 +17,8 @@ from replication_lab.world.docker import engine
 from replication_lab.world.docker import lab as compose
 
 COMMANDS = sorted(cli.cli.commands)
+# What takes long to import, each longer than the whole of `lab --help` may.
+HEAVY = {"docker", "jinja2", "matplotlib", "msgspec", "numpy", "pymysql", "requests", "rich", "scipy", "testcontainers"}
 
 
 @pytest.fixture(autouse=True)
@@ -68,9 +71,45 @@ def test_the_commands_promised_are_there():
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"completion"}))
 def test_every_command_that_prints_data_has_json(command):
     """--json is an option of each, and of each command of a group."""
-    found = cli.cli.commands[command]
+    found = cli.cli.commands[command].load()
     for each in getattr(found, "commands", {"": found}).values():
         assert "json_" in [parameter.name for parameter in each.params]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_the_list_of_commands_says_of_each_what_its_own_help_says(command):
+    """The short help is known without the command's module, and is the first sentence there."""
+    listed = cli.cli.commands[command]
+
+    assert listed.get_short_help_str(limit=1000) == listed.load().get_short_help_str(limit=1000)
+
+
+def imported(*arguments) -> set[str]:
+    """The modules that a new process has imported when it has answered `lab ARGUMENTS`, of this package and others."""
+    program = f"import sys\nfrom replication_lab.cli import cli\ncli({list(arguments)}, standalone_mode=False)\n"
+    show = "print('modules:', *sys.modules)"
+    said = subprocess.run([sys.executable, "-c", program + show], capture_output=True, text=True, check=True).stdout
+    return set(said.rpartition("modules:")[2].split())
+
+
+def test_help_loads_no_command():
+    """`lab --help` answers at once: neither a command's module nor anything that takes long to import."""
+    found = imported("--help")
+
+    assert not found & HEAVY
+    assert {name for name in found if name.startswith("replication_lab.")} == {
+        "replication_lab.cli",
+        "replication_lab.model",
+        "replication_lab.model.errors",
+    }
+
+
+def test_a_command_loads_its_own_module_alone():
+    """What the test above looks for is seen where it is: in the command's own module, and in no other command's."""
+    found = imported("up", "--help")
+
+    assert {"docker", "msgspec", "rich", "replication_lab.cli.lab"} <= found
+    assert not found & {f"replication_lab.cli.{module}" for module in cli.COMMANDS if module != "lab"}
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -299,7 +338,7 @@ def test_the_shell_completes_names(lab, shell):
 )
 def test_names_are_completed(command, parameter, typed, names):
     """Topologies, engines, experiments, toxics and the labs that are up."""
-    found = next(each for each in cli.cli.commands[command].params if each.name == parameter)
+    found = next(each for each in cli.cli.commands[command].load().params if each.name == parameter)
     completed = found.shell_complete(None, typed)
 
     assert [getattr(each, "value", each) for each in completed] == names

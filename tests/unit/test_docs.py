@@ -64,7 +64,7 @@ def wrong_lab_commands(text: str) -> list[str]:
     for name, *words in commands(text, ("lab", "./lab")):
         if name.startswith("-") or not re.match(r"[a-z]", name):
             continue
-        known = cli.cli.commands.get(name)
+        known = cli.cli.commands[name].load() if name in cli.cli.commands else None
         # `lab drbd resolve`: the options are those of the command in the group.
         known = getattr(known, "commands", {}).get(next(iter(words), ""), known)
         options = {"-h", "--help"} | {option for each in known.params for option in each.opts} if known else set()

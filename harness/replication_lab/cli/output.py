@@ -18,25 +18,6 @@ from replication_lab.replication.failover import Promoted, Rejoined
 from replication_lab.world.docker.lab import Lab, Proof
 from replication_lab.world.drbd import Status
 
-__all__ = [
-    "cluster",
-    "diagnosis",
-    "disks",
-    "engines",
-    "findings",
-    "how_to_connect",
-    "migrated",
-    "plain",
-    "promoted",
-    "proofs",
-    "rejoined",
-    "resource",
-    "rows",
-    "status",
-    "toxics",
-    "tree",
-]
-
 CONNECT = """
 {name} is up.
   connect   {addresses}

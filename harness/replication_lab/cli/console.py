@@ -1,0 +1,22 @@
+"""Where the commands print: text and data to standard output, progress and remarks to standard error."""
+
+import sys
+from typing import Any
+
+import click
+import msgspec
+from rich.console import Console
+
+# A pipe has no width of its own; addresses and sentences must not be broken for want of one.
+out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
+err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def tell(line: str) -> None:
+    """Print progress or a remark to standard error: standard output is for what was asked."""
+    err.print(line, markup=False)
+
+
+def print_json(data: Any) -> None:
+    """Print data for programs."""
+    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))

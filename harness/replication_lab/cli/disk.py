@@ -1,0 +1,167 @@
+"""The commands for what is under a node: disk …, migrate, diagnose."""
+
+import sys
+from typing import Any
+
+import click
+
+from replication_lab.cli import FAILED, names, output
+from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.options import as_json, of_disks, of_lab
+from replication_lab.lab import disks
+from replication_lab.lab import migrate as migration
+from replication_lab.lab import status as views
+from replication_lab.lab import up as labs
+from replication_lab.model import bottleneck
+from replication_lab.probes.node_resources import sample
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.drbd import machines as drbd_machines
+
+
+@click.group()
+def disk() -> None:
+    """The emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.
+
+    Example: lab disk list
+    """
+
+
+@disk.command("list")
+@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@of_lab
+@as_json
+def disk_list(node: str | None, name: str | None, json_: bool) -> None:
+    """Each disk: what it is set to, and what it has done.
+
+    Example: lab disk list replica
+    """
+    lab = compose.find(name)
+    seen = views.disks(lab, [node] if node else None)
+    print_json(seen) if json_ else output.disks(out, seen)
+
+
+@disk.command("limit")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.argument("disk")
+@click.argument("changes", nargs=-1, required=True, metavar="NAME=VALUE…")
+@of_lab
+@as_json
+def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Change what a disk can do while it is used: read_iops, write_iops, bandwidth, flush_us, write_cache.
+
+    Example: lab disk limit replica disk1 write_iops=100 flush_us=8000
+    """
+    limits = disks.change_limits(compose.find(name), node, disk, changes)
+    print_json(limits) if json_ else out.print(f"{node} {disk}: {disks.said(limits)}")
+
+
+@disk.command("check")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@of_lab
+@as_json
+def disk_check(node: str, name: str | None, json_: bool) -> None:
+    """Measure each disk by direct I/O, and read every file of the node's data from the disks; status 3 if not so.
+
+    Example: lab disk check replica
+    """
+    proofs = disks.check(compose.find(name), node)
+    print_json(proofs) if json_ else output.proofs(out, proofs)
+    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
+
+
+@disk.command("fail")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.argument("disk")
+@of_lab
+@as_json
+def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
+    """Let every request to a disk fail with EIO.
+
+    Example: lab disk fail replica disk1
+    """
+    lab = compose.find(name)
+    disks.fail(lab, node, disk)
+    said = f"{node} {disk} fails; then: ./lab {'drbd status' if drbd_machines(lab) else f'disk check {node}'}"
+    print_json({"failed": disk}) if json_ else out.print(said)
+
+
+@disk.command("corrupt")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.argument("disk")
+@click.argument("text")
+@of_lab
+@as_json
+def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool) -> None:
+    """Invert the sectors of a disk that hold a text, silently: the disk answers, and what it answers is wrong.
+
+    Example: lab disk corrupt replica disk1 "text of a row"
+    """
+    sectors = disks.corrupt(compose.find(name), node, disk, text)
+    said = f"{node} {disk}: sectors inverted: {len(sectors)}; who reads them from the disk is told something wrong"
+    print_json({"corrupted": disk, "offsets": sectors}) if json_ else out.print(said)
+
+
+@disk.command("heal")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.argument("disk")
+@of_lab
+@as_json
+def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
+    """Let a failed disk answer again, with what it held; of RAID1, whose other disks have gone on, replace it.
+
+    Example: lab disk heal replica disk1
+    """
+    lab = compose.find(name)
+    disks.heal(lab, node, disk)
+    then = f"; DRBD takes it again by ./lab drbd online {node}" if drbd_machines(lab) else ""
+    print_json({"healed": disk}) if json_ else out.print(f"{node} {disk} answers again{then}")
+
+
+@disk.command("replace")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.argument("disk")
+@of_lab
+@as_json
+def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
+    """Exchange a disk of RAID1 for an empty one and rebuild its data while the server goes on.
+
+    Example: lab disk replace replica disk1
+    """
+    array = arrays.array(compose.find(name), node)
+    array.replace(disk, lambda percent: tell(f"  {percent:.0f} % rebuilt"))
+    print_json({"replaced": disk}) if json_ else out.print(f"{node} {disk} is rebuilt")
+
+
+@click.command()
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.option("--to", "level", required=True, metavar="LEVEL", help="single, raid0 or raid1.")
+@of_disks
+@of_lab
+@as_json
+def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: Any) -> None:
+    """Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.
+
+    An error or Ctrl-C before the switch puts the old data back into service; killed, the same command goes on.
+
+    Example: lab migrate replica --to raid0 --disk sata-7200
+    """
+    lab = compose.find(name)
+    [storage] = labs.storage_of(lab.topology.name, [f"{node}={level}"], **of_disks).values()
+    done = migration.migrate(lab, node, storage, tell)
+    print_json(done) if json_ else output.migrated(out, done)
+
+
+@click.command()
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.option("--seconds", type=click.FloatRange(1, 600), default=5, show_default=True, help="How long to look.")
+@of_lab
+@as_json
+def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
+    """Say which resource a node waits for: lock, network, CPU, fsync latency, disk, applier thread, or none.
+
+    Example: lab diagnose replica --seconds 10
+    """
+    seen = sample(compose.find(name), node, seconds)
+    found = bottleneck.diagnose(seen)
+    print_json({"diagnosis": found, "sample": seen}) if json_ else output.diagnosis(out, found, seen)

@@ -1,0 +1,187 @@
+"""The commands for who serves: failover, rejoin, drbd …, ha …."""
+
+import sys
+
+import click
+
+from replication_lab.cli import FAILED, names, output
+from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.options import as_json, of_lab
+from replication_lab.lab import status as views
+from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.replication import failover as succession
+from replication_lab.world.docker import lab as compose
+from replication_lab.world.drbd import verify
+
+
+@click.command()
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.option("--behind", is_flag=True, help="Also a replica that lacks what another server is known to have.")
+@of_lab
+@as_json
+def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
+    """Promote a replica to source; the old source refuses writes from then on, its other replicas follow the new one.
+
+    A replica that has what the new source lacks follows nobody, and is named.
+
+    Example: lab failover replica
+    """
+    done = succession.failover(compose.find(name), node, behind)
+    print_json(done) if json_ else output.promoted(out, done)
+
+
+@click.command()
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.option("--discard", is_flag=True, help="Give up the transactions that only NODE has: its data are replaced.")
+@of_lab
+@as_json
+def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
+    """Let a node, such as an old source that has come back, follow the source; names the transactions that only it has.
+
+    Example: lab rejoin source
+    """
+    done = succession.rejoin(compose.find(name), node, discard)
+    print_json(done) if json_ else output.rejoined(out, done)
+
+
+@click.group()
+def drbd() -> None:
+    """The replicated disk of two machines: status, promote, standby, online, resolve, verify.
+
+    Example: lab drbd status
+    """
+
+
+@drbd.command("status")
+@of_lab
+@as_json
+def drbd_status(name: str | None, json_: bool) -> None:
+    """What each machine says of it: role, connection, disks, what is out of sync; counts in KiB.
+
+    Example: lab drbd status
+    """
+    seen = views.resource(compose.find(name))
+    print_json(seen) if json_ else output.resource(out, seen)
+
+
+@drbd.command("promote")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@click.option("--behind", is_flag=True, help="Also a machine that may lack what the other one wrote.")
+@of_lab
+@as_json
+def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None:
+    """Make a machine the primary: file system, server. The other one has to be dead, or a secondary.
+
+    Example: lab drbd promote node2
+    """
+    seconds = drbd_operations.promote(compose.find(name), node, behind)
+    print_json({"primary": node, "seconds": seconds}) if json_ else out.print(f"{node} serves after {seconds:.1f} s")
+
+
+@drbd.command("standby")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@of_lab
+@as_json
+def drbd_standby(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine out of service; the other one serves, and writes to its own disk only.
+
+    Example: lab drbd standby node2
+    """
+    seconds = drbd_operations.standby(compose.find(name), node)
+    moved = "" if seconds is None else f"; its service moved in {seconds:.1f} s"
+    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
+
+
+@drbd.command("online")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@of_lab
+@as_json
+def drbd_online(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine into service again: connected, and resynchronised.
+
+    Example: lab drbd online node2
+    """
+    found = drbd_operations.online(compose.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
+    print_json(found) if json_ else out.print(f"{node}: {found.words()}")
+
+
+@drbd.command("resolve")
+@click.option(
+    "--victim", required=True, shell_complete=names.completed_by(names.nodes), help="Gives up what only it wrote."
+)
+@of_lab
+@as_json
+def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
+    """End a split brain: what only the victim wrote is gone, and it gets the other's data.
+
+    Example: lab drbd resolve --victim node2
+    """
+    found = drbd_operations.resolve(compose.find(name), victim)
+    print_json(found) if json_ else out.print(f"{victim}: {found.words()}")
+
+
+@drbd.command("verify")
+@of_lab
+@as_json
+def drbd_verify(name: str | None, json_: bool) -> None:
+    """Compare both disks block by block, while they are used; status 3 where they differ.
+
+    Example: lab drbd verify
+    """
+    try:
+        differing = verify(compose.find(name), lambda percent: tell(f"  {percent:.0f} % compared"))
+    except KeyboardInterrupt:
+        tell("the machines go on comparing: ./lab drbd status says how far they are")
+        raise
+    print_json({"differing_kib": differing}) if json_ else out.print(f"{differing} KiB differ")
+    if differing:
+        tell("the primary's blocks are copied to its peer when they meet again: ./lab drbd online NODE, of the peer")
+    sys.exit(FAILED if differing else 0)
+
+
+@click.group()
+def ha() -> None:
+    """The cluster manager of two machines: status, standby, online.
+
+    Example: lab ha status
+    """
+
+
+@ha.command("status")
+@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@of_lab
+@as_json
+def ha_status(node: str | None, name: str | None, json_: bool) -> None:
+    """Who is in the cluster, what runs where, whom the service's address leads to; as NODE sees it, if one is named.
+
+    Example: lab ha status node1 --json
+    """
+    seen = views.cluster(compose.find(name), node or "")
+    print_json(seen) if json_ else output.cluster(out, seen)
+
+
+@ha.command("standby")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@of_lab
+@as_json
+def ha_standby(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine out of service, by `crm node standby`; what ran on it moves.
+
+    Example: lab ha standby node1
+    """
+    seconds = pacemaker_operations.standby(compose.find(name), node)
+    moved = "" if seconds is None else f"; clients reached the service on the other one after {seconds:.1f} s"
+    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
+
+
+@ha.command("online")
+@click.argument("node", shell_complete=names.completed_by(names.nodes))
+@of_lab
+@as_json
+def ha_online(node: str, name: str | None, json_: bool) -> None:
+    """Take a machine into service again, by `crm node online`, and wait until its disk is equal.
+
+    Example: lab ha online node1
+    """
+    seconds = pacemaker_operations.online(compose.find(name), node)
+    print_json({"online": node, "seconds": seconds}) if json_ else out.print(f"{node} is whole after {seconds:.1f} s")

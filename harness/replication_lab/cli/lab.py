@@ -1,0 +1,209 @@
+"""The commands for a lab as a whole: up, down, status, show, sql, toxic, engines, doctor, clean, completion."""
+
+import os
+import sys
+from typing import Any
+
+import click
+from click.core import ParameterSource
+from click.shell_completion import get_completion_class
+
+from replication_lab.cli import FAILED, cli, names, output
+from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.options import as_json, of_disks, of_lab
+from replication_lab.lab import doctor as examination
+from replication_lab.lab import status as views
+from replication_lab.lab import up as labs
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import lab as compose
+
+
+@click.command()
+@click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
+@click.option("--engine", default="mariadb", show_default=True, shell_complete=names.completed_by(names.engines))
+@click.option("--name", help="Its Compose project; default lab-TOPOLOGY. Two names are two labs.")
+@click.option(
+    "--toxic", "toxics", multiple=True, metavar="LINK=TOXIC", help="In place of the topology's own; may be repeated."
+)
+@click.option(
+    "--storage",
+    multiple=True,
+    metavar="[NODE=]LEVEL",
+    help="Data on single, raid0 or raid1 of emulated disks; of all replicas when no NODE is named; may be repeated.",
+)
+@of_disks
+@as_json
+def up(
+    topology: str,
+    engine: str,
+    name: str | None,
+    toxics: tuple[str, ...],
+    storage: tuple[str, ...],
+    json_: bool,
+    **of_disks: Any,
+) -> None:
+    """Stand a topology up, prove it, and say how to connect.
+
+    Example: lab up semisync --engine mysql-8.0 --toxic source-replica=wan-200ms
+    Example: lab up async --storage raid0 --disk sata-7200
+    """
+    source = click.get_current_context().get_parameter_source
+    given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
+    placed = labs.storage_of(topology, storage, given, **of_disks)
+    lab = labs.up(topology, engine, name, dict(map(_link_and_toxic, toxics)), tell, storage=placed)
+    if json_:
+        print_json(views.view(lab))
+    else:
+        output.how_to_connect(out, lab)
+
+
+def _link_and_toxic(text: str) -> tuple[str, str]:
+    link, equals, toxic = text.partition("=")
+    if not equals:
+        raise LabError(f"--toxic {text} names no toxic", "LINK=TOXIC", "./lab up --help")
+    return link, toxic
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
+@as_json
+def down(name: str | None, json_: bool) -> None:
+    """Take a lab away with its data; the only one when no NAME is given.
+
+    Example: lab down lab-semisync
+    """
+    gone = labs.down(name, tell)
+    if json_:
+        print_json({"down": gone})
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
+@as_json
+def status(name: str | None, json_: bool) -> None:
+    """The labs that are up: nodes, links, toxics, what is replicating.
+
+    Example: lab status --json
+    """
+    docker_engine.client()
+    chosen = [compose.find(name)] if name else list(compose.all_labs().values())
+    seen = [views.view(lab) for lab in chosen]
+    if json_:
+        print_json(seen)
+    else:
+        output.status(out, seen)
+
+
+@click.command()
+@click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
+@as_json
+def show(name: str | None, json_: bool) -> None:
+    """One lab as a tree: roles, links, toxics, state.
+
+    Example: lab show
+    """
+    seen = views.view(compose.find(name))
+    if json_:
+        print_json(seen)
+    else:
+        output.tree(out, seen)
+
+
+@click.command()
+@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@click.option("-e", "--execute", "statement", help="Run one statement and print its rows.")
+@of_lab
+@as_json
+def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
+    """A client on a node, as root; on the source, the primary or a cluster's first node, when no NODE is given.
+
+    Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
+    """
+    lab = compose.find(name)
+    node = node or views.writer(lab)
+    server = lab.server(node)
+    if statement:
+        rows = server.rows(statement)
+        print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else output.rows(
+            out, rows
+        )
+        return
+    terminal = "-it" if sys.stdin.isatty() else "-i"
+    os.environ["MYSQL_PWD"] = lab.password
+    client = [*views.client(lab, node), "-uroot", "lab"]
+    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", lab.container(node).name, *client])
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, str, type(None))) else str(value)
+
+
+@click.command()
+@click.argument("link", required=False, shell_complete=names.completed_by(names.links))
+@click.argument("toxic", required=False, shell_complete=names.completed_by(names.toxics))
+@click.option("--check", metavar="TOXIC", help="Only check a file of toxics/.")
+@of_lab
+@as_json
+def toxic(link: str | None, toxic: str | None, check: str | None, name: str | None, json_: bool) -> None:
+    """List toxics; put one on a LINK in place of what is there; take it off with none.
+
+    Example: lab toxic source-replica wan-200ms
+    """
+    if check:
+        click.echo(f"{check}: {catalogue.toxic(check).about}")
+    elif not link:
+        known = [catalogue.toxic(each) for each in catalogue.toxics()]
+        print_json({each.name: each.about for each in known}) if json_ else output.toxics(out, known)
+    elif not toxic:
+        raise LabError(f"no toxic named for {link}", "LINK TOXIC, or LINK none", "./lab toxic")
+    else:
+        proof = labs.set_toxic(compose.find(name), link, toxic)
+        print_json(proof) if json_ else out.print(f"{proof.what}: {proof.found}")
+        sys.exit(0 if proof.ok else FAILED)
+
+
+@click.command()
+@as_json
+def engines(json_: bool) -> None:
+    """The servers that a node can be: version, source, features, what each lacks and why, whether its image is built.
+
+    Example: lab engines --json
+    """
+    known = views.engines()
+    print_json(known) if json_ else output.engines(out, known)
+
+
+@click.command()
+@as_json
+def doctor(json_: bool) -> None:
+    """What this machine has and lacks, what is left behind, and the command that mends it.
+
+    Example: lab doctor
+    """
+    findings = examination.examine()
+    print_json(findings) if json_ else output.findings(out, findings)
+    sys.exit(0 if all(finding.ok for finding in findings) else FAILED)
+
+
+@click.command()
+@click.option("--images", "images_", is_flag=True, help="The lab's images too.")
+@as_json
+def clean(images_: bool, json_: bool) -> None:
+    """Remove every lab that no running command uses, and whatever killed ones left behind.
+
+    Example: lab clean --images
+    """
+    gone = labs.clean(images_, tell)
+    print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
+
+
+@click.command()
+@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), default="bash")
+def completion(shell: str) -> None:
+    """Print the shell's completion of lab's commands and names.
+
+    Example: eval "$(./lab completion bash)"
+    """
+    click.echo(get_completion_class(shell)(cli, {}, "lab", "_LAB_COMPLETE").source())

@@ -1,0 +1,46 @@
+"""The names that the shell completes: each function lists those of one kind, and `completed_by` hands them to click."""
+
+from collections.abc import Callable
+
+from replication_lab.world import catalogue
+from replication_lab.world.docker import lab as compose
+
+
+def completed_by(names: Callable[[], list[str]]) -> Callable[..., list[str]]:
+    """Complete what is typed by one of these names."""
+    return lambda _context, _parameter, typed: [name for name in names() if name.startswith(typed)]
+
+
+def labs() -> list[str]:
+    """List the labs that are up."""
+    return list(compose.all_labs())
+
+
+def engines() -> list[str]:
+    """List the engines."""
+    return sorted(catalogue.engines())
+
+
+def toxics() -> list[str]:
+    """List the toxics, and the word that takes them off."""
+    return [*catalogue.toxics(), "none"]
+
+
+def nodes() -> list[str]:
+    """List the nodes of all topologies."""
+    return sorted({node.name for name in catalogue.topologies() for node in catalogue.topology(name).nodes})
+
+
+def links() -> list[str]:
+    """List the links of all topologies."""
+    return sorted({link.name for name in catalogue.topologies() for link in catalogue.topology(name).links})
+
+
+def drills() -> list[str]:
+    """List the drills of all topologies."""
+    return sorted({drill for topology in catalogue.topologies() for drill in catalogue.drills(topology)})
+
+
+def runs() -> list[str]:
+    """List the recorded runs, the newest of them under the name that it always has."""
+    return ["latest", *sorted(path.parent.name for path in catalogue.RUNS.glob("*/record.jsonl"))]

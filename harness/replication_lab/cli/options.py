@@ -1,0 +1,31 @@
+"""The options that several commands share."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from replication_lab.cli import names
+from replication_lab.model.storage import AUTO
+
+as_json = click.option("--json", "json_", is_flag=True, help="Print data instead of text.")
+of_lab = click.option(
+    "--lab",
+    "name",
+    metavar="NAME",
+    shell_complete=names.completed_by(names.labs),
+    help="Which lab, where several are up.",
+)
+DISK_OPTIONS = (
+    click.option("--disk", default="ssd", show_default=True, metavar="NAME", help="Of compose/storage/disks.yaml."),
+    click.option("--disks", type=int, default=0, help="How many, 2 to 8; default 2, and 1 for single."),
+    click.option("--disk-size", "mib", type=int, default=2048, show_default=True, help="MiB of each disk."),
+    click.option("--backend", default=AUTO, show_default=True, help="What joins the disks: md, btrfs or auto."),
+)
+
+
+def of_disks(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add the options that say on which disks data are kept."""
+    for option in reversed(DISK_OPTIONS):
+        command = option(command)
+    return command
