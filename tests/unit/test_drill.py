@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli
-from replication_lab.cli import faults_page
+from replication_lab.cli import drill as drill_command
 from replication_lab.faults.fault import Together
 from replication_lab.model import drill
 from replication_lab.model.claim import Verdict
@@ -14,6 +14,7 @@ from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome
 from replication_lab.model.record import Proof
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.galera import how_returned
+from replication_lab.report import drill_page
 from replication_lab.report.drill_text import listing, text
 from replication_lab.runner import drill as course
 from replication_lab.runner import drill_set
@@ -697,7 +698,7 @@ def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
 
 def test_the_page_of_drills_has_a_row_for_each(book):
     """Made from records alone: the one that was done with its figures, the other one with its doubt."""
-    said = faults_page.page([(drill_set.opened(book.folder), drill_set.judge(book.folder))])
+    said = drill_page.page([(drill_set.opened(book.folder), drill_set.judge(book.folder))], ["galera"])
 
     assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
     assert "| second | a test's | – | – | – | – |" in said
@@ -708,9 +709,23 @@ def test_a_table_that_was_not_made_anew_stays(book):
     """A page of many minutes is not made again for one topology."""
     runs = [(drill_set.opened(book.folder), drill_set.judge(book.folder))]
     old = "# A page\n\n## async\n\nolder\n\n## galera\n\nolder\n"
-    said = faults_page.page(runs, old)
+    said = drill_page.page(runs, ["async", "galera"], old)
 
     assert said.count("## ") == 2 and "## async\n\nolder" in said and "| first | a test's | 10 |" in said
+
+
+def test_the_page_is_made_again_from_recorded_runs(book, monkeypatch, tmp_path):
+    """`make drills` of a RUN does no drill: its topology's table is new, the others stay, and the status is its own."""
+    monkeypatch.setattr(drill_command, "PAGE", tmp_path / "faults.md")
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    monkeypatch.setattr(drill_set, "run", lambda *_: pytest.fail("a drill was done"))
+    (tmp_path / "faults.md").write_text("# A page\n\n## async\n\nolder\n")
+    monkeypatch.setattr(drill_set, "known", lambda: {"async": [], "galera": []})
+    ended = CliRunner().invoke(drill_command.write_page, [str(book.folder)])
+    said = (tmp_path / "faults.md").read_text()
+
+    assert ended.exit_code == 2, "one of the two drills was not done"
+    assert "## async\n\nolder\n\n## galera" in said and "| first | a test's | 10 |" in said
 
 
 def test_the_page_tells_what_is_known_to_be_refuted():
@@ -719,7 +734,9 @@ def test_the_page_tells_what_is_known_to_be_refuted():
     lossy = msgspec.structs.replace(parsed(), expected=[known])
     result = judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY)
 
-    said = faults_page.page([(drill.Opened("galera", "mariadb", "11.8", 7, [lossy], "2030-01-01"), [result])])
+    said = drill_page.page(
+        [(drill.Opened("galera", "mariadb", "11.8", 7, [lossy], "2030-01-01"), [result])], ["galera"]
+    )
 
     assert "REFUTED as known: nothing is lost: it is asynchronous |" in said
 

@@ -2,16 +2,19 @@
 
 import os
 import sys
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
 from statistics import median
 
+import click
 import msgspec
 from rich.console import Console
 from rich.table import Table
 
 from replication_lab import experiments, runs
+from replication_lab.cli import main
+from replication_lab.cli.console import tell
 from replication_lab.lab import up
 from replication_lab.model import history
 from replication_lab.model.errors import LabError
@@ -105,7 +108,7 @@ def _storage() -> Iterator[Figure]:
         try:
             overlay.with_backend({"replica": Storage(level="raid0", backend=backend)})
         except LabError as error:
-            _tell(f"{backend}: {error.found}")
+            tell(f"{backend}: {error.found}")
             continue
         ups, downs, shares = [], [], []
         for _ in range(ROUNDS):
@@ -121,7 +124,7 @@ def _storage() -> Iterator[Figure]:
 def _ledger() -> Iterator[Figure]:
     """What one acknowledged insert of the drills' ledger costs on one server that does not flush, and its process."""
     paces, shares = [], []
-    lab = up.up("single", "mariadb", NAME, tell=_tell, keep=False)
+    lab = up.up("single", "mariadb", NAME, tell=tell, keep=False)
     try:
         lab.server("server").set_global(innodb_flush_log_at_trx_commit=0, sync_binlog=0)
         for _ in range(ROUNDS):
@@ -188,7 +191,7 @@ def _on_the_wire() -> Iterator[Figure]:
         presets={PRESET: preset},
         data=type(whole.data)(),
     )
-    folder, _ = runs.run(small, ["mariadb"], PRESET, seed=7, tell=_tell)
+    folder, _ = runs.run(small, ["mariadb"], PRESET, seed=7, tell=tell)
     _, record = journal.read(str(folder))
     doubts = [reason for measured in record.measurements for reason in measured.reasons_to_doubt]
     if doubts:
@@ -208,11 +211,8 @@ def _on_the_wire() -> Iterator[Figure]:
     )
 
 
-def _tell(line: str) -> None:
-    print(line, file=sys.stderr, flush=True)
-
-
-def main(tell: Callable[[str], None] = _tell) -> None:
+@click.command()
+def bench() -> None:
     """Measure, print a table, and leave everything in runs/TIME-bench.json."""
     docker_engine.ensure()
     up.tidy(tell)
@@ -243,8 +243,4 @@ def main(tell: Callable[[str], None] = _tell) -> None:
 
 
 if __name__ == "__main__":
-    try:
-        main()
-    except LabError as error:
-        print(f"error: {error}", file=sys.stderr)
-        sys.exit(3)
+    main(bench, "python -m replication_lab.cli.bench")

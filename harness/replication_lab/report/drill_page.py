@@ -1,0 +1,45 @@
+"""The page of drills, docs/faults.md: a table for each topology, made from recorded runs."""
+
+import re
+from collections.abc import Sequence
+from pathlib import Path
+
+import jinja2
+
+from replication_lab.model.claim import Verdict
+from replication_lab.model.drill import Opened, Result
+
+TEMPLATE = Path(__file__).parent / "drill_page.md.j2"
+
+
+def page(runs: Sequence[tuple[Opened, list[Result]]], topologies: Sequence[str], before: str = "") -> str:
+    """Write a table for each of `topologies`, in their order; that of the page `before` where there is no run of it."""
+    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment.filters |= {"verdicts": _verdicts, "cell": _cell}
+    head, *made = _sections(environment.from_string(TEMPLATE.read_text()).render(runs=runs))
+    _, *old = _sections(before)
+    tables = {_topology(section): section for section in (*old, *made)}
+    return head + "\n\n".join(tables[name].strip() for name in topologies if name in tables) + "\n"
+
+
+def _sections(text: str) -> list[str]:
+    """Split a page into what is before the first table, then each table with its heading."""
+    return re.split(r"^(?=## )", text, flags=re.M)
+
+
+def _topology(section: str) -> str:
+    return section.split()[1]
+
+
+def _verdicts(result: Result) -> str:
+    """Name the verdicts that need a word, with their sentences; those that are known to be refuted, with the reason."""
+    known = [one.expectation for one in result.held if one.verdict is Verdict.REFUTED and not one.changed]
+    others = [one for one in result.held if one.changed or one.verdict is Verdict.UNKNOWN]
+    said = [f"REFUTED as known: {one.says}: {one.because}" for one in known]
+    said += [f"**{one.verdict}**: {one.expectation.says}" for one in others]
+    return "; ".join(said) or "all hold"
+
+
+def _cell(result: Result, figure: str) -> str:
+    found = result.figures.get(figure)
+    return "–" if found is None else f"{found:.1f}" if isinstance(found, float) else str(found)
