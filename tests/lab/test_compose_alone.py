@@ -17,7 +17,7 @@ UP_SECONDS = 300
 ALONE = catalogue.ROOT / "compose" / ".env"
 REPLICATION = {name: catalogue.topology(name).replication for name in FILES}
 # What a topology takes from images/ whoever made its servers, by replication and by manager; a machine has no vendor.
-OWN = {"galera": {"sidecar"}, "drbd": {"vm", "spindle"}, "pacemaker": {"arbiter", "load"}}
+OWN = {"galera": {"sidecar"}, "group": {"sidecar"}, "drbd": {"vm", "spindle"}, "pacemaker": {"arbiter", "load"}}
 
 
 @pytest.fixture(scope="module", autouse=True)
@@ -38,7 +38,9 @@ def up(docker_compose):
 @pytest.mark.parametrize("topology", [name for name in FILES if REPLICATION[name] != "drbd"])
 def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     """`docker compose up --wait` and nothing else: a row of the source is on every other node."""
-    images.ensure(labs.image_names("mariadb", topology=catalogue.topology(topology)))
+    # The file of a MySQL group names MySQL where no engine is named.
+    engine = "mysql-8.0" if REPLICATION[topology] == "group" else "mariadb"
+    images.ensure(labs.image_names(engine, topology=catalogue.topology(topology)))
     docker_compose = ["docker", "compose", "-p", name, "-f", f"compose/{topology}.yaml"]
 
     up(docker_compose)
@@ -102,7 +104,7 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
         (topology, engine)
         for topology in FILES
         for engine in ("mariadb", "mysql", "percona")
-        if engine == "mariadb" or REPLICATION[topology] not in OWN
+        if REPLICATION[topology] not in OWN or engine == ("mysql" if REPLICATION[topology] == "group" else "mariadb")
     ],
 )
 def test_the_vendors_images_fit_the_same_compose_files(topology, engine):

@@ -9,7 +9,7 @@ from replication_lab.lab.disks import full
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.replication import drbd_operations, failover
+from replication_lab.replication import drbd_operations, failover, group
 from replication_lab.world import catalogue, drbd, pacemaker
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
@@ -204,6 +204,10 @@ def writer(lab: Lab) -> str:
         with suppress(LabError):
             return drbd.primary(lab).node
         return usual
+    if lab.topology.replication == "group":
+        with suppress(LabError):
+            return group.primary(lab)
+        return usual
     roles, _ = _arrangement(lab)
     return next((name for name, role in roles.items() if role == "source"), usual)
 
@@ -273,6 +277,8 @@ SAYS = {"peer": _resource}
 
 def _member(lab: Lab, name: str) -> tuple[str, list[str]]:
     """What a node believes of its cluster, in words, and whom it sees in it."""
+    if lab.topology.replication == "group":
+        return group.describe(lab.server(name))
     found = lab.server(name).galera()
     names = {address: node.name for node in lab.topology.nodes for address in lab.addresses(node.name)}
     cluster = sorted(names.get(address, address) for address in found.addresses)

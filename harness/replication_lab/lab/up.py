@@ -15,7 +15,7 @@ from replication_lab.model.toxic import Toxic
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.probes.semisync import WAITED_SHARE
-from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.replication import drbd_operations, group, pacemaker_operations
 from replication_lab.replication.copies import wait_for_copies
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array, overlay
@@ -27,7 +27,7 @@ from replication_lab.world.docker.lab import Lab, Proof
 Tell = Callable[[str], None]
 COMMITS = 3
 # What a topology needs besides its servers, by its replication and by its manager.
-OWN_IMAGES = {"galera": ["sidecar"], "drbd": ["vm", "spindle"], "pacemaker": ["arbiter", "load"]}
+OWN_IMAGES = {"galera": ["sidecar"], "group": ["sidecar"], "drbd": ["vm", "spindle"], "pacemaker": ["arbiter", "load"]}
 
 
 def image_names(
@@ -170,7 +170,9 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
         proofs += _prove_semisync(lab, toxics)
     if lab.topology.replication == "galera":
         proofs += [*_prove_cluster(lab), _prove_commit_waits(lab, toxics)]
-    if lab.topology.replication == "drbd":
+    if lab.topology.replication == "group":
+        proofs += [*group.prove(lab, toxics), *disks.prove(lab)]
+    elif lab.topology.replication == "drbd":
         proofs += drbd_operations.prove(lab, toxics)
         proofs += pacemaker_operations.prove(lab) if lab.topology.manager else []
     else:

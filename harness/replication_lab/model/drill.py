@@ -196,7 +196,7 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, toxics: Sequen
     ):
         if node:
             topology.node(node)
-    if drill.serves and not topology.manager:
+    if drill.serves and not topology.manager and topology.replication != "group":
         raise LabError(f"{where}: serves, without a cluster manager that chooses", "no such key", "./lab drill")
     if drill.options and topology.replication != "drbd":
         raise LabError(f"{where}: options of DRBD in {topology.name}", "a topology of drbd", "./lab drill")

@@ -11,7 +11,7 @@ import yaml
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import Storage
 
-REPLICATION = ("none", "async", "semisync", "galera", "drbd")
+REPLICATION = ("none", "async", "semisync", "galera", "group", "drbd")
 # Who says which machine serves, where it is not the user.
 MANAGERS = ("", "pacemaker")
 # Ports of a link besides the first, by the ends of their proxies' names; the last two lead to something that answers: a
@@ -28,7 +28,7 @@ LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 @dataclass(frozen=True)
 class Node:
-    """A database server. Its role follows from the links: source, relay (both ends) or replica; in Galera, member.
+    """A database server. Its role follows from the links: source, relay (both ends) or replica; in a cluster, member.
 
     With DRBD it is a machine, a peer: the server runs on one of the two, and on which one changes.
     """
@@ -229,7 +229,7 @@ def _peers(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tup
 
 
 def _members(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
-    """The nodes of a Galera cluster; LabError where their list or their votes would not make a cluster."""
+    """The nodes of a cluster or a group; LabError where their list or their votes would not make one."""
     settings = {
         name: service["environment"]
         for name, service in document["services"].items()
@@ -259,4 +259,4 @@ def _can_be_halved(votes: list[int]) -> bool:
     return sum(votes) / 2 in sums
 
 
-_NODES = {"none": _alone, "async": _nodes, "semisync": _nodes, "galera": _members, "drbd": _peers}
+_NODES = {"none": _alone, "async": _nodes, "semisync": _nodes, "galera": _members, "group": _members, "drbd": _peers}

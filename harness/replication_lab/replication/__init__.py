@@ -2,13 +2,14 @@
 
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.galera import Cluster
+from replication_lab.replication.group import Group
 from replication_lab.replication.kind import Nodes
 from replication_lab.replication.pacemaker import ManagedMachines
 from replication_lab.replication.source_replica import Followers
 from replication_lab.replication.standalone import Alone
 from replication_lab.world.docker.lab import Lab
 
-KINDS = {"none": Alone, "async": Followers, "semisync": Followers, "galera": Cluster, "drbd": Machines}
+KINDS = {"none": Alone, "async": Followers, "semisync": Followers, "galera": Cluster, "group": Group, "drbd": Machines}
 # The same under a cluster manager.
 MANAGED_KINDS = {"drbd": ManagedMachines}
 

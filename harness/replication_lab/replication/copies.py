@@ -1,5 +1,6 @@
 """The copies of a lab's data, waited for until they are level, and compared."""
 
+from replication_lab.replication import group
 from replication_lab.world import drbd
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -9,6 +10,8 @@ def wait_for_copies(lab: Lab) -> None:
     """Until every node has applied what its source, or its cluster, had committed when asked."""
     if lab.topology.replication == "drbd":
         drbd.wait_until_whole(lab)
+    elif lab.topology.replication == "group":
+        group.Group(lab).settle()
     elif lab.topology.replication == "galera":
         for node in lab.topology.nodes:
             lab.server(node.name).wait_for_writesets()

@@ -1,0 +1,188 @@
+"""MySQL Group Replication with a single primary: whole when every node is ONLINE in one group of all."""
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from statistics import median
+
+from replication_lab.model.drill import View
+from replication_lab.model.errors import LabError
+from replication_lab.probes.commit_latency import TABLE, CommitLatency
+from replication_lab.replication.kind import Nodes
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.mysql.server import Server
+
+ONLINE, PRIMARY, UNREACHABLE = "ONLINE", "PRIMARY", "UNREACHABLE"
+MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM performance_schema.replication_group_members"
+# The view's number is in the statistics of each member; the group's name is its history.
+SELF = (
+    "SELECT @@server_uuid AS me, @@group_replication_group_name AS name, (SELECT MAX(view_id) FROM "
+    "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid) AS view_id"
+)
+COMMITS, WAITED_SHARE = 5, 0.9
+# A new primary applies what it has received before it accepts writes.
+ELECTED_SECONDS = 60
+
+
+@dataclass(frozen=True)
+class Member:
+    """What a node says of its group: its own state and role, and those of every node that it lists."""
+
+    state: str
+    role: str
+    history: str
+    view_id: str
+    states: Mapping[str, str]
+    primaries: tuple[str, ...]
+
+    @property
+    def reached(self) -> list[str]:
+        return sorted(name for name, state in self.states.items() if state != UNREACHABLE)
+
+    @property
+    def has_majority(self) -> bool:
+        return 2 * len(self.reached) > len(self.states)
+
+    def __str__(self) -> str:
+        """PRIMARY or SECONDARY of a node that is ONLINE in a majority; else what keeps it from that."""
+        if self.state != ONLINE:
+            return self.state
+        return self.role if self.has_majority else "no majority"
+
+
+def member(server: Server) -> Member:
+    """Return what `server` says of its group; LabError where it does not answer or has no Group Replication."""
+    own, *_ = server.rows(SELF)
+    rows = server.rows(MEMBERS)
+    mine = [row for row in rows if row["member_id"] == own["me"]]
+    return Member(
+        state=mine[0]["member_state"] if mine else "OFFLINE",
+        role=mine[0]["member_role"] if mine else "",
+        history=own["name"] or "",
+        view_id=own["view_id"] or "",
+        states={row["member_host"]: row["member_state"] for row in rows if row["member_host"]},
+        primaries=tuple(row["member_host"] for row in rows if row["member_role"] == PRIMARY),
+    )
+
+
+class Group(Nodes):
+    """Members of one group, of which one accepts writes."""
+
+    whole = "ONLINE in one group"
+
+    def writer(self) -> Server:
+        """Return the primary, as the first node that is ONLINE names it."""
+        return self.server(primary(self.lab))
+
+    def view(self, name: str) -> View:
+        found = member(self.server(name))
+        return View(str(found), len(found.reached), found.history)
+
+    def is_whole(self, name: str) -> bool:
+        found = member(self.server(name))
+        online = {node: ONLINE for node in self.names}
+        return found.states == online and len(found.primaries) == 1 and _is_as_its_role(self.server(name), found)
+
+    def settle(self) -> None:
+        position = self.writer().position()
+        for name in self.names:
+            self.server(name).wait_for(position)
+
+    def returned(self, log: str) -> tuple[str, int] | None:
+        return how_returned(log)
+
+    def let_serve(self, name: str) -> None:
+        """Make this node the primary, as an operator would."""
+        if primary(self.lab) == name:
+            return
+        uuid = self.server(name).value("SELECT @@server_uuid")
+        self.writer().value(f"SELECT group_replication_set_as_primary('{uuid}')")
+        clock.wait_until(lambda: self.is_whole(name) and primary(self.lab) == name, f"{name} to be primary")
+
+
+def _is_as_its_role(server: Server, found: Member) -> bool:
+    """Whether a primary accepts writes by now, and a secondary refuses them."""
+    return bool(server.value("SELECT @@GLOBAL.super_read_only")) == (found.role != PRIMARY)
+
+
+def how_returned(log: str) -> tuple[str, int] | None:
+    """How a node came back by what it logged: binary log, clone or led, and 0 writesets; None if it never left."""
+    if "[group] leads" in log:
+        return "led", 0
+    if "Cloning from a remote group donor" in log:
+        return "clone", 0
+    return ("binary log", 0) if "Incremental recovery from a group donor" in log else None
+
+
+def primary(lab: Lab) -> str:
+    """Return the name of the primary, as a node that is ONLINE in a majority reports it; LabError where none does."""
+    for node in lab.topology.nodes:
+        try:
+            found = member(lab.server(node.name))
+        except LabError:
+            continue
+        if str(found) in (PRIMARY, "SECONDARY") and found.primaries:
+            return found.primaries[0]
+    raise LabError(f"no node of {lab.name} knows a primary", "a majority that is ONLINE", "./lab status")
+
+
+def describe(server: Server) -> tuple[str, list[str]]:
+    """Return what a node believes of its group, in words, and the nodes that it reaches."""
+    found = member(server)
+    refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"
+    role = found.role.lower() or "not a member"
+    said = f"{found.state}, {role}{refuses}, sees {' '.join(found.reached) or 'nobody'} in view {found.view_id}"
+    return said, found.reached
+
+
+def prove(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
+    """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
+    kind = Group(lab)
+    clock.wait_until(lambda: all(kind.stands(name) for name in kind.names), f"{', '.join(kind.names)} {kind.whole}")
+    return [_prove_one_view(kind), _prove_commit_waits(kind, toxics), _prove_row_arrives(kind)]
+
+
+def _prove_one_view(kind: Group) -> Proof:
+    found = {name: member(kind.server(name)) for name in kind.names}
+    views = {each.view_id for each in found.values()}
+    primaries = {each.primaries for each in found.values()}
+    ok = all(each.states == {name: ONLINE for name in kind.names} for each in found.values())
+    said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
+    return Proof(
+        f"one group of {len(found)} with one primary",
+        f"{said}; {len(views)} view, {len(primaries)} opinion on the primary",
+        ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
+    )
+
+
+def majority_trip(lab: Lab, name: str, toxics: dict[str, str]) -> float:
+    """Return the round trip in ms to the nearest peers that make a majority with `name`."""
+    trips = sorted(
+        catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in lab.topology.links_from(name)
+    )
+    # Of three nodes the nearest peer makes two; the node itself needs no trip.
+    return trips[len(lab.topology.nodes) // 2 - 1]
+
+
+def _prove_commit_waits(kind: Group, toxics: dict[str, str]) -> Proof:
+    """A commit is answered once a majority has accepted it: not sooner than the round trip to the nearest of them."""
+    first = kind.writer()
+    commit = CommitLatency(first)
+    commit.commits(1)
+    latency = median(commit.commits(COMMITS))
+    trip = majority_trip(kind.lab, first.name, toxics)
+    trips = f" ({latency / trip:.2f} round trips)" if trip else ""
+    return Proof("a commit waits for a majority", f"{latency:.1f} ms a commit{trips}", latency >= WAITED_SHARE * trip)
+
+
+def _prove_row_arrives(kind: Group) -> Proof:
+    source, count = kind.writer(), f"SELECT COUNT(*) FROM {TABLE}"
+    CommitLatency(source).commits(1)
+    written = source.value(count)
+    kind.settle()
+    found = {name: kind.server(name).value(count) for name in kind.names if name != source.name}
+    return Proof(
+        f"a row written on {source.name} arrives",
+        ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()),
+        all(rows == written for rows in found.values()),
+    )

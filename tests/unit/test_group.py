@@ -1,0 +1,185 @@
+"""What a MySQL group takes for whole, what its nodes say of it, and what proves it."""
+
+import pytest
+from replication_lab import replication
+from replication_lab.model.errors import LabError
+from replication_lab.replication import group
+from replication_lab.world import catalogue
+
+NODES = ("node1", "node2", "node3")
+ALL = dict.fromkeys(NODES, "ONLINE")
+
+
+class Server:
+    """A member that says what a test gives it to say."""
+
+    def __init__(self, name, states=ALL, primary="node1", view="1:3", read_only=None):
+        self.name, self.states, self.primary, self.view = name, states, primary, view
+        self.read_only = name != primary if read_only is None else read_only
+        self.waited, self.asked = [], []
+
+    def rows(self, sql):
+        if sql == group.SELF:
+            return [{"me": f"uuid-{self.name}", "name": "a-name", "view_id": self.view}]
+        return [
+            {"member_id": f"uuid-{name}", "member_host": name, "member_state": state, "member_role": self._role(name)}
+            for name, state in self.states.items()
+        ]
+
+    def _role(self, name):
+        return "PRIMARY" if name == self.primary else "SECONDARY"
+
+    def value(self, sql):
+        self.asked.append(sql)
+        return int(self.read_only) if "super_read_only" in sql else f"uuid-{self.name}"
+
+    def position(self):
+        return {"position": f"{self.name}:9"}
+
+    def wait_for(self, position, seconds=50):
+        self.waited.append(position)
+
+
+class Silent(Server):
+    def rows(self, sql):
+        raise LabError(f"{self.name} does not answer", "a server")
+
+
+class Lab:
+    name = "lab-group"
+
+    def __init__(self, **servers):
+        self.topology = catalogue.topology("group")
+        self.servers = {name: Server(name) for name in NODES} | servers
+
+    def server(self, name):
+        return self.servers[name]
+
+
+def kind(**servers):
+    return replication.of(Lab(**servers))
+
+
+CUT_OFF = Server("node1", states={"node1": "ONLINE", "node2": "UNREACHABLE", "node3": "UNREACHABLE"})
+WITHOUT_NODE3 = {"node1": "ONLINE", "node2": "ONLINE"}
+
+
+@pytest.mark.parametrize(
+    ("server", "stands", "says", "size"),
+    [
+        (Server("node1"), True, "PRIMARY", 3),
+        (Server("node1", primary="node2"), True, "SECONDARY", 3),
+        (Server("node1", read_only=True), False, "PRIMARY", 3),
+        (Server("node1", states=WITHOUT_NODE3), False, "PRIMARY", 2),
+        (Server("node1", states=ALL | {"node3": "RECOVERING"}), False, "PRIMARY", 3),
+        (Server("node1", states={"node1": "ERROR"}), False, "ERROR", 1),
+        (Server("node1", states={}), False, "OFFLINE", 0),
+        (CUT_OFF, False, "no majority", 1),
+        (Silent("node1"), False, "", 0),
+    ],
+)
+def test_a_node_is_whole_when_all_are_online_with_one_primary(server, stands, says, size):
+    """A primary that does not accept writes yet is not whole; a node without a majority knows it."""
+    nodes = kind(node1=server)
+
+    assert stands == nodes.stands("node1")
+    assert (says, size) == (nodes.look("node1").says, nodes.look("node1").size)
+
+
+def test_the_primary_is_where_tables_are_made():
+    """As a node names it that is ONLINE in a majority: one that was cut off still takes itself for the primary."""
+    others = {name: Server(name, states={"node2": "ONLINE", "node3": "ONLINE"}, primary="node3") for name in NODES[1:]}
+
+    assert "node3" == kind(node1=CUT_OFF, **others).writer().name
+    assert "node3" == kind(node1=Silent("node1"), **others).writer().name
+
+
+def test_without_a_majority_there_is_no_primary():
+    """The error says what to look at."""
+    with pytest.raises(LabError, match="knows a primary"):
+        group.primary(Lab(**{name: Silent(name) for name in NODES}))
+
+
+def test_all_nodes_wait_for_what_the_primary_has():
+    """The primary itself too: it may have been elected a moment ago."""
+    nodes = kind(**{name: Server(name, primary="node2") for name in NODES})
+    nodes.settle()
+
+    assert [[{"position": "node2:9"}]] * 3 == [nodes.server(name).waited for name in NODES]
+
+
+def test_a_drill_that_names_its_primary_gets_it():
+    """By the group's own function; a node that is it already is left alone."""
+    lab = Lab()
+    replication.of(lab).let_serve("node1")
+    assert [] == lab.server("node1").asked
+
+
+@pytest.mark.parametrize(
+    ("log", "found"),
+    [
+        ("", None),
+        ("[group] leads: no node has more than 6 transactions", ("led", 0)),
+        ("Distributed recovery will transfer data using: Incremental recovery from a group donor", ("binary log", 0)),
+        ("Distributed recovery will transfer data using: Cloning from a remote group donor.", ("clone", 0)),
+    ],
+)
+def test_how_a_node_came_back_is_read_from_its_log(log, found):
+    """One that never left logs nothing of it."""
+    assert found == group.how_returned(log)
+
+
+def test_a_commit_waits_for_the_nearer_of_two_peers():
+    """With one peer at 10 ms and one at 85 ms the group goes on at 10 ms: two of three are a majority."""
+    toxics = {"node1-node2": "wan-85ms", "node1-node3": "metro-10ms", "node2-node1": "wan-85ms"}
+
+    assert 10 == group.majority_trip(Lab(), "node1", toxics)
+
+
+def commits(monkeypatch, milliseconds):
+    monkeypatch.setattr(group.CommitLatency, "__init__", lambda *_: None)
+    monkeypatch.setattr(group.CommitLatency, "commits", lambda _, count: [milliseconds] * count)
+
+
+WAN = {f"{one}-{other}": "wan-85ms" for one in NODES for other in NODES if one != other}
+
+
+def proofs(monkeypatch, milliseconds=175.0, **servers):
+    commits(monkeypatch, milliseconds)
+    return [proof.ok for proof in group.prove(Lab(**servers), WAN)]
+
+
+def test_a_whole_group_is_proved(monkeypatch):
+    """One view, a commit that waited, a row that arrived."""
+    lab = {name: Rows(name) for name in NODES}
+
+    assert [True, True, True] == proofs(monkeypatch, **lab)
+
+
+class Rows(Server):
+    """A member that also counts rows."""
+
+    rows_held = 7
+
+    def value(self, sql):
+        return self.rows_held if "COUNT" in sql else super().value(sql)
+
+
+def test_a_commit_that_waits_for_nobody_is_noticed(monkeypatch):
+    """It took a hundredth of a round trip."""
+    assert [True, False, True] == proofs(monkeypatch, 0.9, **{name: Rows(name) for name in NODES})
+
+
+def test_a_row_that_does_not_arrive_is_noticed(monkeypatch):
+    """On one node of the two."""
+    behind = Rows("node3")
+    behind.rows_held = 6
+
+    assert [True, True, False] == proofs(monkeypatch, node1=Rows("node1"), node2=Rows("node2"), node3=behind)
+
+
+def test_nodes_of_different_views_are_noticed(monkeypatch):
+    """Each lists three, and they are not the same three at the same time."""
+    lab = {name: Rows(name) for name in NODES} | {"node2": Rows("node2", view="1:4")}
+
+    assert [False, True, True] == proofs(monkeypatch, **lab)
