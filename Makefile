@@ -40,7 +40,7 @@ drills: .venv/installed.txt  ## every drill of every topology, and docs/faults.m
 	@$(PYTHON) -m replication_lab.cli.drill
 
 lint: .venv/installed.txt  ## ruff, import-linter, shellcheck, and that all tests can be collected together
-	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports && .venv/bin/shellcheck lab .ci/run harness/replication_lab/world/docker/*.sh images/base/make images/database/docker-entrypoint.sh images/database/lab-health images/mariadb/galera-start images/mariadb/begin-history images/maven/unpack-artifact images/sidecar/through-toxiproxy images/arbiter/arbiter images/vm/machine images/vm/mysqld images/vm/guest-run images/vm/launch-* images/vm/make-* images/vm/take-modules images/vm/unpack-kernel images/vm/guest/* tests/soak/machine images/array/array
+	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck
 
 # Made by the launcher, from the hash-locked list.
 .venv/installed.txt: harness/requirements.txt

@@ -113,3 +113,23 @@ def test_every_test_says_what_it_tests(path):
     functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
 
     assert not [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]
+
+
+def test_shell_scripts_are_found_by_their_first_line(tmp_path):
+    """`make lint` checks each, the new ones too, whatever they are called; and nothing that only mentions a shell."""
+    files = {
+        "plain": "#!/bin/sh",
+        "folder/by-name.sh": "#!/usr/bin/env bash",
+        "with-options": "#!/bin/sh -eu",
+        "program.py": "#!/usr/bin/env python3",
+        "page.md": "Type:\n#!/bin/sh",
+        "ignored": "#!/bin/sh",
+        ".gitignore": "ignored",
+    }
+    (tmp_path / "folder").mkdir()
+    for name, text in files.items():
+        (tmp_path / name).write_text(f"{text}\n")
+    subprocess.run(["git", "init", "-q"], cwd=tmp_path, check=True)
+    found = subprocess.run([ROOT / ".ci" / "shell-scripts"], cwd=tmp_path, capture_output=True, text=True, check=True)
+
+    assert set(found.stdout.splitlines()) == {"plain", "folder/by-name.sh", "with-options"}
