@@ -154,6 +154,25 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_serves_on(pair, monk
     assert "3 transactions" in done.lacks
 
 
+@pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
+def test_what_a_second_failover_loses_is_counted_from_where_the_new_sources_numbers_begin(pair, monkeypatch):
+    """MariaDB's numbers go on under another server's id; the first source has seen none of them."""
+    monkeypatch.setattr(failover, "CATCH_UP_SECONDS", 0.5)
+    failover.failover(pair, "replica")
+    failover.rejoin(pair, "source")
+    pair.wire("replica-source").enable(False)
+    write(pair, "replica", 3)
+
+    with pytest.raises(LabError, match="source is behind: replica has 3 transactions: "):
+        failover.failover(pair, "source")
+    done = failover.failover(pair, "source", behind=True)
+    write(pair, "source", 2)
+    with pytest.raises(LabError, match="replica has 3 transactions: "):
+        failover.rejoin(pair, "replica")
+
+    assert done.lacks.startswith("replica has 3 transactions: ")
+
+
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_back(new_lab, engine, monkeypatch):
     """The near one is cut off when the source commits for the last time; the far one has those rows."""

@@ -11,7 +11,20 @@ from replication_lab.model import gtid
         ("0-1-42", "0-1-42", {}),
         ("0-1-42", "0-1-40", {"0-1": [(41, 42)]}),
         ("0-1-42", "0-1-40,0-2-55", {"0-1": [(41, 42)]}),
-        ("0-1-42,0-2-50", "0-1-42", {"0-2": [(1, 50)]}),
+        # A failover: the second server's numbers go on where the first one's ended.
+        ("0-1-42,0-2-50", "0-1-42", {"0-2": [(43, 50)]}),
+        ("0-2-50", "0-1-42", {"0-2": [(43, 50)]}),
+        # Back to the first: where it began before is hidden by where it ended last.
+        ("0-1-60,0-2-50", "0-1-42", {"0-1": [(51, 60)], "0-2": [(43, 50)]}),
+        ("0-1-60,0-2-50", "0-1-42,0-2-50", {"0-1": [(51, 60)]}),
+        # Two sources at once gave the same numbers to different transactions.
+        ("0-1-45", "0-1-42,0-2-50", {"0-1": [(43, 45)]}),
+        ("0-1-42,0-2-50", "0-1-45", {"0-2": [(43, 50)]}),
+        ("0-1-60,0-2-52", "0-1-60,0-2-50", {"0-2": [(51, 52)]}),
+        # No server in both: never nothing.
+        ("0-2-50", "0-1-55", {"0-2": [(1, 50)]}),
+        # Each domain has numbers of its own.
+        ("0-1-42,1-2-7", "0-1-42,1-1-5", {"1-2": [(6, 7)]}),
         ("u:1-9", "u:1-9", {}),
         ("u:1-9", "u:1-4:6", {"u": [(5, 5), (7, 9)]}),
         ("u:1-9:12", "v:1-9", {"u": [(1, 9), (12, 12)]}),
@@ -28,3 +41,12 @@ def test_transactions_are_counted_and_named():
     assert gtid.words(gtid.beyond("0-1-42", "0-1-40")) == "2 transactions: 0-1-41 to 0-1-42"
     assert gtid.words(gtid.beyond("u:1-9", "u:1-8")) == "1 transaction: u:9"
     assert gtid.words({}) == "0 transactions"
+
+
+@pytest.mark.parametrize(
+    ("gtids", "many"),
+    [("", 0), ("0-1-42", 42), ("0-1-5,1-2-7", 12), ("0-1-42,0-2-50", 50), ("3e1:1-5", 5), ("3e1:1-5:8,\n4f2:1", 7)],
+)
+def test_gtids_are_counted(gtids, many):
+    """MariaDB's and MySQL's ways of writing them."""
+    assert gtid.transactions_in(gtids) == many

@@ -12,7 +12,6 @@ from replication_lab.probes.lag import Lag
 from replication_lab.report import charts
 from replication_lab.workloads.catch_up import _told
 from replication_lab.world.disks import array as arrays
-from replication_lab.world.mysql.server import transactions_in
 
 KNOWN = experiments.load("raid_replica")
 MODEL = replace(KNOWN, data=type(KNOWN.data)())
@@ -252,15 +251,6 @@ def test_an_applier_that_paused_or_disks_that_rested_are_doubted(ran, monkeypatc
 
 
 # --- parts ------------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    ("gtids", "count"),
-    [("", 0), ("0-1-42", 42), ("0-1-5,1-2-7", 12), ("3e1:1-5", 5), ("3e1:1-5:8,\n4f2:1", 7)],
-)
-def test_gtids_are_counted(gtids, count):
-    """MariaDB's and MySQL's ways of writing them."""
-    assert transactions_in(gtids) == count
 
 
 def test_a_slope_has_an_interval():

@@ -5,32 +5,74 @@ import re
 Ranges = list[tuple[int, int]]
 
 
-def parse(text: str) -> dict[str, Ranges]:
-    """Numbers, as inclusive ranges, by who gave them: MySQL's UUID:1-5:8; MariaDB's 0-1-42 is 1 to 42 of 0-1."""
-    parts = [part.strip() for part in text.replace("\n", "").split(",") if part.strip()]
-    found: dict[str, Ranges] = {}
-    for part in parts:
-        giver, ranges = _mysql(part) if ":" in part else _mariadb(part)
-        found[giver] = sorted([*found.get(giver, []), *ranges])
-    return found
-
-
-def _mysql(part: str) -> tuple[str, Ranges]:
-    giver, *ranges = part.split(":")
-    pairs = [each.partition("-") for each in ranges]
-    return giver, [(int(first), int(last or first)) for first, _, last in pairs]
-
-
-def _mariadb(part: str) -> tuple[str, Ranges]:
-    giver, _, number = part.rpartition("-")
-    return giver, [(1, int(number))]
+# The last number of each server in one of MariaDB's domains.
+Domain = dict[str, int]
 
 
 def beyond(mine: str, theirs: str) -> dict[str, Ranges]:
-    """What the first set holds and the second does not."""
-    known = parse(theirs)
-    rest = {giver: _minus(ranges, known.get(giver, [])) for giver, ranges in parse(mine).items()}
+    """Say what the first server holds and the second does not, as inclusive ranges by who gave the numbers.
+
+    MySQL's are sets, UUID:1-5:8. MariaDB's are a binary log's state: the last number of each server in each domain.
+    """
+    if ":" in mine or ":" in theirs:
+        known = _mysql(theirs)
+        rest = {giver: _minus(ranges, known.get(giver, [])) for giver, ranges in _mysql(mine).items()}
+    else:
+        known_domains = _mariadb(theirs)
+        rest = {}
+        for domain, lasts in _mariadb(mine).items():
+            rest |= _unknown(lasts, known_domains.get(domain, {}))
     return {giver: ranges for giver, ranges in rest.items() if ranges}
+
+
+def transactions_in(text: str) -> int:
+    """Count what GTIDs stand for: MariaDB's 0-1-42 for 42, and 0-1-42,0-2-50 for 50; MySQL's UUID:1-5:8 for 6."""
+    return count(beyond(text, ""))
+
+
+def _parts(text: str) -> list[str]:
+    return [part.strip() for part in text.replace("\n", "").split(",") if part.strip()]
+
+
+def _mysql(text: str) -> dict[str, Ranges]:
+    found: dict[str, Ranges] = {}
+    for part in _parts(text):
+        giver, *ranges = part.split(":")
+        pairs = [each.partition("-") for each in ranges]
+        new = [(int(first), int(last or first)) for first, _, last in pairs]
+        found[giver] = sorted([*found.get(giver, []), *new])
+    return found
+
+
+def _mariadb(text: str) -> dict[str, Domain]:
+    found: dict[str, Domain] = {}
+    for part in _parts(text):
+        giver, _, number = part.rpartition("-")
+        found.setdefault(giver.partition("-")[0], {})[giver] = int(number)
+    return found
+
+
+def _unknown(mine: Domain, theirs: Domain) -> dict[str, Ranges]:
+    """Range what only the first has of a domain, whose numbers go on when another server gives them.
+
+    A state does not say where a server's numbers began: not before the one ahead of it ended, nor in what both have.
+    """
+    common = _common(mine, theirs)
+    found = {}
+    for giver, last in mine.items():
+        if last > theirs.get(giver, 0):
+            before = [theirs.get(giver, 0), common, *mine.values()]
+            found[giver] = [(max([number for number in before if number < last], default=0) + 1, last)]
+    return found
+
+
+def _common(mine: Domain, theirs: Domain) -> int:
+    """Find the last number up to which both have the same: the last that a server gave to both.
+
+    Where no server is in both states, all of the second one is taken as common, as far as the first goes beyond it.
+    """
+    shared = [min(mine[giver], theirs[giver]) for giver in mine.keys() & theirs.keys()]
+    return max(shared or theirs.values(), default=0)
 
 
 def _minus(ranges: Ranges, others: Ranges) -> Ranges:
@@ -41,11 +83,12 @@ def _minus(ranges: Ranges, others: Ranges) -> Ranges:
 
 
 def count(found: dict[str, Ranges]) -> int:
+    """Add up the ranges."""
     return sum(last - first + 1 for ranges in found.values() for first, last in ranges)
 
 
 def words(found: dict[str, Ranges]) -> str:
-    """3 transactions: 0-1-201 to 0-1-203."""
+    """Say how many, and which: 3 transactions: 0-1-201 to 0-1-203."""
     many = count(found)
     said = [_range(giver, *each) for giver, ranges in found.items() for each in ranges]
     return f"{many} transaction{'s' if many != 1 else ''}{': ' if said else ''}{', '.join(said)}"

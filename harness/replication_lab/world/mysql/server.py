@@ -12,6 +12,7 @@ from typing import Any
 import msgspec
 import pymysql
 
+from replication_lab.model import gtid
 from replication_lab.model.errors import LabError
 from replication_lab.world.clock import wait_until
 from replication_lab.world.echo import EchoConnection
@@ -391,7 +392,7 @@ class Server:
 
     def transactions(self) -> int:
         """How many transactions this server has committed, or has applied of its source's, by their GTIDs."""
-        return transactions_in(self.value(self.dialect.transactions) or "")
+        return gtid.transactions_in(self.value(self.dialect.transactions) or "")
 
     def redo(self) -> Redo:
         names = self.dialect.redo
@@ -506,14 +507,6 @@ class Server:
             raise self._refusal("a session's statement", error) from error
         finally:
             connection.close()
-
-
-def transactions_in(gtids: str) -> int:
-    """How many transactions GTIDs stand for: MariaDB's 0-1-42 for 42, MySQL's UUID:1-5:8 for 6."""
-    if ":" not in gtids:
-        return sum(int(domain.rpartition("-")[2]) for domain in gtids.split(",") if domain.strip())
-    ranges = [part for group in gtids.split(",") for part in group.strip().split(":")[1:]]
-    return sum(int(last or first) - int(first) + 1 for first, _, last in (part.partition("-") for part in ranges))
 
 
 class Conflict(Exception):
