@@ -28,7 +28,7 @@ test: .venv/installed.txt  ## the whole suite: unit, images, lab, claims
 	@$(PYTHON) -m pytest tests --durations=30
 
 test-unit: .venv/installed.txt  ## without Docker, in seconds
-	@$(PYTHON) -m pytest tests/unit
+	@$(PYTHON) -m pytest tests/unit -n auto -q
 
 claims: .venv/installed.txt  ## the experiments as regression checks, and images and starts, on all engines
 	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --engine all

@@ -1,6 +1,7 @@
 """What keeps the unit tests without Docker, network and waiting, and the fake world that they run experiments in."""
 
 import functools
+import os
 import signal
 import socket
 import time
@@ -49,6 +50,8 @@ def runs(monkeypatch, tmp_path) -> Path:
     """runs/ of this test's own."""
     folder = tmp_path / "runs"
     monkeypatch.setattr(catalogue, "RUNS", folder)
+    # A test's record need not outlive a power cut.
+    monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
     monkeypatch.setattr(running, "Journal", functools.partial(journal.Journal, runs=folder))
     return folder
 

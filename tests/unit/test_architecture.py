@@ -1,6 +1,7 @@
 """Do imports point downward, and does only the world touch the world?"""
 
 import ast
+import functools
 import os
 import shutil
 import subprocess
@@ -69,14 +70,20 @@ def test_a_module_without_a_place_is_noticed(copy):
     assert lint(copy).returncode == 1
 
 
+@functools.cache
+def parsed(path: Path) -> ast.Module:
+    """A module's syntax tree, made once for all tests that look at it."""
+    return ast.parse(path.read_text())
+
+
 def calls(path: Path) -> set[str]:
     """The dotted names that a module calls."""
-    return {ast.unparse(node.func) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call)}
+    return {ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)}
 
 
 def mentions(path: Path) -> set[str]:
     """The dotted names that a module uses, called or handed on."""
-    return {ast.unparse(node) for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Attribute)}
+    return {ast.unparse(node) for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
@@ -91,9 +98,7 @@ def test_only_the_clock_sleeps(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_command_goes_through_a_shell(path):
     """Commands are lists of words, so that no name can become a command."""
-    keywords = [
-        word for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.Call) for word in node.keywords
-    ]
+    keywords = [word for node in ast.walk(parsed(path)) if isinstance(node, ast.Call) for word in node.keywords]
 
     assert "os.system" not in calls(path)
     assert not [word for word in keywords if word.arg == "shell"]
@@ -102,7 +107,7 @@ def test_no_command_goes_through_a_shell(path):
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_module_says_what_it_is(path):
     """A docstring at the head of each module that holds anything."""
-    tree = ast.parse(path.read_text())
+    tree = parsed(path)
 
     assert ast.get_docstring(tree) or not tree.body
 
@@ -110,7 +115,7 @@ def test_every_module_says_what_it_is(path):
 @pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.stem)
 def test_every_test_says_what_it_tests(path):
     """Each test function has one sentence."""
-    functions = [node for node in ast.walk(ast.parse(path.read_text())) if isinstance(node, ast.FunctionDef)]
+    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
 
     assert not [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]
 

@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import dataclass, field, replace
+from functools import cache, cached_property
 from itertools import product
 from typing import Any
 
@@ -99,7 +100,7 @@ class Topology:
             link for link in self.links if link.source == node and link.target in names and not link.name.endswith(RING)
         )
 
-    @property
+    @cached_property
     def source(self) -> Node:
         """Where clients write unless told otherwise: the node that all others follow, or a cluster's first."""
         return next((node for node in self.nodes if node.role == "source"), self.nodes[0])
@@ -118,6 +119,7 @@ class _Lab(msgspec.Struct, forbid_unknown_fields=True):
     manager: str = ""
 
 
+@cache
 def parse_topology(name: str, text: str) -> Topology:
     """A Topology from the text of compose/NAME.yaml; LabError says which key or value does not fit."""
     file = f"compose/{name}.yaml"
