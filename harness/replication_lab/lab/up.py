@@ -14,7 +14,7 @@ from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.probes.semisync import WAITED_SHARE
+from replication_lab.probes.waited import waited
 from replication_lab.replication import drbd_operations, group, pacemaker_operations
 from replication_lab.replication.copies import wait_for_copies
 from replication_lab.world import catalogue, vm
@@ -224,9 +224,7 @@ def _prove_semisync(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
         Proof(
             "a commit waits for the replica",
             f"{latency:.1f} ms a commit{trips}; {acknowledged} of {COMMITS} acknowledged",
-            latency >= WAITED_SHARE * trip
-            and acknowledged == COMMITS
-            and after.unacknowledged == before.unacknowledged,
+            waited(latency, trip) and acknowledged == COMMITS and after.unacknowledged == before.unacknowledged,
         ),
     ]
 
@@ -248,7 +246,7 @@ def _prove_commit_waits(lab: Lab, toxics: dict[str, str]) -> Proof:
     latency = median(commit.commits(COMMITS))
     trip = max(catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in lab.topology.links_from(first))
     trips = f" ({latency / trip:.2f} round trips)" if trip else ""
-    return Proof("a commit waits for the group", f"{latency:.1f} ms a commit{trips}", latency >= WAITED_SHARE * trip)
+    return Proof("a commit waits for the group", f"{latency:.1f} ms a commit{trips}", waited(latency, trip))
 
 
 def _prove_row_arrives(lab: Lab) -> Proof:

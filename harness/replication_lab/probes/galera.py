@@ -4,11 +4,9 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 from replication_lab.model.record import Proof
+from replication_lab.probes.waited import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.server import Galera, Server
-
-# The two ways of a link differ by its timers; a commit that waited for nobody takes a hundredth.
-WAITED_SHARE = 0.9
 
 
 def wait_until_synced(servers: Iterable[Server], size: int, seconds: float = 60) -> None:
@@ -84,7 +82,7 @@ class Watch:
             *(_whole(name, view, len(self.servers)) for name, view in after.items()),
             *(self._never_left(name, view) for name, view in after.items()),
             self._grown(after, commits),
-            *self._none_too_fast(fastest_ms),
+            *none_too_fast(fastest_ms, self.round_trip_ms),
             *self._slowed_down(after),
         ]
 
@@ -108,16 +106,6 @@ class Watch:
             found=f"{grown} writesets",
             ok=grown >= commits,
         )
-
-    def _none_too_fast(self, fastest_ms: float | None) -> Iterator[Proof]:
-        if fastest_ms is not None and self.round_trip_ms:
-            least = WAITED_SHARE * self.round_trip_ms
-            yield Proof(
-                what="no commit was answered sooner than a round trip",
-                expected=f"at least {least:.1f} ms",
-                found=f"{fastest_ms:.1f} ms",
-                ok=fastest_ms >= least,
-            )
 
     def _slowed_down(self, after: dict[str, Galera]) -> Iterator[Proof]:
         if self.throttled:

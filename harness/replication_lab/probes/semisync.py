@@ -6,11 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 
 from replication_lab.model.record import Proof
+from replication_lab.probes.waited import none_too_fast
 from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.server import SemiSync, Server
 
-# The two ways of a link differ by its timers; a commit that waited for nothing takes a hundredth.
-WAITED_SHARE = 0.9
 PROBE = "CREATE TABLE IF NOT EXISTS lab.semisync_probe (at DOUBLE) ENGINE=InnoDB"
 
 
@@ -54,20 +53,8 @@ class Watch:
         after = self.source.semisync()
         replicas = [self._is_where_it_should(replica) for replica in self.replicas]
         told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
-        return [*told, *self._none_too_fast(fastest_ms)]
-
-    def _none_too_fast(self, fastest_ms: float | None) -> list[Proof]:
-        if fastest_ms is None or self.wanted != "semisync" or not self.round_trip_ms:
-            return []
-        least = WAITED_SHARE * self.round_trip_ms
-        return [
-            Proof(
-                what="no commit was answered sooner than a round trip",
-                expected=f"at least {least:.1f} ms",
-                found=f"{fastest_ms:.1f} ms",
-                ok=fastest_ms >= least,
-            )
-        ]
+        waits = self.wanted == "semisync"
+        return [*told, *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else [])]
 
     def _counted(self, after: SemiSync, commits: int) -> Proof:
         acknowledged = after.acknowledged - self.before.acknowledged

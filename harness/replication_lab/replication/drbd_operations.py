@@ -5,12 +5,12 @@ from statistics import median
 
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.probes.commit_latency import CommitLatency
+from replication_lab.probes.waited import waited
 from replication_lab.world import catalogue, clock, drbd, pacemaker
 from replication_lab.world.docker.lab import Lab, Proof
 from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
 
 COMMITS = 3
-WAITED_SHARE = 0.9
 # A dead peer is noticed by its silence (compose/drbd/lab.res), and InnoDB has to recover.
 SERVE_SECONDS = 120
 
@@ -51,8 +51,8 @@ def _prove_commits(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
     # On a link without a round trip any latency would do.
     if not trip:
         return [arrives]
-    waited = f"{latency:.1f} ms a commit ({latency / trip:.2f} round trips)"
-    return [Proof("a commit waits for the peer", waited, latency >= WAITED_SHARE * trip), arrives]
+    took = f"{latency:.1f} ms a commit ({latency / trip:.2f} round trips)"
+    return [Proof("a commit waits for the peer", took, waited(latency, trip)), arrives]
 
 
 # --- roles ------------------------------------------------------------------------------------------------------------

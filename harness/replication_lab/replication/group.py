@@ -7,6 +7,7 @@ from statistics import median
 from replication_lab.model.drill import View
 from replication_lab.model.errors import LabError
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
+from replication_lab.probes.waited import waited
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker.lab import Lab, Proof
@@ -19,7 +20,7 @@ SELF = (
     "SELECT @@server_uuid AS me, @@group_replication_group_name AS name, (SELECT MAX(view_id) FROM "
     "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid) AS view_id"
 )
-COMMITS, WAITED_SHARE = 5, 0.9
+COMMITS = 5
 # A new primary applies what it has received before it accepts writes.
 ELECTED_SECONDS = 60
 
@@ -172,7 +173,7 @@ def _prove_commit_waits(kind: Group, toxics: dict[str, str]) -> Proof:
     latency = median(commit.commits(COMMITS))
     trip = majority_trip(kind.lab, first.name, toxics)
     trips = f" ({latency / trip:.2f} round trips)" if trip else ""
-    return Proof("a commit waits for a majority", f"{latency:.1f} ms a commit{trips}", latency >= WAITED_SHARE * trip)
+    return Proof("a commit waits for a majority", f"{latency:.1f} ms a commit{trips}", waited(latency, trip))
 
 
 def _prove_row_arrives(kind: Group) -> Proof:

@@ -1,0 +1,25 @@
+"""Whether commits waited for a round trip: the proof that a link was in a commit's way."""
+
+from replication_lab.model.record import Proof
+
+# The two ways of a link differ by its timers; a commit that waited for nobody takes a hundredth.
+WAITED_SHARE = 0.9
+
+
+def waited(latency_ms: float, round_trip_ms: float) -> bool:
+    """Tell whether a commit took as long as the round trip that it should have waited for."""
+    return latency_ms >= WAITED_SHARE * round_trip_ms
+
+
+def none_too_fast(fastest_ms: float | None, round_trip_ms: float) -> list[Proof]:
+    """Prove that the fastest commit waited, where there was a commit and the link has a round trip."""
+    if fastest_ms is None or not round_trip_ms:
+        return []
+    return [
+        Proof(
+            what="no commit was answered sooner than a round trip",
+            expected=f"at least {WAITED_SHARE * round_trip_ms:.1f} ms",
+            found=f"{fastest_ms:.1f} ms",
+            ok=waited(fastest_ms, round_trip_ms),
+        )
+    ]
