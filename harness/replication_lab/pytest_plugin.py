@@ -15,7 +15,7 @@ from replication_lab.report import Summary
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import carry_out
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
 
 
@@ -67,7 +67,7 @@ def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
     """A proved semi-synchronous pair 85 ms apart, shared by a module's tests; each leaves it as it found it."""
     lab = new_lab("semisync")
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 
@@ -122,7 +122,7 @@ def nothing_left_behind() -> Iterator[None]:
     """At the end of a session there is no lab that it started, also after failures."""
     yield
     if docker_engine.is_running():
-        left = [name for name, lab in compose.all_labs().items() if lab.is_own()]
+        left = [name for name, lab in project.all_labs().items() if lab.is_own()]
         for name in left:
-            compose.remove(name)
+            leftovers.remove(name)
         assert not left, f"the session had to remove {', '.join(left)}"

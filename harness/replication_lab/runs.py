@@ -9,7 +9,7 @@ from replication_lab.report import Summary, summarise, write
 from replication_lab.runner.rounds import Run, Tell, World
 from replication_lab.world import catalogue, journal
 from replication_lab.world.docker import images
-from replication_lab.world.docker.lab import exported
+from replication_lab.world.docker.project import exported
 from replication_lab.world.journal import Journal
 
 

@@ -11,7 +11,7 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.world import vm
 from replication_lab.world.disks.spindle import Spindle, arguments
-from replication_lab.world.docker import lab
+from replication_lab.world.docker import labels, leftovers
 
 from nbd import Nbd
 
@@ -470,13 +470,13 @@ def test_a_machine_does_not_start_with(loose_image, environment, message):
 
 def test_a_machine_whose_owner_was_killed_is_found(yard):
     """By its labels, as any lab; `lab clean` takes it away."""
-    labels = vm._labels("replication-lab-orphan-vm") | {lab.LABEL: "1-0.00"}
-    vm.start("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"}, labels=labels)
-    found = "replication-lab-orphan-vm" in lab.left_behind()
-    lab.remove("replication-lab-orphan-vm")
+    marks = vm._labels("replication-lab-orphan-vm") | {labels.LABEL: "1-0.00"}
+    vm.start("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"}, labels=marks)
+    found = "replication-lab-orphan-vm" in leftovers.left_behind()
+    leftovers.remove("replication-lab-orphan-vm")
 
     assert found
-    assert "replication-lab-orphan-vm" not in lab.left_behind()
+    assert "replication-lab-orphan-vm" not in leftovers.left_behind()
 
 
 def test_nothing_of_a_machine_is_left_behind(yard, client):

@@ -12,8 +12,7 @@ from replication_lab.lab import up
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, labels, leftovers, project, signals
 
 ROOT = catalogue.ROOT
 # It hangs when it takes longer: on a slow machine, too, which moves a cluster's service within two minutes.
@@ -85,15 +84,15 @@ def name():
     """A lab's name that nobody else uses; what still bears it at the end is removed."""
     chosen = f"test-{secrets.token_hex(4)}"
     yield chosen
-    compose.remove(chosen)
+    leftovers.remove(chosen)
 
 
 @pytest.fixture(scope="module")
 def loaded(docker):
     """A semi-synchronous pair with the load container, its links without toxics, as an experiment gets it."""
-    lab = compose.start(catalogue.topology("semisync"), "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+    lab = project.start(catalogue.topology("semisync"), "mariadb", f"test-{secrets.token_hex(4)}", load=True)
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 
@@ -107,9 +106,9 @@ def cluster(docker):
     images.ensure(up.image_names("mariadb", load=True, topology=topology))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_GCACHE", "8M;gcache.page_size=8M")
-        lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+        lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 
@@ -145,7 +144,7 @@ def things_of(project):
     """Containers, networks and volumes that bear a project's label, by name."""
     from replication_lab.world.docker import engine
 
-    client, only = engine.client(), {"label": [f"{compose.PROJECT}={project}"]}
+    client, only = engine.client(), {"label": [f"{labels.PROJECT}={project}"]}
     found = [
         *client.containers.list(all=True, filters=only),
         *client.networks.list(filters=only),

@@ -8,8 +8,7 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.model.disk import Limits
 from replication_lab.world import catalogue, clock, drbd
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, signals
 
 from .conftest import things_of
 
@@ -32,7 +31,7 @@ def two_machines(topology="drbd"):
         serving.execute(f"CREATE TABLE {HELD} (id INT PRIMARY KEY AUTO_INCREMENT, text VARCHAR(255))")
         yield lab
     finally:
-        with compose.signals_held():
+        with signals.signals_held():
             lab.down()
     # Neither container, network nor volume, and with them no machine and no disk.
     assert things_of(lab.name) == []

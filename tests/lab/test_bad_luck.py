@@ -8,8 +8,7 @@ import pytest
 from replication_lab.model.record import Record
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import engine
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import engine, labels, leftovers, project
 
 from tests.lab.conftest import things_of
 
@@ -26,7 +25,7 @@ def read_until(process, text):
 
 def its_containers(name):
     client = engine.client()
-    return client.containers.list(all=True, filters={"label": [f"{compose.PROJECT}={name}"]})
+    return client.containers.list(all=True, filters={"label": [f"{labels.PROJECT}={name}"]})
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -48,7 +47,7 @@ def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command
     process.kill()
     process.wait()
     wait_until(lambda: not compose_is_running(name), "the end of the orphaned docker compose")
-    assert name in compose.left_behind()
+    assert name in leftovers.left_behind()
 
     doctor = command("doctor")
     swept = command("clean")
@@ -69,7 +68,7 @@ def test_a_running_lab_is_not_taken_for_something_left_behind(command, name):
     """Its process has ended long ago, and it was meant to stay."""
     assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
 
-    assert name not in compose.left_behind()
+    assert name not in leftovers.left_behind()
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
@@ -77,7 +76,7 @@ def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_co
     """Stopped in the middle of a measurement: the record is readable, the report written, no container left."""
     process = start_command("run", "semisync_wan")
     read_until(process, "round 1 of")
-    (project,) = (one for one in compose.all_labs() if one.startswith("run-semisync") and pid_of(one) == process.pid)
+    (name,) = (one for one in project.all_labs() if one.startswith("run-semisync") and pid_of(one) == process.pid)
 
     process.send_signal(number)
 
@@ -87,7 +86,7 @@ def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_co
     assert record.interrupted.reason == number.name
     assert record.end.why == "interrupted"
     assert json.loads((folder / "summary.json").read_bytes())["interrupted"]
-    assert [] == things_of(project)
+    assert [] == things_of(name)
 
 
 WAITING_TEST = """
@@ -116,7 +115,7 @@ def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, comma
     """What was measured can be judged; what was running is removed by the next command."""
     process = start_command("run", "semisync_wan")
     read_until(process, "round 1 of")
-    (project,) = (one for one in compose.all_labs() if one.startswith("run-semisync") and pid_of(one) == process.pid)
+    (name,) = (one for one in project.all_labs() if one.startswith("run-semisync") and pid_of(one) == process.pid)
     process.kill()
     process.wait()
 
@@ -125,13 +124,13 @@ def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, comma
 
     assert judged.returncode == 2
     assert all(claim["verdict"] == "UNKNOWN" for claim in json.loads(judged.stdout)["claims"])
-    assert project in swept.stdout
-    assert [] == things_of(project)
+    assert name in swept.stdout
+    assert [] == things_of(name)
 
 
-def pid_of(project):
-    container = next(iter(compose.all_labs()[project].containers.values()))
-    return int(container.labels[compose.LABEL].partition("-")[0])
+def pid_of(name):
+    container = next(iter(project.all_labs()[name].containers.values()))
+    return int(container.labels[labels.LABEL].partition("-")[0])
 
 
 def test_a_busy_port_is_a_clear_error(command, name):
@@ -155,7 +154,7 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
     monkeypatch.setattr(catalogue, "compose_file", lambda _name: broken)
     try:
         with pytest.raises(Exception, match="source never got healthy") as error:
-            compose.start(topology, "mariadb", name)
+            project.start(topology, "mariadb", name)
     finally:
         broken.unlink()
 
@@ -166,7 +165,7 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
 def test_a_stopped_node_is_told_not_mended(command, name):
     """Who stopped it may be watching it; `up` says how to begin anew."""
     command("up", "async", "--name", name, "--toxic", "source-replica=lan")
-    compose.find(name).container("replica").kill()
+    project.find(name).container("replica").kill()
 
     answer = command("up", "async", "--name", name)
 

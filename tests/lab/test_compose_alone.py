@@ -8,8 +8,7 @@ import pytest
 from replication_lab.lab import up as labs
 from replication_lab.replication import drbd_operations, pacemaker_operations
 from replication_lab.world import catalogue, pacemaker
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project
 
 FILES = catalogue.topologies()
 # It hangs when it takes longer, on a slow machine too.
@@ -45,7 +44,7 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
 
     up(docker_compose)
 
-    lab = compose.find(name)
+    lab = project.find(name)
     source = lab.server(lab.topology.source.name)
     source.execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
     labs.wait_for_copies(lab)
@@ -61,7 +60,7 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(patient, 
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd-ha")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
     up(docker_compose)
-    lab = compose.find(name)
+    lab = project.find(name)
     pacemaker_operations.wait_until_whole(lab)
     first = pacemaker.cluster(lab).status().serving
     lab.server(first).execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
@@ -91,7 +90,7 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd.yaml"]
     up(docker_compose)
-    lab = compose.find(name)
+    lab = project.find(name)
     lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
     drbd_operations.standby(lab, "node1")
 
@@ -138,7 +137,7 @@ def test_host_ports_are_on_loopback_only(name):
         timeout=UP_SECONDS,
     )
 
-    lab = compose.find(name)
+    lab = project.find(name)
     addresses = {
         binding["HostIp"]
         for one in lab.containers.values()

@@ -13,8 +13,7 @@ from replication_lab.probes.node_resources import sample
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array, overlay
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 
 ROWS, WIDTH = 20_000, 500
 SECONDS = 3
@@ -31,7 +30,7 @@ def lab(docker):
     storage = up.storage_of("async", ["single"], disk="unlimited", disks=0, mib=2048, backend="auto")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
-    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
     source = lab.server("source")
     source.set_global(**RELAXED)
     source.execute(
@@ -42,7 +41,7 @@ def lab(docker):
     )
     lab.server("replica").wait_for(source.position())
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 

@@ -1,8 +1,7 @@
 """Does every engine come up, replicate, and do semi-sync where it can?"""
 
 from replication_lab.world import catalogue
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 
 # What `make test` starts; the others are in its other tests, or are tried with --engine all.
 QUICK = ("mariadb-10.1",)
@@ -23,7 +22,7 @@ def test_an_engine_comes_up_and_is_proved(new_lab, engine, topology):
     try:
         version = lab.server(lab.topology.source.name).version()
     finally:
-        with compose.signals_held():
+        with signals.signals_held():
             lab.down()
 
     assert version.startswith(catalogue.engines()[engine].version)
@@ -36,7 +35,7 @@ def test_semi_sync_of_a_build_without_it_is_refused_before_anything_starts(comma
     assert answer.returncode == 3
     assert "semi-sync is a plugin of this version, and there are none in its artifact" in answer.stderr
     assert "one of mariadb, mariadb-10.11, mysql" in answer.stderr
-    assert "test-refused" not in compose.all_labs()
+    assert "test-refused" not in project.all_labs()
 
 
 def test_engines_are_listed_with_their_images(command):

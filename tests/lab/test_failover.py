@@ -7,8 +7,7 @@ from replication_lab.probes.commit_latency import TABLE
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.replication import failover
 from replication_lab.world import clock
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 
 # One of each dialect that knows GTIDs.
 ENGINES = ["mariadb", "mysql-8.0", "mysql-5.7"]
@@ -21,7 +20,7 @@ def pair(new_lab, request):
     images.ensure(up.image_names(request.param))
     lab = new_lab("async", request.param, toxics={LINK: "lan"})
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 
@@ -107,7 +106,7 @@ def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_
         assert after.active and after.acknowledged - before.acknowledged == 3
         assert not pair.server("source").semisync().enabled
     finally:
-        with compose.signals_held():
+        with signals.signals_held():
             pair.down()
 
 
@@ -202,7 +201,7 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
         assert (again.old, again.lacks, again.ahead) == ("near", "", {})
         assert failover.rejoin(lab, "near").discarded == ""
     finally:
-        with compose.signals_held():
+        with signals.signals_held():
             lab.down()
 
 
@@ -230,4 +229,4 @@ def test_the_commands_do_it_too(command, name):
     assert promoted.returncode == 0, promoted.stderr
     assert "near is the source" in promoted.stdout and "repointed: far" in promoted.stdout
     assert '"source": "near"' in back.stdout, back.stderr
-    assert failover.sources(compose.find(name)) == {"far": "near", "source": "near"}
+    assert failover.sources(project.find(name)) == {"far": "near", "source": "near"}

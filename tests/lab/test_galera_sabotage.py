@@ -8,8 +8,7 @@ from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.claim import Verdict
 from replication_lab.world import catalogue
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 
 from tests.lab.sabotage import judgement_of
 
@@ -29,9 +28,9 @@ def pair(docker):
     """A source with two semi-synchronous replicas, as the experiment gets them."""
     topology = catalogue.topology("semisync-3")
     images.ensure(up.image_names("mariadb", load=True, topology=topology))
-    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 

@@ -8,7 +8,7 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import leftovers
 
 DATADIR = "/var/lib/mysql"
 
@@ -86,7 +86,7 @@ def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole)
     """LAB_SST is the joiner's; its data directory was lost."""
     whole.kill("node3")
     at_data_of(whole, "node3", f"find {DATADIR} -mindepth 1 -delete")
-    docker_compose = ["docker", "compose", "--env-file", str(compose.STATE / f"{whole.name}.env")]
+    docker_compose = ["docker", "compose", "--env-file", str(leftovers.STATE / f"{whole.name}.env")]
     subprocess.run(
         [*docker_compose, "-f", "compose/galera.yaml", "up", "--detach", "--no-deps", "node3"],
         cwd=catalogue.ROOT,

@@ -8,8 +8,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 
 
 @pytest.fixture(scope="module")
@@ -17,10 +16,10 @@ def pair(docker):
     """A cluster of two, its links without toxics."""
     topology = catalogue.topology("galera-2")
     images.ensure(up.image_names("mariadb", topology=topology))
-    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
+    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
     lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 

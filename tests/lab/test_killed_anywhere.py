@@ -7,7 +7,7 @@ from pathlib import Path
 import psutil
 import pytest
 from replication_lab.world import catalogue, clock
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import leftovers, project, signals
 
 from tests.lab.conftest import things_of
 
@@ -54,7 +54,7 @@ def bystander(new_lab):
     before = (lab.wire("source-replica").toxics(), of_the_host())
     yield lab
     after = (lab.wire("source-replica").toxics(), of_the_host())
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
     assert after == before
 
@@ -76,7 +76,7 @@ def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command,
     command("down", name)
 
     assert things_of(name) == []
-    assert [project for project in compose.left_behind() if project == name] == []
+    assert [left for left in leftovers.left_behind() if left == name] == []
     assert [path.name for path in (catalogue.RUNS / "labs").glob(f"{name}*")] == []
 
 
@@ -84,6 +84,6 @@ def test_what_runs_and_drills_of_their_own_left_is_gone_too(bystander, command):
     """After all of the above, by `lab clean`; the bystander lives."""
     assert command("clean").returncode == 0
 
-    assert compose.left_behind() == []
-    assert [name for name in compose.all_labs() if name.startswith("test-killed")] == []
+    assert leftovers.left_behind() == []
+    assert [name for name in project.all_labs() if name.startswith("test-killed")] == []
     assert bystander.server("source").version()

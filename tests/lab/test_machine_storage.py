@@ -9,8 +9,7 @@ from replication_lab.probes.node_resources import sample
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array as arrays
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 
 LIMITS = Limits(read_iops=400, write_iops=400)
 
@@ -22,9 +21,9 @@ def lab(docker):
     storage = up.storage_of("async", ["raid1"], disk="unlimited", disks=0, mib=1024, backend="vm")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = up.placed_on(storage, "mariadb")
-    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 

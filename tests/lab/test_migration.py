@@ -8,8 +8,7 @@ from replication_lab.lab import migrate, up
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array, overlay
-from replication_lab.world.docker import images, volumes
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals, volumes
 
 from tests.lab.conftest import things_of
 from tests.lab.test_bad_luck import read_until
@@ -23,13 +22,13 @@ def lab(docker):
     """A source and a replica on the engine's own disk, the link without toxics."""
     topology = catalogue.topology("async")
     images.ensure([*up.image_names("mariadb", topology=topology), *overlay.IMAGES])
-    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
+    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
     lab.server("source").execute(
         "CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB",
         f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}",
     )
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 
@@ -123,7 +122,7 @@ def test_ctrl_c_leaves_the_replica_on_its_old_disks(name, command, start_command
     process.send_signal(signal.SIGINT)
 
     assert process.wait(60) == 130, process.stdout.read()
-    found = compose.find(name)
+    found = project.find(name)
     assert volumes.of(found, "replica") == [f"{name}_replica-data"]
     assert found.server("replica").replication().healthy
     assert not [thing for thing in things_of(name) if "replica-2" in thing]

@@ -11,8 +11,7 @@ from replication_lab.workloads.catch_up import Race
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.disks.spindle import Spindle
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 from replication_lab.world.journal import Journal
 
 SIZES = {
@@ -28,9 +27,9 @@ def lab(docker):
     topology = catalogue.topology("raid")
     images.ensure(up.image_names("mariadb", load=True, topology=topology, storage=topology.storage))
     storage = overlay.with_backend(topology.storage)
-    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True, storage=storage)
+    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True, storage=storage)
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 

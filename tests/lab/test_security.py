@@ -9,8 +9,7 @@ import pymysql
 import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
-from replication_lab.world.docker import engine
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import engine, labels
 
 PASSWORD = "a-password-of-this-test"
 ALLOWED = {"NET_ADMIN"}
@@ -67,7 +66,7 @@ def test_passwords_are_the_labs_own(rendered):
 
 
 def containers(lab):
-    return engine.client().containers.list(filters={"label": [f"{compose.PROJECT}={lab.name}"]})
+    return engine.client().containers.list(filters={"label": [f"{labels.PROJECT}={lab.name}"]})
 
 
 def test_a_running_labs_ports_are_on_loopback(semisync):

@@ -12,8 +12,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import engine, images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import engine, images, project, signals
 
 from tests.lab.conftest import things_of
 
@@ -31,12 +30,12 @@ def lab(docker):
     topology = catalogue.topology("fanout")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
-    lab = compose.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
     source = lab.server("source")
     source.execute("CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB")
     source.execute(f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}")
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 

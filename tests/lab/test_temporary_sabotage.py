@@ -8,8 +8,7 @@ from replication_lab.lab import up
 from replication_lab.model.experiment import Preset
 from replication_lab.runner.rounds import Run, Session
 from replication_lab.world import catalogue
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 from replication_lab.world.journal import Journal
 
 KNOWN = experiments.load("temporary_tables")
@@ -22,10 +21,10 @@ def lab(request, docker):
     """One server with the published tables; each test leaves them as it found them."""
     topology = catalogue.topology("single")
     images.ensure(up.image_names(request.param, load=True, topology=topology))
-    lab = compose.start(topology, request.param, f"test-{secrets.token_hex(4)}", load=True)
+    lab = project.start(topology, request.param, f"test-{secrets.token_hex(4)}", load=True)
     KNOWN.prepare(lab)
     yield lab
-    with compose.signals_held():
+    with signals.signals_held():
         lab.down()
 
 

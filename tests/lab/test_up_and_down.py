@@ -4,7 +4,7 @@ import json
 
 import pytest
 from replication_lab.world import catalogue
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import leftovers, project
 
 from tests.lab.conftest import things_of
 
@@ -15,7 +15,7 @@ def up(command):
     answer = command("up", "semisync", "--name", "test-up")
     assert answer.returncode == 0, answer.stderr
     yield answer
-    compose.remove("test-up")
+    leftovers.remove("test-up")
 
 
 def test_up_proves_link_and_semisync_and_says_how_to_connect(up):
@@ -27,13 +27,13 @@ def test_up_proves_link_and_semisync_and_says_how_to_connect(up):
 
 def test_up_again_changes_nothing(up, command):
     """The containers are the very same, and it says so."""
-    before = {service: one.id for service, one in compose.find("test-up").containers.items()}
+    before = {service: one.id for service, one in project.find("test-up").containers.items()}
 
     again = command("up", "semisync", "--name", "test-up")
 
     assert again.returncode == 0
     assert "up already; nothing changed" in again.stderr
-    assert before == {service: one.id for service, one in compose.find("test-up").containers.items()}
+    assert before == {service: one.id for service, one in project.find("test-up").containers.items()}
 
 
 def test_up_with_another_engine_under_the_same_name_is_refused(up, command):
@@ -72,7 +72,7 @@ def test_a_second_lab_stands_beside_the_first(up, command, name):
     """Other ports, another password, and the first lab's toxic untouched by the second's."""
     assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
 
-    first, second = compose.find("test-up"), compose.find(name)
+    first, second = project.find("test-up"), project.find(name)
     assert first.password != second.password
     assert first.published("source", 3306) != second.published("source", 3306)
     assert [] == second.wire("source-replica").toxics()

@@ -13,8 +13,7 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
-from replication_lab.world.docker import engine
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import engine, leftovers, project
 
 COMMANDS = sorted(cli.cli.commands)
 # What takes long to import, each longer than the whole of `lab --help` may.
@@ -24,8 +23,8 @@ HEAVY = {"docker", "jinja2", "matplotlib", "msgspec", "numpy", "pymysql", "reque
 @pytest.fixture(autouse=True)
 def no_labs(monkeypatch):
     """No lab is up, and nobody may start one."""
-    monkeypatch.setattr(compose, "all_labs", dict)
-    monkeypatch.setattr(compose, "start", lambda *_, **__: pytest.fail("a lab was started"))
+    monkeypatch.setattr(project, "all_labs", dict)
+    monkeypatch.setattr(project, "start", lambda *_, **__: pytest.fail("a lab was started"))
 
 
 @pytest.fixture
@@ -294,8 +293,8 @@ def test_toxics_are_listed_as_text_and_as_data(lab):
 def test_no_lab_is_no_error(lab, monkeypatch):
     """`status` and `down` say so and end well."""
     monkeypatch.setattr(engine, "client", lambda: None)
-    monkeypatch.setattr(compose, "sweep", list)
-    monkeypatch.setattr(compose, "projects", set)
+    monkeypatch.setattr(leftovers, "sweep", list)
+    monkeypatch.setattr(project, "projects", set)
     monkeypatch.setattr(array, "sweep", lambda kept: [])
 
     assert json.loads(lab("status", "--json")[1]) == []

@@ -9,9 +9,9 @@ import psutil
 import pytest
 from docker.errors import APIError, NotFound
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, files
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import labels, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab, Proof
 
 DEAD = "999999999-1.00"
@@ -23,12 +23,12 @@ class Thing:
 
     def __init__(self, project, owner, service="source", folder=FOLDER, kind="container", engine_="mariadb", **more):
         self.labels = {
-            compose.LABEL: owner,
-            compose.PROJECT: project,
-            compose.SERVICE: service,
-            compose.CONFIG_FILES: f"{folder}/semisync.yaml",
-            compose.WORKING_DIR: folder,
-            **({compose.ENGINE_LABEL: engine_} if service == "source" else {}),
+            labels.LABEL: owner,
+            labels.PROJECT: project,
+            labels.SERVICE: service,
+            labels.CONFIG_FILES: f"{folder}/semisync.yaml",
+            labels.WORKING_DIR: folder,
+            **({labels.ENGINE_LABEL: engine_} if service == "source" else {}),
         }
         self.kind, self.ports, self.status, self.removed = kind, {}, "running", False
         self.attrs = {"Labels": self.labels, "Config": {"Env": ["MYSQL_ROOT_PASSWORD=secret=1"]}, "State": {}, **more}
@@ -84,7 +84,7 @@ def engine(monkeypatch):
 def state(monkeypatch, tmp_path):
     """runs/labs of this test's own, within a checkout of this test's own."""
     monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    monkeypatch.setattr(compose, "STATE", tmp_path / "runs" / "labs")
+    monkeypatch.setattr(leftovers, "STATE", tmp_path / "runs" / "labs")
     (tmp_path / "runs" / "labs").mkdir(parents=True)
     return tmp_path / "runs" / "labs"
 
@@ -99,18 +99,18 @@ def lab() -> Lab:
 
 def test_this_process_is_alive_and_a_reused_number_is_not():
     """An owner is a PID and a start time: the same number at another time is somebody else."""
-    mine = compose.owner()
+    mine = leftovers.owner()
     pid, _, started = mine.partition("-")
 
-    assert compose._is_alive(mine)
-    assert not compose._is_alive(f"{pid}-{float(started) - 100:.2f}")
-    assert not compose._is_alive(DEAD)
+    assert leftovers.is_alive(mine)
+    assert not leftovers.is_alive(f"{pid}-{float(started) - 100:.2f}")
+    assert not leftovers.is_alive(DEAD)
 
 
 @pytest.mark.parametrize("mark", ["", "compose", "123", "-", "x-y"])
 def test_a_mark_that_is_no_owner_is_not_alive(mark):
     """Whatever a label holds, it is never an error."""
-    assert not compose._is_alive(mark)
+    assert not leftovers.is_alive(mark)
 
 
 def test_a_process_that_may_not_be_looked_at_is_no_error(monkeypatch):
@@ -120,7 +120,7 @@ def test_a_process_that_may_not_be_looked_at_is_no_error(monkeypatch):
         raise psutil.AccessDenied
 
     monkeypatch.setattr(psutil, "Process", refuse)
-    assert not compose._is_alive("1-1.0")
+    assert not leftovers.is_alive("1-1.0")
 
 
 @pytest.mark.parametrize(
@@ -129,11 +129,11 @@ def test_a_process_that_may_not_be_looked_at_is_no_error(monkeypatch):
 )
 def test_left_behind_is_what_a_dead_process_did_not_keep(engine, state, owner, kept, stale):
     """Owned by the living, kept on purpose or started by Compose alone: none of them is left behind."""
-    engine(Thing("p", compose.owner() if owner == "alive" else owner, folder=str(catalogue.ROOT / "compose")))
+    engine(Thing("p", leftovers.owner() if owner == "alive" else owner, folder=str(catalogue.ROOT / "compose")))
     if kept:
         (state / "p.json").write_text("{}")
 
-    assert compose.left_behind() == stale
+    assert leftovers.left_behind() == stale
 
 
 def test_what_another_checkout_keeps_is_not_left_behind(engine, state, tmp_path):
@@ -143,26 +143,26 @@ def test_what_another_checkout_keeps_is_not_left_behind(engine, state, tmp_path)
     (other / "runs" / "labs" / "p.json").write_text("{}")
     engine(Thing("p", DEAD, folder=str(other / "compose")))
 
-    assert compose.left_behind() == []
+    assert leftovers.left_behind() == []
 
 
 def test_a_network_alone_is_left_behind_too(engine, state):
     """A process killed before its first container leaves networks and volumes."""
     engine(Thing("n", DEAD, kind="network"), Thing("v", DEAD, kind="volume"))
 
-    assert compose.left_behind() == ["n", "v"]
+    assert leftovers.left_behind() == ["n", "v"]
 
 
 def test_sweeping_takes_the_dead_and_leaves_the_living(engine, state):
     """Containers with their anonymous volumes, networks, volumes and files of the dead only."""
-    mine, folder = compose.owner(), str(catalogue.ROOT / "compose")
+    mine, folder = leftovers.owner(), str(catalogue.ROOT / "compose")
     dead = [Thing("dead", DEAD, kind=kind, folder=folder) for kind in ("container", "network", "volume")]
     living = [Thing("living", mine, kind=kind, folder=folder) for kind in ("container", "network", "volume")]
     engine(*dead, *living)
     for name, owner in (("dead", DEAD), ("living", mine), ("orphan", DEAD)):
         (state / f"{name}.env").write_text(f"LAB_OWNER={owner}\n")
 
-    assert compose.sweep() == ["dead"]
+    assert leftovers.sweep() == ["dead"]
     assert [each.removed for each in (*dead, *living)] == [True] * 3 + [False] * 3
     assert dead[0].options == {"force": True, "v": True}
     assert sorted(path.name for path in state.iterdir()) == ["living.env"]
@@ -179,10 +179,10 @@ def test_removing_what_is_being_removed_is_no_error(engine, state):
 
     (thing,) = engine(Thing("p", DEAD))
     thing.remove = refuse("removal of container p is already in progress")
-    compose.remove("p")
+    leftovers.remove("p")
     thing.remove = refuse("driver failed")
     with pytest.raises(APIError, match="driver failed"):
-        compose.remove("p")
+        leftovers.remove("p")
 
 
 # --- what is up -------------------------------------------------------------------------------------------------------
@@ -191,7 +191,7 @@ def test_removing_what_is_being_removed_is_no_error(engine, state):
 def test_a_lab_is_found_by_its_labels(engine):
     """Topology, engine and password come from the containers themselves, whoever started them."""
     engine(Thing("lab-a", "compose"), Thing("lab-a", "compose", "toxiproxy"))
-    found = compose.find("lab-a")
+    found = project.find("lab-a")
 
     assert (found.name, found.topology.name, found.engine, found.password) == (
         "lab-a",
@@ -206,39 +206,39 @@ def test_the_only_lab_needs_no_name(engine):
     """With one lab up its name may be left out."""
     engine(Thing("lab-a", "compose"))
 
-    assert compose.find().name == "lab-a"
+    assert project.find().name == "lab-a"
 
 
 def test_asking_for_a_lab_that_is_not_up_is_refused(engine, refused):
     """None up, another up, several up: what is up, and what to type."""
     engine()
-    assert refused(compose.find).next_step == "make lab-up"
+    assert refused(project.find).next_step == "make lab-up"
     engine(Thing("lab-a", "compose"), Thing("lab-b", "compose"))
-    assert refused(compose.find, "lab-c").expected == "lab-a, lab-b"
+    assert refused(project.find, "lab-c").expected == "lab-a, lab-b"
 
-    assert "--lab with one of lab-a, lab-b" in refused(compose.find).expected
+    assert "--lab with one of lab-a, lab-b" in refused(project.find).expected
 
 
 def test_somebody_elses_compose_file_is_no_lab(engine):
     """A labelled container of a topology that this checkout does not know is passed over."""
     other = Thing("x", "compose")
-    other.labels[compose.CONFIG_FILES] = "/srv/other.yaml"
+    other.labels[labels.CONFIG_FILES] = "/srv/other.yaml"
     engine(other)
 
-    assert compose.all_labs() == {}
+    assert project.all_labs() == {}
 
 
 def test_a_lab_in_use_is_one_whose_process_lives(engine):
     """`lab clean` leaves it alone."""
-    engine(Thing("lab-a", compose.owner()), Thing("lab-b", DEAD), Thing("lab-c", "compose"))
+    engine(Thing("lab-a", leftovers.owner()), Thing("lab-b", DEAD), Thing("lab-c", "compose"))
 
-    assert [lab.is_in_use() for lab in compose.all_labs().values()] == [True, False, False]
+    assert [lab.is_in_use() for lab in project.all_labs().values()] == [True, False, False]
 
 
 def test_unknown_services_and_stopped_ones_are_worded(engine, refused):
     """A container that is not there, and one that publishes nothing because it stopped."""
     engine(Thing("lab-a", "compose"))
-    lab = compose.find()
+    lab = project.find()
 
     assert "has no container leaf" in refused(lab.container, "leaf").found
     assert "source of lab-a does not run" in refused(lab.published, "source", 3306).found
@@ -254,7 +254,7 @@ def test_a_failing_command_in_a_container_shows_its_end(engine, refused):
     (source,) = engine(Thing("lab-a", "compose"))
     said = b"\n".join(b"line %d" % n for n in range(50))
     source.exec_run = lambda *_, **__: Answer(1, None, said)
-    error = refused(compose.find().run, "source", "sysbench", "run")
+    error = refused(project.find().run, "source", "sysbench", "run")
 
     assert "`sysbench run` in source ended with 1" in error.found
     assert "line 49" in error.found and "line 10" not in error.found
@@ -265,7 +265,7 @@ def test_a_failing_command_in_a_container_shows_its_end(engine, refused):
 
 def test_the_password_is_private(state, lab):
     """The file with the lab's password can be read by its owner only, and is written whole."""
-    compose.write_whole(lab.env_file, compose._environment(lab).encode())
+    files.write_whole(lab.env_file, project._environment(lab).encode())
 
     assert stat.S_IMODE(lab.env_file.stat().st_mode) == 0o600
     assert [path.name for path in state.iterdir()] == ["lab-a.env"]
@@ -273,14 +273,14 @@ def test_the_password_is_private(state, lab):
 
 def test_the_environment_of_a_lab_says_whose_it_is(lab):
     """Project, engine, origin of images, password and owner: all that the Compose files ask for."""
-    lines = dict(line.split("=", 1) for line in compose._environment(lab).splitlines())
+    lines = dict(line.split("=", 1) for line in project._environment(lab).splitlines())
 
     assert lines == {
         "COMPOSE_PROJECT_NAME": "lab-a",
         "ENGINE": "mariadb",
         "LAB_IMAGES": "local",
         "LAB_PASSWORD": "secret",
-        "LAB_OWNER": compose.owner(),
+        "LAB_OWNER": leftovers.owner(),
     }
 
 
@@ -295,7 +295,7 @@ def test_what_a_lab_remembers_reads_back(state, lab):
 
 
 def why(lab, stderr):
-    return compose._why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
+    return project._why_not_started(lab, subprocess.CalledProcessError(1, "docker", stderr=stderr.encode()))
 
 
 def test_a_busy_port_is_told(lab):
@@ -326,7 +326,7 @@ def test_any_other_failure_shows_the_end_of_what_compose_said(engine, lab):
 
 def test_signals_wait_while_a_lab_is_taken_away(interruptible):
     """A second Ctrl-C in the middle of the removal is ignored; afterwards it counts again."""
-    with compose.signals_held():
+    with signals.signals_held():
         os.kill(os.getpid(), signal.SIGINT)
         os.kill(os.getpid(), signal.SIGTERM)
     with pytest.raises(KeyboardInterrupt):
@@ -353,7 +353,7 @@ def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch
     started = engine(Thing("lab-a", DEAD))
     monkeypatch.setattr("testcontainers.compose.DockerCompose", type("Failing", (Starting,), {"failure": failure}))
     with pytest.raises((KeyboardInterrupt, ZeroDivisionError, LabError)):
-        compose.start(lab.topology, "mariadb", "lab-a")
+        project.start(lab.topology, "mariadb", "lab-a")
 
     assert started[0].removed
     assert list(state.iterdir()) == []

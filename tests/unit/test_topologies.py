@@ -9,7 +9,7 @@ import yaml
 from replication_lab import experiments
 from replication_lab.model.topology import _can_be_halved, parse_topology
 from replication_lab.world import catalogue
-from replication_lab.world.docker import bake_file, lab
+from replication_lab.world.docker import bake_file, labels, project
 
 COMPOSE = catalogue.ROOT / "compose"
 OWNER = "${LAB_OWNER:-compose}"
@@ -287,7 +287,7 @@ def test_an_unknown_state_transfer_is_refused(monkeypatch, refused):
     """LAB_SST is looked at before a node would fail by it."""
     monkeypatch.setenv("LAB_SST", "xtrabackup")
 
-    assert "mariabackup or rsync" in refused(lab.check_state_transfer).expected
+    assert "mariabackup or rsync" in refused(project.check_state_transfer).expected
 
 
 @pytest.mark.parametrize("name", OTHERS)
@@ -347,10 +347,10 @@ def test_host_ports_are_loopback_only(topology, service):
 def test_everything_carries_the_label_of_the_lab(name):
     """Services, networks and volumes can all be found by label after their owner was killed."""
     file = read(COMPOSE / f"{name}.yaml")
-    labels = [resolved(file, service)["labels"] for service in file["services"]]
-    labels += [thing["labels"] for kind in ("networks", "volumes") for thing in file[kind].values()]
+    marks = [resolved(file, service)["labels"] for service in file["services"]]
+    marks += [thing["labels"] for kind in ("networks", "volumes") for thing in file[kind].values()]
 
-    assert {each[lab.LABEL] for each in labels} == {OWNER}
+    assert {each[labels.LABEL] for each in marks} == {OWNER}
     mounts = [mount for each in file["services"] for mount in all_mounts(file, each)]
     used = {mount.split(":")[0] for mount in mounts}
     networks = {network for each in file["services"].values() for network in each.get("networks", ["default"])}

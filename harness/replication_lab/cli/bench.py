@@ -24,8 +24,7 @@ from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, files, host, journal
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, leftovers, project
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
 
@@ -113,7 +112,7 @@ def _storage() -> Iterator[Figure]:
         ups, downs, shares = [], [], []
         for _ in range(ROUNDS):
             ups.append(files.seconds_of([*LAB, "up", "async", "--name", NAME, *asked], catalogue.ROOT))
-            found = array.array(compose.find(NAME), "replica").measure(seconds=2).values()
+            found = array.array(project.find(NAME), "replica").measure(seconds=2).values()
             shares += [limits.write_iops / disk.write_iops for disk in found]
             downs.append(files.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
         yield figure(f"lab up async with RAID0 by {backend}", "s", ups, None)
@@ -132,7 +131,7 @@ def _ledger() -> Iterator[Figure]:
             paces.append(LEDGER_SECONDS * 1000 / acknowledged)
             shares.append(cpu / LEDGER_SECONDS)
     finally:
-        compose.remove(NAME)
+        leftovers.remove(NAME)
     yield figure("an acknowledged insert of the ledger, 8 clients together", "ms", paces, 1000 / 3000)
     yield figure("CPUs that the ledger takes for it", "", shares, None)
     yield figure("most memory of the ledger's process", "MiB", [host.own_memory_mib()], 300)
@@ -155,16 +154,16 @@ def _ledger_load(lab: Lab) -> tuple[int, float]:
 
 def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
     """Seconds of `docker compose up --wait`; adds the memory of each node to `memory`; leaves nothing."""
-    project = ["docker", "compose", "-p", NAME, "-f", f"compose/{topology}.yaml"]
+    compose = ["docker", "compose", "-p", NAME, "-f", f"compose/{topology}.yaml"]
     try:
         seconds = files.seconds_of(
-            ["env", f"ENGINE={engine}", f"LAB_OWNER={compose.owner()}", *project, "up", "--wait"], catalogue.ROOT
+            ["env", f"ENGINE={engine}", f"LAB_OWNER={leftovers.owner()}", *compose, "up", "--wait"], catalogue.ROOT
         )
-        lab = compose.find(NAME)
+        lab = project.find(NAME)
         memory += [lab.memory_mib(node.name) for node in lab.topology.nodes]
         return seconds
     finally:
-        compose.remove(NAME)
+        leftovers.remove(NAME)
 
 
 def _against_sandbox() -> Iterator[Figure]:
@@ -236,7 +235,7 @@ def bench() -> None:
         table.add_row(one.what, f"{one.value:g} {one.unit}", goal, met, ", ".join(f"{each:g}" for each in one.readings))
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     path = catalogue.RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-bench.json"
-    compose.write_whole(
+    files.write_whole(
         path, msgspec.json.format(msgspec.json.encode({"environment": host.describe(), "figures": found}))
     )
     tell(f"written to {path.relative_to(catalogue.ROOT)}")

@@ -15,7 +15,7 @@ from replication_lab.lab import up as labs
 from replication_lab.model import bottleneck
 from replication_lab.probes.node_resources import sample
 from replication_lab.world.disks import array as arrays
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import project
 from replication_lab.world.drbd import machines as drbd_machines
 
 
@@ -36,7 +36,7 @@ def disk_list(node: str | None, name: str | None, json_: bool) -> None:
 
     Example: lab disk list replica
     """
-    lab = compose.find(name)
+    lab = project.find(name)
     seen = views.disks(lab, [node] if node else None)
     print_json(seen) if json_ else output.disks(out, seen)
 
@@ -52,7 +52,7 @@ def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None,
 
     Example: lab disk limit replica disk1 write_iops=100 flush_us=8000
     """
-    limits = disks.change_limits(compose.find(name), node, disk, changes)
+    limits = disks.change_limits(project.find(name), node, disk, changes)
     print_json(limits) if json_ else out.print(f"{node} {disk}: {disks.said(limits)}")
 
 
@@ -65,7 +65,7 @@ def disk_check(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk check replica
     """
-    proofs = disks.check(compose.find(name), node)
+    proofs = disks.check(project.find(name), node)
     print_json(proofs) if json_ else output.proofs(out, proofs)
     sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
@@ -80,7 +80,7 @@ def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk fail replica disk1
     """
-    lab = compose.find(name)
+    lab = project.find(name)
     disks.fail(lab, node, disk)
     said = f"{node} {disk} fails; then: ./lab {'drbd status' if drbd_machines(lab) else f'disk check {node}'}"
     print_json({"failed": disk}) if json_ else out.print(said)
@@ -97,7 +97,7 @@ def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool)
 
     Example: lab disk corrupt replica disk1 "text of a row"
     """
-    sectors = disks.corrupt(compose.find(name), node, disk, text)
+    sectors = disks.corrupt(project.find(name), node, disk, text)
     said = f"{node} {disk}: sectors inverted: {len(sectors)}; who reads them from the disk is told something wrong"
     print_json({"corrupted": disk, "offsets": sectors}) if json_ else out.print(said)
 
@@ -112,7 +112,7 @@ def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk heal replica disk1
     """
-    lab = compose.find(name)
+    lab = project.find(name)
     disks.heal(lab, node, disk)
     then = f"; DRBD takes it again by ./lab drbd online {node}" if drbd_machines(lab) else ""
     print_json({"healed": disk}) if json_ else out.print(f"{node} {disk} answers again{then}")
@@ -128,7 +128,7 @@ def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk replace replica disk1
     """
-    array = arrays.array(compose.find(name), node)
+    array = arrays.array(project.find(name), node)
     array.replace(disk, lambda percent: tell(f"  {percent:.0f} % rebuilt"))
     print_json({"replaced": disk}) if json_ else out.print(f"{node} {disk} is rebuilt")
 
@@ -146,7 +146,7 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 
     Example: lab migrate replica --to raid0 --disk sata-7200
     """
-    lab = compose.find(name)
+    lab = project.find(name)
     [storage] = labs.storage_of(lab.topology.name, [f"{node}={level}"], **of_disks).values()
     done = migration.migrate(lab, node, storage, tell)
     print_json(done) if json_ else output.migrated(out, done)
@@ -162,6 +162,6 @@ def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
 
     Example: lab diagnose replica --seconds 10
     """
-    seen = sample(compose.find(name), node, seconds)
+    seen = sample(project.find(name), node, seconds)
     found = bottleneck.diagnose(seen)
     print_json({"diagnosis": found, "sample": seen}) if json_ else output.diagnosis(out, found, seen)

@@ -10,7 +10,7 @@ from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
 from replication_lab.replication import drbd_operations, pacemaker_operations
 from replication_lab.replication import failover as succession
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import project
 from replication_lab.world.drbd import verify
 
 
@@ -26,7 +26,7 @@ def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
 
     Example: lab failover replica
     """
-    done = succession.failover(compose.find(name), node, behind)
+    done = succession.failover(project.find(name), node, behind)
     print_json(done) if json_ else output.promoted(out, done)
 
 
@@ -40,7 +40,7 @@ def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
 
     Example: lab rejoin source
     """
-    done = succession.rejoin(compose.find(name), node, discard)
+    done = succession.rejoin(project.find(name), node, discard)
     print_json(done) if json_ else output.rejoined(out, done)
 
 
@@ -60,7 +60,7 @@ def drbd_status(name: str | None, json_: bool) -> None:
 
     Example: lab drbd status
     """
-    seen = views.resource(compose.find(name))
+    seen = views.resource(project.find(name))
     print_json(seen) if json_ else output.resource(out, seen)
 
 
@@ -74,7 +74,7 @@ def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None
 
     Example: lab drbd promote node2
     """
-    seconds = drbd_operations.promote(compose.find(name), node, behind)
+    seconds = drbd_operations.promote(project.find(name), node, behind)
     print_json({"primary": node, "seconds": seconds}) if json_ else out.print(f"{node} serves after {seconds:.1f} s")
 
 
@@ -87,7 +87,7 @@ def drbd_standby(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd standby node2
     """
-    seconds = drbd_operations.standby(compose.find(name), node)
+    seconds = drbd_operations.standby(project.find(name), node)
     moved = "" if seconds is None else f"; its service moved in {seconds:.1f} s"
     print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
 
@@ -101,7 +101,7 @@ def drbd_online(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd online node2
     """
-    found = drbd_operations.online(compose.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
+    found = drbd_operations.online(project.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
     print_json(found) if json_ else out.print(f"{node}: {found.words()}")
 
 
@@ -116,7 +116,7 @@ def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd resolve --victim node2
     """
-    found = drbd_operations.resolve(compose.find(name), victim)
+    found = drbd_operations.resolve(project.find(name), victim)
     print_json(found) if json_ else out.print(f"{victim}: {found.words()}")
 
 
@@ -129,7 +129,7 @@ def drbd_verify(name: str | None, json_: bool) -> None:
     Example: lab drbd verify
     """
     try:
-        differing = verify(compose.find(name), lambda percent: tell(f"  {percent:.0f} % compared"))
+        differing = verify(project.find(name), lambda percent: tell(f"  {percent:.0f} % compared"))
     except KeyboardInterrupt:
         tell("the machines go on comparing: ./lab drbd status says how far they are")
         raise
@@ -156,7 +156,7 @@ def ha_status(node: str | None, name: str | None, json_: bool) -> None:
 
     Example: lab ha status node1 --json
     """
-    seen = views.cluster(compose.find(name), node or "")
+    seen = views.cluster(project.find(name), node or "")
     print_json(seen) if json_ else output.cluster(out, seen)
 
 
@@ -169,7 +169,7 @@ def ha_standby(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab ha standby node1
     """
-    seconds = pacemaker_operations.standby(compose.find(name), node)
+    seconds = pacemaker_operations.standby(project.find(name), node)
     moved = "" if seconds is None else f"; clients reached the service on the other one after {seconds:.1f} s"
     print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
 
@@ -183,5 +183,5 @@ def ha_online(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab ha online node1
     """
-    seconds = pacemaker_operations.online(compose.find(name), node)
+    seconds = pacemaker_operations.online(project.find(name), node)
     print_json({"online": node, "seconds": seconds}) if json_ else out.print(f"{node} is whole after {seconds:.1f} s")

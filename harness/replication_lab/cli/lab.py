@@ -17,7 +17,7 @@ from replication_lab.lab import up as labs
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import project
 
 
 @click.command()
@@ -88,7 +88,7 @@ def status(name: str | None, json_: bool) -> None:
     Example: lab status --json
     """
     docker_engine.client()
-    chosen = [compose.find(name)] if name else list(compose.all_labs().values())
+    chosen = [project.find(name)] if name else list(project.all_labs().values())
     seen = [views.view(lab) for lab in chosen]
     if json_:
         print_json(seen)
@@ -104,7 +104,7 @@ def show(name: str | None, json_: bool) -> None:
 
     Example: lab show
     """
-    seen = views.view(compose.find(name))
+    seen = views.view(project.find(name))
     if json_:
         print_json(seen)
     else:
@@ -121,7 +121,7 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
     """
-    lab = compose.find(name)
+    lab = project.find(name)
     node = node or views.writer(lab)
     server = lab.server(node)
     if statement:
@@ -159,7 +159,7 @@ def toxic(link: str | None, toxic: str | None, check: str | None, name: str | No
     elif not toxic:
         raise LabError(f"no toxic named for {link}", "LINK TOXIC, or LINK none", "./lab toxic")
     else:
-        proof = labs.set_toxic(compose.find(name), link, toxic)
+        proof = labs.set_toxic(project.find(name), link, toxic)
         print_json(proof) if json_ else out.print(f"{proof.what}: {proof.found}")
         sys.exit(0 if proof.ok else FAILED)
 

@@ -3,7 +3,7 @@
 from collections.abc import Callable
 
 from replication_lab.world import catalogue
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import project
 
 
 def completed_by(names: Callable[[], list[str]]) -> Callable[..., list[str]]:
@@ -13,7 +13,7 @@ def completed_by(names: Callable[[], list[str]]) -> Callable[..., list[str]]:
 
 def labs() -> list[str]:
     """List the labs that are up."""
-    return list(compose.all_labs())
+    return list(project.all_labs())
 
 
 def engines() -> list[str]:

@@ -9,7 +9,7 @@ import msgspec
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, host, vm
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import engine, images, lab
+from replication_lab.world.docker import engine, images, leftovers, project
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -67,8 +67,8 @@ def _in_engine() -> Iterator[Finding]:
         if name in tools or "local" in catalogue.engines()[name].images:
             yield Finding(f"image {name}", images.state(name), True)
     yield _attempt("virtual machines", _launcher, "unset LAB_VM")
-    yield Finding("labs", ", ".join(lab.all_labs()) or "none up", True)
-    stale = lab.left_behind()
+    yield Finding("labs", ", ".join(project.all_labs()) or "none up", True)
+    stale = leftovers.left_behind()
     yield Finding("left behind", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
 
 

@@ -13,12 +13,11 @@ import msgspec
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
-from replication_lab.world import clock
+from replication_lab.world import clock, files
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
-from replication_lab.world.docker import images, volumes
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, leftovers, project, signals, volumes
 from replication_lab.world.docker.lab import Lab
 
 Tell = Callable[[str], None]
@@ -61,7 +60,7 @@ def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
             steps.switch()
         except BaseException:
             if not steps.is_switched():
-                with compose.signals_held():
+                with signals.signals_held():
                     steps.back()
             raise
     return steps.finish()
@@ -76,7 +75,7 @@ def unfinished(lab: Lab) -> Plan | None:
 
 
 def _plan_file(lab: Lab) -> Path:
-    return compose.STATE / f"{lab.name}.migration.json"
+    return leftovers.STATE / f"{lab.name}.migration.json"
 
 
 def _plan(lab: Lab, node: str, storage: Storage) -> Plan:
@@ -119,7 +118,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
     placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
     replication = lab.server(node).replication()
     plan = Plan(node, placed, described(old.storage if old else None), replication.lag_seconds if replication else None)
-    compose.write_whole(_plan_file(lab), msgspec.json.encode(plan))
+    files.write_whole(_plan_file(lab), msgspec.json.encode(plan))
     return plan
 
 
@@ -151,8 +150,8 @@ class Steps:
         with self._step(f"build {described(self.storage)}"):
             others = {node: array.storage for node, array in arrays.arrays(self.lab).items()}
             text = overlay.overlay(self.lab.name, self.lab.topology.name, others | {self.node: self.storage})
-            compose.write_whole(self._next_overlay, text.encode())
-            compose.extend(self.lab, self._next_overlay, [array_name(self.node, self.storage)])
+            files.write_whole(self._next_overlay, text.encode())
+            project.extend(self.lab, self._next_overlay, [array_name(self.node, self.storage)])
             new = arrays.Array(self.lab, self.node, self.storage)
             slow = [proof for proof in disks.kept_limits(new) if not proof.ok]
             if slow:
@@ -172,7 +171,7 @@ class Steps:
     def switch(self) -> None:
         with self._step("switch and start"):
             self._next_overlay.replace(self.lab.overlay_file)
-            compose.extend(self.lab, self.lab.overlay_file, [self.node])
+            project.extend(self.lab, self.lab.overlay_file, [self.node])
 
     def finish(self) -> Migrated:
         """From the switch on there is only forward: the new data directory is a copy of all that the old one had."""

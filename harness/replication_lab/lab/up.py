@@ -20,8 +20,7 @@ from replication_lab.replication.copies import wait_for_copies
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab, Proof
 
 Tell = Callable[[str], None]
@@ -60,31 +59,31 @@ def up(
     """
     found = catalogue.topology(topology)
     catalogue.engine_for(found, engine, images.source())
-    compose.check_state_transfer()
+    project.check_state_transfer()
     wanted = {**found.toxics, **(toxics or {})}
     storage = found.storage | (storage or {})
     for link, toxic in wanted.items():
         found.link(link)
         catalogue.toxic(toxic)
     name = name or f"lab-{topology}"
-    compose.check_name(name)
+    project.check_name(name)
     docker_engine.ensure()
     tidy(tell)
-    if running := compose.all_labs().get(name):
+    if running := project.all_labs().get(name):
         return _again(running, engine, wanted, tell)
     images.ensure(image_names(engine, topology=found, storage=storage))
     placed = placed_on(storage, engine)
     launcher = launcher_of(found)
     by = f", machines by {launcher}" if launcher else ""
     tell(f"starting {name}: {topology}, {engine}{by}{_stored(placed)}")
-    compose.refuse_old_data(name)
-    lab = compose.start(found, engine, name, storage=placed, launcher=launcher, clocks_move=clocks_move)
+    project.refuse_old_data(name)
+    lab = project.start(found, engine, name, storage=placed, launcher=launcher, clocks_move=clocks_move)
     try:
         proofs = prove(lab, wanted, tell)
         if keep:
             lab.keep(proofs, wanted)
     except BaseException:
-        with compose.signals_held():
+        with signals.signals_held():
             lab.down()
         raise
     return lab
@@ -141,8 +140,8 @@ def _stored(storage: dict[str, Storage]) -> str:
 
 def tidy(tell: Tell) -> None:
     """Remove what killed commands left behind, saying so."""
-    for project in compose.sweep():
-        tell(f"removed {project}: a command that was killed had left it behind")
+    for name in leftovers.sweep():
+        tell(f"removed {name}: a command that was killed had left it behind")
 
 
 def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
@@ -278,11 +277,11 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     """Take a lab away with its data; the only one when no name is given, and no error when there is none."""
     docker_engine.client()
     tidy(tell)
-    if name is None and not compose.all_labs():
+    if name is None and not project.all_labs():
         tell("no lab is up")
         return []
-    idle = [known for known, lab in compose.all_labs().items() if not lab.is_in_use()]
-    lab = compose.find(name or (idle[0] if len(idle) == 1 else None))
+    idle = [known for known, lab in project.all_labs().items() if not lab.is_in_use()]
+    lab = project.find(name or (idle[0] if len(idle) == 1 else None))
     if lab.is_in_use() and not lab.is_own():
         raise LabError(f"a running command uses {lab.name}", "it to end first", "./lab status")
     lab.down()
@@ -301,13 +300,13 @@ def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
 def clean(with_images: bool, tell: Tell = print) -> list[str]:
     """Remove what killed commands left behind, and every lab that no running command uses; what was removed."""
     docker_engine.client()
-    gone = compose.sweep()
-    for name, lab in compose.all_labs().items():
+    gone = leftovers.sweep()
+    for name, lab in project.all_labs().items():
         if not lab.is_in_use():
             tell(f"removing {name}")
             lab.down()
             gone.append(name)
-    gone += array.sweep(sorted(compose.projects()))
+    gone += array.sweep(sorted(project.projects()))
     if with_images:
         gone += images.remove_all()
     return gone

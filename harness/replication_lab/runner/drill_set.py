@@ -15,8 +15,7 @@ from replication_lab.model.drill import Drill, Evidence, Result
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.runner.drill import carry_out
 from replication_lab.world import catalogue, clock, drbd, host, journal
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, signals
 from replication_lab.world.docker.lab import Lab
 
 Tell = Callable[[str], None]
@@ -108,7 +107,7 @@ class Labs:
         """Take the lab away; the next one comes up when it is needed."""
         gone, self._lab = self._lab, None
         if gone is not None:
-            with compose.signals_held():
+            with signals.signals_held():
                 gone.down()
 
     def __enter__(self) -> "Labs":

@@ -24,8 +24,7 @@ from replication_lab.replication.copies import differences
 from replication_lab.world import catalogue, clock, drbd, host
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 
@@ -79,11 +78,11 @@ class World:
         found = catalogue.topology(topology)
         storage = labs.placed_on(found.storage, engine)
         name, launcher = f"run-{topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
-        lab = compose.start(found, engine, name, load=True, storage=storage, launcher=launcher)
+        lab = project.start(found, engine, name, load=True, storage=storage, launcher=launcher)
         try:
             yield lab
         finally:
-            with compose.signals_held():
+            with signals.signals_held():
                 lab.down()
 
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:

@@ -1,5 +1,6 @@
-"""Whole commands, timed from outside."""
+"""Files written whole, and whole commands timed from outside."""
 
+import os
 import subprocess
 import time
 from collections.abc import Sequence
@@ -19,3 +20,12 @@ def seconds_of(command: Sequence[str], folder: Path) -> float:
             f"`{' '.join(command)}` ended with {ended.returncode}:\n  {last}", "exit status 0", "./lab doctor"
         )
     return seconds
+
+
+def write_whole(path: Path, content: bytes) -> None:
+    """Write a file at once or not at all, for its owner only."""
+    path.parent.mkdir(parents=True, exist_ok=True)
+    temporary = path.with_name(f".{path.name}.{os.getpid()}")
+    temporary.write_bytes(content)
+    temporary.chmod(0o600)
+    temporary.replace(path)

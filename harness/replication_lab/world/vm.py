@@ -17,8 +17,8 @@ from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
-from replication_lab.world import catalogue, clock
-from replication_lab.world.docker import engine, images, lab
+from replication_lab.world import catalogue, clock, files
+from replication_lab.world.docker import engine, images, labels, leftovers
 
 IMAGE = "vm"
 LAUNCHERS = ("uml", "kvm", "tcg")
@@ -111,7 +111,7 @@ def kvm_boots() -> bool:
     tried = _remembered()
     if tried is None:
         tried = Trial(_boot_id(), _try_kvm())
-        lab.write_whole(TRIED, msgspec.json.encode(tried))
+        files.write_whole(TRIED, msgspec.json.encode(tried))
     return tried.boots
 
 
@@ -172,11 +172,11 @@ def settings(disks: Sequence[str] = (), array: str | None = None, server: bool =
 def _labels(name: str) -> dict[str, str]:
     """Those of a Compose project of one container: what a killed process left behind is found by them."""
     return {
-        lab.LABEL: lab.owner(),
-        lab.PROJECT: name,
-        lab.SERVICE: "machine",
-        lab.WORKING_DIR: str(catalogue.ROOT / "compose"),
-        lab.CONFIG_FILES: "",
+        labels.LABEL: leftovers.owner(),
+        labels.PROJECT: name,
+        labels.SERVICE: "machine",
+        labels.WORKING_DIR: str(catalogue.ROOT / "compose"),
+        labels.CONFIG_FILES: "",
     }
 
 

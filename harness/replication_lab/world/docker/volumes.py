@@ -8,9 +8,9 @@ from docker.models.containers import Container
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
 from replication_lab.world.disks.overlay import array_name, disk_names, volume_name
-from replication_lab.world.docker import engine
-from replication_lab.world.docker import lab as compose
-from replication_lab.world.docker.lab import LABEL, PROJECT, SERVICE, Lab
+from replication_lab.world.docker import engine, leftovers, signals
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.labels import LABEL, PROJECT, SERVICE
 
 DATA = "/var/lib/mysql"
 # Read again and compared: a copy that a full disk or a bad one cut short is no copy.
@@ -37,7 +37,7 @@ def copy(lab: Lab, old: str, new: str) -> None:
     name = f"{lab.name}-copy"
     _remove_if_there(name)
     try:
-        with compose.signals_deferred():
+        with signals.signals_deferred():
             copying = _start_copying(lab, name, old, new)
         status = copying.wait(timeout=COPY_SECONDS)["StatusCode"]
         if status:
@@ -57,7 +57,7 @@ def _start_copying(lab: Lab, name: str, old: str, new: str) -> Container:
         network_disabled=True,
         cap_drop=["ALL"],
         cap_add=["CHOWN", "DAC_OVERRIDE", "FOWNER"],
-        labels={LABEL: compose.owner(), PROJECT: lab.name, SERVICE: "copy"},
+        labels={LABEL: leftovers.owner(), PROJECT: lab.name, SERVICE: "copy"},
         volumes={old: {"bind": "/from", "mode": "ro"}, new: {"bind": "/to", "mode": "rw"}},
     )
 
@@ -73,7 +73,7 @@ def remove_array(lab: Lab, storage: Storage, node: str) -> None:
     place = storage.place or node
     for service in (array_name(node, storage), *disk_names(node, storage)):
         if service in lab.containers:
-            compose.remove_container(lab.containers[service])
+            leftovers.remove_container(lab.containers[service])
     _remove_volumes([volume_name(lab.name, place), *(f"{lab.name}_{disk}" for disk in disk_names(node, storage))])
     lab.refresh()
 
@@ -87,4 +87,4 @@ def _remove_volumes(names: list[str]) -> None:
     client = engine.client()
     for name in names:
         with suppress(NotFound):
-            compose.remove_volume(client.volumes.get(name))
+            leftovers.remove_volume(client.volumes.get(name))

@@ -1,0 +1,121 @@
+"""Removing labs, to the last volume, and what killed processes left behind; who owns what."""
+
+import os
+from collections.abc import Iterable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from typing import Any
+
+import psutil
+from docker.errors import APIError, NotFound
+from docker.models.containers import Container
+from docker.models.volumes import Volume
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import labels
+
+STATE = catalogue.RUNS / "labs"
+
+
+def remove(project: str) -> None:
+    """Remove a project's containers (with their anonymous volumes), networks, volumes and state files."""
+    client = docker_engine.client()
+    # A server lets go of its file system, the array of its disks; only the last need no order.
+    containers = labels.containers(project)
+    for part in (None, "array", "disk"):
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(remove_container, [one for one in containers if one.labels.get(labels.PART) == part]))
+    only = {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
+    for network in client.networks.list(filters=only):
+        _unless_gone(network.remove)
+    for volume in client.volumes.list(filters=only):
+        remove_volume(volume)
+    for kept in STATE.glob(f"{project}.*"):
+        kept.unlink(missing_ok=True)
+
+
+def remove_volume(volume: Volume) -> None:
+    """Remove a volume; LabError where a container that is not the lab's holds it."""
+    try:
+        _unless_gone(volume.remove, force=True)
+    except APIError as error:
+        raise LabError(
+            f"{volume.name} is in use by a container that is not the lab's",
+            "nobody else",
+            f"docker ps --all --filter volume={volume.name}",
+        ) from error
+
+
+def remove_container(container: Container) -> None:
+    """Remove a container, with its anonymous volumes, whatever it is doing."""
+    if container.labels.get(labels.PART) == "array":
+        # What it left in the host's /dev, it takes away itself.
+        _unless_gone(container.stop, timeout=5)
+    _unless_gone(container.remove, force=True, v=True)
+
+
+def _unless_gone(act: Any, **options: Any) -> None:
+    try:
+        act(**options)
+    except NotFound:
+        pass
+    except APIError as error:
+        if "already in progress" not in str(error):
+            raise
+
+
+def owner() -> str:
+    """This process, told apart from any other that ever had its number: PID and start time."""
+    return f"{os.getpid()}-{psutil.Process().create_time():.2f}"
+
+
+def is_alive(mark: str) -> bool:
+    pid, _, started = mark.partition("-")
+    try:
+        # A stepped clock moves every start time; the same number within a minute is the same process.
+        return abs(psutil.Process(int(pid)).create_time() - float(started)) < 60
+    except (psutil.Error, ValueError):
+        return False
+
+
+def left_behind() -> list[str]:
+    """Projects that a process of the lab started and did not live to finish or take away, from whichever checkout."""
+    client = docker_engine.client()
+    marks, kept = {}, set()
+    for container in labels.containers():
+        project = container.labels[labels.PROJECT]
+        marks[project] = container.labels[labels.LABEL]
+        # Another checkout remembers its own labs in its own folder.
+        checkout = Path(container.labels[labels.WORKING_DIR]).parent
+        if (checkout / STATE.relative_to(catalogue.ROOT) / f"{project}.json").exists():
+            kept.add(project)
+    only = {"label": labels.LABEL}
+    for thing in (*client.networks.list(filters=only), *client.volumes.list(filters=only)):
+        its_own = thing.attrs.get("Labels") or {}
+        marks.setdefault(its_own.get(labels.PROJECT, ""), its_own[labels.LABEL])
+    return sorted(
+        project
+        for project, mark in marks.items()
+        if project and project not in kept and mark != "compose" and not is_alive(mark)
+    )
+
+
+def sweep() -> list[str]:
+    """Remove what killed processes left behind; the names of what was removed."""
+    stale = left_behind()
+    for project in stale:
+        remove(project)
+    known = {container.labels.get(labels.PROJECT) for container in labels.containers()}
+    orphans = [path for path in STATE.glob("*.env") if path.stem not in known]
+    for path in orphans:
+        if not is_alive(_owner_in(path)):
+            for kept in STATE.glob(f"{path.stem}.*"):
+                kept.unlink(missing_ok=True)
+    return stale
+
+
+def _owner_in(env_file: Path) -> str:
+    lines: Iterable[str] = env_file.read_text().splitlines() if env_file.exists() else ()
+    return next((line.removeprefix("LAB_OWNER=") for line in lines if line.startswith("LAB_OWNER=")), "")

@@ -1,0 +1,249 @@
+"""Compose projects: started, extended by an overlay, and found again by label."""
+
+import logging
+import os
+import re
+import secrets
+import subprocess
+import threading
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import replace
+from pathlib import Path
+from typing import Any
+
+import psutil
+from docker.models.containers import Container
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.storage import Storage
+from replication_lab.model.topology import Topology
+from replication_lab.world import catalogue
+from replication_lab.world.disks import overlay as storage_overlay
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images, labels
+from replication_lab.world.docker.lab import DEATH_LINES, Lab
+from replication_lab.world.docker.leftovers import owner
+from replication_lab.world.docker.signals import signals_held
+from replication_lab.world.files import write_whole
+
+WATCH_SECONDS = 0.5
+# What the health check of a machine says first that has started neither its disks nor its server, and will not.
+GIVEN_UP = "the machine did not start its disks or its server"
+STATE_TRANSFERS = ("mariabackup", "rsync")
+
+
+def start(
+    topology: Topology,
+    engine: str,
+    name: str,
+    load: bool = False,
+    storage: dict[str, Storage] | None = None,
+    launcher: str = "",
+    clocks_move: bool = False,
+) -> Lab:
+    """Stand a topology up and wait until every node is healthy; on any failure take it away again and say why.
+
+    `storage` puts nodes' data on arrays of emulated disks, by node; backends have been chosen. `launcher` starts the
+    topology's own virtual machines; none is Compose's default. With `clocks_move` its servers' time can be set.
+    """
+    from testcontainers.compose import DockerCompose  # only here: half a second that `lab status` need not wait
+
+    # It tells a failed command at length; the error that is raised from it here says what a user can do.
+    logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
+    lab = Lab(name, topology, engine, secrets.token_urlsafe(12), launcher, clocks_move)
+    write_whole(lab.env_file, _environment(lab).encode())
+    files = [catalogue.compose_file(topology.name)]
+    if storage:
+        write_whole(lab.overlay_file, storage_overlay.overlay(name, topology.name, storage).encode())
+        files.append(lab.overlay_file)
+    compose = DockerCompose(
+        context=catalogue.ROOT,
+        compose_file_name=[str(file) for file in files],
+        env_file=str(lab.env_file),
+        profiles=["load"] if load else None,
+    )
+    try:
+        # An exported ENGINE would win over the file that is handed to Compose.
+        with exported(_settings(lab)), _ended_when_a_node_is_lost(lab):
+            if arrays := storage_overlay.array_names(storage or {}):
+                # Compose mounts a node's volumes when it makes the container: the devices have to be there by then.
+                replace(compose, services=arrays).start()
+            compose.start()
+    except subprocess.CalledProcessError as error:
+        reason = _why_not_started(lab, error)
+        with signals_held():
+            lab.down()
+        raise reason from error
+    except BaseException:
+        with signals_held():
+            lab.down()
+        raise
+    return lab
+
+
+def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
+    """Bring services of a running lab up as an overlay now says; what it leaves as it was is not touched."""
+    from testcontainers.compose import DockerCompose
+
+    logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
+    kept = dict(line.split("=", 1) for line in lab.env_file.read_text().splitlines())
+    files = [str(catalogue.compose_file(lab.topology.name)), str(overlay)]
+    compose = DockerCompose(catalogue.ROOT, files, env_file=str(lab.env_file), services=services)
+    try:
+        with exported(kept):
+            compose.start()
+    except subprocess.CalledProcessError as error:
+        lab.refresh()
+        raise _why_not_started(lab, error) from error
+    lab.refresh()
+
+
+@contextmanager
+def _ended_when_a_node_is_lost(lab: Lab) -> Iterator[None]:
+    """End `docker compose up` once a node cannot become healthy any more: it would wait minutes for that."""
+    done = threading.Event()
+
+    def watch() -> None:
+        while not done.wait(WATCH_SECONDS):
+            if any(_is_lost(container) for container in labels.containers(lab.name)):
+                for child in psutil.Process().children():
+                    with suppress(psutil.Error):
+                        if str(lab.env_file) in child.cmdline():
+                            child.terminate()
+                return
+
+    watcher = threading.Thread(target=watch, daemon=True, name=f"watch {lab.name}")
+    watcher.start()
+    try:
+        yield
+    finally:
+        done.set()
+        watcher.join()
+
+
+def _is_lost(container: Container) -> bool:
+    """Whether it has ended, or holds a machine that has given up starting (images/vm/guest/server)."""
+    checks = container.attrs["State"].get("Health", {}).get("Log") or []
+    return container.status in ("exited", "dead") or any(check["Output"].startswith(GIVEN_UP) for check in checks)
+
+
+def check_name(name: str) -> None:
+    """Refuse what Compose would refuse as a project's name."""
+    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
+        raise LabError(f"{name!r} cannot be the name of a lab", "small letters, digits, - and _", "./lab up --help")
+
+
+def check_state_transfer() -> None:
+    """Refuse a method of full state transfer that a Galera node would refuse, a minute later."""
+    chosen = os.environ.get("LAB_SST", STATE_TRANSFERS[0])
+    if chosen not in STATE_TRANSFERS:
+        raise LabError(f"LAB_SST is {chosen!r}", " or ".join(STATE_TRANSFERS), "unset LAB_SST")
+
+
+def _environment(lab: Lab) -> str:
+    return "".join(f"{key}={value}\n" for key, value in _settings(lab).items())
+
+
+@contextmanager
+def exported(settings: Mapping[str, str]) -> Iterator[None]:
+    """Within the block these variables, and not the caller's, are what a child process sees."""
+    before = {key: os.environ.get(key) for key in settings}
+    os.environ.update(settings)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                os.environ.pop(key, None)
+            else:
+                os.environ[key] = value
+
+
+def refuse_old_data(name: str) -> None:
+    """Refuse to start on volumes of an earlier lab of that name: their accounts have another password."""
+    only = {"label": [labels.LABEL, f"{labels.PROJECT}={name}"]}
+    old = [volume.name for volume in docker_engine.client().volumes.list(filters=only)]
+    if old:
+        raise LabError(
+            f"there is data of an earlier {name}: {', '.join(old)}",
+            "a fresh start",
+            f"docker volume rm {' '.join(old)}",
+        )
+
+
+def _settings(lab: Lab) -> dict[str, str]:
+    return {
+        "COMPOSE_PROJECT_NAME": lab.name,
+        "ENGINE": lab.engine,
+        "LAB_IMAGES": images.source(),
+        "LAB_PASSWORD": lab.password,
+        "LAB_OWNER": owner(),
+        **({"LAB_VM": lab.launcher} if lab.launcher else {}),
+        **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
+    }
+
+
+def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
+    said = (error.stderr or b"").decode(errors="replace").strip()
+    last = "\n  ".join(said.splitlines()[-4:])
+    if "address already in use" in said or "port is already allocated" in said:
+        return LabError(
+            f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself"
+        )
+    # One that is lost is the reason why others wait in vain.
+    for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
+        health = container.attrs["State"].get("Health", {})
+        if container.status != "running" or health.get("Status") not in (None, "healthy"):
+            return _never_healthy(lab, service, container.status, health)
+    return LabError(f"docker compose up failed:\n  {last}", "every container healthy", "./lab doctor")
+
+
+def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
+    checks = health.get("Log") or []
+    said = checks[-1]["Output"].strip() if checks else "no health check answered"
+    log = lab.logs(service, DEATH_LINES).strip().replace("\n", "\n  ")
+    return LabError(
+        f"{service} never got healthy ({status}; {said}). Its last log lines:\n  {log}",
+        "serving and replicating",
+        "./lab doctor",
+    )
+
+
+def find(name: str | None = None) -> Lab:
+    """The running lab of that name, or the only one; LabError when there is none, or more than one to choose from."""
+    labs = all_labs()
+    if name:
+        if name not in labs:
+            raise LabError(f"no lab {name!r} is up", ", ".join(labs) or "a lab that is up", "./lab up")
+        return labs[name]
+    if not labs:
+        raise LabError("no lab is up", "a lab that is up", "make lab-up")
+    if len(labs) > 1:
+        raise LabError(f"{len(labs)} labs are up", f"--lab with one of {', '.join(labs)}", "./lab status")
+    return next(iter(labs.values()))
+
+
+def all_labs() -> dict[str, Lab]:
+    """All labs on this machine whose topology this checkout knows, whoever started them, by name."""
+    found: dict[str, list[Container]] = {}
+    for container in labels.containers():
+        found.setdefault(container.labels[labels.PROJECT], []).append(container)
+    labs = {name: _lab_of(name, containers) for name, containers in sorted(found.items())}
+    return {name: lab for name, lab in labs.items() if lab}
+
+
+def projects() -> set[str]:
+    """All projects with containers of a lab's, also of checkouts with other topologies."""
+    return {container.labels[labels.PROJECT] for container in labels.containers()}
+
+
+def _lab_of(name: str, containers: list[Container]) -> Lab | None:
+    topology = Path(containers[0].labels[labels.CONFIG_FILES].partition(",")[0]).stem
+    node = next((one for one in containers if labels.ENGINE_LABEL in one.labels), None)
+    if topology not in catalogue.topologies() or node is None:
+        return None
+    variables = dict(entry.split("=", 1) for entry in node.attrs["Config"]["Env"])
+    lab = Lab(name, catalogue.topology(topology), node.labels[labels.ENGINE_LABEL], variables["MYSQL_ROOT_PASSWORD"])
+    lab.__dict__["containers"] = {container.labels[labels.SERVICE]: container for container in containers}
+    return lab
