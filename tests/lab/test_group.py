@@ -1,0 +1,143 @@
+"""MySQL Group Replication on real servers: all of it crosses Toxiproxy, and the group comes back from faults."""
+
+import secrets
+
+import pytest
+from replication_lab.faults.toxic_calibration import clear
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.replication import group as kind
+from replication_lab.world import catalogue
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import images
+from replication_lab.world.docker import lab as compose
+
+ENGINE = "mysql-8.0"
+NODES = ("node1", "node2", "node3")
+COUNT = "SELECT COUNT(*) FROM lab.crossed"
+
+
+@pytest.fixture(scope="module")
+def started(docker):
+    """Three members of one group and the proofs of their start; broken and repaired by one test after another."""
+    topology = catalogue.topology("group")
+    images.ensure(up.image_names(ENGINE, topology=topology))
+    lab = compose.start(topology, ENGINE, f"test-{secrets.token_hex(4)}")
+    try:
+        proofs = up.prove(lab, topology.toxics)
+        kind.Group(lab).writer().execute("CREATE TABLE lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY)")
+        yield lab, proofs
+    finally:
+        with compose.signals_held():
+            lab.down()
+
+
+@pytest.fixture(scope="module")
+def group(started):
+    return started[0]
+
+
+@pytest.fixture(autouse=True)
+def whole(group):
+    """Every node runs, every link is on, and all are ONLINE with one primary, after each test."""
+    yield
+    for link in group.topology.links:
+        group.wire(link.name).enable(True)
+    for node in NODES:
+        if group.state_of(node)[0] != "running":
+            group.start_again(node)
+    wait_until_whole(group)
+
+
+def wait_until_whole(lab):
+    nodes = kind.Group(lab)
+    wait_until(lambda: all(nodes.stands(name) for name in NODES), f"{', '.join(NODES)} ONLINE in one group", 120)
+
+
+def passed_by(lab):
+    """How many packets of each node bore a peer's own address: the rules that count them refuse them too."""
+    found = {}
+    for node in NODES:
+        listed = [
+            lab.run(f"sidecar{node[-1]}", "iptables", "-t", "filter", "-vnxL", chain).splitlines()[2:]
+            for chain in ("LAB-REFUSE-OUT", "LAB-REFUSE-IN")
+        ]
+        assert all(listed), f"{node} has no rules"
+        found[node] = sum(int(line.split()[0]) for lines in listed for line in lines)
+    return found
+
+
+def write(lab):
+    kind.Group(lab).writer().execute("INSERT INTO lab.crossed VALUES ()")
+
+
+def counts(lab):
+    kind.Group(lab).settle()
+    return {lab.server(node).value(COUNT) for node in NODES}
+
+
+def test_the_group_was_proved(started):
+    """Every link's toxic, one view with one primary, a commit that waited, a row that arrived."""
+    said = {proof.what: proof for proof in started[1]}
+
+    assert len(said) == 9 and all(proof.ok for proof in said.values())
+    assert "1 view" in said["one group of 3 with one primary"].found
+
+
+def test_no_packet_goes_from_node_to_node(group):
+    """Whichever node is the primary."""
+    for node in NODES:
+        kind.Group(group).let_serve(node)
+        write(group)
+
+    assert {3} == counts(group)
+    assert dict.fromkeys(NODES, 0) == passed_by(group)
+
+
+def test_a_secondary_refuses_to_write(group):
+    """With the error that a client of a drill gets."""
+    kind.Group(group).let_serve("node1")
+
+    with pytest.raises(LabError, match="1290"):
+        group.server("node2").execute("INSERT INTO lab.crossed VALUES ()")
+
+
+def test_a_commit_that_waits_for_nobody_is_noticed(group):
+    """Sabotage: without the toxics the group commits in a fraction of the round trip that was asked for."""
+    for link in group.topology.links:
+        clear(group.wire(link.name))
+    found = kind.prove(group, group.topology.toxics)
+
+    assert [True, False, True] == [proof.ok for proof in found]
+
+
+def test_without_links_nobody_commits_and_with_them_the_group_comes_back(group):
+    """It fails closed: each node alone has no majority."""
+    for link in group.topology.links:
+        group.wire(link.name).enable(False)
+    members = [group.server(node) for node in NODES]
+    wait_until(lambda: {str(kind.member(each)) for each in members} == {"no majority"}, "three nodes alone", 60)
+    for link in group.topology.links:
+        group.wire(link.name).enable(True)
+    wait_until_whole(group)
+    write(group)
+
+    assert 1 == len(counts(group))
+    assert dict.fromkeys(NODES, 0) == passed_by(group)
+
+
+def test_a_group_killed_as_a_whole_is_led_by_the_most_advanced(group):
+    """Under the same name, with every row, and one node only bootstraps it."""
+    write(group)
+    before, history = counts(group), kind.member(group.server("node1")).history
+    logged = {node: len(group.logs(node, "all")) for node in NODES}
+    for node in NODES:
+        group.kill(node)
+    for node in NODES:
+        group.start_again(node)
+    wait_until_whole(group)
+
+    ways = [kind.how_returned(group.logs(node, "all")[logged[node] :]) for node in NODES]
+    assert 1 == ways.count(("led", 0)) and None not in ways
+    assert before == counts(group)
+    assert {history} == {kind.member(group.server(node)).history for node in NODES}
