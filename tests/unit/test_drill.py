@@ -60,7 +60,7 @@ def test_every_topology_of_another_kind_has_drills():
     """Those that differ in nothing but their number of nodes share theirs."""
     having = set(drill_set.known())
 
-    assert {"single", "async", "semisync", "fanout", "chain", "galera", "raid", "drbd", "drbd-ha"} <= having
+    assert {"single", "async", "semisync", "fanout", "chain", "galera", "group", "raid", "drbd", "drbd-ha"} <= having
 
 
 def test_there_are_drills_of_all_kinds():

@@ -1,6 +1,9 @@
 """What a MySQL group takes for whole, what its nodes say of it, and what proves it."""
 
+import json
+
 import pytest
+import yaml
 from replication_lab import replication
 from replication_lab.model.errors import LabError
 from replication_lab.replication import group
@@ -80,10 +83,19 @@ WITHOUT_NODE3 = {"node1": "ONLINE", "node2": "ONLINE"}
 )
 def test_a_node_is_whole_when_all_are_online_with_one_primary(server, stands, says, size):
     """A primary that does not accept writes yet is not whole; a node without a majority knows it."""
-    nodes = kind(node1=server)
+    others = {name: Server(name, primary=server.primary) for name in NODES[1:]}
+    nodes = kind(node1=server, **others)
 
     assert stands == nodes.stands("node1")
     assert (says, size) == (nodes.look("node1").says, nodes.look("node1").size)
+
+
+def test_a_node_in_the_view_that_it_last_had_is_not_whole():
+    """Reached again after its expulsion it lists all as ONLINE, with itself as the primary, for a moment."""
+    others = {name: Server(name, primary="node3", view="1:5") for name in NODES[1:]}
+    nodes = kind(node1=Server("node1"), **others)
+
+    assert not any(nodes.stands(name) for name in NODES)
 
 
 def test_the_primary_is_where_tables_are_made():
@@ -180,6 +192,22 @@ def test_a_row_that_does_not_arrive_is_noticed(monkeypatch):
 
 def test_nodes_of_different_views_are_noticed(monkeypatch):
     """Each lists three, and they are not the same three at the same time."""
+    monkeypatch.setattr(group.clock, "wait_until", lambda *_arguments, **_options: None)
     lab = {name: Rows(name) for name in NODES} | {"node2": Rows("node2", view="1:4")}
 
     assert [False, True, True] == proofs(monkeypatch, **lab)
+
+
+def test_every_ordered_pair_of_a_group_has_a_link():
+    """Two ports each, for XCom and for SQL, the same number at both ends; the one for SQL can be reached."""
+    topology = catalogue.topology("group")
+    file = yaml.safe_load((catalogue.ROOT / "compose" / "group.yaml").read_text())
+
+    assert sorted(link.name for link in topology.links) == sorted(WAN)
+    for entry in json.loads(file["configs"]["links"]["content"]):
+        source, target, *channel = entry["name"].split("-")
+        number = f"4{source[-1]}{target[-1]}{'06' if channel == ['sql'] else '61'}"
+        assert (entry["listen"], entry["upstream"]) == (f"0.0.0.0:{number}", f"{target}:{number}")
+    for link in topology.links:
+        assert link.proxies == (link.name, f"{link.name}-sql") and link.server == link.target
+        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]

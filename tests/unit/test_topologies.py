@@ -152,22 +152,6 @@ def test_every_ordered_pair_of_a_cluster_has_a_link(name):
         assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
 
 
-@pytest.mark.parametrize("name", GROUPS)
-def test_every_ordered_pair_of_a_group_has_a_link(name):
-    """Two ports each, for XCom and for SQL, the same number at both ends; the one for SQL can be reached."""
-    topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
-    names = [node.name for node in topology.nodes]
-
-    assert sorted(link.name for link in topology.links) == sorted(f"{a}-{b}" for a in names for b in names if a != b)
-    for entry in json.loads(file["configs"]["links"]["content"]):
-        source, target, *channel = entry["name"].split("-")
-        number = f"4{source[-1]}{target[-1]}{'06' if channel == ['sql'] else '61'}"
-        assert (entry["listen"], entry["upstream"]) == (f"0.0.0.0:{number}", f"{target}:{number}")
-    for link in topology.links:
-        assert link.proxies == (link.name, f"{link.name}-sql") and link.server == link.target
-        assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
-
-
 @pytest.mark.parametrize("name", [*CLUSTERS, *GROUPS])
 def test_every_node_of_a_cluster_has_a_sidecar_of_its_own(name):
     """The sidecar bears the node's name on the network, knows the other nodes, and holds the capability."""

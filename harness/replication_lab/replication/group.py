@@ -80,9 +80,15 @@ class Group(Nodes):
         return View(str(found), len(found.reached), found.history)
 
     def is_whole(self, name: str) -> bool:
-        found = member(self.server(name))
-        online = {node: ONLINE for node in self.names}
-        return found.states == online and len(found.primaries) == 1 and _is_as_its_role(self.server(name), found)
+        """Whether all nodes are ONLINE in one view with one primary, and this one acts as its role says.
+
+        An expelled node that reaches the others again lists all as ONLINE for a moment, in the view that it last had.
+        """
+        found = {each: member(self.server(each)) for each in self.names}
+        views = {(each.view_id, each.primaries) for each in found.values()}
+        online = all(each.states == dict.fromkeys(self.names, ONLINE) for each in found.values())
+        agreed = len(views) == 1 and len(found[name].primaries) == 1
+        return online and agreed and _is_as_its_role(self.server(name), found[name])
 
     def settle(self) -> None:
         position = self.writer().position()
