@@ -4,7 +4,7 @@ ENGINE ?= mariadb
 PYTHON = .venv/bin/python
 
 .DEFAULT_GOAL := help
-.PHONY: help lab-up lab-down lab-status lab-doctor lab-clean test test-unit claims bench drills lint
+.PHONY: help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills lint
 
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -24,8 +24,11 @@ lab-doctor:  ## what this machine has and lacks
 lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
-test: .venv/installed.txt  ## the whole suite: unit, images, lab, claims
-	@$(PYTHON) -m pytest tests --durations=30
+test: test-unit  ## unit tests, images, labs and claims; without the tests marked long
+	@$(PYTHON) -m pytest tests/images tests/lab tests/claims --durations=30
+
+test-all: test-unit  ## everything, on every engine, also the tests marked long: hours
+	@$(PYTHON) -m pytest tests/images tests/lab tests/claims --engine all --durations=60
 
 test-unit: .venv/installed.txt  ## without Docker, in seconds
 	@$(PYTHON) -m pytest tests/unit -n auto -q

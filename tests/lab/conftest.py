@@ -72,13 +72,6 @@ def start_command(start_module):
     return functools.partial(start_module, "replication_lab")
 
 
-@pytest.fixture(scope="session")
-def patient(request):
-    """For tests that take minutes more, run by `make claims`. Of the session, so that no lab is started before it."""
-    if request.config.getoption("--engine") != "all":
-        pytest.skip("takes minutes more; `make claims` runs it")
-
-
 @pytest.fixture
 def name():
     """A lab's name that nobody else uses; what still bears it at the end is removed."""

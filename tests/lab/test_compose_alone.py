@@ -54,8 +54,9 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     assert f"LAB_PASSWORD={lab.password}\n" == ALONE.read_text()
 
 
+@pytest.mark.long
 @pytest.mark.timeout(900)
-def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(patient, name):
+def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
     """The cluster manager has found itself and a machine that serves; sent away, the other one has its row."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd-ha")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]

@@ -57,7 +57,8 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     assert drbd.verify(whole) == 0
 
 
-def test_service_moves_to_the_peer_and_back(patient, whole, command):
+@pytest.mark.long
+def test_service_moves_to_the_peer_and_back(whole, command):
     """A primary that stands by hands over first; what was written without it is copied when it is back."""
     first = drbd.primary(whole).node
     second = drbd_operations.other(whole, first).node
@@ -76,7 +77,8 @@ def test_service_moves_to_the_peer_and_back(patient, whole, command):
     assert drbd.primary(whole).node == first
 
 
-def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(patient, whole, command):
+@pytest.mark.long
+def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, command):
     """At 4 MiB/s what a peer missed is copied at 4 MiB/s, and the status says how much is done."""
     serving = drbd.primary(whole)
     peer = drbd_operations.other(whole, serving.node)
@@ -133,7 +135,8 @@ def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
     assert drbd.verify(whole) == 0
 
 
-def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(patient, whole):
+@pytest.mark.long
+def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(whole):
     """on-io-error detach: the server goes on by the peer's disk; healed and attached, what it missed is copied."""
     serving = drbd.primary(whole)
     serving.disk.fail()
@@ -148,7 +151,8 @@ def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(patient,
     assert drbd.verify(whole) == 0
 
 
-def test_a_peer_that_differs_silently_is_found_by_comparing(patient, whole, command):
+@pytest.mark.long
+def test_a_peer_that_differs_silently_is_found_by_comparing(whole, command):
     """One sector of the peer's disk is inverted: nobody notices, but a comparison does, and reconnecting mends it."""
     serving = drbd.primary(whole)
     peer = drbd_operations.other(whole, serving.node)
@@ -162,7 +166,8 @@ def test_a_peer_that_differs_silently_is_found_by_comparing(patient, whole, comm
     assert drbd.verify(whole) == 0
 
 
-def test_a_comparison_that_breaks_off_finds_nothing_and_says_so(patient, whole):
+@pytest.mark.long
+def test_a_comparison_that_breaks_off_finds_nothing_and_says_so(whole):
     """The machines meet again and nothing is out of sync: that would pass for equal disks."""
     serving = drbd.primary(whole)
     with ThreadPoolExecutor(1) as pool:
@@ -177,8 +182,9 @@ def test_a_comparison_that_breaks_off_finds_nothing_and_says_so(patient, whole):
     assert drbd.verify(whole) == 0
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("toxic", ["black-hole", "slow-1mbit", "wan-85ms"])
-def test_commits_feel_the_link(patient, whole, toxic):
+def test_commits_feel_the_link(whole, toxic):
     """Silence is noticed and the primary goes on alone; a long way is waited for, and what a commit writes on a narrow
     one: a page of 4 KiB takes 33 ms.
     """
@@ -250,7 +256,8 @@ def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
     assert not peer.status().primary
 
 
-def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unless_told(patient, whole):
+@pytest.mark.long
+def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unless_told(whole):
     """What the other one wrote meanwhile would be missing without a word."""
     serving = drbd.primary(whole)
     peer = drbd_operations.other(whole, serving.node)
@@ -319,7 +326,8 @@ def test_a_machine_that_gives_up_ends_the_start_with_its_reason(docker, command,
     assert things_of(name) == []
 
 
-def test_emulated_machines_serve_on_a_replicated_disk(patient, docker, monkeypatch):
+@pytest.mark.long
+def test_emulated_machines_serve_on_a_replicated_disk(docker, monkeypatch):
     """What takes nothing of the host: slower, and the same otherwise."""
     monkeypatch.setenv("LAB_VM", "tcg")
     with two_machines() as lab:

@@ -9,7 +9,7 @@ from replication_lab.world import catalogue, clock, drbd
 
 from .machines import texts, two_machines, writers
 
-pytestmark = pytest.mark.usefixtures("patient")
+pytestmark = pytest.mark.long
 
 # Together shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
 ANSWERED_SECONDS, SILENT_SECONDS = 0.3, 0.5

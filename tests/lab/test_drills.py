@@ -19,7 +19,7 @@ QUICK = [
     ("async", "cut-link"),
     ("semisync", "lose-source-after-sync"),
 ]
-# Other faults, and claims: what a fall back, a wait point and read_only mean.
+# Other faults, and claims: what a fall back, a wait point and read_only mean. Not in `make test`.
 MORE = [
     ("semisync", "cut-link"),
     ("semisync", "read-before-loss-after-commit"),
@@ -29,12 +29,18 @@ MORE = [
     ("single", "memory"),
     ("single", "clock"),
 ]
-# A minute each, with the comparison of both disks: in `make claims`.
-PATIENT = [
+# A minute each, with the comparison of both disks.
+REPLICATED = [
     *((topology, each.name) for topology in ("drbd", "drbd-ha") for each in drill_set.known()[topology]),
 ]
+
+
+def _topology_of(pair):
+    return pair.values[0] if hasattr(pair, "values") else pair[0]
+
+
 # A lab is started once where its drills are together.
-ALL = sorted([*QUICK, *MORE], key=lambda pair: pair[0])
+ALL = sorted([*QUICK, *(pytest.param(*pair, marks=pytest.mark.long) for pair in MORE)], key=_topology_of)
 
 
 def surprises(result):
@@ -53,8 +59,9 @@ def test_a_drill_comes_out_as_its_file_says(drilled, topology, name):
     assert all(acted.proofs for acted in result.evidence.acted)
 
 
-@pytest.mark.parametrize(("topology", "name"), PATIENT)
-def test_a_drill_of_replicated_disks_comes_out_as_its_file_says(patient, drilled, topology, name):
+@pytest.mark.long
+@pytest.mark.parametrize(("topology", "name"), REPLICATED)
+def test_a_drill_of_replicated_disks_comes_out_as_its_file_says(drilled, topology, name):
     """The same of those that take longer."""
     test_a_drill_comes_out_as_its_file_says(drilled, topology, name)
 

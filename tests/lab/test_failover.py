@@ -10,7 +10,8 @@ from replication_lab.world import clock
 from replication_lab.world.docker import images, project, signals
 
 # One of each dialect that knows GTIDs.
-ENGINES = ["mariadb", "mysql-8.0", "mysql-5.7"]
+OTHERS = [pytest.param(engine, marks=pytest.mark.long) for engine in ("mysql-8.0", "mysql-5.7")]
+ENGINES = ["mariadb", *OTHERS]
 LINK = "source-replica"
 
 
@@ -84,7 +85,7 @@ def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
     pair.server("replica").as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
 
-@pytest.mark.parametrize("engine", ["mariadb", "mysql-8.0"])
+@pytest.mark.parametrize("engine", ["mariadb", OTHERS[0]])
 def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_again(new_lab, engine):
     """Who waits and who acknowledges is written in the Compose file the other way round."""
     images.ensure(up.image_names(engine))

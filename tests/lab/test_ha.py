@@ -37,7 +37,7 @@ def whole(pair, request):
         if member.standby:
             pacemaker.cluster(pair).tell("online", name)
     pacemaker_operations.wait_until_whole(pair)
-    if "patient" in request.fixturenames:
+    if request.node.get_closest_marker("long"):
         assert drbd.verify(pair) == 0
 
 
@@ -100,7 +100,8 @@ def test_standby_moves_the_service_with_its_address_and_online_takes_the_machine
     assert drbd.Peer(whole, second).status().whole and second == serving(whole)
 
 
-def test_a_killed_machine_loses_nothing_that_was_acknowledged(patient, whole):
+@pytest.mark.long
+def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
     """In the middle of a load: the other one serves at the same address with every row, and takes the dead one back."""
     dying = serving(whole)
     survivor = other(whole, dying)
@@ -115,7 +116,8 @@ def test_a_killed_machine_loses_nothing_that_was_acknowledged(patient, whole):
     assert no_split_brain(whole)
 
 
-def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(patient, whole):
+@pytest.mark.long
+def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(whole):
     """Ring, data and arbiter out of reach: it answers no write, its watchdog ends it, and nobody else has written."""
     lost = serving(whole)
     survivor = other(whole, lost)
@@ -130,7 +132,8 @@ def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(pat
     assert set(acknowledged) <= texts(whole, survivor)
 
 
-def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(patient, whole):
+@pytest.mark.long
+def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole):
     """Both reach the arbiter, which gives its vote to one of them; the disks go on being equal until then."""
     before = serving(whole)
     cut(whole, RING)
@@ -158,7 +161,8 @@ def _alone(lab):
     return ""
 
 
-def test_a_slow_ring_moves_nothing(patient, whole):
+@pytest.mark.long
+def test_a_slow_ring_moves_nothing(whole):
     """200 ms are no silence: the same machine serves, and both are members."""
     before = serving(whole)
     proof = up.set_toxic(whole, RING, "wan-200ms")
@@ -170,7 +174,8 @@ def test_a_slow_ring_moves_nothing(patient, whole):
     assert all(member.online for member in status.members.values())
 
 
-def test_an_emulated_cluster_comes_up_and_moves_its_service(patient, docker, monkeypatch):
+@pytest.mark.long
+def test_an_emulated_cluster_comes_up_and_moves_its_service(docker, monkeypatch):
     """Where a process takes ten times as long to start, agents do too, and nobody is given up or reset for it."""
     monkeypatch.setenv("LAB_VM", "tcg")
     with two_machines("drbd-ha") as lab:
@@ -183,7 +188,8 @@ def test_an_emulated_cluster_comes_up_and_moves_its_service(patient, docker, mon
         assert not any(lab.state_of(node.name)[0] == "exited" for node in lab.topology.nodes)
 
 
-def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(patient, whole):
+@pytest.mark.long
+def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(whole):
     """Only the data's links are cut: the cluster knows who has old data, until it is copied."""
     primary = serving(whole)
     cut(whole, DATA)

@@ -20,6 +20,8 @@ COMMANDS = [
     (["down"], 2),
     (["run", "semisync_wan"], 15),
 ]
+# Each command once, and again at other moments.
+LATER = [pytest.param(number, marks=pytest.mark.long) for number in range(len(COMMANDS), MOMENTS)]
 ENGINES = ("/var/lib/docker", "/run/docker", "/var/run/docker")
 LEFT_OUT = {"runs", ".git", ".venv", "__pycache__", ".pytest_cache", ".ruff_cache", ".import_linter_cache"}
 
@@ -59,7 +61,7 @@ def bystander(new_lab):
     assert after == before
 
 
-@pytest.mark.parametrize("number", range(MOMENTS))
+@pytest.mark.parametrize("number", [*range(len(COMMANDS)), *LATER])
 def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command, command, number):
     """25 moments of up (with disks, too), down, drill and run; the next command that starts any removes the rest."""
     words, seconds = moment(number)
