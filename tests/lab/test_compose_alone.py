@@ -5,6 +5,7 @@ import shutil
 import subprocess
 
 import pytest
+from replication_lab import replication
 from replication_lab.lab import up as labs
 from replication_lab.replication import drbd_operations, pacemaker_operations
 from replication_lab.world import catalogue, pacemaker
@@ -47,7 +48,7 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     lab = project.find(name)
     source = lab.server(lab.topology.source.name)
     source.execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    labs.wait_for_copies(lab)
+    replication.of(lab).wait_until_level()
     copies = {node.name: lab.server(node.name).value("SELECT id FROM lab.t") for node in lab.topology.nodes}
 
     assert dict.fromkeys(copies, 42) == copies

@@ -1,8 +1,8 @@
 """All that the nodes of a cluster say to each other crosses Toxiproxy, and nothing gets past it."""
 
 import pytest
+from replication_lab import replication
 from replication_lab.faults import toxic_calibration as toxic_fault
-from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.galera import wait_until_synced
@@ -39,7 +39,7 @@ def test_no_packet_goes_from_node_to_node(cluster):
     """Rules that match every packet with a peer's own address at its other end have met none, whichever node writes."""
     for node in NODES:
         write(cluster, node)
-    up.wait_for_copies(cluster)
+    replication.of(cluster).wait_until_level()
 
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)
     assert {60} == {cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES}
@@ -74,7 +74,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
     finally:
         make_whole(cluster)
     write(cluster)
-    up.wait_for_copies(cluster)
+    replication.of(cluster).wait_until_level()
 
     assert 1 == len({cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES})
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)

@@ -5,7 +5,7 @@ import subprocess
 from datetime import datetime
 
 import pytest
-from replication_lab.lab import up
+from replication_lab import replication
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
 from replication_lab.world.docker import leftovers
@@ -43,7 +43,7 @@ def health_said(lab, node):
 
 
 def rows(lab):
-    up.wait_for_copies(lab)
+    replication.of(lab).wait_until_level()
     return {lab.server(node).value("SELECT COUNT(*) FROM lab.transferred") for node in NODES}
 
 

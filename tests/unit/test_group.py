@@ -6,6 +6,7 @@ import pytest
 import yaml
 from replication_lab import replication
 from replication_lab.model.errors import LabError
+from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.replication import group
 from replication_lab.world import catalogue
 
@@ -115,7 +116,7 @@ def test_without_a_majority_there_is_no_primary():
 def test_all_nodes_wait_for_what_the_primary_has():
     """The primary itself too: it may have been elected a moment ago."""
     nodes = kind(**{name: Server(name, primary="node2") for name in NODES})
-    nodes.settle()
+    nodes.wait_until_level()
 
     assert [[{"position": "node2:9"}]] * 3 == [nodes.server(name).waited for name in NODES]
 
@@ -145,12 +146,12 @@ def test_a_commit_waits_for_the_nearer_of_two_peers():
     """With one peer at 10 ms and one at 85 ms the group goes on at 10 ms: two of three are a majority."""
     toxics = {"node1-node2": "wan-85ms", "node1-node3": "metro-10ms", "node2-node1": "wan-85ms"}
 
-    assert 10 == group.majority_trip(Lab(), "node1", toxics)
+    assert 10 == kind().majority_trip("node1", toxics)
 
 
 def commits(monkeypatch, milliseconds):
-    monkeypatch.setattr(group.CommitLatency, "__init__", lambda *_: None)
-    monkeypatch.setattr(group.CommitLatency, "commits", lambda _, count: [milliseconds] * count)
+    monkeypatch.setattr(CommitLatency, "__init__", lambda *_: None)
+    monkeypatch.setattr(CommitLatency, "commits", lambda _, count: [milliseconds] * count)
 
 
 WAN = {f"{one}-{other}": "wan-85ms" for one in NODES for other in NODES if one != other}
@@ -158,7 +159,7 @@ WAN = {f"{one}-{other}": "wan-85ms" for one in NODES for other in NODES if one !
 
 def proofs(monkeypatch, milliseconds=175.0, **servers):
     commits(monkeypatch, milliseconds)
-    return [proof.ok for proof in group.prove(Lab(**servers), WAN)]
+    return [proof.ok for proof in kind(**servers).prove(WAN)]
 
 
 def test_a_whole_group_is_proved(monkeypatch):

@@ -1,6 +1,7 @@
 """When is a copy there again? What each kind of replication takes for whole, and what its nodes say of themselves."""
 
 import threading
+from dataclasses import replace
 
 import pytest
 from replication_lab import replication as redundancy
@@ -71,6 +72,32 @@ def pair(topology="async", source=ASYNC, **replica):
 def test_every_topology_has_a_kind(topology):
     """All of its nodes."""
     assert redundancy.of(Lab(topology)).names == [node.name for node in catalogue.topology(topology).nodes]
+
+
+def test_a_kind_that_no_module_registers_is_refused(refused):
+    """The error says which there are."""
+    unmanaged = replace(catalogue.topology("async"), manager="pacemaker")
+
+    error = refused(redundancy.kind_of, unmanaged)
+
+    assert "async under pacemaker" in error.found
+    assert "drbd under pacemaker" in error.expected
+
+
+def test_two_kinds_of_the_same_replication_are_refused(refused):
+    """Which of them counts would depend on their file names; the first one stays."""
+    error = refused(nodes.register("galera"), Followers)
+
+    assert "galera" in error.found and "source_replica" in error.found
+    assert redundancy.kind_of(catalogue.topology("galera")) is cluster.Cluster
+
+
+def test_a_kind_says_which_images_it_needs():
+    """Under a cluster manager also those of the manager and its load."""
+    needed = {name: list(redundancy.kind_of(catalogue.topology(name)).images) for name in ("async", "galera", "drbd")}
+
+    assert needed == {"async": [], "galera": ["sidecar"], "drbd": ["vm", "spindle"]}
+    assert list(pacemaker.ManagedMachines.images) == ["vm", "spindle", "arbiter", "load"]
 
 
 @pytest.mark.parametrize(

@@ -3,20 +3,16 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
-from statistics import median
 from typing import Any
 
+from replication_lab import replication
 from replication_lab.faults import toxic_calibration as toxic_fault
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import AUTO, Storage, parse_storage
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
-from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.probes.waited import waited
-from replication_lab.replication import drbd_operations, group, pacemaker_operations
-from replication_lab.replication.copies import wait_for_copies
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
@@ -24,17 +20,13 @@ from replication_lab.world.docker import images, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab, Proof
 
 Tell = Callable[[str], None]
-COMMITS = 3
-# What a topology needs besides its servers, by its replication and by its manager.
-OWN_IMAGES = {"galera": ["sidecar"], "group": ["sidecar"], "drbd": ["vm", "spindle"], "pacemaker": ["arbiter", "load"]}
 
 
 def image_names(
     engine: str, load: bool = False, topology: Topology | None = None, storage: dict[str, Storage] | None = None
 ) -> list[str]:
     """The images that a lab of this engine needs from images/."""
-    kinds = (topology.replication, topology.manager) if topology else ()
-    own = [image for kind in kinds for image in OWN_IMAGES.get(kind, ())]
+    own = list(replication.kind_of(topology).images) if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
     if images.source() == "upstream":
@@ -165,17 +157,7 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
     # Links do not touch each other, and a WAN's measurements are mostly waiting.
     with ThreadPoolExecutor(len(toxics) or 1) as pool:
         proofs = list(pool.map(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics))
-    if lab.topology.replication == "semisync":
-        proofs += _prove_semisync(lab, toxics)
-    if lab.topology.replication == "galera":
-        proofs += [*_prove_cluster(lab), _prove_commit_waits(lab, toxics)]
-    if lab.topology.replication == "group":
-        proofs += [*group.prove(lab, toxics), *disks.prove(lab)]
-    elif lab.topology.replication == "drbd":
-        proofs += drbd_operations.prove(lab, toxics)
-        proofs += pacemaker_operations.prove(lab) if lab.topology.manager else []
-    else:
-        proofs += [_prove_row_arrives(lab) if lab.topology.replicas else _prove_row_is_kept(lab), *disks.prove(lab)]
+    proofs += [*replication.of(lab).prove(toxics), *disks.prove(lab)]
     for proof in proofs:
         tell(f"  {'proved' if proof.ok else 'NOT SO'}: {proof.what}: {proof.found}")
     for proof in proofs:
@@ -199,78 +181,6 @@ def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
             # Once more: many links are measured at once, and a machine has busy moments.
             found, ok = toxic_fault.realised(toxic, probe, bare)
     return Proof(f"link {link} is {toxic.name}", f"{found}; {bare:.1f} ms without it", ok)
-
-
-def _prove_semisync(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
-    """A commit on the source takes a round trip and is counted as acknowledged; a status may be stale, this is not."""
-    source = lab.topology.source.name
-    server = lab.server(source)
-    commit = CommitLatency(server)
-    commit.commits(1)
-    before = server.semisync()
-    latency = median(commit.commits(COMMITS))
-    after = server.semisync()
-    acknowledged = after.acknowledged - before.acknowledged
-    # The nearest replica answers first; the links' round trips were proved just before.
-    trip = min(catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in lab.topology.links_from(source))
-    trips = f" ({latency / trip:.2f} round trips)" if trip else ""
-    return [
-        Proof(
-            "semi-sync is on",
-            f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}",
-            after.active,
-        ),
-        Proof(
-            "a commit waits for the replica",
-            f"{latency:.1f} ms a commit{trips}; {acknowledged} of {COMMITS} acknowledged",
-            waited(latency, trip) and acknowledged == COMMITS and after.unacknowledged == before.unacknowledged,
-        ),
-    ]
-
-
-def _prove_cluster(lab: Lab) -> list[Proof]:
-    size = len(lab.topology.nodes)
-    found = {node.name: lab.server(node.name).galera() for node in lab.topology.nodes}
-    histories = {view.history for view in found.values()}
-    said = ", ".join(f"{name} {view.state}" for name, view in found.items())
-    whole = all(view.synced and view.size == size for view in found.values())
-    return [Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)]
-
-
-def _prove_commit_waits(lab: Lab, toxics: dict[str, str]) -> Proof:
-    """A commit is answered once all nodes have its writeset: not sooner than the longest round trip from its node."""
-    first = lab.topology.source.name
-    commit = CommitLatency(lab.server(first))
-    commit.commits(1)
-    latency = median(commit.commits(COMMITS))
-    trip = max(catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in lab.topology.links_from(first))
-    trips = f" ({latency / trip:.2f} round trips)" if trip else ""
-    return Proof("a commit waits for the group", f"{latency:.1f} ms a commit{trips}", waited(latency, trip))
-
-
-def _prove_row_arrives(lab: Lab) -> Proof:
-    """A row written on the source is waited for on every other node."""
-    source = lab.server(lab.topology.source.name)
-    CommitLatency(source).commits(1)
-    count = f"SELECT COUNT(*) FROM {TABLE}"
-    written = source.value(count)
-    wait_for_copies(lab)
-    others = [node.name for node in lab.topology.replicas]
-    found = {name: lab.server(name).value(count) for name in others}
-    return Proof(
-        "a row written on the source arrives",
-        ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()),
-        all(rows == written for rows in found.values()),
-    )
-
-
-def _prove_row_is_kept(lab: Lab) -> Proof:
-    """A server that nobody follows serves when it gives back what was written."""
-    server, count = lab.server(lab.topology.source.name), f"SELECT COUNT(*) FROM {TABLE}"
-    commit = CommitLatency(server)
-    before = server.value(count)
-    commit.commits(1)
-    return Proof("a row written is read again", f"{server.value(count) - before} of 1", server.value(count) > before)
 
 
 def down(name: str | None, tell: Tell = print) -> list[str]:

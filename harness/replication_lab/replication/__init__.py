@@ -1,20 +1,33 @@
-"""When every copy is there again, for each kind of replication: one file a kind."""
+"""Kinds of replication, one file each: what proves one, when its copies are level, who is promoted, who rejoins.
 
-from replication_lab.replication.drbd import Machines
-from replication_lab.replication.galera import Cluster
-from replication_lab.replication.group import Group
-from replication_lab.replication.kind import Nodes
-from replication_lab.replication.pacemaker import ManagedMachines
-from replication_lab.replication.source_replica import Followers
-from replication_lab.replication.standalone import Alone
+A kind registers itself (`kind.register`), so that a new one is a new module in this folder and no line elsewhere.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.topology import Topology
+from replication_lab.replication.kind import KINDS, Nodes
 from replication_lab.world.docker.lab import Lab
 
-KINDS = {"none": Alone, "async": Followers, "semisync": Followers, "galera": Cluster, "group": Group, "drbd": Machines}
-# The same under a cluster manager.
-MANAGED_KINDS = {"drbd": ManagedMachines}
+for _found in iter_modules(__path__):
+    import_module(f"{__name__}.{_found.name}")
+
+
+def kind_of(topology: Topology) -> type[Nodes]:
+    """Return the kind of replication of a topology, which tells what it needs before a lab of it is up."""
+    key = topology.replication, topology.manager
+    if key not in KINDS:
+        under = f" under {topology.manager}" if topology.manager else ""
+        raise LabError(
+            f"{topology.name} replicates by {topology.replication}{under}, which no module in replication/ registers",
+            "one of " + ", ".join(sorted(" under ".join(filter(None, known)) for known in KINDS)),
+            f"compare compose/{topology.name}.yaml with harness/replication_lab/replication",
+        )
+    return KINDS[key]
 
 
 def of(lab: Lab) -> Nodes:
-    """A lab's nodes, as its kind of replication keeps copies on them."""
-    kinds = MANAGED_KINDS if lab.topology.manager else KINDS
-    return kinds[lab.topology.replication](lab)
+    """Return a lab's nodes, as its kind of replication keeps copies on them."""
+    return kind_of(lab.topology)(lab)

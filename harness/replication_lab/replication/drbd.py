@@ -6,16 +6,18 @@ from contextlib import contextmanager, suppress
 from replication_lab.model.drill import MOUNT, View
 from replication_lab.model.errors import LabError
 from replication_lab.replication import drbd_operations
-from replication_lab.replication.kind import Nodes
+from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import drbd
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.lab import Lab, Proof
 from replication_lab.world.mysql.server import Server
 
 
+@register("drbd")
 class Machines(Nodes):
     """The machines of a DRBD resource; the server runs on the primary only."""
 
     whole = "UpToDate on both disks"
+    images = ("vm", "spindle")
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
@@ -35,8 +37,17 @@ class Machines(Nodes):
             return False
         return found.whole and (not found.primary or bool(self.server(name).version()))
 
-    def settle(self) -> None:
+    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+        return drbd_operations.prove(self.lab, dict(toxics))
+
+    def wait_until_level(self) -> None:
         drbd.wait_until_whole(self.lab)
+
+    def differences(self) -> list[str]:
+        """Return what differs on the two disks, below all rows; empty where they are equal."""
+        self.wait_until_level()
+        differing = drbd.verify(self.lab)
+        return [f"the two disks differ in {differing} KiB"] if differing else []
 
     def holders(self) -> dict[str, str]:
         """Who can be asked is the primary; the other disk is compared with its own."""

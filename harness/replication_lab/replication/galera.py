@@ -1,18 +1,22 @@
 """A Galera cluster: whole when every node is Synced in a cluster of all."""
 
 import re
+from collections.abc import Mapping
 
 from replication_lab.model.drill import View
-from replication_lab.replication.kind import Nodes
+from replication_lab.replication.kind import Nodes, register
+from replication_lab.world.docker.lab import Proof
 
 LEFT = re.compile(r"Shifting \w+ -> OPEN|Shifting OPEN -> PRIMARY")
 WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
 
 
+@register("galera")
 class Cluster(Nodes):
     """Members of one group."""
 
     whole = "Synced in one cluster"
+    images = ("sidecar",)
 
     def view(self, name: str) -> View:
         found = self.server(name).galera()
@@ -22,7 +26,26 @@ class Cluster(Nodes):
         found = self.server(name).galera()
         return found.synced and found.size == len(self.names)
 
-    def settle(self) -> None:
+    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+        """Prove one cluster of all, a commit that waits for the group, and a row that every node has."""
+        first = self.writer()
+        # A commit is answered once all nodes have its writeset.
+        longest = max(self.round_trips(first.name, toxics))
+        return [
+            self._prove_one_cluster(),
+            self.prove_commit_waits(first, "the group", longest),
+            *super().prove(toxics),
+        ]
+
+    def _prove_one_cluster(self) -> Proof:
+        size = len(self.names)
+        found = {name: self.server(name).galera() for name in self.names}
+        histories = {view.history for view in found.values()}
+        said = ", ".join(f"{name} {view.state}" for name, view in found.items())
+        whole = all(view.synced and view.size == size for view in found.values())
+        return Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)
+
+    def wait_until_level(self) -> None:
         for name in self.names:
             self.server(name).wait_for_writesets()
 

@@ -2,14 +2,11 @@
 
 from collections.abc import Mapping
 from dataclasses import dataclass
-from statistics import median
 
 from replication_lab.model.drill import View
 from replication_lab.model.errors import LabError
-from replication_lab.probes.commit_latency import TABLE, CommitLatency
-from replication_lab.probes.waited import waited
-from replication_lab.replication.kind import Nodes
-from replication_lab.world import catalogue, clock
+from replication_lab.replication.kind import Nodes, register
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab, Proof
 from replication_lab.world.mysql.server import Server
 
@@ -66,10 +63,12 @@ def member(server: Server) -> Member:
     )
 
 
+@register("group")
 class Group(Nodes):
     """Members of one group, of which one accepts writes."""
 
     whole = "ONLINE in one group"
+    images = ("sidecar",)
 
     def writer(self) -> Server:
         """Return the primary, as the first node that is ONLINE names it."""
@@ -90,7 +89,23 @@ class Group(Nodes):
         agreed = len(views) == 1 and len(found[name].primaries) == 1
         return online and agreed and _is_as_its_role(self.server(name), found[name])
 
-    def settle(self) -> None:
+    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+        """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
+        clock.wait_until(lambda: all(self.stands(name) for name in self.names), f"{', '.join(self.names)} {self.whole}")
+        first = self.writer()
+        trip = self.majority_trip(first.name, toxics)
+        return [
+            _prove_one_view(self),
+            self.prove_commit_waits(first, "a majority", trip, COMMITS),
+            self.prove_row_arrives(first, first.name),
+        ]
+
+    def majority_trip(self, name: str, toxics: Mapping[str, str]) -> float:
+        """Return the round trip in ms to the nearest peers that make a majority with `name`."""
+        # Of three nodes the nearest peer makes two; the node itself needs no trip.
+        return sorted(self.round_trips(name, toxics))[len(self.names) // 2 - 1]
+
+    def wait_until_level(self) -> None:
         position = self.writer().position()
         for name in self.names:
             self.server(name).wait_for(position)
@@ -142,13 +157,6 @@ def describe(server: Server) -> tuple[str, list[str]]:
     return said, found.reached
 
 
-def prove(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
-    """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
-    kind = Group(lab)
-    clock.wait_until(lambda: all(kind.stands(name) for name in kind.names), f"{', '.join(kind.names)} {kind.whole}")
-    return [_prove_one_view(kind), _prove_commit_waits(kind, toxics), _prove_row_arrives(kind)]
-
-
 def _prove_one_view(kind: Group) -> Proof:
     found = {name: member(kind.server(name)) for name in kind.names}
     views = {each.view_id for each in found.values()}
@@ -159,37 +167,4 @@ def _prove_one_view(kind: Group) -> Proof:
         f"one group of {len(found)} with one primary",
         f"{said}; {len(views)} view, {len(primaries)} opinion on the primary",
         ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
-    )
-
-
-def majority_trip(lab: Lab, name: str, toxics: dict[str, str]) -> float:
-    """Return the round trip in ms to the nearest peers that make a majority with `name`."""
-    trips = sorted(
-        catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in lab.topology.links_from(name)
-    )
-    # Of three nodes the nearest peer makes two; the node itself needs no trip.
-    return trips[len(lab.topology.nodes) // 2 - 1]
-
-
-def _prove_commit_waits(kind: Group, toxics: dict[str, str]) -> Proof:
-    """A commit is answered once a majority has accepted it: not sooner than the round trip to the nearest of them."""
-    first = kind.writer()
-    commit = CommitLatency(first)
-    commit.commits(1)
-    latency = median(commit.commits(COMMITS))
-    trip = majority_trip(kind.lab, first.name, toxics)
-    trips = f" ({latency / trip:.2f} round trips)" if trip else ""
-    return Proof("a commit waits for a majority", f"{latency:.1f} ms a commit{trips}", waited(latency, trip))
-
-
-def _prove_row_arrives(kind: Group) -> Proof:
-    source, count = kind.writer(), f"SELECT COUNT(*) FROM {TABLE}"
-    CommitLatency(source).commits(1)
-    written = source.value(count)
-    kind.settle()
-    found = {name: kind.server(name).value(count) for name in kind.names if name != source.name}
-    return Proof(
-        f"a row written on {source.name} arrives",
-        ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()),
-        all(rows == written for rows in found.values()),
     )

@@ -1,26 +1,33 @@
-"""What every kind of replication answers: what its nodes say, when they are whole, which of them hold copies."""
+"""What every kind of replication answers: what its nodes say, when they are whole, whether their copies are equal."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
-from typing import TypeVar
+from statistics import median
+from typing import ClassVar, TypeVar
 
 from replication_lab.model.drill import View
 from replication_lab.model.errors import LabError
-from replication_lab.world.docker.lab import Lab
+from replication_lab.probes.commit_latency import TABLE, CommitLatency
+from replication_lab.probes.waited import waited
+from replication_lab.world import catalogue
+from replication_lab.world.docker.lab import Lab, Proof
 from replication_lab.world.mysql.server import Server
 
 Answer = TypeVar("Answer")
 LOOK_SECONDS = 3
 SILENT = View(error="does not answer")
+COMMITS = 3
 
 
 class Nodes:
-    """The nodes of a lab. A kind says what `view`, `is_whole` and `settle` are, and what else it can tell."""
+    """The nodes of a lab. A kind says what `view` and `is_whole` are, how it is proved, and what else it can tell."""
 
     # How the nodes are called once nothing is missing.
     whole = "serving"
+    # What it needs from images/ besides the server and Toxiproxy.
+    images: ClassVar[Sequence[str]] = ()
 
     def __init__(self, lab: Lab):
         self.lab = lab
@@ -68,8 +75,45 @@ class Nodes:
     def is_whole(self, name: str) -> bool:
         raise NotImplementedError
 
-    def settle(self) -> None:
+    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+        """Prove what the topology promises; `toxics` maps its links to what is on them."""
+        return [self.prove_row_arrives(self.writer(), "the source")]
+
+    def prove_row_arrives(self, source: Server, called: str) -> Proof:
+        """Prove that a row written on this node comes to every other one."""
+        CommitLatency(source).commits(1)
+        count = f"SELECT COUNT(*) FROM {TABLE}"
+        written = source.value(count)
+        self.wait_until_level()
+        found = {name: self.server(name).value(count) for name in self.names if name != source.name}
+        return Proof(
+            f"a row written on {called} arrives",
+            ", ".join(f"{rows} of {written} on {name}" for name, rows in found.items()),
+            all(rows == written for rows in found.values()),
+        )
+
+    def prove_commit_waits(self, source: Server, whom: str, trip: float, commits: int = COMMITS) -> Proof:
+        """Prove that a commit on this node is not answered sooner than a round trip in ms."""
+        commit = CommitLatency(source)
+        commit.commits(1)
+        latency = median(commit.commits(commits))
+        said = f"{latency:.1f} ms a commit{in_round_trips(latency, trip)}"
+        return Proof(f"a commit waits for {whom}", said, waited(latency, trip))
+
+    def round_trips(self, name: str, toxics: Mapping[str, str]) -> list[float]:
+        """Return the round trips in ms of the links from this node; they were proved just before."""
+        links = self.lab.topology.links_from(name)
+        return [catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in links]
+
+    def wait_until_level(self) -> None:
         """Wait until every copy holds what was committed when this was asked."""
+
+    def differences(self) -> list[str]:
+        """Return how copies differ from their source, or from their cluster's first node; empty where all are equal."""
+        self.wait_until_level()
+        source = self.server(self.lab.topology.source.name)
+        copies = [self.server(node.name) for node in self.lab.topology.replicas]
+        return [found for copy in copies if (found := _difference(copy, source))]
 
     def holders(self) -> dict[str, str]:
         """The nodes whose rows can be read, each with the node that its rows come from, or nothing."""
@@ -105,3 +149,36 @@ class Nodes:
 
     def rejoin(self) -> None:
         """Take back those whose place was taken; what only they hold is discarded."""
+
+
+def _difference(copy: Server, source: Server) -> str:
+    tables = [table for table in source.tables("lab") if source.checksum(table) != copy.checksum(table)]
+    return f"{copy.name} differs from {source.name} in {', '.join(tables)}" if tables else ""
+
+
+def in_round_trips(latency_ms: float, trip_ms: float) -> str:
+    """Return a latency as a number of round trips, in brackets; nothing where the link has none."""
+    return f" ({latency_ms / trip_ms:.2f} round trips)" if trip_ms else ""
+
+
+# --- the kinds that there are -----------------------------------------------------------------------------------------
+
+# By a topology's replication and its cluster manager, each as its Compose file says.
+KINDS: dict[tuple[str, str], type[Nodes]] = {}
+Kind = TypeVar("Kind", bound=type[Nodes])
+
+
+def register(replication: str, manager: str = "") -> Callable[[Kind], Kind]:
+    """Make a class the kind of the topologies that replicate so; LabError where there is one already."""
+
+    def registered(kind: Kind) -> Kind:
+        known = KINDS.setdefault((replication, manager), kind)
+        if known is not kind:
+            raise LabError(
+                f"{kind.__module__} registers {replication}, which {known.__module__} registers",
+                "one kind for each replication and manager",
+                "give one of them another name",
+            )
+        return kind
+
+    return registered

@@ -1,14 +1,23 @@
 """Two machines whose cluster manager says which of them serves: it is waited for, and told nothing but who begins."""
 
+from collections.abc import Mapping
+
 from replication_lab.replication import pacemaker_operations
 from replication_lab.replication.drbd import Machines
+from replication_lab.replication.kind import register
 from replication_lab.world import pacemaker
+from replication_lab.world.docker.lab import Proof
 
 
+@register("drbd", manager="pacemaker")
 class ManagedMachines(Machines):
     """The machines of a DRBD resource under Pacemaker; clients go to machines, of which one serves."""
 
     whole = "in the cluster, UpToDate on both disks"
+    images = (*Machines.images, "arbiter", "load")
+
+    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+        return [*super().prove(toxics), *pacemaker_operations.prove(self.lab)]
 
     def is_whole(self, name: str) -> bool:
         """By what this machine says of the cluster, and by both disks."""

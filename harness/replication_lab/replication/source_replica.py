@@ -1,18 +1,24 @@
 """A source and those who follow it: whole when all replicate, and a source that waits for them does so again."""
 
+from collections.abc import Mapping
+from statistics import median
+
 from replication_lab.model.drill import View
 from replication_lab.model.errors import LabError
+from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
+from replication_lab.probes.waited import waited
 from replication_lab.replication import failover
-from replication_lab.replication.kind import Nodes
-from replication_lab.world.docker.lab import Lab
+from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
+from replication_lab.world.docker.lab import Lab, Proof
 
 # How far a replica may be behind at a look and be in step all the same: clients go on writing meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
 
 
+@register("async")
 class Followers(Nodes):
-    """A source and its replicas, asynchronous or semi-synchronous."""
+    """A source and its replicas; it waits for none of them."""
 
     whole = "replicating"
 
@@ -36,9 +42,6 @@ class Followers(Nodes):
     def is_whole(self, name: str) -> bool:
         if name in self.sources:
             return self._is_in_step(name)
-        if self.lab.topology.replication == "semisync":
-            # The status is stale right after a change: a commit of our own tells.
-            wait_until_acknowledged(self.server(name), ACKNOWLEDGED_SECONDS)
         return bool(self.server(name).version())
 
     def _is_in_step(self, name: str) -> bool:
@@ -48,7 +51,7 @@ class Followers(Nodes):
         self.server(name).wait_for(self.server(self.sources[name]).position(), STEP_SECONDS)
         return True
 
-    def settle(self) -> None:
+    def wait_until_level(self) -> None:
         # A relay before its leaf: the links are in that order.
         for name, source in self.sources.items():
             self.server(name).wait_for(self.server(source).position())
@@ -76,3 +79,37 @@ class Followers(Nodes):
 
     def _source(self) -> str:
         return next(name for name in self.names if name not in self.sources)
+
+
+@register("semisync")
+class AcknowledgingFollowers(Followers):
+    """A source and its replicas, of which one has each commit before the source answers it."""
+
+    def is_whole(self, name: str) -> bool:
+        if name not in self.sources:
+            # The status is stale right after a change: a commit of our own tells.
+            wait_until_acknowledged(self.server(name), ACKNOWLEDGED_SECONDS)
+        return super().is_whole(name)
+
+    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+        """Prove that a commit takes a round trip and is counted as acknowledged, and a row that every replica has."""
+        return [*self._prove_acknowledged(toxics), *super().prove(toxics)]
+
+    def _prove_acknowledged(self, toxics: Mapping[str, str]) -> list[Proof]:
+        """A status may be stale, what is counted is not."""
+        source = self.writer()
+        commit = CommitLatency(source)
+        commit.commits(1)
+        before = source.semisync()
+        latency = median(commit.commits(COMMITS))
+        after = source.semisync()
+        acknowledged = after.acknowledged - before.acknowledged
+        # The nearest replica answers first.
+        trip = min(self.round_trips(source.name, toxics))
+        said = f"{latency:.1f} ms a commit{in_round_trips(latency, trip)}; {acknowledged} of {COMMITS} acknowledged"
+        all_waited = acknowledged == COMMITS and after.unacknowledged == before.unacknowledged
+        connected = f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}"
+        return [
+            Proof("semi-sync is on", connected, after.active),
+            Proof("a commit waits for the replica", said, waited(latency, trip) and all_waited),
+        ]

@@ -1,9 +1,14 @@
 """One server that nobody follows: it is whole when it serves."""
 
+from collections.abc import Mapping
+
 from replication_lab.model.drill import View
-from replication_lab.replication.kind import Nodes
+from replication_lab.probes.commit_latency import TABLE, CommitLatency
+from replication_lab.replication.kind import Nodes, register
+from replication_lab.world.docker.lab import Proof
 
 
+@register("none")
 class Alone(Nodes):
     """A topology without replication."""
 
@@ -13,3 +18,12 @@ class Alone(Nodes):
 
     def is_whole(self, name: str) -> bool:
         return bool(self.server(name).version())
+
+    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+        """Prove that a row written is given back; nobody else has it."""
+        server, count = self.writer(), f"SELECT COUNT(*) FROM {TABLE}"
+        commit = CommitLatency(server)
+        before = server.value(count)
+        commit.commits(1)
+        after = server.value(count)
+        return [Proof("a row written is read again", f"{after - before} of 1", after > before)]

@@ -106,7 +106,7 @@ class Course:
         self.seen["before"] = self.nodes.looks()
         counted = self.nodes.counted()
         ledger.prepare(self.nodes.writer())
-        self.nodes.settle()
+        self.nodes.wait_until_level()
         logged = {name: len(self.lab.logs(name, "all")) for name in self.nodes.names}
         with ExitStack() as stack:
             stack.enter_context(self._settings())
@@ -120,7 +120,7 @@ class Course:
         self.seen["after"] = self.nodes.looks()
         self.seen["returns"] = self._returns(logged)
         self.seen["counted"] = self._counted(counted)
-        self.nodes.settle()
+        self.nodes.wait_until_level()
         self.seen["copies"] = [
             ledger.copy(self.lab.server(name), source) for name, source in self.nodes.holders().items()
         ]

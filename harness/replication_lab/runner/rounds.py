@@ -9,6 +9,7 @@ from pathlib import Path
 from statistics import median
 from typing import Any
 
+from replication_lab import replication
 from replication_lab.faults.toxic_calibration import ToxicOnLink, calibrated, clear, corrected_by, toxic_on, undisturbed
 from replication_lab.lab import disks
 from replication_lab.lab import up as labs
@@ -20,7 +21,6 @@ from replication_lab.model.storage import Storage
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.replication.copies import differences
 from replication_lab.world import catalogue, clock, drbd, host
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine as docker_engine
@@ -324,7 +324,7 @@ class Session:
         for lab in self.labs.values():
             self.run.tell(f"{self.engine}: the copies of {lab.topology.name} are compared")
             try:
-                reasons = differences(lab)
+                reasons = replication.of(lab).differences()
             except LabError as error:
                 reasons = [f"copies could not be compared: {error.found}"]
             for reason in reasons:

@@ -11,7 +11,7 @@ from typing import Any
 
 import numpy as np
 
-from replication_lab.replication.copies import wait_for_copies
+from replication_lab import replication
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Conflict, Connection, transaction
@@ -124,6 +124,6 @@ def _client(
 
 def sums(lab: Lab, column: str, table: str) -> list[int]:
     """The sum of a column on every node, once all have applied what was committed; the source's first."""
-    wait_for_copies(lab)
+    replication.of(lab).wait_until_level()
     nodes = (lab.topology.source, *lab.topology.replicas)
     return [int(lab.server(node.name).value(f"SELECT SUM({column}) FROM {table}")) for node in nodes]
