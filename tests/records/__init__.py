@@ -1,0 +1,1 @@
+"""Golden records: recorded runs with what was judged of them when they were made."""

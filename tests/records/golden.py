@@ -1,0 +1,138 @@
+"""Keep a recorded run, and compare what is judged of it today with what was judged when it was kept.
+
+`python -m tests.records.golden RUN NAME [DRILL…]` keeps a run under a name, without the drills that are named.
+"""
+
+import json
+import lzma
+import math
+import sys
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+from replication_lab import runs
+from replication_lab.report.summary import encode
+from replication_lab.runner import drill_set
+
+HERE = Path(__file__).parent
+DRILLS, EXPECTED = "drill.jsonl", "expected.json"
+# Prose may be reworded; what these keys hold may not change.
+OF_RUN = ("experiment", "verdict", "exit_code", "ended", "interrupted", "crashed", "torn")
+OF_CASE = ("engine", "name", "rounds", "noisy", "figures")
+OF_CLAIM = (
+    *("id", "engine", "relation", "unit", "verdict", "expected", "changed"),
+    *("published", "predicted", "measured", "interval", "rounds"),
+)
+OF_VERDICT = ("says", "verdict", "expected", "figure", "bound", "found")
+# A sum may be taken in another order.
+SAME = 1e-9
+
+
+def names() -> list[str]:
+    return sorted(path.parent.name for path in HERE.glob(f"*/{EXPECTED}"))
+
+
+def expected(name: str) -> dict | list:
+    return json.loads((HERE / name / EXPECTED).read_bytes())
+
+
+def unpack(name: str, folder: Path) -> Path:
+    """The folder of the run as it was recorded, below `folder`."""
+    run = folder / name
+    run.mkdir()
+    for packed in (HERE / name).glob("*.jsonl.xz"):
+        (run / packed.stem).write_bytes(lzma.decompress(packed.read_bytes()))
+    return run
+
+
+def judged(run: Path) -> dict | list:
+    """Every verdict, figure and interval of a recorded run as the code of today finds them."""
+    if (run / DRILLS).exists():
+        return of_drills(json.loads(msgspec.json.encode(drill_set.as_data(drill_set.judge(run)))))
+    return of_experiment(json.loads(encode(runs.judge(str(run)))))
+
+
+def of_experiment(summary: dict) -> dict:
+    """What may not change, from the output of `lab judge --json`."""
+    return {
+        **_picked(OF_RUN, summary),
+        "noisy": summary["environment"]["noise"]["noisy"],
+        "faults_seen": sum(fault["seen"] for fault in summary["faults"]),
+        "cases": [_known(_picked(OF_CASE, case)) for case in summary["cases"]],
+        "claims": [_picked(OF_CLAIM, claim) for claim in summary["claims"]],
+        "not_judged": [_picked(("claim", "engine", "case"), left) for left in summary["not_judged"]],
+        "comparison": summary["comparison"] and _picked(("unit", "columns", "rows"), summary["comparison"]),
+    }
+
+
+def of_drills(results: list[dict]) -> list[dict]:
+    """What may not change, from the output of `lab drill --judge --json`."""
+    return [
+        {
+            **_picked(("drill", "exit_code", "figures"), result),
+            "verdicts": [_picked(OF_VERDICT, verdict) for verdict in result["verdicts"]],
+            "doubts": len(result["doubts"]),
+        }
+        for result in results
+    ]
+
+
+def _picked(keys: tuple[str, ...], found: dict) -> dict:
+    return {key: found[key] for key in keys}
+
+
+def _known(case: dict) -> dict:
+    """A case whose figures leave out what nobody knows, most of their lines."""
+    figures = {
+        name: {key: value for key, value in figure.items() if value is not None}
+        for name, figure in case["figures"].items()
+    }
+    return {**case, "figures": figures}
+
+
+def differences(before: object, today: object, where: str = "") -> list[str]:
+    """Where two judgements of a record differ, one line each; none when they agree."""
+    if isinstance(before, dict) and isinstance(today, dict):
+        keys = dict.fromkeys([*before, *today])
+        pairs = [(f"{where}.{key}", before.get(key), today.get(key)) for key in keys]
+    elif isinstance(before, list) and isinstance(today, list) and len(before) == len(today):
+        pairs = [(f"{where}[{at}]", *pair) for at, pair in enumerate(zip(before, today, strict=True))]
+    else:
+        return [] if _same(before, today) else [f"{where}: {before!r} became {today!r}"]
+    return [line for place, one, other in pairs for line in differences(one, other, place)]
+
+
+def _same(before: object, today: object) -> bool:
+    if isinstance(before, float) and isinstance(today, int | float) and not isinstance(today, bool):
+        return math.isclose(before, today, rel_tol=SAME)
+    return before == today and type(before) is type(today)
+
+
+def keep(run: Path, name: str, left_out: list[str]) -> None:
+    """Pack the record of a run, and write beside it what is judged of it now."""
+    kept = HERE / name
+    kept.mkdir(exist_ok=True)
+    unwanted = {f"ledger-{drill}.jsonl" for drill in left_out}
+    for path in sorted(run.glob("*.jsonl")):
+        if path.name not in unwanted:
+            content = without(path.read_bytes(), left_out) if path.name == DRILLS else path.read_bytes()
+            (kept / f"{path.name}.xz").write_bytes(lzma.compress(content, preset=lzma.PRESET_EXTREME))
+    with TemporaryDirectory() as folder:
+        write_expected(name, judged(unpack(name, Path(folder))))
+
+
+def without(record: bytes, left_out: list[str]) -> bytes:
+    """A record of drills as if some had not been asked for."""
+    events = [json.loads(line) for line in record.splitlines()]
+    kept = [event for event in events if event.get("drill", {}).get("name") not in left_out]
+    kept[0]["drills"] = [drill for drill in kept[0]["drills"] if drill["name"] not in left_out]
+    return b"".join(json.dumps(event, ensure_ascii=False, separators=(",", ":")).encode() + b"\n" for event in kept)
+
+
+def write_expected(name: str, found: dict | list) -> None:
+    (HERE / name / EXPECTED).write_text(json.dumps(found, indent=1, ensure_ascii=False) + "\n")
+
+
+if __name__ == "__main__":
+    keep(Path(sys.argv[1]), sys.argv[2], sys.argv[3:])
