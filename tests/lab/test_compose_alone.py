@@ -7,7 +7,8 @@ import subprocess
 import pytest
 from replication_lab import replication
 from replication_lab.lab import up as labs
-from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import catalogue, pacemaker
 from replication_lab.world.docker import images, project
 
@@ -63,12 +64,12 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
     up(docker_compose)
     lab = project.find(name)
-    pacemaker_operations.wait_until_whole(lab)
+    cluster_manager.wait_until_whole(lab)
     first = pacemaker.cluster(lab).status().serving
     lab.server(first).execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    pacemaker_operations.standby(lab, first)
+    cluster_manager.standby(lab, first)
 
-    assert lab.server(drbd_operations.other(lab, first).node).value("SELECT id FROM lab.t") == 42
+    assert lab.server(replicated_disk.other(lab, first).node).value("SELECT id FROM lab.t") == 42
 
 
 def test_no_password_is_assumed(tmp_path):
@@ -94,7 +95,7 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     up(docker_compose)
     lab = project.find(name)
     lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
-    drbd_operations.standby(lab, "node1")
+    replicated_disk.standby(lab, "node1")
 
     assert lab.server("node2").value("SELECT id FROM lab.t") == 42
 

@@ -9,7 +9,7 @@ from replication_lab.lab import status as views
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.statistics import interval_of_mean
-from replication_lab.replication import drbd_operations
+from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import clock, drbd
 
 from .conftest import things_of
@@ -44,16 +44,16 @@ def whole(pair):
 def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     """Killed in the middle of a load: the peer has every acknowledged row, serves, and takes the dead one back."""
     dying = drbd.primary(whole).node
-    survivor = drbd_operations.other(whole, dying).node
+    survivor = replicated_disk.other(whole, dying).node
     with writers(whole, dying) as acknowledged:
         whole.kill(dying)
         whole.refresh()
-        drbd_operations.promote(whole, survivor)
+        replicated_disk.promote(whole, survivor)
 
     assert set(acknowledged) <= texts(whole, survivor)
     write(whole, survivor)
     whole.start_again(dying)
-    assert drbd_operations.online(whole, dying).role == "Secondary"
+    assert replicated_disk.online(whole, dying).role == "Secondary"
     assert drbd.verify(whole) == 0
 
 
@@ -61,7 +61,7 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
 def test_service_moves_to_the_peer_and_back(whole, command):
     """A primary that stands by hands over first; what was written without it is copied when it is back."""
     first = drbd.primary(whole).node
-    second = drbd_operations.other(whole, first).node
+    second = replicated_disk.other(whole, first).node
     write(whole, first)
     before = texts(whole, first)
     said = command("drbd", "standby", first, "--lab", whole.name)
@@ -72,8 +72,8 @@ def test_service_moves_to_the_peer_and_back(whole, command):
     assert drbd.Peer(whole, second).status().out_of_sync_kib > 0
     back = command("drbd", "online", first, "--lab", whole.name)
     assert "UpToDate here, UpToDate there, oos 0 KiB" in back.stdout, back.stderr
-    assert drbd_operations.standby(whole, second) > 0
-    drbd_operations.online(whole, second)
+    assert replicated_disk.standby(whole, second) > 0
+    replicated_disk.online(whole, second)
     assert drbd.primary(whole).node == first
 
 
@@ -81,10 +81,10 @@ def test_service_moves_to_the_peer_and_back(whole, command):
 def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, command):
     """At 4 MiB/s what a peer missed is copied at 4 MiB/s, and the status says how much is done."""
     serving = drbd.primary(whole)
-    peer = drbd_operations.other(whole, serving.node)
+    peer = replicated_disk.other(whole, serving.node)
     for each in (serving, peer):
         each.tell("options", "disk", f"--resync-rate={RATE_KIB}K")
-    drbd_operations.standby(whole, peer.node)
+    replicated_disk.standby(whole, peer.node)
     ballast = "dd if=/dev/urandom of=/var/lib/mysql/ballast bs=1M count=64 conv=fsync; rm /var/lib/mysql/ballast"
     whole.run(serving.node, "guest", "sh", "-c", ballast)
     peer.tell("connect")
@@ -114,11 +114,11 @@ def rates_of(serving):
 def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
     """Both were primary while the link was cut: neither is trusted, until somebody says whose writes are given up."""
     first = drbd.primary(whole).node
-    second = drbd_operations.other(whole, first).node
+    second = replicated_disk.other(whole, first).node
     with cut(whole):
         clock.wait_until(lambda: drbd.Peer(whole, second).status().peer_role != drbd.PRIMARY, "the cut to be noticed")
         drbd.Peer(whole, second).tell("promote")
-        drbd_operations.wait_until_serves(whole, second)
+        replicated_disk.wait_until_serves(whole, second)
         whole.server(second).execute(f"INSERT INTO {HELD} (text) VALUES ('given up')")
         whole.server(first).execute(f"INSERT INTO {HELD} (text) VALUES ('kept')")
     clock.wait_until(lambda: drbd.Peer(whole, first).status().split_brain, "the split brain to be detected")
@@ -126,7 +126,7 @@ def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
 
     assert "split brain: ./lab drbd resolve --victim NODE" in " ".join(shown.split())
     with pytest.raises(LabError, match="split brain"):
-        drbd_operations.online(whole, second)
+        replicated_disk.online(whole, second)
     resolved = command("drbd", "resolve", "--victim", second, "--lab", whole.name)
     assert resolved.returncode == 0, resolved.stderr
     assert drbd.primary(whole).node == first
@@ -147,7 +147,7 @@ def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(whole):
         assert f"{serving.node}-19" in texts(whole, serving.node)
     finally:
         serving.disk.heal()
-        drbd_operations.online(whole, serving.node)
+        replicated_disk.online(whole, serving.node)
     assert drbd.verify(whole) == 0
 
 
@@ -155,7 +155,7 @@ def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(whole):
 def test_a_peer_that_differs_silently_is_found_by_comparing(whole, command):
     """One sector of the peer's disk is inverted: nobody notices, but a comparison does, and reconnecting mends it."""
     serving = drbd.primary(whole)
-    peer = drbd_operations.other(whole, serving.node)
+    peer = replicated_disk.other(whole, serving.node)
     peer.disk.corrupt(200 << 20)
     assert serving.status().whole
     compared = command("drbd", "verify", "--lab", whole.name)
@@ -211,20 +211,20 @@ def milliseconds_a_commit(lab, node, commits=5):
 def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
     """A protocol that only one of them speaks: DRBD gives up, and nobody waits for it."""
     serving = drbd.primary(whole)
-    peer = drbd_operations.other(whole, serving.node)
+    peer = replicated_disk.other(whole, serving.node)
     with cut(whole):
         clock.wait_until(lambda: peer.status().connection != drbd.CONNECTED, "the cut to be noticed")
         peer.tell("options", "net", "--protocol=A")
     with pytest.raises(LabError, match=r"(?s)has given up connecting.*protocol"):
-        drbd_operations.online(whole, peer.node)
+        replicated_disk.online(whole, peer.node)
     peer.tell("adjust")
-    drbd_operations.online(whole, peer.node)
+    replicated_disk.online(whole, peer.node)
 
 
 def test_two_primaries_are_refused_while_they_know_of_each_other(whole, command):
     """With what to type instead."""
     serving = drbd.primary(whole).node
-    refused = command("drbd", "promote", drbd_operations.other(whole, serving).node, "--lab", whole.name)
+    refused = command("drbd", "promote", replicated_disk.other(whole, serving).node, "--lab", whole.name)
 
     assert refused.returncode == 3
     assert f"{serving} is primary" in refused.stderr and f"./lab drbd standby {serving}" in refused.stderr
@@ -233,18 +233,18 @@ def test_two_primaries_are_refused_while_they_know_of_each_other(whole, command)
 def test_two_primaries_are_refused_while_a_cut_link_keeps_them_from_knowing(whole):
     """Both machines can be asked; which of them is primary is no matter of their link."""
     serving = drbd.primary(whole)
-    peer = drbd_operations.other(whole, serving.node)
+    peer = replicated_disk.other(whole, serving.node)
     with cut(whole):
         clock.wait_until(lambda: peer.status().peer_role != drbd.PRIMARY, "the cut to be noticed")
         with pytest.raises(LabError, match=f"{serving.node} is primary"):
-            drbd_operations.promote(whole, peer.node)
+            replicated_disk.promote(whole, peer.node)
     assert not peer.status().primary
 
 
 def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
     """It would go on in the middle of what it was doing, beside another one."""
     serving = drbd.primary(whole)
-    peer = drbd_operations.other(whole, serving.node)
+    peer = replicated_disk.other(whole, serving.node)
     whole.pause(serving.node)
     try:
         refused = command("drbd", "promote", peer.node, "--lab", whole.name)
@@ -260,17 +260,17 @@ def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
 def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unless_told(whole):
     """What the other one wrote meanwhile would be missing without a word."""
     serving = drbd.primary(whole)
-    peer = drbd_operations.other(whole, serving.node)
+    peer = replicated_disk.other(whole, serving.node)
     whole.kill(peer.node)
     write(whole, serving.node, 3)
     whole.kill(serving.node)
     whole.start_again(peer.node)
     peer.wait_until_answers()
     with pytest.raises(LabError, match=f"has not met {serving.node}"):
-        drbd_operations.promote(whole, peer.node)
+        replicated_disk.promote(whole, peer.node)
     whole.start_again(serving.node)
-    drbd_operations.online(whole, serving.node)
-    drbd_operations.promote(whole, serving.node)
+    replicated_disk.online(whole, serving.node)
+    replicated_disk.promote(whole, serving.node)
 
 
 def test_a_client_is_led_to_the_machine_that_serves(whole, command):
@@ -291,7 +291,7 @@ def test_a_split_brain_that_somebody_has_ended_is_not_told_of_any_more(whole):
 
 def test_a_server_that_died_by_itself_leaves_no_trace_once_it_is_stopped(whole):
     """Its file would have its machine asked for a server's health, standing by."""
-    peer = drbd_operations.other(whole, drbd.primary(whole).node)
+    peer = replicated_disk.other(whole, drbd.primary(whole).node)
     gone = "true & wait; echo $! >/run/lab/server.pid; server stop; ls /run/lab"
 
     assert "server.pid" not in whole.run(peer.node, "guest", "bash", "-c", gone)
@@ -335,7 +335,7 @@ def test_emulated_machines_serve_on_a_replicated_disk(docker, monkeypatch):
         write(lab, serving, 3)
         lab.kill(serving)
         lab.refresh()
-        drbd_operations.promote(lab, drbd_operations.other(lab, serving).node)
+        replicated_disk.promote(lab, replicated_disk.other(lab, serving).node)
 
         assert "tcg" == lab.launcher
-        assert {f"{serving}-{number}" for number in range(3)} == texts(lab, drbd_operations.other(lab, serving).node)
+        assert {f"{serving}-{number}" for number in range(3)} == texts(lab, replicated_disk.other(lab, serving).node)

@@ -4,7 +4,7 @@ import pytest
 from replication_lab.experiments import drbd_protocols
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
-from replication_lab.replication import drbd_operations
+from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import catalogue, clock, drbd
 
 from .machines import texts, two_machines, writers
@@ -28,7 +28,7 @@ def lost_with_the_site(lab, protocol, place):
     proofs = [up.set_toxic(lab, link.name, place) for link in lab.topology.links]
     assert all(proof.ok for proof in proofs), proofs
     dying = drbd.primary(lab)
-    survivor = drbd_operations.other(lab, dying.node)
+    survivor = replicated_disk.other(lab, dying.node)
     for peer in (dying, survivor):
         peer.tell("options", "net", f"--protocol={protocol}")
     assert survivor.status().protocol == protocol
@@ -42,13 +42,13 @@ def lost_with_the_site(lab, protocol, place):
         assert (len(acknowledged) > in_the_dark) is (protocol == "A")
         lab.kill(dying.node)
         lab.refresh()
-        drbd_operations.promote(lab, survivor.node)
+        replicated_disk.promote(lab, survivor.node)
     for link in lab.topology.links:
         clear(lab.wire(link.name))
     found = texts(lab, survivor.node)
     survivor.tell("adjust")
     lab.start_again(dying.node)
-    drbd_operations.online(lab, dying.node)
+    replicated_disk.online(lab, dying.node)
     return len(set(acknowledged) - found)
 
 

@@ -72,7 +72,7 @@ def write(lab):
 
 
 def counts(lab):
-    kind.Group(lab).settle()
+    kind.Group(lab).wait_until_level()
     return {lab.server(node).value(COUNT) for node in NODES}
 
 

@@ -7,7 +7,8 @@ import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
-from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import clock, drbd, pacemaker
 
 from .machines import texts, two_machines, write, writers
@@ -25,7 +26,7 @@ def pair(docker):
 @pytest.fixture
 def whole(pair, request):
     """The cluster whole before a test and after it, whoever serves; both disks equal, after one of the longer tests."""
-    pacemaker_operations.wait_until_whole(pair)
+    cluster_manager.wait_until_whole(pair)
     yield pair
     for link in pair.topology.links:
         pair.wire(link.name).enable(True)
@@ -36,7 +37,7 @@ def whole(pair, request):
     for name, member in pacemaker.cluster(pair).status().members.items():
         if member.standby:
             pacemaker.cluster(pair).tell("online", name)
-    pacemaker_operations.wait_until_whole(pair)
+    cluster_manager.wait_until_whole(pair)
     if request.node.get_closest_marker("long"):
         assert drbd.verify(pair) == 0
 
@@ -46,7 +47,7 @@ def serving(lab):
 
 
 def other(lab, node):
-    return drbd_operations.other(lab, node).node
+    return replicated_disk.other(lab, node).node
 
 
 def cut(lab, *links):
@@ -112,7 +113,7 @@ def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
 
     assert set(acknowledged) <= texts(whole, survivor)
     whole.start_again(dying)
-    pacemaker_operations.wait_until_whole(whole)
+    cluster_manager.wait_until_whole(whole)
     assert no_split_brain(whole)
 
 
@@ -146,7 +147,7 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
     clock.wait_until(lambda: whole.state_of(ended)[0] == "exited", f"{ended} to be reset by its watchdog")
     whole.wire(RING).enable(True)
     whole.start_again(ended)
-    pacemaker_operations.wait_until_whole(whole)
+    cluster_manager.wait_until_whole(whole)
     assert no_split_brain(whole)
 
 
@@ -183,7 +184,7 @@ def test_an_emulated_cluster_comes_up_and_moves_its_service(docker, monkeypatch)
         write(lab, first, 3)
         before = texts(lab, first)
 
-        assert pacemaker_operations.standby(lab, first) > 0
+        assert cluster_manager.standby(lab, first) > 0
         assert before == texts(lab, other(lab, first))
         assert not any(lab.state_of(node.name)[0] == "exited" for node in lab.topology.nodes)
 
@@ -198,7 +199,7 @@ def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(
 
     assert "fence-peer" in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints")
     whole.wire(DATA).enable(True)
-    pacemaker_operations.wait_until_whole(whole)
+    cluster_manager.wait_until_whole(whole)
     clock.wait_until(
         lambda: "fence-peer" not in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints"),
         "the ban to be lifted",

@@ -10,7 +10,7 @@ from replication_lab.lab import status
 from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Node
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.replication import drbd_operations
+from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import drbd, echo
 from replication_lab.world.drbd import Peer, Status, parse_status
 from replication_lab.world.echo import Echo
@@ -134,7 +134,7 @@ SECONDARY = CONNECTED.replace("Primary/Secondary", "Secondary/Primary")
 def test_a_second_primary_is_refused(refused):
     """While the first one is there, with the command that moves the service."""
     pair = Pair(node1=CONNECTED, node2=SECONDARY)
-    error = refused(drbd_operations.promote, pair, "node2")
+    error = refused(replicated_disk.promote, pair, "node2")
 
     assert ("node1 is primary", "./lab drbd standby node1") == (error.found, error.next_step)
     assert [] == pair.told
@@ -145,7 +145,7 @@ def test_a_second_primary_is_refused_where_the_link_is_cut(refused):
     cut = CONNECTED.replace("Connected", "WFConnection").replace("/Secondary", "/Unknown")
     pair = Pair(node1=cut, node2=STAND_ALONE.replace("ro:Primary", "ro:Secondary"))
 
-    assert "node1 is primary" == refused(drbd_operations.promote, pair, "node2").found
+    assert "node1 is primary" == refused(replicated_disk.promote, pair, "node2").found
     assert [] == pair.told
 
 
@@ -153,17 +153,17 @@ def test_a_machine_that_stands_by_is_not_promoted(refused):
     """The other one wrote without it, and is dead now: nobody would miss those rows."""
     away = STAND_ALONE.replace("ro:Primary", "ro:Secondary")
     dead, alive = Pair(node1="", node2=away), Pair(node1=SECONDARY, node2=away)
-    error = refused(drbd_operations.promote, dead, "node2")
+    error = refused(replicated_disk.promote, dead, "node2")
 
     assert "node2 stands by" in error.found and "docker start lab-drbd-node1-1" == error.next_step
-    assert "./lab drbd online node2" == refused(drbd_operations.promote, alive, "node2").next_step
+    assert "./lab drbd online node2" == refused(replicated_disk.promote, alive, "node2").next_step
     assert [] == dead.told == alive.told
 
 
 def test_a_machine_that_does_not_run_is_not_waited_for(refused):
     """It has to be started first, and the error says how."""
     pair = Pair(node1="", node2=SECONDARY)
-    error = refused(drbd_operations.online, pair, "node1")
+    error = refused(replicated_disk.online, pair, "node1")
 
     assert ("node1 does not run", "docker start lab-drbd-node1-1") == (error.found, error.next_step)
 
@@ -173,7 +173,7 @@ def test_a_disk_that_had_failed_is_attached_also_where_its_machine_stands_by():
     away = SECONDARY.replace("cs:Connected", "cs:StandAlone").replace("ds:UpToDate", "ds:Diskless")
     attached = {("node2", "attach"): {"node2": away.replace("Diskless", "UpToDate")}}
     pair = Pair(obeys=attached | {("node2", "connect"): {"node2": SECONDARY}}, node1=CONNECTED, node2=away)
-    drbd_operations.online(pair, "node2")
+    replicated_disk.online(pair, "node2")
 
     assert [("node2", "attach"), ("node2", "connect")] == pair.told
 
@@ -182,7 +182,7 @@ def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
     """Service would move to old data."""
     syncing_peer = SYNCING.replace("Primary/Secondary", "Secondary/Primary").replace("SyncSource", "SyncTarget")
     pair = Pair(node1=SYNCING, node2=syncing_peer)
-    error = refused(drbd_operations.standby, pair, "node1")
+    error = refused(replicated_disk.standby, pair, "node1")
 
     assert "node2 cannot take over from node1" == error.found
     assert [] == pair.told
@@ -201,7 +201,7 @@ def test_nobody_is_promoted_beside_one_that_may_be_primary(state, answer, next_s
     pair = Pair(node1=answer, node2=SECONDARY)
     pair.state_of = lambda node: (state if node == "node1" else "running", 0)
 
-    assert next_step == refused(drbd_operations.promote, pair, "node2").next_step
+    assert next_step == refused(replicated_disk.promote, pair, "node2").next_step
     assert [] == pair.told
 
 
@@ -209,24 +209,24 @@ def test_a_machine_that_has_not_met_its_peer_since_its_start_is_promoted_only_wh
     refused, monkeypatch
 ):
     """Its disk may be that of last week."""
-    monkeypatch.setattr(drbd_operations, "wait_until_serves", lambda lab, node: None)
+    monkeypatch.setattr(replicated_disk, "wait_until_serves", lambda lab, node: None)
     alone = SECONDARY.replace("Connected", "WFConnection").replace("/Primary", "/Unknown")
     pair = Pair(node1="", node2=alone)
-    error = refused(drbd_operations.promote, pair, "node2")
+    error = refused(replicated_disk.promote, pair, "node2")
 
     assert "has not met node1" in error.found and "docker start lab-drbd-node1-1" in error.next_step
     assert [] == pair.told
-    drbd_operations.promote(pair, "node2", behind=True)
+    replicated_disk.promote(pair, "node2", behind=True)
     assert [("node2", "promote")] == pair.told
 
 
 def test_a_primary_that_has_lost_its_disk_can_hand_over(monkeypatch):
     """Its peer has all that was written; what is out of sync is missing where there is no disk."""
-    monkeypatch.setattr(drbd_operations, "promote", lambda lab, node: lab.told.append((node, "promote")))
+    monkeypatch.setattr(replicated_disk, "promote", lambda lab, node: lab.told.append((node, "promote")))
     diskless = CONNECTED.replace("ds:UpToDate/UpToDate", "ds:Diskless/UpToDate")
     peer = SECONDARY.replace("ds:UpToDate/UpToDate", "ds:UpToDate/Diskless").replace("oos:0", "oos:96")
     pair = Pair(node1=diskless, node2=peer)
-    drbd_operations.standby(pair, "node1")
+    replicated_disk.standby(pair, "node1")
 
     assert [("node1", "demote"), ("node2", "promote"), ("node1", "disconnect")] == pair.told
 
@@ -235,7 +235,7 @@ def test_a_primary_that_has_lost_its_disk_can_hand_over(monkeypatch):
 def test_a_victim_gives_nothing_up_for_a_survivor_that_is_not_there(survivor, refused):
     """It would stop the only server, and throw its rows away."""
     pair = Pair(node1=survivor, node2=STAND_ALONE)
-    refused(drbd_operations.resolve, pair, "node2")
+    refused(replicated_disk.resolve, pair, "node2")
 
     assert [] == pair.told
 
@@ -249,7 +249,7 @@ def test_what_a_comparison_found_is_copied_when_they_meet_again():
         node1=CONNECTED,
         node2=differing,
     )
-    drbd_operations.online(pair, "node2")
+    replicated_disk.online(pair, "node2")
 
     assert [("node2", "disconnect"), ("node2", "connect")] == pair.told
 
@@ -260,7 +260,7 @@ def test_a_comparison_under_way_is_no_reason_to_stay():
 
 
 @pytest.mark.parametrize(
-    "act", [drbd_operations.promote, drbd_operations.standby, drbd_operations.online, drbd_operations.resolve]
+    "act", [replicated_disk.promote, replicated_disk.standby, replicated_disk.online, replicated_disk.resolve]
 )
 def test_an_unknown_machine_is_refused(act, refused):
     """With the nearest that there is."""
@@ -274,7 +274,7 @@ def test_nothing_is_given_up_without_a_split_brain(refused):
     """A peer that merely stands by has nothing that would be lost."""
     pair = Pair(node1=CONNECTED, node2=SECONDARY)
 
-    assert "has no split brain" in refused(drbd_operations.resolve, pair, "node2").found
+    assert "has no split brain" in refused(replicated_disk.resolve, pair, "node2").found
     assert [] == pair.told
 
 
@@ -282,7 +282,7 @@ def test_going_online_does_not_hide_a_split_brain(refused):
     """It would be refused by DRBD again and again."""
     pair = Pair(node1=STAND_ALONE, node2=STAND_ALONE)
 
-    assert drbd_operations.HOW_TO_RESOLVE == refused(drbd_operations.online, pair, "node2").next_step
+    assert replicated_disk.HOW_TO_RESOLVE == refused(replicated_disk.online, pair, "node2").next_step
     assert [] == pair.told
 
 
@@ -362,7 +362,7 @@ def test_a_replicated_disk_is_proved_by_both_machines(text, ok):
     """Connected, equal, protocol C, one primary: anything else is not so."""
     found: dict[str, Status] = {"node1": parse_status(text), "node2": parse_status(SECONDARY)}
 
-    assert ok == drbd_operations._prove_whole(found).ok
+    assert ok == replicated_disk._prove_whole(found).ok
 
 
 DIFFERING = CONNECTED.replace("oos:0", "oos:4")

@@ -7,7 +7,8 @@ from replication_lab.cli import output
 from replication_lab.lab import status
 from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Node
-from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import pacemaker
 from replication_lab.world.pacemaker import parse_status
 from rich.console import Console
@@ -139,14 +140,14 @@ STANDBY = member("node1", coordinator=True) + member("node2", standby=True)
 )
 def test_a_cluster_is_proved_by_its_members_its_resources_and_a_client(text, answers, ok):
     """Each of the three can be untrue alone."""
-    assert ok == [proof.ok for proof in pacemaker_operations.prove(Pair(text, answers))]
+    assert ok == [proof.ok for proof in cluster_manager.prove_service(Pair(text, answers))]
 
 
 def test_a_service_beside_its_disk_is_no_whole_cluster():
     """The group belongs where the disk is promoted."""
     text = said().replace('role="Promoted"', 'role="X"').replace('role="Unpromoted"', 'role="Promoted"')
 
-    assert [True, False] == [proof.ok for proof in pacemaker_operations._prove_status(parse_status(text))]
+    assert [True, False] == [proof.ok for proof in cluster_manager._prove_status(parse_status(text))]
 
 
 def test_what_a_machine_runs_is_said_in_the_clusters_words():
@@ -169,7 +170,7 @@ def test_a_machine_that_serves_hands_over_and_then_stands_by():
     """It takes until clients reach the other one, and until nothing is left on it."""
     pair = Pair(said(), obeys=(MOVED, "node2"))
 
-    assert pacemaker_operations.standby(pair, "node1") >= 0
+    assert cluster_manager.standby(pair, "node1") >= 0
     assert [("standby", "node1")] == pair.told
 
 
@@ -178,7 +179,7 @@ def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
     """Of one that was lost a moment ago the cluster goes on saying that it serves."""
     pair = Pair(text)
 
-    assert "node2 does not serve" in refused(pacemaker_operations.standby, pair, "node1").found
+    assert "node2 does not serve" in refused(cluster_manager.standby, pair, "node1").found
     assert [] == pair.told
 
 
@@ -187,7 +188,7 @@ def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
     """It is for a person to start it, and the error says how."""
     pair = Pair(said())
     pair.states = {"node2": state}
-    errors = [refused(pacemaker_operations.online, pair, "node2"), refused(pacemaker_operations.standby, pair, "node1")]
+    errors = [refused(cluster_manager.online, pair, "node2"), refused(cluster_manager.standby, pair, "node1")]
 
     assert {f"{next_step} lab-drbd-ha-node2-1"} == {error.next_step for error in errors}
     assert [] == pair.told
@@ -198,14 +199,14 @@ def test_a_machine_that_does_not_serve_moves_nothing():
     gone = MOVED.replace("node1", "x").replace("node2", "node1").replace('"x"', '"node2"')
     pair = Pair(said(), obeys=(gone, "node1"))
 
-    assert pacemaker_operations.standby(pair, "node2") is None
+    assert cluster_manager.standby(pair, "node2") is None
 
 
 @pytest.mark.parametrize("text", [said(members=STANDBY, other=""), said(members=LOST), said(other="")])
 def test_service_is_not_moved_to_where_it_cannot_run(text, refused):
     """A peer that stands by, is lost, or has no disk: the service would end."""
     pair = Pair(text)
-    error = refused(pacemaker_operations.standby, pair, "node1")
+    error = refused(cluster_manager.standby, pair, "node1")
 
     assert "node2 cannot take over" in error.found and "./lab ha online node2" == error.next_step
     assert [] == pair.told
@@ -215,13 +216,13 @@ def test_service_is_not_moved_to_old_data(refused):
     """Nobody could be promoted there, and the first machine would have stopped serving."""
     pair = Pair(said())
     pair.disk = pair.disk.replace("Connected", "WFConnection").replace("/UpToDate", "/DUnknown")
-    error = refused(pacemaker_operations.standby, pair, "node1")
+    error = refused(cluster_manager.standby, pair, "node1")
 
     assert "node2 cannot take over: Secondary, WFConnection" in error.found
     assert [] == pair.told
 
 
-@pytest.mark.parametrize("act", [pacemaker_operations.standby, pacemaker_operations.online])
+@pytest.mark.parametrize("act", [cluster_manager.standby, cluster_manager.online])
 def test_an_unknown_machine_of_a_cluster_is_refused(act, refused):
     """With the nearest that there is."""
     pair = Pair(said())
@@ -230,7 +231,7 @@ def test_an_unknown_machine_of_a_cluster_is_refused(act, refused):
     assert [] == pair.told
 
 
-@pytest.mark.parametrize("act", [drbd_operations.promote, drbd_operations.standby, drbd_operations.online])
+@pytest.mark.parametrize("act", [replicated_disk.promote, replicated_disk.standby, replicated_disk.online])
 def test_nothing_is_done_behind_the_managers_back(act, refused):
     """It would undo it, or take it for a failure."""
     pair = Pair(said())
@@ -244,7 +245,7 @@ def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
     pair = Pair(said())
     pair.disk = " 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\nsplit-brain\n"
 
-    assert "./lab drbd resolve --victim node2" == refused(drbd_operations.resolve, pair, "node1").next_step
+    assert "./lab drbd resolve --victim node2" == refused(replicated_disk.resolve, pair, "node1").next_step
     assert [] == pair.told
 
 
@@ -266,7 +267,7 @@ def test_a_cluster_of_which_nobody_answers_says_so(refused):
 @pytest.mark.parametrize(("text", "whole"), [(said(), True), (said(members=LOST), False), (said(other=""), False)])
 def test_a_machine_that_was_lost_a_moment_ago_is_not_taken_for_one_with_a_disk(text, whole):
     """The cluster goes on saying what it knew of it last."""
-    assert whole is pacemaker_operations.both_have_disks(parse_status(text))[0]
+    assert whole is cluster_manager.both_have_disks(parse_status(text))[0]
 
 
 @pytest.mark.parametrize(

@@ -227,9 +227,9 @@ def test_a_machine_is_whole_when_both_disks_are_and_the_primary_serves(monkeypat
 def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
     """Who serves first is arranged by a standby of the other one; after that the manager is waited for."""
     told = []
-    monkeypatch.setattr(pacemaker.pacemaker_operations, "standby", lambda _, name: told.append(("standby", name)))
-    monkeypatch.setattr(pacemaker.pacemaker_operations, "online", lambda _, name: told.append(("online", name)))
-    monkeypatch.setattr(pacemaker.pacemaker_operations, "wait_until_whole", lambda _: told.append("whole"))
+    monkeypatch.setattr(pacemaker, "standby", lambda _, name: told.append(("standby", name)))
+    monkeypatch.setattr(pacemaker, "online", lambda _, name: told.append(("online", name)))
+    monkeypatch.setattr(pacemaker, "wait_until_whole", lambda _: told.append("whole"))
     monkeypatch.setattr(
         Cluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
     )

@@ -460,9 +460,9 @@ def two(monkeypatch):
     monkeypatch.setattr(split_brain.drbd, "Peer", lambda lab, node: lab.machines[node])
     monkeypatch.setattr(power_loss.drbd, "primary", lambda lab: lab.machines["node1"])
     monkeypatch.setattr(power_loss.drbd, "wait_until_whole", lambda lab: None)
-    monkeypatch.setattr(split_brain.drbd_operations, "wait_until_serves", lambda lab, node: None)
-    monkeypatch.setattr(split_brain.drbd_operations, "resolve", lambda lab, node: lab.done.append((node, "resolve")))
-    monkeypatch.setattr(power_loss.drbd_operations, "promote", lambda lab, node: lab.done.append((node, "promote")))
+    monkeypatch.setattr(split_brain.replicated_disk, "wait_until_serves", lambda lab, node: None)
+    monkeypatch.setattr(split_brain.replicated_disk, "resolve", lambda lab, node: lab.done.append((node, "resolve")))
+    monkeypatch.setattr(power_loss.replicated_disk, "promote", lambda lab, node: lab.done.append((node, "promote")))
     return lab
 
 

@@ -8,8 +8,9 @@ from replication_lab.cli import FAILED, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
-from replication_lab.replication import drbd_operations, pacemaker_operations
+from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import failover as succession
+from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world.docker import project
 from replication_lab.world.drbd import verify
 
@@ -74,7 +75,7 @@ def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None
 
     Example: lab drbd promote node2
     """
-    seconds = drbd_operations.promote(project.find(name), node, behind)
+    seconds = replicated_disk.promote(project.find(name), node, behind)
     print_json({"primary": node, "seconds": seconds}) if json_ else out.print(f"{node} serves after {seconds:.1f} s")
 
 
@@ -87,7 +88,7 @@ def drbd_standby(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd standby node2
     """
-    seconds = drbd_operations.standby(project.find(name), node)
+    seconds = replicated_disk.standby(project.find(name), node)
     moved = "" if seconds is None else f"; its service moved in {seconds:.1f} s"
     print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
 
@@ -101,7 +102,7 @@ def drbd_online(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd online node2
     """
-    found = drbd_operations.online(project.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
+    found = replicated_disk.online(project.find(name), node, lambda percent: tell(f"  {percent:.0f} % copied"))
     print_json(found) if json_ else out.print(f"{node}: {found.words()}")
 
 
@@ -116,7 +117,7 @@ def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
 
     Example: lab drbd resolve --victim node2
     """
-    found = drbd_operations.resolve(project.find(name), victim)
+    found = replicated_disk.resolve(project.find(name), victim)
     print_json(found) if json_ else out.print(f"{victim}: {found.words()}")
 
 
@@ -169,7 +170,7 @@ def ha_standby(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab ha standby node1
     """
-    seconds = pacemaker_operations.standby(project.find(name), node)
+    seconds = cluster_manager.standby(project.find(name), node)
     moved = "" if seconds is None else f"; clients reached the service on the other one after {seconds:.1f} s"
     print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
 
@@ -183,5 +184,5 @@ def ha_online(node: str, name: str | None, json_: bool) -> None:
 
     Example: lab ha online node1
     """
-    seconds = pacemaker_operations.online(project.find(name), node)
+    seconds = cluster_manager.online(project.find(name), node)
     print_json({"online": node, "seconds": seconds}) if json_ else out.print(f"{node} is whole after {seconds:.1f} s")

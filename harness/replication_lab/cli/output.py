@@ -13,7 +13,7 @@ from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabVie
 from replication_lab.model.bottleneck import Diagnosis, Sample
 from replication_lab.model.topology import Link, Topology
 from replication_lab.model.toxic import Toxic
-from replication_lab.replication.drbd_operations import HOW_TO_RESOLVE
+from replication_lab.replication.drbd import HOW_TO_RESOLVE
 from replication_lab.replication.failover import Promoted, Rejoined
 from replication_lab.world.docker.lab import Lab, Proof
 from replication_lab.world.drbd import Status

@@ -10,7 +10,8 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import CommitLatency
-from replication_lab.replication import drbd_operations, drbd_state
+from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_state
 from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
@@ -69,7 +70,7 @@ def workload(_case: Case, preset: Preset) -> SysbenchOltp:
 
 def prepare(lab: Lab) -> None:
     """A redo log as of a server that has run for a while, settings, disks that are in nobody's way."""
-    drbd_operations.fill_redo(lab, NODE)
+    replicated_disk.fill_redo(lab, NODE)
     lab.server(NODE).set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
     drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)

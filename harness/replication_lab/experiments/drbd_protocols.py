@@ -8,7 +8,8 @@ from pathlib import Path
 from replication_lab.model.claim import Claim, PerRoundTrip, Ratio, figure, rtt, throughput
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.model.record import Proof
-from replication_lab.replication import drbd_operations, drbd_state
+from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_state
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
@@ -43,7 +44,7 @@ def workload(_case: Case, preset: Preset) -> SequentialInserts:
 
 def prepare(lab: Lab) -> None:
     """A redo log as of a server that has run for a while, the table, disks that are in nobody's way until a load."""
-    drbd_operations.fill_redo(lab, NODE)
+    replicated_disk.fill_redo(lab, NODE)
     lab.server(NODE).set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
     drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)

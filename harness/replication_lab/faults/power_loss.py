@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab.faults.kill import Kill
 from replication_lab.model.record import Proof
-from replication_lab.replication import drbd_operations
+from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import drbd
 from replication_lab.world.docker.lab import Lab
 
@@ -42,4 +42,4 @@ class PowerCut(Kill):
         # Unless somebody was promoted meanwhile.
         if not any(peer.status().primary for peer in drbd.peers(self.lab).values()):
             drbd.wait_until_whole(self.lab)
-            drbd_operations.promote(self.lab, self._primary)
+            replicated_disk.promote(self.lab, self._primary)

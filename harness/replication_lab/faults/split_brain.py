@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.model.record import Proof
-from replication_lab.replication import drbd_operations
+from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import clock, drbd
 from replication_lab.world.docker.lab import Lab
 
@@ -27,7 +27,7 @@ class SplitBrain(OnNodes):
             wire.enable(False)
         clock.wait_until(self._is_alone, f"{self.victim.node} to miss the primary", NOTICED_SECONDS)
         self.victim.tell("promote")
-        drbd_operations.wait_until_serves(self.lab, self.victim.node)
+        replicated_disk.wait_until_serves(self.lab, self.victim.node)
 
     def _is_alone(self) -> bool:
         return self.victim.status().peer_role != drbd.PRIMARY
@@ -51,7 +51,7 @@ class SplitBrain(OnNodes):
             return
         clock.wait_until(self._is_detected, "the split brain to be detected", MET_SECONDS)
         self._detected = True
-        drbd_operations.resolve(self.lab, self.victim.node)
+        replicated_disk.resolve(self.lab, self.victim.node)
 
     def _is_detected(self) -> bool:
         return any(peer.status().split_brain for peer in drbd.peers(self.lab).values())

@@ -9,7 +9,8 @@ from replication_lab.lab.disks import full
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.replication import drbd_operations, failover, group
+from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import failover, group
 from replication_lab.world import catalogue, drbd, pacemaker
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
@@ -262,7 +263,7 @@ def _resource(lab: Lab, name: str, _role: str) -> str:
     found = drbd.Peer(lab, name).status()
     said = found.words()
     if found.split_brain:
-        said = f"{said}; split brain: {drbd_operations.HOW_TO_RESOLVE}"
+        said = f"{said}; split brain: {replicated_disk.HOW_TO_RESOLVE}"
     return f"{said}; {_cluster(lab, name)}" if pacemaker.is_managed(lab) else said
 
 

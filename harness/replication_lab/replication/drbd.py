@@ -1,15 +1,21 @@
-"""Two machines with one replicated disk: whole when both disks are equal and one machine serves."""
+"""Two machines with one replicated disk: proved, moved to the other machine, taken apart and whole again, compared."""
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
+from statistics import median
 
 from replication_lab.model.drill import MOUNT, View
-from replication_lab.model.errors import LabError
-from replication_lab.replication import drbd_operations
-from replication_lab.replication.kind import Nodes, register
-from replication_lab.world import drbd
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.probes.commit_latency import CommitLatency
+from replication_lab.probes.waited import waited
+from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
+from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
 from replication_lab.world.mysql.server import Server
+
+# A dead peer is noticed by its silence (compose/drbd/lab.res), and InnoDB has to recover.
+SERVE_SECONDS = 120
 
 
 @register("drbd")
@@ -38,7 +44,31 @@ class Machines(Nodes):
         return found.whole and (not found.primary or bool(self.server(name).version()))
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
-        return drbd_operations.prove(self.lab, dict(toxics))
+        """Prove that both disks have the same data, and that a commit is on both when it is answered."""
+        found = {node: peer.status() for node, peer in drbd.peers(self.lab).items()}
+        return [_prove_whole(found), *self._prove_commits(toxics)]
+
+    def _prove_commits(self, toxics: Mapping[str, str]) -> list[Proof]:
+        """Prove that an answered commit has come to the peer, and that it waited for the link where that is long."""
+        serving = self.writer()
+        peer = other(self.lab, serving.name)
+        commit = CommitLatency(serving)
+        commit.commits(1)
+        before = peer.disk.stats().writes
+        latency = median(commit.commits(COMMITS))
+        written, after = peer.disk.stats().writes - before, peer.status()
+        trip = max(trip for name in self.names for trip in self.round_trips(name, toxics))
+        # One after the other, so that none can share a write with another.
+        arrives = Proof(
+            "a row written on the primary is on the peer's disk",
+            f"{written} writes there by {COMMITS} commits, {after.out_of_sync_kib} KiB out of sync",
+            written >= COMMITS and after.whole,
+        )
+        # On a link without a round trip any latency would do.
+        if not trip:
+            return [arrives]
+        said = f"{latency:.1f} ms a commit{in_round_trips(latency, trip)}"
+        return [Proof("a commit waits for the peer", said, waited(latency, trip)), arrives]
 
     def wait_until_level(self) -> None:
         drbd.wait_until_whole(self.lab)
@@ -84,8 +114,192 @@ class Machines(Nodes):
         was_off = self.lab.state_of(name)[0] == "exited"
         if was_off:
             drbd.Peer(self.lab, name).power_on()
-        drbd_operations.promote(self.lab, name, behind=was_off)
+        promote(self.lab, name, behind=was_off)
 
     def rejoin(self) -> None:
         for name in self._old:
-            drbd_operations.online(self.lab, name)
+            online(self.lab, name)
+
+
+def _prove_whole(found: dict[str, Status]) -> Proof:
+    said = "; ".join(f"{node} {status.words()}" for node, status in found.items())
+    primaries = [node for node, status in found.items() if status.primary]
+    whole = all(status.whole and status.protocol == "C" for status in found.values())
+    return Proof("one replicated disk, protocol C", said, whole and len(primaries) == 1)
+
+
+# --- roles ------------------------------------------------------------------------------------------------------------
+
+
+def other(lab: Lab, node: str) -> Peer:
+    return next(peer for name, peer in drbd.peers(lab).items() if name != node)
+
+
+def _peer(lab: Lab, node: str) -> Peer:
+    found = drbd.peers(lab)
+    if node not in found:
+        raise unknown_name(f"machine of {lab.name}", node, found, "./lab drbd status")
+    return found[node]
+
+
+def promote(lab: Lab, node: str, behind: bool = False) -> float:
+    """Make a machine the primary, with file system and server; seconds until the server answers.
+
+    LabError while the other machine is primary, or may be: it has to stand by first, or to be dead. And for a machine
+    that may lack what the other one wrote, unless it is told that it may be `behind`.
+    """
+    pacemaker.refuse_managed(lab, f"./lab ha standby {other(lab, node).node}")
+    peer, partner, began = _peer(lab, node), other(lab, node), clock.timer()
+    peer.refuse_unless_running()
+    _refuse_second_primary(peer, partner)
+    if not behind:
+        _refuse_old_data(peer, partner)
+    peer.tell("promote")
+    wait_until_serves(lab, node)
+    return clock.timer() - began
+
+
+def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
+    """By the other one's own word: a cut link says nothing of it, and who is silent or frozen may go on any moment."""
+    kill = f"docker kill {partner.container}"
+    state = partner.state()
+    if state == "paused":
+        thaw = f"docker unpause {partner.container}, or {kill}"
+        raise LabError(f"{partner.node} is frozen, and may be primary", "one that answers, or is dead", thaw)
+    if state == "running":
+        what = f"an answer of {partner.node}, which runs and may be primary,"
+        said = clock.wait_until(partner.answer, what, drbd.SILENT_SECONDS, hint=kill)
+        if said.primary:
+            raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")
+    # That another is dead it learns by its silence.
+    clock.wait_until(
+        lambda: peer.status().peer_role != drbd.PRIMARY, f"{peer.node} to miss {partner.node}", CONNECT_SECONDS
+    )
+
+
+def _refuse_old_data(peer: Peer, partner: Peer) -> None:
+    found = peer.status()
+    runs = partner.state() == "running"
+    start = f"docker start {partner.container}"
+    if found.connection == drbd.STAND_ALONE:
+        raise LabError(
+            f"{peer.node} stands by, and lacks what {partner.node} may have written meanwhile",
+            "a machine that has the last data",
+            f"./lab drbd online {peer.node}" if runs else start,
+        )
+    if not found.connected_at:
+        raise LabError(
+            f"{peer.node} has not met {partner.node} since it was started, and may lack what that one wrote",
+            "a machine that has the last data",
+            f"{'./lab drbd status' if runs else start}, or ./lab drbd promote {peer.node} --behind",
+        )
+
+
+def wait_until_serves(lab: Lab, node: str) -> None:
+    clock.wait_until(
+        lambda: _serves(lab, node),
+        f"the server of {node} to answer",
+        SERVE_SECONDS,
+        every=0.1,
+        hint=f"docker logs {lab.name}-{node}-1",
+    )
+
+
+def _serves(lab: Lab, node: str) -> bool:
+    try:
+        return bool(lab.server(node).version())
+    except LabError:
+        return False
+
+
+def fill_redo(lab: Lab, node: str) -> None:
+    """Start the server again on a redo log that has been written once: else a commit is two writes, not one."""
+    lab.run(node, "guest", "server", "fill_redo")
+    wait_until_serves(lab, node)
+
+
+def standby(lab: Lab, node: str) -> float | None:
+    """Take a machine out of service: the other one serves, alone. Seconds without service where it moved, else None."""
+    pacemaker.refuse_managed(lab, f"./lab ha standby {node}")
+    peer, partner = _peer(lab, node), other(lab, node)
+    moved = None
+    if peer.status().primary:
+        partner.refuse_unless_running()
+        if not partner.status().has_all:
+            raise LabError(
+                f"{partner.node} cannot take over from {node}",
+                "a connected peer with the same data",
+                "./lab drbd status",
+            )
+        began = clock.timer()
+        peer.tell("demote")
+        promote(lab, partner.node)
+        moved = clock.timer() - began
+    peer.tell("disconnect")
+    return moved
+
+
+def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda percent: None) -> Status:
+    """Take a machine into service again, its disk and its connection; what was written meanwhile is copied to it.
+
+    `progress` is told how much of that is done, in percent.
+    """
+    pacemaker.refuse_managed(lab, f"./lab ha online {node}")
+    peer, both = _peer(lab, node), list(drbd.peers(lab).values())
+    for one in both:
+        one.refuse_unless_running()
+    for one in both:
+        one.wait_until_answers()
+    refuse_split_brain(lab)
+    # What a comparison has found is copied when they meet again.
+    if peer.status().connection == drbd.CONNECTED and peer.status().out_of_sync_kib:
+        peer.tell("disconnect")
+    for one in both:
+        if one.status().disk == drbd.DISKLESS:
+            one.tell("attach")
+        if one.status().connection == drbd.STAND_ALONE:
+            one.tell("connect")
+    drbd.wait_until_whole(lab, progress=progress)
+    return peer.status()
+
+
+# --- split brain ------------------------------------------------------------------------------------------------------
+
+
+def refuse_split_brain(lab: Lab) -> None:
+    if any(peer.status().split_brain for peer in drbd.peers(lab).values()):
+        raise LabError(
+            "split brain: both machines were primary and wrote", "one to give up what only it wrote", HOW_TO_RESOLVE
+        )
+
+
+HOW_TO_RESOLVE = "./lab drbd resolve --victim NODE"
+
+
+def resolve(lab: Lab, victim: str) -> Status:
+    """End a split brain: the victim gives up what only it wrote, and gets the other's data."""
+    peer, survivor = _peer(lab, victim), other(lab, victim)
+    found = {each.node: each.wait_until_answers() for each in (peer, survivor)}
+    if not any(status.split_brain for status in found.values()):
+        raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "one to resolve", "./lab drbd status")
+    # The victim's rows go at once; the survivor's have to be there.
+    if found[survivor.node].disk != drbd.UP_TO_DATE:
+        said = f"{survivor.node} would survive: {found[survivor.node].words()}"
+        raise LabError(said, "a survivor with its disk", f"./lab drbd resolve --victim {survivor.node}")
+    if lab.topology.manager and found[victim].primary:
+        raise LabError(
+            f"{victim} serves, and its cluster manager would take its end for a failure",
+            "a victim that does not serve",
+            f"./lab drbd resolve --victim {survivor.node}",
+        )
+    peer.tell("discard")
+    if survivor.status().connection == drbd.STAND_ALONE:
+        survivor.tell("connect")
+    clock.wait_until(
+        lambda: peer.status().connection not in (drbd.STAND_ALONE, "WFConnection"),
+        f"{victim} to connect",
+        CONNECT_SECONDS,
+        hint="./lab drbd status",
+    )
+    drbd.wait_until_whole(lab)
+    return peer.status()

@@ -1,12 +1,26 @@
-"""Two machines whose cluster manager says which of them serves: it is waited for, and told nothing but who begins."""
+"""A replicated disk and its server under a cluster manager: proved, moved, whole again.
+
+The manager says which machine serves: in a drill it is waited for, and told nothing but which one begins.
+"""
 
 from collections.abc import Mapping
 
-from replication_lab.replication import pacemaker_operations
+from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import register
-from replication_lab.world import pacemaker
-from replication_lab.world.docker.lab import Proof
+from replication_lab.world import clock, drbd, pacemaker
+from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.pacemaker import (
+    COPY,
+    POLL_SECONDS,
+    PROMOTED,
+    SERVICE,
+    STARTED,
+    STOPPED,
+    UNPROMOTED,
+    Cluster,
+    Status,
+)
 
 
 @register("drbd", manager="pacemaker")
@@ -17,18 +31,18 @@ class ManagedMachines(Machines):
     images = (*Machines.images, "arbiter", "load")
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
-        return [*super().prove(toxics), *pacemaker_operations.prove(self.lab)]
+        return [*super().prove(toxics), *prove_service(self.lab)]
 
     def is_whole(self, name: str) -> bool:
         """By what this machine says of the cluster, and by both disks."""
         status = pacemaker.cluster(self.lab).status(name)
-        return status.quorum and pacemaker_operations.both_have_disks(status)[0] and super().is_whole(name)
+        return status.quorum and both_have_disks(status)[0] and super().is_whole(name)
 
     def let_serve(self, name: str) -> None:
         serving = pacemaker.cluster(self.lab).wait_until_served_by(*self.names)
         if serving != name:
-            pacemaker_operations.standby(self.lab, serving)
-            pacemaker_operations.online(self.lab, serving)
+            standby(self.lab, serving)
+            online(self.lab, serving)
             pacemaker.cluster(self.lab).wait_until_served_by(name)
 
     def promote(self, name: str) -> None:
@@ -39,4 +53,122 @@ class ManagedMachines(Machines):
         for name in self.names:
             if self.lab.state_of(name)[0] == "exited":
                 self.lab.start_again(name)
-        pacemaker_operations.wait_until_whole(self.lab)
+        wait_until_whole(self.lab)
+
+
+# --- proofs -----------------------------------------------------------------------------------------------------------
+
+
+def prove_service(lab: Lab) -> list[Proof]:
+    """A cluster with a quorum whose resources all run, and a service that clients reach at its own address."""
+    found = pacemaker.cluster(lab)
+    return [*_prove_status(found.status()), _prove_address(found)]
+
+
+def _prove_status(status: Status) -> list[Proof]:
+    online = [name for name, member in status.members.items() if member.online and not member.standby]
+    disks = disks_of(status)
+    return [
+        Proof("one cluster", status.who(), status.quorum and len(online) == len(status.members) == 2),
+        Proof("its resources run", "; ".join(status.runs(node) for node in status.members), _all_run(status, disks)),
+    ]
+
+
+def disks_of(status: Status) -> list[str]:
+    """The machines whose replicated disk is promoted, and is not."""
+    return [status.where(COPY, role) for role in (PROMOTED, UNPROMOTED)]
+
+
+def _all_run(status: Status, disks: list[str]) -> bool:
+    service = {(each.node, each.role) for each in status.resources if each.part_of == SERVICE}
+    down = [each for each in status.resources if each.failed or not each.node]
+    return not down and set(disks) == set(status.members) and service == {(disks[0], STARTED)}
+
+
+def _prove_address(found: Cluster) -> Proof:
+    server = found.server()
+    said = f"{found.address()} leads to {server or 'nobody'}"
+    return Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving)
+
+
+# --- moved ------------------------------------------------------------------------------------------------------------
+
+
+def standby(lab: Lab, node: str) -> float | None:
+    """Take a machine out of service; seconds until clients reached the service on the other one, None if it was there.
+
+    LabError while the other machine cannot take over.
+    """
+    cluster, status = pacemaker.cluster(lab), _status_with(lab, node)
+    other = next(name for name in status.members if name != node)
+    serves = status.serving == node
+    _refuse_without_peer(lab, status, other) if serves else _refuse_unless_served(status, other)
+    began = clock.timer()
+    cluster.tell("standby", node)
+    if serves:
+        cluster.wait_until_served_by(other)
+    moved = clock.timer() - began if serves else None
+    clock.wait_while_moving(
+        lambda: _runs_nothing(cluster.status(), node), f"{node} to stop its resources", POLL_SECONDS
+    )
+    return moved
+
+
+def _status_with(lab: Lab, node: str) -> Status:
+    status = pacemaker.cluster(lab).status()
+    if node not in status.members:
+        raise unknown_name(f"machine of {lab.name}", node, status.members, "./lab ha status")
+    return status
+
+
+def _refuse_unless_served(status: Status, other: str) -> None:
+    """Of a machine that was lost a moment ago the cluster says what it knew last: that it serves."""
+    member = status.members[other]
+    if status.serving != other or not member.online or member.unclean:
+        raise LabError(f"{other} does not serve: {status.words()}", "a service that stays", "./lab ha status")
+
+
+def _refuse_without_peer(lab: Lab, status: Status, other: str) -> None:
+    drbd.Peer(lab, other).refuse_unless_running()
+    peer = status.members[other]
+    if not peer.online or peer.unclean or peer.standby or not status.where(COPY, UNPROMOTED):
+        found = f"{other} cannot take over: {status.who()}"
+        raise LabError(found, "a peer that is online with its disk", f"./lab ha online {other}")
+    # The cluster lets nobody be promoted on old data, and would have stopped the service by then.
+    disk = drbd.Peer(lab, other).status()
+    if not disk.whole:
+        found = f"{other} cannot take over: {disk.words()}"
+        raise LabError(found, "a peer with the same data", "./lab drbd status")
+
+
+def _runs_nothing(status: Status, node: str) -> tuple[bool, str]:
+    running = [each for each in status.resources if each.node == node and each.role != STOPPED]
+    return not running, status.words()
+
+
+def online(lab: Lab, node: str) -> float:
+    """Take a machine into service again; seconds until it is a member and both disks are equal."""
+    _status_with(lab, node)
+    for peer in drbd.peers(lab).values():
+        peer.refuse_unless_running()
+    began = clock.timer()
+    pacemaker.cluster(lab).tell("online", node)
+    wait_until_whole(lab)
+    return clock.timer() - began
+
+
+def wait_until_whole(lab: Lab) -> None:
+    """Until both machines are members with their disks, and these are equal; one that has died may have to boot."""
+    clock.wait_while_moving(
+        lambda: both_have_disks(pacemaker.cluster(lab).status()),
+        "both machines in the cluster with their disks",
+        every=POLL_SECONDS,
+        hint="./lab ha status",
+    )
+    drbd.wait_until_whole(lab)
+
+
+def both_have_disks(status: Status) -> tuple[bool, str]:
+    # Of one that was lost a moment ago the cluster says what it knew last.
+    online = {name for name, member in status.members.items() if member.online and not member.unclean}
+    return set(disks_of(status)) == online == set(status.members), status.words()
