@@ -6,7 +6,6 @@ import threading
 
 import pytest
 from replication_lab.cli import output
-from replication_lab.lab import status
 from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Node
 from replication_lab.probes.round_trip import RoundTrip
@@ -94,10 +93,10 @@ def test_the_command_shows_how_a_split_brain_is_ended():
 
 def test_a_machines_view_says_how_a_split_brain_is_ended():
     """In `lab status` and `lab show`, and only then."""
-    pair = Pair(node1=STAND_ALONE, node2=SECONDARY)
+    kind = replicated_disk.Machines(Pair(node1=STAND_ALONE, node2=SECONDARY))
 
-    assert status._resource(pair, "node1", "peer").endswith("split brain: ./lab drbd resolve --victim NODE")
-    assert status._resource(pair, "node2", "peer").endswith("oos 0 KiB")
+    assert kind.describe("node1", "peer")[0].endswith("split brain: ./lab drbd resolve --victim NODE")
+    assert kind.describe("node2", "peer")[0].endswith("oos 0 KiB")
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------

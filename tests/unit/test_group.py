@@ -113,6 +113,15 @@ def test_without_a_majority_there_is_no_primary():
         group.primary(Lab(**{name: Silent(name) for name in NODES}))
 
 
+def test_a_node_says_whom_it_sees_and_clients_write_on_the_primary():
+    """Without a majority it accepts no write; a group that nobody answers for is written at its first node."""
+    cut = kind(node1=CUT_OFF)
+
+    assert cut.describe("node1", "member") == ("ONLINE, primary: accepts no write, sees node1 in view 1:3", ["node1"])
+    assert "node2" == kind(**{name: Server(name, primary="node2") for name in NODES}).written_at()
+    assert "node1" == kind(**{name: Silent(name) for name in NODES}).written_at()
+
+
 def test_all_nodes_wait_for_what_the_primary_has():
     """The primary itself too: it may have been elected a moment ago."""
     nodes = kind(**{name: Server(name, primary="node2") for name in NODES})

@@ -264,6 +264,40 @@ def test_where_nobody_can_be_promoted_that_is_said(refused):
     assert "nobody to promote" in refused(redundancy.of(Lab("galera")).promote, "node1").found
 
 
+def test_clients_write_at_the_source_as_it_is_now(monkeypatch):
+    """After a failover another node is it; where nobody can say, the topology's."""
+    kind = Followers(Lab("fanout"))
+    monkeypatch.setattr(source_replica.failover, "following", lambda lab: {"source": "", "near": "", "far": "near"})
+    monkeypatch.setattr(source_replica.failover, "links", lambda lab, found: [("near-far", "near", "far")])
+
+    assert kind.arrangement()[0] == {"source": "alone", "near": "source", "far": "replica"}
+    assert kind.written_at() == "near"
+
+    monkeypatch.setattr(source_replica.failover, "following", lambda lab: (_ for _ in ()).throw(SILENCE))
+    assert kind.arrangement()[0] == {"source": "source", "near": "replica", "far": "replica"}
+    assert kind.written_at() == "source"
+
+
+def test_clients_write_on_the_primary_and_on_the_first_machine_where_none_answers(monkeypatch):
+    """A lab that is half down is shown all the same."""
+    monkeypatch.setattr(drbd, "primary", lambda lab: drbd.Peer(lab, "node2"))
+    assert redundancy.of(Lab("drbd")).written_at() == "node2"
+
+    monkeypatch.setattr(drbd, "primary", lambda lab: (_ for _ in ()).throw(SILENCE))
+    assert redundancy.of(Lab("drbd")).written_at() == "node1"
+
+
+def test_a_replica_says_what_stopped_it_and_its_source_whether_it_waits():
+    """In the words of lab status."""
+    kind = pair(replication=Replication(False, True, "toxiproxy", 21002, "", None))
+
+    assert kind.describe("replica", "replica")[0] == "does not replicate: stopped from toxiproxy:21002, lag unknown"
+    assert kind.describe("source", "source")[0] == "semi-sync off"
+    assert (
+        pair("semisync", WAITING).describe("source", "source")[0].startswith("semi-sync ON, AFTER_SYNC, 1 replica(s)")
+    )
+
+
 class Optioned:
     """Two machines that take options; what is in force is what they were told, unless they are deaf."""
 

@@ -6,10 +6,12 @@ from dataclasses import fields
 from types import SimpleNamespace
 
 import pytest
+from replication_lab import replication
 from replication_lab.cli import output
 from replication_lab.lab import status
 from replication_lab.lab.status import LabView, LinkView, NodeView
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import images
 from replication_lab.world.docker.lab import Proof
@@ -58,7 +60,7 @@ def test_what_to_do_next_is_what_the_topology_has(topology, links, monkeypatch):
     lab = SimpleNamespace(
         name="lab-x", topology=catalogue.topology(topology), password="secret", published=lambda *_: ("127.0.0.1", 1)
     )
-    monkeypatch.setattr(output, "writer", lambda lab: lab.topology.source.name)
+    monkeypatch.setattr(replication, "of", Nodes)
     text = shown(output.how_to_connect, lab)
 
     assert text.count("break") == links and "{" not in text
@@ -138,7 +140,7 @@ class Clustered:
 
 def test_a_nodes_view_names_whom_it_sees():
     """By the lab's names where an address is known, with what it counted."""
-    said, cluster = status._member(Clustered(Member()), "node1")
+    said, cluster = replication.of(Clustered(Member())).describe("node1", "member")
 
     assert cluster == ["10.0.0.9", "node1"]
     assert said.startswith("Synced, Primary, sees 10.0.0.9 node1; group delivers in 86.0 ms; 3 certification failures")
@@ -146,7 +148,8 @@ def test_a_nodes_view_names_whom_it_sees():
 
 def test_a_node_without_a_majority_says_that_it_refuses():
     """Primary or not is what matters to a writer."""
-    said, _ = status._member(Clustered(Member(primary=False, size=1, addresses=("10.0.0.1",))), "node1")
+    alone = Clustered(Member(primary=False, size=1, addresses=("10.0.0.1",)))
+    said, _ = replication.of(alone).describe("node1", "member")
 
     assert "non-Primary: refuses, sees node1" in said
 

@@ -8,6 +8,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import get_completion_class
 
+from replication_lab import replication
 from replication_lab.cli import FAILED, cli, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_disks, of_lab
@@ -122,7 +123,7 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
     Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
     """
     lab = project.find(name)
-    node = node or views.writer(lab)
+    node = node or replication.of(lab).written_at()
     server = lab.server(node)
     if statement:
         rows = server.rows(statement)

@@ -8,8 +8,9 @@ from rich.markup import escape as plain
 from rich.table import Table
 from rich.tree import Tree
 
+from replication_lab import replication
 from replication_lab.lab.migrate import Migrated
-from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView, writer
+from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.bottleneck import Diagnosis, Sample
 from replication_lab.model.topology import Link, Topology
 from replication_lab.model.toxic import Toxic
@@ -39,7 +40,7 @@ def how_to_connect(out: Console, lab: Lab) -> None:
         name=lab.name,
         addresses=addresses,
         password=lab.password,
-        node=writer(lab),
+        node=replication.of(lab).written_at(),
         experiment=_experiment(lab.topology),
         service=SERVICE if lab.topology.manager else "",
         links="".join(

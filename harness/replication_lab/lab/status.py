@@ -5,12 +5,12 @@ from contextlib import closing, suppress
 
 import msgspec
 
+from replication_lab import replication
 from replication_lab.lab.disks import full
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.replication import drbd as replicated_disk
-from replication_lab.replication import failover, group
+from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, drbd, pacemaker
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
@@ -170,47 +170,22 @@ def cluster(lab: Lab, node: str = "") -> ClusterView:
 
 def view(lab: Lab) -> LabView:
     """Look at a lab; what does not answer is shown as such, never an error."""
-    state = lab.state()
-    roles, ends = _arrangement(lab)
+    state, kind = lab.state(), replication.of(lab)
+    roles, ends = kind.arrangement()
     # Across a WAN a look is mostly waiting, and nobody's waits for another's.
     with ThreadPoolExecutor(8) as pool:
         links = pool.map(lambda link: _link(lab, *link), ends)
-        nodes = pool.map(lambda node: _node(lab, *node), roles.items())
+        nodes = pool.map(lambda node: _node(kind, *node), roles.items())
         return LabView(
             name=lab.name,
             topology=lab.topology.name,
             engine=lab.engine,
-            version=_version(lab),
+            version=_version(kind),
             nodes=list(nodes),
             links=list(links),
             proofs=state.proofs if state else [],
             machines=_machines(lab),
         )
-
-
-def _arrangement(lab: Lab) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
-    """What each node is, and the links with their ends: as they are now where one node can take another's place."""
-    if lab.topology.links and lab.topology.replication in ("async", "semisync"):
-        with suppress(LabError):
-            found = failover.following(lab)
-            return failover.roles(lab, found), failover.links(lab, found)
-    roles = {node.name: node.role for node in lab.topology.nodes}
-    return roles, [(link.name, link.source, link.target) for link in lab.topology.links]
-
-
-def writer(lab: Lab) -> str:
-    """Where clients write: the primary of two machines, the source as it is now, a cluster's first node."""
-    usual = lab.topology.source.name
-    if lab.topology.replication == "drbd":
-        with suppress(LabError):
-            return drbd.primary(lab).node
-        return usual
-    if lab.topology.replication == "group":
-        with suppress(LabError):
-            return group.primary(lab)
-        return usual
-    roles, _ = _arrangement(lab)
-    return next((name for name, role in roles.items() if role == "source"), usual)
 
 
 def client(lab: Lab, node: str) -> list[str]:
@@ -220,9 +195,9 @@ def client(lab: Lab, node: str) -> list[str]:
     return ["mariadb" if lab.run(node, "sh", "-c", "command -v mariadb || true").strip() else "mysql"]
 
 
-def _version(lab: Lab) -> str:
+def _version(kind: Nodes) -> str:
     with suppress(LabError):
-        return lab.server(writer(lab)).version()
+        return kind.server(kind.written_at()).version()
     return "does not answer"
 
 
@@ -234,14 +209,15 @@ def _machines(lab: Lab) -> str:
     return ""
 
 
-def _node(lab: Lab, name: str, role: str) -> NodeView:
+def _node(kind: Nodes, name: str, role: str) -> NodeView:
+    lab = kind.lab
     container = lab.containers.get(name)
     if container is None:
         return NodeView(name, role, "", "missing", "", "")
     health = container.attrs["State"].get("Health", {}).get("Status", "")
     try:
         host, port = lab.published(name, 3306)
-        said, cluster = _member(lab, name) if role == "member" else (SAYS.get(role, _replication)(lab, name, role), [])
+        said, cluster = kind.describe(name, role)
         said = "; ".join(filter(None, (said, _storage(lab, name))))
         return NodeView(name, role, f"{host}:{port}", container.status, health, said, cluster)
     except LabError as error:
@@ -256,64 +232,6 @@ def _storage(lab: Lab, name: str) -> str:
         return ""
     made, room = array.storage, array.room() >> 20
     return f"data on {made.level} of {made.members} disks by {made.by}, {f'{room} MiB free' if room else 'FULL'}"
-
-
-def _resource(lab: Lab, name: str, _role: str) -> str:
-    """What a machine says of the replicated disk; where it says split brain, what to type."""
-    found = drbd.Peer(lab, name).status()
-    said = found.words()
-    if found.split_brain:
-        said = f"{said}; split brain: {replicated_disk.HOW_TO_RESOLVE}"
-    return f"{said}; {_cluster(lab, name)}" if pacemaker.is_managed(lab) else said
-
-
-def _cluster(lab: Lab, name: str) -> str:
-    """What the cluster manager of this machine says of itself and of this machine."""
-    found = pacemaker.cluster(lab).status(name)
-    return f"{found.who()}; {found.runs(name)}"
-
-
-SAYS = {"peer": _resource}
-
-
-def _member(lab: Lab, name: str) -> tuple[str, list[str]]:
-    """What a node believes of its cluster, in words, and whom it sees in it."""
-    if lab.topology.replication == "group":
-        return group.describe(lab.server(name))
-    found = lab.server(name).galera()
-    names = {address: node.name for node in lab.topology.nodes for address in lab.addresses(node.name)}
-    cluster = sorted(names.get(address, address) for address in found.addresses)
-    # A group without a majority goes on listing those whom it has lost.
-    seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)
-    said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses'}, sees {seen}"]
-    if found.replication_ms:
-        said.append(f"group delivers in {found.replication_ms[1]:.1f} ms")
-    said.append(
-        f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by others, "
-        f"paused {found.paused_ms:.0f} ms by flow control"
-    )
-    return "; ".join(said), cluster
-
-
-def _replication(lab: Lab, name: str, role: str) -> str:
-    server, said = lab.server(name), []
-    found = server.replication()
-    if found:
-        threads = "replicates" if found.healthy else f"does not replicate: {found.error or 'stopped'}"
-        said.append(f"{threads} from {found.host}:{found.port}, {_lag(found.lag_seconds)}")
-    if role != "replica":
-        semisync = server.semisync()
-        if semisync.enabled:
-            counted = f"{semisync.replicas} replica(s), {semisync.acknowledged} commits acknowledged"
-            waits = f"{semisync.wait_point or 'AFTER_COMMIT'}, {counted}"
-            said.append(f"semi-sync {'ON' if semisync.active else 'OFF (fell back to asynchronous)'}, {waits}")
-        elif role == "source":
-            said.append("semi-sync off")
-    return "; ".join(said)
-
-
-def _lag(seconds: int | None) -> str:
-    return "lag unknown" if seconds is None else f"{seconds} s behind"
 
 
 def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:

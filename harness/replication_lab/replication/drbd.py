@@ -32,6 +32,17 @@ class Machines(Nodes):
     def writer(self) -> Server:
         return self.server(drbd.primary(self.lab).node)
 
+    def written_at(self) -> str:
+        with suppress(LabError):
+            return drbd.primary(self.lab).node
+        return super().written_at()
+
+    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+        """Return what a machine says of the replicated disk; where it says split brain, also what to type."""
+        found = drbd.Peer(self.lab, name).status()
+        said = found.words()
+        return f"{said}; split brain: {HOW_TO_RESOLVE}" if found.split_brain else said, []
+
     def view(self, name: str) -> View:
         found = drbd.Peer(self.lab, name).status()
         return View(f"{found.role}, {found.connection}")

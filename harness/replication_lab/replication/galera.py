@@ -22,6 +22,22 @@ class Cluster(Nodes):
         found = self.server(name).galera()
         return View("Primary" if found.primary else "non-Primary", found.size, found.history)
 
+    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+        """Return what a node believes of its cluster, in words, and the nodes that it sees in it."""
+        found = self.server(name).galera()
+        names = {address: node for node in self.names for address in self.lab.addresses(node)}
+        cluster = sorted(names.get(address, address) for address in found.addresses)
+        # A group without a majority goes on listing those whom it has lost.
+        seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)
+        said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses'}, sees {seen}"]
+        if found.replication_ms:
+            said.append(f"group delivers in {found.replication_ms[1]:.1f} ms")
+        said.append(
+            f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by others, "
+            f"paused {found.paused_ms:.0f} ms by flow control"
+        )
+        return "; ".join(said), cluster
+
     def is_whole(self, name: str) -> bool:
         found = self.server(name).galera()
         return found.synced and found.size == len(self.names)

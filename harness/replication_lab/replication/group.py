@@ -1,6 +1,7 @@
 """MySQL Group Replication with a single primary: whole when every node is ONLINE in one group of all."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 
 from replication_lab.model.drill import View
@@ -74,6 +75,19 @@ class Group(Nodes):
         """Return the primary, as the first node that is ONLINE names it."""
         return self.server(primary(self.lab))
 
+    def written_at(self) -> str:
+        with suppress(LabError):
+            return primary(self.lab)
+        return super().written_at()
+
+    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+        """Return what a node believes of its group, in words, and the nodes that it reaches."""
+        found = member(self.server(name))
+        refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"
+        said = found.role.lower() or "not a member"
+        seen = f"sees {' '.join(found.reached) or 'nobody'} in view {found.view_id}"
+        return f"{found.state}, {said}{refuses}, {seen}", found.reached
+
     def view(self, name: str) -> View:
         found = member(self.server(name))
         return View(str(found), len(found.reached), found.history)
@@ -146,15 +160,6 @@ def primary(lab: Lab) -> str:
         if str(found) in (PRIMARY, "SECONDARY") and found.primaries:
             return found.primaries[0]
     raise LabError(f"no node of {lab.name} knows a primary", "a majority that is ONLINE", "./lab status")
-
-
-def describe(server: Server) -> tuple[str, list[str]]:
-    """Return what a node believes of its group, in words, and the nodes that it reaches."""
-    found = member(server)
-    refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"
-    role = found.role.lower() or "not a member"
-    said = f"{found.state}, {role}{refuses}, sees {' '.join(found.reached) or 'nobody'} in view {found.view_id}"
-    return said, found.reached
 
 
 def _prove_one_view(kind: Group) -> Proof:

@@ -13,7 +13,7 @@ from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab, Proof
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import Replication, SemiSync, Server
 
 Answer = TypeVar("Answer")
 LOOK_SECONDS = 3
@@ -39,6 +39,31 @@ class Nodes:
     def writer(self) -> Server:
         """Where tables are made."""
         return self.server(self.lab.topology.source.name)
+
+    def written_at(self) -> str:
+        """Return the node at which clients write now; the first one of the topology where that is unknown."""
+        return self.lab.topology.source.name
+
+    def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
+        """Return what each node is, and the links as (name, source, target): as they are now where they can change."""
+        topology = self.lab.topology
+        roles = {node.name: node.role for node in topology.nodes}
+        return roles, [(link.name, link.source, link.target) for link in topology.links]
+
+    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+        """Return what a node says of replication, in words, and the nodes that it believes to be in its cluster.
+
+        `role` is what the node is now. LabError where it does not answer.
+        """
+        server = self.server(name)
+        said = [_describe_replica(found)] if (found := server.replication()) else []
+        if role != "replica":
+            semisync = server.semisync()
+            if semisync.enabled:
+                said.append(_describe_semisync(semisync))
+            elif role == "source":
+                said.append("semi-sync off")
+        return "; ".join(said), []
 
     def of_each(self, ask: Callable[[str], Answer]) -> dict[str, Answer]:
         """What each node answers; all are asked at once."""
@@ -154,6 +179,18 @@ class Nodes:
 def _difference(copy: Server, source: Server) -> str:
     tables = [table for table in source.tables("lab") if source.checksum(table) != copy.checksum(table)]
     return f"{copy.name} differs from {source.name} in {', '.join(tables)}" if tables else ""
+
+
+def _describe_replica(found: Replication) -> str:
+    threads = "replicates" if found.healthy else f"does not replicate: {found.error or 'stopped'}"
+    lag = "lag unknown" if found.lag_seconds is None else f"{found.lag_seconds} s behind"
+    return f"{threads} from {found.host}:{found.port}, {lag}"
+
+
+def _describe_semisync(found: SemiSync) -> str:
+    counted = f"{found.replicas} replica(s), {found.acknowledged} commits acknowledged"
+    waits = f"{found.wait_point or 'AFTER_COMMIT'}, {counted}"
+    return f"semi-sync {'ON' if found.active else 'OFF (fell back to asynchronous)'}, {waits}"
 
 
 def in_round_trips(latency_ms: float, trip_ms: float) -> str:

@@ -33,6 +33,12 @@ class ManagedMachines(Machines):
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
         return [*super().prove(toxics), *prove_service(self.lab)]
 
+    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+        """Return what a machine says of the disk, and what its cluster manager says of itself and of this machine."""
+        said, cluster = super().describe(name, role)
+        found = pacemaker.cluster(self.lab).status(name)
+        return f"{said}; {found.who()}; {found.runs(name)}", cluster
+
     def is_whole(self, name: str) -> bool:
         """By what this machine says of the cluster, and by both disks."""
         status = pacemaker.cluster(self.lab).status(name)

@@ -1,6 +1,7 @@
 """A source and those who follow it: whole when all replicate, and a source that waits for them does so again."""
 
 from collections.abc import Mapping
+from contextlib import suppress
 from statistics import median
 
 from replication_lab.model.drill import View
@@ -38,6 +39,17 @@ class Followers(Nodes):
     def _as_source(self, name: str) -> str:
         state = self.server(name).semisync()
         return f"semi-sync {'ON' if state.active else 'OFF'}" if state.enabled else "serving"
+
+    def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
+        """By who follows whom now: a failover puts one node into another's place."""
+        with suppress(LabError):
+            found = failover.following(self.lab)
+            return failover.roles(self.lab, found), failover.links(self.lab, found)
+        return super().arrangement()
+
+    def written_at(self) -> str:
+        roles, _ = self.arrangement()
+        return next((name for name, role in roles.items() if role == "source"), super().written_at())
 
     def is_whole(self, name: str) -> bool:
         if name in self.sources:
