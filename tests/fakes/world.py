@@ -437,18 +437,16 @@ class FakeGroup:
 
 @dataclass
 class FakeContainer:
-    """A node's container: its data's volume, and its CPU limit in microseconds of each 100 ms, below 0 for none."""
+    """A node's container: its data's volume, its CPU limit in microseconds of each 100 ms, 0 for none."""
 
     volume: str = ""
-    quota: int = -1
+    quota: int = 0
+    throttled: int = 0
     labels: dict[str, str] = field(default_factory=dict)
 
     @property
     def attrs(self) -> dict[str, list[dict[str, str]]]:
         return {"Mounts": [{"Name": self.volume}]}
-
-    def update(self, cpu_period: int, cpu_quota: int) -> None:
-        self.quota = cpu_quota
 
 
 class FakeLab:
@@ -492,6 +490,15 @@ class FakeLab:
 
     def container(self, service: str) -> FakeContainer | FakeDisk | FakeArrayContainer:
         return self.containers[service]
+
+    def cpu_quota_us(self, service: str) -> int:
+        return self._containers[service].quota
+
+    def limit_cpu(self, service: str, quota_us: int, _period_us: int) -> None:
+        self._containers[service].quota = quota_us
+
+    def throttled(self, service: str) -> int:
+        return self._containers[service].throttled
 
     def wire(self, link: str) -> FakeWire:
         return self._wires[self.topology.link(link).name]
@@ -585,6 +592,8 @@ class FakeLab:
 
     def _count(self) -> None:
         self._commits += 1
+        for container in self._containers.values():
+            container.throttled += container.quota > 0
         if self._load and self._commits == TROUBLE_AT:
             self._world.meanwhile(self, self._load)
 
@@ -623,7 +632,7 @@ class FakeLab:
         trips = [self.wire(link.name).round_trip_ms() for link in self.topology.links_from(node)]
         if None in trips:
             raise LabError(f"{node} answered `COMMIT` with (1047, 'WSREP has not yet prepared node')", "a commit")
-        if any(container.quota >= 0 for container in self._containers.values()):
+        if any(container.quota > 0 for container in self._containers.values()):
             own, self.group.paused_ms = own * THROTTLED, self.group.paused_ms + PAUSED
         self.group.last_committed += 1
         self.group.conflicts += loses

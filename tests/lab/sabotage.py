@@ -37,19 +37,21 @@ class Sabotaged:
         self.act(lab)
 
 
-def judgement_of(experiment: Experiment, claim: str, lab, act, folder):
-    """The judgement of a claim about one case and all doubts, after two rounds in each of which somebody acted."""
+FEW_ROWS = SequentialInserts(rows=24)
+
+
+def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: SequentialInserts = FEW_ROWS):
+    """The judgement of a claim about one lab's cases and all doubts, after two rounds; in each load somebody acted."""
     chosen = next(each for each in experiment.claims if each.id == claim)
-    (case,) = (experiment.case(name) for name in chosen.relation.cases)
     preset = Preset("sabotage", min_rounds=ROUNDS, max_rounds=ROUNDS)
     small = replace(
         experiment,
-        cases=(case,),
+        cases=tuple(experiment.case(name) for name in chosen.relation.cases),
         claims=(chosen,),
         curves=(),
         presets={preset.name: preset},
         data=type(experiment.data)(),
-        workload=lambda *_: Sabotaged(SequentialInserts(rows=24), act),
+        workload=lambda *_: Sabotaged(load, act),
     )
     run = Run(small, preset, ["mariadb"], 7, Journal("sabotage", runs=folder), tell=lambda line: None)
     run.journal.write(run._opening())

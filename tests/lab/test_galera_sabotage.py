@@ -4,15 +4,18 @@ import secrets
 
 import pytest
 from replication_lab.experiments.galera_vs_semisync import experiment
+from replication_lab.faults.cpu_limit import PERIOD_US
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.claim import Verdict
+from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images, project, signals
 
 from tests.lab.sabotage import judgement_of
 
 ONE_COMMIT_WAITS, ONE_ROUND_TRIP = "galera-commit-waits", "after-sync-commit-is-one-round-trip"
+A_SLOW_REPLICA = "slow-replica-does-not-throttle-semisync"
 
 
 @pytest.fixture(scope="module")
@@ -44,6 +47,13 @@ def of_cluster(cluster, tmp_path):
 def of_pair(pair, tmp_path):
     """The judgement of one client's semi-synchronous commit when somebody acts during the load, and all doubts."""
     return lambda act: judgement_of(experiment, ONE_ROUND_TRIP, pair, act, tmp_path)
+
+
+@pytest.fixture
+def of_slow_replica(pair, tmp_path):
+    """The judgement of semi-sync with a slow replica when somebody acts during a load as the experiment's."""
+    load = SequentialInserts(64, seconds=1)
+    return lambda act: judgement_of(experiment, A_SLOW_REPLICA, pair, act, tmp_path, load)
 
 
 def test_without_sabotage_the_cluster_is_not_doubted(of_cluster):
@@ -96,3 +106,18 @@ def test_a_fall_back_to_asynchronous_is_unknown(of_pair):
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "acknowledged" in doubts
+
+
+def test_without_sabotage_the_slow_replica_is_not_doubted(of_slow_replica):
+    """The counter-check: a replica of a source with 64 clients runs into its limit."""
+    _, doubts = of_slow_replica(lambda lab: None)
+
+    assert doubts == ""
+
+
+def test_a_slow_replica_that_got_its_cpu_back_is_unknown(of_slow_replica):
+    """A replica that is as fast as the other one shows nothing about slow ones."""
+    judgement, doubts = of_slow_replica(lambda lab: lab.limit_cpu("replica2", 0, PERIOD_US))
+
+    assert judgement.verdict is Verdict.UNKNOWN
+    assert "replica2 has 0.1 of a CPU" in doubts

@@ -210,11 +210,58 @@ def test_copies_that_differ_are_seen(ran):
 
 def test_a_slow_node_that_throttled_nothing_is_a_doubt(ran, monkeypatch):
     """A limit of the CPU that flow control did not notice proves nothing about flow control."""
-    monkeypatch.setattr(fake.FakeContainer, "update", lambda *_, **__: None)
+    monkeypatch.setattr(fake, "PAUSED", 0)
     summary, _, _ = ran(only("slow-node-throttles-galera"), preset="brief")
 
     assert summary.claims[0].verdict is Verdict.UNKNOWN
     assert "flow control paused the cluster" in summary.claims[0].reason
+
+
+SLOWED = {"slow-node-throttles-galera": "node3", "slow-replica-does-not-throttle-semisync": "replica2"}
+
+
+@pytest.mark.parametrize("claim", SLOWED)
+def test_a_slow_node_that_was_held_back_is_not_doubted(ran, claim):
+    """The counter-check: its limit is set, it runs into it, and the claim is judged."""
+    summary, record, _ = ran(only(claim), preset="brief")
+    proved = {proof.what for found in record.measurements for proof in found.proofs}
+
+    assert {f"{SLOWED[claim]} has 0.1 of a CPU", f"{SLOWED[claim]} ran into its limit"} <= proved
+    assert verdicts(summary) == {claim: Verdict.HOLDS}
+
+
+@pytest.mark.parametrize("claim", SLOWED)
+def test_a_cpu_limit_that_is_not_set_is_unknown(ran, monkeypatch, claim):
+    """The engine takes the order and does nothing: the node was as fast as the others."""
+    monkeypatch.setattr(fake.FakeLab, "limit_cpu", lambda *_: None)
+    summary, _, _ = ran(only(claim), preset="brief")
+
+    assert verdicts(summary) == {claim: Verdict.UNKNOWN}
+    assert f"{SLOWED[claim]} has 0.1 of a CPU" in summary.claims[0].reason
+
+
+@pytest.mark.parametrize("claim", SLOWED)
+def test_a_cpu_limit_that_is_never_reached_is_unknown(ran, monkeypatch, claim):
+    """Not one period in which the node wanted more than it got: the limit slowed nothing."""
+    monkeypatch.setattr(fake.FakeLab, "throttled", lambda *_: 7)
+    summary, _, _ = ran(only(claim), preset="brief")
+
+    assert verdicts(summary) == {claim: Verdict.UNKNOWN}
+    assert f"{SLOWED[claim]} ran into its limit" in summary.claims[0].reason
+
+
+@pytest.mark.parametrize("claim", SLOWED)
+def test_a_cpu_limit_that_somebody_takes_off_is_unknown(ran, claim):
+    """During the load the node gets its CPU back."""
+    node = SLOWED[claim]
+    summary, _, _ = ran(only(claim), preset="brief", meanwhile=lambda lab, _: lab.limit_cpu(_last(lab), 0, 100_000))
+
+    assert verdicts(summary) == {claim: Verdict.UNKNOWN}
+    assert f"{node} has 0.1 of a CPU" in summary.claims[0].reason
+
+
+def _last(lab) -> str:
+    return lab.topology.nodes[-1].name
 
 
 def test_a_toxic_on_a_lan_is_a_doubt(ran):
@@ -235,4 +282,4 @@ def test_the_cpu_limit_is_taken_off_again(ran):
     labs = []
     ran(only("slow-node-throttles-galera"), preset="brief", meanwhile=lambda lab, _: labs.append(lab))
 
-    assert {container.quota for lab in labs for container in lab._containers.values()} == {-1}
+    assert {container.quota for lab in labs for container in lab._containers.values()} == {0}

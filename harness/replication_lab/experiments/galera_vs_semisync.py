@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
+from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.model.claim import Claim, latency_p50, per_round_trip, rtt, throughput, total
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset, parse_data
 from replication_lab.model.record import Proof
@@ -26,11 +27,13 @@ RELAXED_LOG = {"sync_binlog": 0}
 # The provider's windows, in messages: its own defaults, and what its manual advises for a WAN.
 WINDOWS, WAN_WINDOWS = (4, 2), (512, 256)
 WINDOWED = (128, 256)
-# A tenth of a CPU, in microseconds of each 100 ms.
-SQUEEZED, FREE = 10_000, -1
+# Of one CPU.
+SLOW_SHARE = 0.1
 HOT_CLIENTS = 6
 # The chart was published without values. Nobody replaces one system by another for less, nor sees less in a chart.
 OUTPERFORMS = 1.1
+
+Watch = galera_probe.Watch | semisync_probe.Watch
 
 
 @dataclass(frozen=True)
@@ -155,7 +158,7 @@ def _is_galera(lab: Lab) -> bool:
 def arrange(lab: Lab, case: Case) -> Iterator:
     """The state that a case asks for, waited for before the load; yields the watch that proves it afterwards."""
     with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as watch:
-        with _slowed(lab, case.settings.get("slow", "")):
+        with _slowed(lab, case.settings.get("slow", ""), watch) as watch:
             yield _BareLinks(watch, lab) if not case.settings["toxics"] else watch
 
 
@@ -203,23 +206,41 @@ def _round_trip_ms(case: Case) -> float:
 
 
 @contextmanager
-def _slowed(lab: Lab, node: str) -> Iterator[None]:
-    """Within the block a node has a tenth of a CPU."""
+def _slowed(lab: Lab, node: str, watch: Watch) -> Iterator[Watch]:
+    """Within the block a node, if one is named, has a tenth of a CPU; yields the watch that proves that as well."""
     if not node:
-        yield
+        yield watch
         return
-    lab.container(node).update(cpu_period=100_000, cpu_quota=SQUEEZED)
+    squeeze = CpuSqueeze(lab, [node], SLOW_SHARE)
+    squeeze.act()
     try:
-        yield
+        yield _Squeezed(watch, squeeze)
     finally:
-        lab.container(node).update(cpu_period=100_000, cpu_quota=FREE)
+        squeeze.undo()
+
+
+@dataclass
+class _Squeezed:
+    """A watch, and besides that a node's limit was set and held it back."""
+
+    watch: Watch
+    squeeze: CpuSqueeze
+
+    def figures(self) -> dict[str, float]:
+        return self.watch.figures()
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        # Before the watch asks the node: what its answers cost must not be what ran into the limit.
+        limited = self.squeeze.proofs()
+        self.squeeze.undo()
+        return [*limited, *self.squeeze.proofs_of_end(), *self.watch.proofs(commits, fastest_ms)]
 
 
 @dataclass
 class _BareLinks:
     """A watch, and besides that no link has a toxic, which a LAN must not have."""
 
-    watch: galera_probe.Watch | semisync_probe.Watch
+    watch: Watch
     lab: Lab
 
     def figures(self) -> dict[str, float]:

@@ -18,15 +18,16 @@ MIB = 1 << 20
 
 
 class CpuSqueeze(OnNodes):
-    """Nodes that get a twentieth of a CPU; undone, as much as they had."""
+    """Nodes that get a share of a CPU, by itself a twentieth; undone, as much as they had."""
 
-    def __init__(self, lab: Lab, nodes: Sequence[str]):
+    def __init__(self, lab: Lab, nodes: Sequence[str], share: float = CPU_SHARE):
         super().__init__(lab, nodes)
+        self.share, self._quota_us = share, round(share * PERIOD_US)
         self._had = {node: lab.cpu_quota_us(node) for node in self.nodes}
 
     def act(self) -> None:
         self._throttled = {node: self.lab.throttled(node) for node in self.nodes}
-        self.each(lambda node: self.lab.limit_cpu(node, round(CPU_SHARE * PERIOD_US), PERIOD_US))
+        self.each(lambda node: self.lab.limit_cpu(node, self._quota_us, PERIOD_US))
 
     def proofs(self) -> list[Proof]:
         """The limit is set; that the server ran into it is seen at the fault's end."""
@@ -35,10 +36,10 @@ class CpuSqueeze(OnNodes):
     def _is_limited(self, node: str) -> Proof:
         quota = self.lab.cpu_quota_us(node)
         return Proof(
-            what=f"{node} has {CPU_SHARE:g} of a CPU",
-            expected=f"{CPU_SHARE * PERIOD_US:.0f} µs of {PERIOD_US}",
+            what=f"{node} has {self.share:g} of a CPU",
+            expected=f"{self._quota_us} µs of {PERIOD_US}",
             found=f"{quota} µs" if quota > 0 else "no limit",
-            ok=quota == round(CPU_SHARE * PERIOD_US),
+            ok=quota == self._quota_us,
         )
 
     def undo(self) -> None:
