@@ -5,9 +5,10 @@ from types import SimpleNamespace
 import pytest
 from replication_lab.faults import disk_failure, disk_full, disk_slow, drbd_disk_failure, power_loss, split_brain
 from replication_lab.faults.clock_skew import ClockSkew
-from replication_lab.faults.cpu_limit import CpuSqueeze, MemorySqueeze
+from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.flap import Flap
 from replication_lab.faults.kill import Kill
+from replication_lab.faults.memory_limit import MemorySqueeze
 from replication_lab.faults.pause import Pause
 from replication_lab.faults.restart import Restart
 from replication_lab.faults.stop import Stop

@@ -5,7 +5,8 @@ import os
 import signal
 
 import pytest
-from replication_lab.faults.toxic_calibration import calibrated, clear, put, realised, toxic_on
+from replication_lab.faults.toxic_calibration import calibrated, clear, put
+from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.model.toxic import parse_toxic
 from replication_lab.world import catalogue
 

@@ -1,4 +1,4 @@
-"""Nodes with less CPU or less memory than they had: limits of their containers, changed while they run."""
+"""Nodes with less CPU than they had: a limit of their containers, changed while they run."""
 
 from collections.abc import Sequence
 
@@ -8,13 +8,6 @@ from replication_lab.world.docker.lab import Lab
 
 # Of one CPU; a server that has a hundredth answers, but hardly works.
 CPU_SHARE, PERIOD_US = 0.05, 100_000
-# What is left over what a server uses when the fault begins.
-MEMORY_SPARE_MIB = 16
-# More than that is left.
-READ_FILES = "cat /var/lib/mysql/ib* >/dev/null"
-# The kernel hands memory out by small portions, and takes it back by such.
-UNUSED_MIB = 4
-MIB = 1 << 20
 
 
 class CpuSqueeze(OnNodes):
@@ -61,53 +54,3 @@ class CpuSqueeze(OnNodes):
     def _is_free(self, node: str) -> Proof:
         quota, had = self.lab.cpu_quota_us(node), self._had[node]
         return Proof(what=f"{node} has its CPU again", expected=f"{had} µs", found=f"{quota} µs", ok=quota == had)
-
-
-class MemorySqueeze(OnNodes):
-    """Nodes that may use hardly more memory than they do, while their files are read; undone, as much as they might."""
-
-    def __init__(self, lab: Lab, nodes: Sequence[str]):
-        super().__init__(lab, nodes)
-        self._had = {node: lab.memory_limit(node) for node in self.nodes}
-        self._asked: dict[str, int] = {}
-
-    def act(self) -> None:
-        for node in self.nodes:
-            self._asked[node] = round(self.lab.memory_mib(node) + MEMORY_SPARE_MIB) * MIB
-            self.lab.limit_memory(node, self._asked[node])
-        self.each(self._read_files)
-
-    def _read_files(self, node: str) -> None:
-        """As a backup does: what is kept of them has to leave again for the server's own."""
-        self.lab.run(node, "sh", "-c", READ_FILES)
-
-    def proofs(self) -> list[Proof]:
-        """The limit is set; that the server ran into it is seen at the fault's end."""
-        return [self._has(node, "has hardly any memory left", self._asked[node]) for node in self.nodes]
-
-    def _has(self, node: str, what: str, limit: int) -> Proof:
-        found = self.lab.memory_limit(node)
-        return Proof(what=f"{node} {what}", expected=_mib(limit), found=_mib(found), ok=found == limit)
-
-    def undo(self) -> None:
-        self._used = {node: self.lab.memory_used(node) for node in self.nodes}
-        self.each(lambda node: self.lab.limit_memory(node, self._had[node]))
-
-    def proofs_of_end(self) -> list[Proof]:
-        return [
-            *(self._did_ask(node) for node in self.nodes),
-            *(self._has(node, "has its memory again", self._had[node]) for node in self.nodes),
-        ]
-
-    def _did_ask(self, node: str) -> Proof:
-        used, asked = self._used[node], self._asked[node]
-        return Proof(
-            what=f"{node} ran into its limit",
-            expected=f"all of {asked // MIB} MiB used, but for {UNUSED_MIB}",
-            found=f"{used // MIB} MiB",
-            ok=used >= asked - UNUSED_MIB * MIB,
-        )
-
-
-def _mib(limit: int) -> str:
-    return f"at most {limit // MIB} MiB" if 0 < limit < 1 << 50 else "no limit"

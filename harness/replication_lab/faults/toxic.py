@@ -3,7 +3,8 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._links import Links
-from replication_lab.faults.toxic_calibration import RATE_PROVED, rate_of
+from replication_lab.faults.toxic_calibration import rate_of
+from replication_lab.faults.toxic_watch import RATE_PROVED
 from replication_lab.model.record import Proof
 from replication_lab.model.toxic import Toxic
 from replication_lab.world.docker.lab import Lab

@@ -6,7 +6,8 @@ from contextlib import closing
 from typing import Any
 
 from replication_lab import replication
-from replication_lab.faults import toxic_calibration as toxic_fault
+from replication_lab.faults.toxic_calibration import calibrated, clear
+from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import AUTO, Storage, parse_storage
@@ -170,16 +171,16 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
 
 def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
     wire = lab.wire(link)
-    toxic_fault.clear(wire)
+    clear(wire)
     with closing(RoundTrip(wire, lab.far_end(link))) as probe:
         bare = probe.typical()
         if bare is None:
             raise LabError(f"nothing comes back across {link} without a toxic", "a round trip", "./lab status")
-        toxic_fault.calibrated(wire, toxic, probe)
-        found, ok = toxic_fault.realised(toxic, probe, bare)
+        calibrated(wire, toxic, probe)
+        found, ok = realised(toxic, probe, bare)
         if not ok and toxic.is_measured:
             # Once more: many links are measured at once, and a machine has busy moments.
-            found, ok = toxic_fault.realised(toxic, probe, bare)
+            found, ok = realised(toxic, probe, bare)
     return Proof(f"link {link} is {toxic.name}", f"{found}; {bare:.1f} ms without it", ok)
 
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from replication_lab import replication
 from replication_lab.faults.clock_skew import ClockSkew
-from replication_lab.faults.cpu_limit import CpuSqueeze, MemorySqueeze
+from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.cut import Cut
 from replication_lab.faults.disk_failure import DiskFail
 from replication_lab.faults.disk_full import DiskFull
@@ -17,6 +17,7 @@ from replication_lab.faults.drbd_disk_failure import DrbdDiskFail
 from replication_lab.faults.fault import Fault, Together
 from replication_lab.faults.flap import Flap
 from replication_lab.faults.kill import Kill
+from replication_lab.faults.memory_limit import MemorySqueeze
 from replication_lab.faults.pause import Pause
 from replication_lab.faults.power_loss import PowerCut
 from replication_lab.faults.restart import Restart

@@ -10,7 +10,8 @@ from statistics import median
 from typing import Any
 
 from replication_lab import replication
-from replication_lab.faults.toxic_calibration import ToxicOnLink, calibrated, clear, corrected_by, toxic_on, undisturbed
+from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
+from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks
 from replication_lab.lab import up as labs
 from replication_lab.model import record

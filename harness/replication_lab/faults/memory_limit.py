@@ -1,0 +1,65 @@
+"""Nodes with less memory than they had: a limit of their containers, changed while they run."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults._nodes import OnNodes
+from replication_lab.model.record import Proof
+from replication_lab.world.docker.lab import Lab
+
+# What is left over what a server uses when the fault begins.
+MEMORY_SPARE_MIB = 16
+# More than that is left.
+READ_FILES = "cat /var/lib/mysql/ib* >/dev/null"
+# The kernel hands memory out by small portions, and takes it back by such.
+UNUSED_MIB = 4
+MIB = 1 << 20
+
+
+class MemorySqueeze(OnNodes):
+    """Nodes that may use hardly more memory than they do, while their files are read; undone, as much as they might."""
+
+    def __init__(self, lab: Lab, nodes: Sequence[str]):
+        super().__init__(lab, nodes)
+        self._had = {node: lab.memory_limit(node) for node in self.nodes}
+        self._asked: dict[str, int] = {}
+
+    def act(self) -> None:
+        for node in self.nodes:
+            self._asked[node] = round(self.lab.memory_mib(node) + MEMORY_SPARE_MIB) * MIB
+            self.lab.limit_memory(node, self._asked[node])
+        self.each(self._read_files)
+
+    def _read_files(self, node: str) -> None:
+        """As a backup does: what is kept of them has to leave again for the server's own."""
+        self.lab.run(node, "sh", "-c", READ_FILES)
+
+    def proofs(self) -> list[Proof]:
+        """The limit is set; that the server ran into it is seen at the fault's end."""
+        return [self._has(node, "has hardly any memory left", self._asked[node]) for node in self.nodes]
+
+    def _has(self, node: str, what: str, limit: int) -> Proof:
+        found = self.lab.memory_limit(node)
+        return Proof(what=f"{node} {what}", expected=_mib(limit), found=_mib(found), ok=found == limit)
+
+    def undo(self) -> None:
+        self._used = {node: self.lab.memory_used(node) for node in self.nodes}
+        self.each(lambda node: self.lab.limit_memory(node, self._had[node]))
+
+    def proofs_of_end(self) -> list[Proof]:
+        return [
+            *(self._did_ask(node) for node in self.nodes),
+            *(self._has(node, "has its memory again", self._had[node]) for node in self.nodes),
+        ]
+
+    def _did_ask(self, node: str) -> Proof:
+        used, asked = self._used[node], self._asked[node]
+        return Proof(
+            what=f"{node} ran into its limit",
+            expected=f"all of {asked // MIB} MiB used, but for {UNUSED_MIB}",
+            found=f"{used // MIB} MiB",
+            ok=used >= asked - UNUSED_MIB * MIB,
+        )
+
+
+def _mib(limit: int) -> str:
+    return f"at most {limit // MIB} MiB" if 0 < limit < 1 << 50 else "no limit"
