@@ -9,8 +9,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.replication import group as kind
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import images
-from replication_lab.world.docker import lab as compose
+from replication_lab.world.docker import images, project, signals
 
 ENGINE = "mysql-8.0"
 NODES = ("node1", "node2", "node3")
@@ -22,13 +21,13 @@ def started(docker):
     """Three members of one group and the proofs of their start; broken and repaired by one test after another."""
     topology = catalogue.topology("group")
     images.ensure(up.image_names(ENGINE, topology=topology))
-    lab = compose.start(topology, ENGINE, f"test-{secrets.token_hex(4)}")
+    lab = project.start(topology, ENGINE, f"test-{secrets.token_hex(4)}")
     try:
         proofs = up.prove(lab, topology.toxics)
         kind.Group(lab).writer().execute("CREATE TABLE lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY)")
         yield lab, proofs
     finally:
-        with compose.signals_held():
+        with signals.signals_held():
             lab.down()
 
 
@@ -106,7 +105,7 @@ def test_a_commit_that_waits_for_nobody_is_noticed(group):
     """Sabotage: without the toxics the group commits in a fraction of the round trip that was asked for."""
     for link in group.topology.links:
         clear(group.wire(link.name))
-    found = kind.prove(group, group.topology.toxics)
+    found = kind.Group(group).prove(group.topology.toxics)
 
     assert [True, False, True] == [proof.ok for proof in found]
 
