@@ -9,8 +9,8 @@ import pytest
 
 from replication_lab import experiments, runs
 from replication_lab.lab import up
-from replication_lab.model import drill, history
-from replication_lab.model.drill import Result
+from replication_lab.model import drill_result, history
+from replication_lab.model.drill_result import Result
 from replication_lab.report import Summary
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import carry_out
@@ -112,7 +112,7 @@ def drilled(drill_labs: Callable[[str], drill_set.Labs], tmp_path: Path) -> Call
             # Nothing could be proved on what this drill has left.
             own.renew()
         with ledger.open("rb") as lines:
-            return drill.judge(evidence, *history.parse(lines))
+            return drill_result.judge(evidence, *history.parse(lines))
 
     return do
 

@@ -1,7 +1,7 @@
 """Every claim of galera_vs_semisync over the brief preset's cases comes out as it is known to, on real servers."""
 
 import pytest
-from replication_lab.model.claim import Verdict
+from replication_lab.model.verdict import Verdict
 from replication_lab.pytest_plugin import engines_of
 from replication_lab.world import catalogue
 

@@ -1,7 +1,7 @@
 """Every claim that the presets of the experiments on disks decide comes out as it is known to."""
 
 import pytest
-from replication_lab.model.claim import Verdict
+from replication_lab.model.verdict import Verdict
 
 from tests.claims.decidable import decidable
 

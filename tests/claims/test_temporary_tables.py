@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab import experiments, runs
-from replication_lab.model.claim import Verdict
+from replication_lab.model.verdict import Verdict
 
 from tests.claims.decidable import decidable
 

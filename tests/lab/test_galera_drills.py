@@ -6,9 +6,9 @@ import pytest
 from replication_lab.faults.cut import Cut
 from replication_lab.lab import up
 from replication_lab.model import history
-from replication_lab.model.claim import Verdict
-from replication_lab.model.drill import judge
+from replication_lab.model.drill_result import judge
 from replication_lab.model.errors import LabError
+from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill_set
 from replication_lab.world.toxiproxy import Wire
 

@@ -2,8 +2,9 @@
 
 from random import Random
 
-from replication_lab.model.claim import Claim, latency_p50, per_round_trip, rtt, throughput, total
+from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
+from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 from replication_lab.model.record import End, Fault, Lab, Measurement, Noise, Proof, Record, Run, Spread
 
 LAN = {"none": 5366.0, "async-85ms": 4807.0, "semisync-direct": 2553.0, "semisync-proxy": 2096.0}
@@ -43,13 +44,13 @@ CLAIMS = (
     Claim(
         "one-client-per-rtt",
         "one client commits 1/RTT times a second",
-        throughput("after-sync-85ms-1").over(per_round_trip("after-sync-85ms-1")).between(0.95, 1.0),
+        throughput("after-sync-85ms-1").over(PerRoundTrip("after-sync-85ms-1")).between(0.95, 1.0),
         predicted=1.0,
     ),
     Claim(
         "sixteen-clients-pipeline",
         "16 clients commit about 16/RTT times a second",
-        throughput("after-sync-85ms-16").over(per_round_trip("after-sync-85ms-16", 16)).at_least(0.9),
+        throughput("after-sync-85ms-16").over(PerRoundTrip("after-sync-85ms-16", 16)).at_least(0.9),
         predicted=1.0,
     ),
     Claim(
@@ -61,12 +62,12 @@ CLAIMS = (
     Claim(
         "after-sync-hides",
         "AFTER_SYNC never shows a row before its writer is answered",
-        total("after-sync-85ms-1", "seen_early").is_zero(trials="trials", at_least=30),
+        Total("after-sync-85ms-1", "seen_early").is_zero(trials="trials", at_least=30),
     ),
     Claim(
         "after-commit-shows",
         "AFTER_COMMIT shows a row before its writer is answered",
-        total("after-commit-85ms-1", "seen_early").is_positive(),
+        Total("after-commit-85ms-1", "seen_early").is_positive(),
     ),
 )
 

@@ -4,25 +4,13 @@ import math
 
 import pytest
 from msgspec import structs
-from replication_lab.model.claim import (
-    Expected,
-    NotJudged,
-    Verdict,
-    exit_code,
-    figure,
-    judge,
-    latency_min,
-    per_round_trip,
-    quiet_total,
-    rtt,
-    throughput,
-    together,
-    total,
-)
+from replication_lab.model.claim import Expected, NotJudged, exit_code, judge
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
+from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
 from replication_lab.model.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
 from replication_lab.model.statistics import Plan
+from replication_lab.model.verdict import Verdict
 
 import synthetic
 from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
@@ -63,8 +51,8 @@ def counts(*pairs) -> Record:
         (ASYNC.between(0.8, 1.0), HOLDS),
         (rtt("after-sync-85ms-1").between(84, 87), HOLDS),
         (rtt("after-sync-85ms-1").between(84, 85), REFUTED),
-        (latency_min("after-sync-85ms-1").at_least(80), HOLDS),
-        (throughput("after-commit-85ms-16").over(per_round_trip("after-commit-85ms-16", 16)).equals(0.05), HOLDS),
+        (Figure("after-sync-85ms-1", "latency_min_ms").at_least(80), HOLDS),
+        (throughput("after-commit-85ms-16").over(PerRoundTrip("after-commit-85ms-16", 16)).equals(0.05), HOLDS),
     ],
 )
 def test_intervals_inside_hold_outside_refute_and_astride_decide_nothing(relation, verdict):
@@ -80,7 +68,7 @@ def on(engine, case, *values) -> list[Measurement]:
     ]
 
 
-ACROSS = figure("aria", "average_ms").over(figure("myisam", "average_ms", "mysql-5.5"))
+ACROSS = Figure("aria", "average_ms").over(Figure("myisam", "average_ms", "mysql-5.5"))
 BESIDE = Record(
     [
         run(engines=["mariadb", "mysql-5.5"]),
@@ -99,7 +87,7 @@ def test_a_claim_may_compare_engines():
 
 def test_figures_are_summed_in_the_rounds_that_have_all_of_them():
     """Two tables together; the third round of one was noisy."""
-    both = together(figure("aria", "average_ms"), figure("other", "average_ms"))
+    both = Sum((Figure("aria", "average_ms"), Figure("other", "average_ms")))
     of = Record([run(), *on("mariadb", "aria", 30, 40, 50), *on("mariadb", "other", 1, 2)])
 
     assert both.series(of, "mariadb") == {1: 31, 2: 42}
@@ -142,7 +130,7 @@ def test_the_law_is_clients_over_the_measured_round_trip():
     """16 clients that each wait 80 ms commit 200 times a second."""
     of = Record([run(), measurement("after-sync-85ms-16", 1, figures={"rtt_p50_ms": 80.0})])
 
-    assert per_round_trip("after-sync-85ms-16", 16).series(of, "mariadb") == {1: 200.0}
+    assert PerRoundTrip("after-sync-85ms-16", 16).series(of, "mariadb") == {1: 200.0}
 
 
 def test_pairs_are_made_of_the_same_round():
@@ -175,7 +163,7 @@ def test_too_few_quiet_rounds_are_unknown_with_the_noise():
 )
 def test_one_untrustworthy_measurement_makes_its_claims_unknown(sabotage, reason):
     """An unseen fault, a failed proof, a doubt or a failed computation in one round undoes a claim that would hold."""
-    relation = throughput("after-sync-85ms-1").over(per_round_trip("after-sync-85ms-1")).between(0.95, 1)
+    relation = throughput("after-sync-85ms-1").over(PerRoundTrip("after-sync-85ms-1")).between(0.95, 1)
     assert judged(relation).verdict is HOLDS
 
     judgement = judged(relation, replaced(record(4), "after-sync-85ms-1", 2, **sabotage))
@@ -202,8 +190,8 @@ def test_a_doubt_about_the_run_makes_every_claim_unknown():
     "relation",
     [
         ASYNC.at_least(0.7),
-        total("none", "lost").is_zero(trials="trials"),
-        total("none", "lost").is_positive(),
+        Total("none", "lost").is_zero(trials="trials"),
+        Total("none", "lost").is_positive(),
     ],
 )
 def test_cases_that_were_not_measured_are_unknown(relation):
@@ -216,7 +204,7 @@ def test_cases_that_were_not_measured_are_unknown(relation):
 
 def test_a_figure_that_nobody_took_is_unknown_and_names_those_taken():
     """A misspelt figure is told from a case that did not run."""
-    judgement = judged(figure("none", "thruput").at_least(1))
+    judgement = judged(Figure("none", "thruput").at_least(1))
 
     assert judgement.verdict is UNKNOWN
     assert "recorded were" in judgement.reason and "throughput" in judgement.reason
@@ -250,7 +238,7 @@ def test_rounds_beyond_the_plan_are_unknown():
 )
 def test_never_needs_enough_trials_and_one_counterexample_refutes_it(rounds, verdict):
     """Zero in enough trials holds, one counterexample refutes, a count that failed decides nothing."""
-    judgement = judged(total("none", "lost").is_zero(trials="trials", at_least=30), counts(*rounds))
+    judgement = judged(Total("none", "lost").is_zero(trials="trials", at_least=30), counts(*rounds))
 
     assert judgement.verdict is verdict
 
@@ -258,7 +246,7 @@ def test_never_needs_enough_trials_and_one_counterexample_refutes_it(rounds, ver
 @pytest.mark.parametrize(("rounds", "verdict"), [([(0, 10), (1, 10)], HOLDS), ([(0, 10)] * 8, UNKNOWN)])
 def test_once_is_enough_and_never_seen_proves_nothing(rounds, verdict):
     """One example holds; its absence is UNKNOWN, not REFUTED."""
-    assert judged(total("none", "lost").is_positive(), counts(*rounds)).verdict is verdict
+    assert judged(Total("none", "lost").is_positive(), counts(*rounds)).verdict is verdict
 
 
 def test_a_counterexample_in_a_noisy_round_counts():
@@ -268,7 +256,7 @@ def test_a_counterexample_in_a_noisy_round_counts():
     )
     of = counts((0, 10), (0, 10), (0, 10)).plus(lost)
 
-    assert judged(total("none", "lost").is_zero(trials="trials"), of).verdict is REFUTED
+    assert judged(Total("none", "lost").is_zero(trials="trials"), of).verdict is REFUTED
 
 
 def test_who_was_late_in_a_noisy_round_is_not_counted():
@@ -281,7 +269,7 @@ def test_who_was_late_in_a_noisy_round_is_not_counted():
     ]
     of = Record([run(), *rounds, late])
 
-    assert judged(quiet_total("none", "late").is_zero(trials="trials"), of).verdict is HOLDS
+    assert judged(Total("none", "late", quiet=True).is_zero(trials="trials"), of).verdict is HOLDS
 
 
 @pytest.mark.parametrize(
@@ -289,7 +277,7 @@ def test_who_was_late_in_a_noisy_round_is_not_counted():
     [
         (False, ASYNC.at_least(0.7), HOLDS),
         (True, ASYNC.at_least(0.7), UNKNOWN),
-        (False, total("none", "commits").is_positive(), UNKNOWN),
+        (False, Total("none", "commits").is_positive(), UNKNOWN),
     ],
 )
 def test_a_doubt_counts_where_the_measurement_does(quiet, relation, verdict):
@@ -387,6 +375,11 @@ def test_a_case_that_an_engine_cannot_have_leaves_its_claims_out():
     ]
 
 
+def settled(known, of, engine):
+    """Whether no further round can change a verdict."""
+    return all(judgement.settled for judgement in known.judge(of, engine))
+
+
 def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_tell():
     """Left out with the reason it is only where figures lack; a verdict stays, and so does what went wrong."""
     near = experiment([claim(ASYNC.at_least(0.895))], data="{}")
@@ -395,7 +388,7 @@ def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_
     of = Record([structs.replace(whole.run, undecidable={"a-claim": "its bound is near"}), *whole.events[1:]])
 
     assert (near.judge(of), near.not_judged(of)) == ([], [NotJudged("a-claim", "mariadb", "its bound is near")])
-    assert near.decided(of, "mariadb")
+    assert settled(near, of, "mariadb")
     assert [j.verdict for j in plain.judge(of)] == [HOLDS]
     assert [j.verdict for j in near.judge(replaced(of, "none", 1, doubts=["stuck"]))] == [UNKNOWN]
 
@@ -404,10 +397,10 @@ def test_a_run_is_decided_when_no_round_can_change_anything():
     """Undecided figures want more rounds; verdicts and doubts do not."""
     few, open_claim = experiment(), claim(ASYNC.at_least(0.895))
 
-    assert not few.decided(record(2), "mariadb")
-    assert not experiment([open_claim], data="{}").decided(record(4), "mariadb")
-    assert experiment([claim(ASYNC.at_least(0.7))], data="{}").decided(record(4), "mariadb")
-    assert experiment([open_claim], data="{}").decided(replaced(record(4), "none", 1, doubts=["stuck"]), "mariadb")
+    assert not settled(few, record(2), "mariadb")
+    assert not settled(experiment([open_claim], data="{}"), record(4), "mariadb")
+    assert settled(experiment([claim(ASYNC.at_least(0.7))], data="{}"), record(4), "mariadb")
+    assert settled(experiment([open_claim], data="{}"), replaced(record(4), "none", 1, doubts=["stuck"]), "mariadb")
 
 
 def test_the_plan_is_the_recorded_one():

@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.claim import Verdict
+from replication_lab.model.verdict import Verdict
 
 KNOWN = experiments.load("drbd_protocols")
 

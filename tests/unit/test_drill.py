@@ -6,12 +6,13 @@ from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.cli import drill as drill_command
 from replication_lab.faults.fault import Together
-from replication_lab.model import drill
-from replication_lab.model.claim import Verdict
-from replication_lab.model.drill import Acted, Evidence, Expectation, View, exit_code, judge, links_of, parse_drill
+from replication_lab.model import drill, drill_result
+from replication_lab.model.drill import Expectation, links_of, parse_drill
+from replication_lab.model.drill_result import Acted, Evidence, View, exit_code, judge
 from replication_lab.model.errors import LabError
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
 from replication_lab.model.record import Proof
+from replication_lab.model.verdict import Verdict
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.galera import how_returned
 from replication_lab.report import drill_page
@@ -295,7 +296,7 @@ def test_a_figure_that_is_missing_or_of_another_kind_is_unknown():
 def test_the_exit_status_is_the_worst():
     """A changed verdict before an unknown one before none."""
     good, bad = judge(evidence(), HISTORY), judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
-    unknown = drill.not_done(parsed(), "killed")
+    unknown = drill_result.not_done(parsed(), "killed")
 
     assert [exit_code(some) for some in ([], [good], [good, unknown], [unknown, bad])] == [2, 0, 2, 1]
 
@@ -309,7 +310,7 @@ def book(runs):
     runs.mkdir()
     first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
     written = drill_set.Book("galera", runs)
-    written.write(drill.Opened("galera", "mariadb", "11.8", 7, [first, second], "t"))
+    written.write(drill_result.Opened("galera", "mariadb", "11.8", 7, [first, second], "t"))
     written.write(evidence(drill=first))
     with written.ledger("first").open("wb") as ledger:
         for one in HISTORY:
@@ -341,7 +342,7 @@ def test_a_record_that_was_never_begun_is_not_the_latest(book):
 
 def test_the_record_says_why_it_stops(book):
     """Interrupted, crashed, given up: every drill that was not done says so."""
-    book.write(drill.Closed("interrupted by SIGTERM"))
+    book.write(drill_result.Closed("interrupted by SIGTERM"))
 
     assert "interrupted by SIGTERM" in drill_set.judge("latest")[1].doubts[0]
 
@@ -735,7 +736,7 @@ def test_the_page_tells_what_is_known_to_be_refuted():
     result = judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY)
 
     said = drill_page.page(
-        [(drill.Opened("galera", "mariadb", "11.8", 7, [lossy], "2030-01-01"), [result])], ["galera"]
+        [(drill_result.Opened("galera", "mariadb", "11.8", 7, [lossy], "2030-01-01"), [result])], ["galera"]
     )
 
     assert "REFUTED as known: nothing is lost: it is asynchronous |" in said

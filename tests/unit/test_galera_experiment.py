@@ -6,8 +6,8 @@ import pytest
 from msgspec import structs
 from replication_lab import experiments
 from replication_lab.experiments.galera_vs_semisync import CLIENTS, THREE, TWO
-from replication_lab.model.claim import Verdict
 from replication_lab.model.experiment import Preset
+from replication_lab.model.verdict import Verdict
 from replication_lab.world import catalogue
 
 from tests.fakes import world as fake

@@ -4,9 +4,9 @@ from dataclasses import replace
 
 import pytest
 from replication_lab import experiments
-from replication_lab.model.claim import Verdict
 from replication_lab.model.errors import LabError
 from replication_lab.model.statistics import NoInterval, slope
+from replication_lab.model.verdict import Verdict
 from replication_lab.probes.disk_activity import look, work
 from replication_lab.probes.lag import Lag
 from replication_lab.report import charts

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 from junitparser import JUnitXml
 from replication_lab import report
-from replication_lab.model.claim import throughput
 from replication_lab.model.experiment import Curves
+from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Crashed, Interrupted, Noise, Record
 from replication_lab.report import charts, files, junit, summarise, terminal, wording
-from replication_lab.report.summary import Summary, encode, schema
+from replication_lab.report.rows import Summary
+from replication_lab.report.summary import encode, schema
 from rich.console import Console
 
 from synthetic import DATA, claim, experiment, lab, record, replaced, run, toxic

@@ -8,10 +8,12 @@ from msgspec import structs
 from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import arrange, prepare
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
-from replication_lab.model.claim import Claim, Verdict, throughput
+from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Data, Expectation, Experiment, Preset
+from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Fault, Record, Spread
+from replication_lab.model.verdict import Verdict
 from replication_lab.runner.rounds import NOISY_REPEATS, Session, all_at_once, trips
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue, journal

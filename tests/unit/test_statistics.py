@@ -7,7 +7,7 @@ import sys
 import numpy as np
 import pytest
 from replication_lab.model import statistics
-from replication_lab.model.claim import Verdict, throughput
+from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Measurement, Record
 from replication_lab.model.statistics import (
     Interval,
@@ -17,6 +17,7 @@ from replication_lab.model.statistics import (
     interval_of_mean,
     interval_of_ratio,
 )
+from replication_lab.model.verdict import Verdict
 from scipy.stats import binomtest
 
 import simulation

@@ -9,7 +9,7 @@ import click
 from replication_lab.cli import main, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.options import as_json
-from replication_lab.model.drill import exit_code
+from replication_lab.model.drill_result import exit_code
 from replication_lab.report import drill_page, drill_text
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue

@@ -11,7 +11,7 @@ from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json
 from replication_lab.report import summary as summaries
 from replication_lab.report import terminal
-from replication_lab.report.summary import Summary
+from replication_lab.report.rows import Summary
 
 
 @click.command()

@@ -6,8 +6,9 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from replication_lab.faults.toxic_watch import narrowed
-from replication_lab.model.claim import Claim, figure
+from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.quantities import Figure
 from replication_lab.model.record import Proof
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.bulk_write import WAYS, BulkWrite
@@ -109,13 +110,13 @@ def _claims() -> Iterator[Claim]:
         yield Claim(
             f"{way}-link-is-the-limit",
             f"dd, {way}: connected by 100 Mbit, the rate is the link's (±10 %)",
-            figure("narrow", name).between(low, high),
+            Figure("narrow", name).between(low, high),
             predicted=link_rate(),
         )
         yield Claim(
             f"{way}-alone-is-faster",
             f"dd, {way}: alone, it is at least twice as fast as connected by 100 Mbit",
-            figure("alone", name).over(figure("narrow", name)).at_least(2),
+            Figure("alone", name).over(Figure("narrow", name)).at_least(2),
         )
 
 

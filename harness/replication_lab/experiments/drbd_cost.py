@@ -5,9 +5,10 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.model.claim import Claim, Ratio, figure, throughput, total
+from replication_lab.model.claim import Claim
 from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.quantities import Figure, Ratio, Total, throughput
 from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.replication import drbd as replicated_disk
@@ -268,13 +269,13 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             "tuned-flushes-nothing",
             "tuned, the peer's disk is never flushed",
-            total("tuned", "peer_flushes").is_zero(trials="transactions", at_least=300),
+            Total("tuned", "peer_flushes").is_zero(trials="transactions", at_least=300),
             predicted=0.0,
         ),
         Claim(
             "untuned-flushes",
             "with defaults the peer's disk is flushed at least 0.9 times as often as it is written to",
-            figure("connected", "peer_flushes").over(figure("connected", "peer_writes")).at_least(0.9),
+            Figure("connected", "peer_flushes").over(Figure("connected", "peer_writes")).at_least(0.9),
             predicted=1.0,
         ),
         *_claims_on_groups(),

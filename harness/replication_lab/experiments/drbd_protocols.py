@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.model.claim import Claim, PerRoundTrip, Ratio, figure, rtt, throughput
+from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
 from replication_lab.model.record import Proof
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import drbd_state
@@ -114,7 +115,7 @@ def _claims() -> Iterator[Claim]:
     yield Claim(
         "c-85-one-round-trip",
         "protocol C at 85 ms: a commit takes one round trip (0.95–1.3, the disks' time included)",
-        figure("c-85", "latency_p50_ms").over(rtt("c-85")).between(0.95, 1.3),
+        Figure("c-85", "latency_p50_ms").over(rtt("c-85")).between(0.95, 1.3),
         predicted=1.0,
     )
     yield Claim(

@@ -6,8 +6,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replication_lab.faults.cpu_limit import CpuSqueeze
-from replication_lab.model.claim import Claim, latency_p50, per_round_trip, rtt, throughput, total
+from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset, parse_data
+from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 from replication_lab.model.record import Proof
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
@@ -353,7 +354,7 @@ def _claims_on_hot_row() -> tuple[Claim, ...]:
         Claim(
             f"{case}-once-a-round-trip",
             f"one row is changed at most once a round trip: {said}",
-            throughput(case).over(per_round_trip(case)).at_most(1.05),
+            throughput(case).over(PerRoundTrip(case)).at_most(1.05),
             predicted=1.0,
         )
         for case, said in (
@@ -377,7 +378,7 @@ def _claims_on_safety() -> tuple[Claim, ...]:
         Claim(
             f"bank-{distance}-sum-is-kept",
             f"whoever adds up the bank's accounts on any node always finds the same sum, {DISTANCES[distance]}",
-            total(f"bank-{distance}", "wrong_sums").is_zero(trials="reads", at_least=30),
+            Total(f"bank-{distance}", "wrong_sums").is_zero(trials="reads", at_least=30),
             predicted=0.0,
         )
         for distance in DISTANCES
@@ -390,13 +391,13 @@ def _kept(case: str, said: str) -> tuple[Claim, Claim]:
         Claim(
             f"{case}-loses-nothing",
             f"no acknowledged update is lost: {said}",
-            total(case, "lost_updates").is_zero(trials="commits", at_least=30),
+            Total(case, "lost_updates").is_zero(trials="commits", at_least=30),
             predicted=0.0,
         ),
         Claim(
             f"{case}-copies-agree",
             f"every node holds the same sum afterwards: {said}",
-            total(case, "diverged").is_zero(trials="copies", at_least=3),
+            Total(case, "diverged").is_zero(trials="copies", at_least=3),
             predicted=0.0,
         ),
     )
@@ -407,17 +408,17 @@ def _conflicts(case: str) -> tuple[Claim, ...]:
         Claim(
             "conflicts-are-deadlocks",
             "writers on several nodes that collide are told so by a deadlock error (1213)",
-            total(case, "deadlocks").is_positive(),
+            Total(case, "deadlocks").is_positive(),
         ),
         Claim(
             "conflicts-fail-certification",
             "a node counts transactions that lost when they were certified (wsrep_local_cert_failures)",
-            total(case, "cert_failures").is_positive(),
+            Total(case, "cert_failures").is_positive(),
         ),
         Claim(
             "conflicts-abort-locally",
             "a node counts transactions that it aborted in favour of another node's (wsrep_local_bf_aborts)",
-            total(case, "bf_aborts").is_positive(),
+            Total(case, "bf_aborts").is_positive(),
         ),
     )
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replication_lab.faults.disk_limits import lifted, limited, unchanged
-from replication_lab.model.claim import Claim, Ratio, figure
+from replication_lab.model.claim import Claim
 from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.quantities import Figure, Ratio
 from replication_lab.model.record import Proof
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
@@ -113,7 +114,7 @@ def _busy(node: str, pattern: str) -> float:
 
 def _gain(calibration: str, node: str, pattern: str) -> Ratio:
     name = f"{pattern}_iops_per_job"
-    return figure(f"{calibration}-{node}", name).over(figure(f"{calibration}-single", name))
+    return Figure(f"{calibration}-{node}", name).over(Figure(f"{calibration}-single", name))
 
 
 def _law(calibration: str, node: str, pattern: str) -> float:

@@ -4,8 +4,9 @@ from collections.abc import Iterator
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from replication_lab.model.claim import Claim, figure
+from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.quantities import Figure
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import FLUSHING, Race
 from replication_lab.workloads.row_updates import RowChanges
@@ -96,29 +97,29 @@ def _claims_on_mode(mode: str, name: str, said: str) -> tuple[Claim, ...]:
         Claim(
             f"{name}-one-database-gains-nothing",
             f"RAID1, one database, relaxed flushing: {said} {gains}",
-            figure(name, rows).over(figure("one", rows)).at_most(1.1),
+            Figure(name, rows).over(Figure("one", rows)).at_most(1.1),
             predicted=1.0,
         ),
         Claim(
             f"{name}-many-databases-gain-nothing",
             f"RAID1, four databases, relaxed flushing: {said} {gains}",
-            figure(f"{name}-many", rows).over(figure("one-many", rows)).at_most(1.1),
+            Figure(f"{name}-many", rows).over(Figure("one-many", rows)).at_most(1.1),
             predicted=1.0,
         ),
         Claim(
             f"{name}-durable-gains",
             f"RAID1, one database, durable flushing: {said} apply at least 1.2 times the rows of one applier",
-            figure(f"{name}-durable", rows).over(figure("one-durable", rows)).at_least(1.2),
+            Figure(f"{name}-durable", rows).over(Figure("one-durable", rows)).at_least(1.2),
         ),
         Claim(
             f"{name}-rescues-raid1",
             f"relaxed flushing: {said} let RAID1 apply at least 0.95 of what RAID0 applies with one",
-            figure(name, rows).over(figure("one", "raid0_rows_per_second")).at_least(0.95),
+            Figure(name, rows).over(Figure("one", "raid0_rows_per_second")).at_least(0.95),
         ),
         Claim(
             f"{name}-rescues-raid1-durable",
             f"durable flushing: {said} let RAID1 apply at least 0.95 of what RAID0 applies with one",
-            figure(f"{name}-durable", rows).over(figure("one-durable", "raid0_rows_per_second")).at_least(0.95),
+            Figure(f"{name}-durable", rows).over(Figure("one-durable", "raid0_rows_per_second")).at_least(0.95),
         ),
     )
 

@@ -3,8 +3,9 @@
 from contextlib import AbstractContextManager
 from pathlib import Path
 
-from replication_lab.model.claim import Claim, figure, quiet_total
+from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.quantities import Figure, Total
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race
 from replication_lab.workloads.row_updates import RowChanges
@@ -46,22 +47,22 @@ def _claims_on_catching_up() -> tuple[Claim, ...]:
         Claim(
             "raid0-writes-more",
             "both catching up by one applier, RAID0 writes at least 1.2 times as often a second as RAID1",
-            figure("one", "raid0_writes_per_second").over(figure("one", "raid1_writes_per_second")).at_least(1.2),
+            Figure("one", "raid0_writes_per_second").over(Figure("one", "raid1_writes_per_second")).at_least(1.2),
             predicted=2.0,
         ),
         Claim(
             "raid0-applies-more",
             "with one applier RAID0 applies at least 1.1 times as many rows a second as RAID1",
-            figure("one", "raid0_rows_per_second")
-            .over(figure("one", "raid1_rows_per_second_throughout"))
+            Figure("one", "raid0_rows_per_second")
+            .over(Figure("one", "raid1_rows_per_second_throughout"))
             .at_least(1.1),
             predicted=2.0,
         ),
         Claim(
             "raid1-applies-as-one-disk",
             "RAID1 of two applies as many rows a second as one disk (±20 %)",
-            figure("one", "raid1_rows_per_second_throughout")
-            .over(figure("one", "single_rows_per_second_throughout"))
+            Figure("one", "raid1_rows_per_second_throughout")
+            .over(Figure("one", "single_rows_per_second_throughout"))
             .between(0.8, 1.25),
             predicted=1.0,
         ),
@@ -73,29 +74,29 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
         Claim(
             "raid0-catches-up",
             "under a load between what RAID1 and RAID0 apply, RAID0 catches up with the source and stays level",
-            quiet_total("one", "raid0_never_caught_up").is_zero(trials="raid0_loads_that_tell", at_least=3),
+            Total("one", "raid0_never_caught_up", quiet=True).is_zero(trials="raid0_loads_that_tell", at_least=3),
             predicted=0.0,
         ),
         Claim(
             "raid1-lag-grows",
             "under the same load the lag of RAID1 grows",
-            figure("one", "raid1_lag_slope").at_least(0),
+            Figure("one", "raid1_lag_slope").at_least(0),
         ),
         Claim(
             "raid1-never-catches-up",
             "under the same load RAID1 never catches up",
-            quiet_total("one", "raid1_kept_up").is_zero(trials="raid1_loads_that_tell", at_least=3),
+            Total("one", "raid1_kept_up", quiet=True).is_zero(trials="raid1_loads_that_tell", at_least=3),
             predicted=0.0,
         ),
         Claim(
             "caught-up-writes-less",
             "once RAID0 has caught up it writes less often: at most 0.95 of before",
-            figure("one", "raid0_writes_per_second_after").over(figure("one", "raid0_writes_per_second")).at_most(0.95),
+            Figure("one", "raid0_writes_per_second_after").over(Figure("one", "raid0_writes_per_second")).at_most(0.95),
         ),
         Claim(
             "caught-up-disks-rest",
             "once RAID0 has caught up its disks are less busy: at most 0.95 of before",
-            figure("one", "raid0_busy_after").over(figure("one", "raid0_busy")).at_most(0.95),
+            Figure("one", "raid0_busy_after").over(Figure("one", "raid0_busy")).at_most(0.95),
         ),
     )
 

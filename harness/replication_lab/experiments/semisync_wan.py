@@ -3,17 +3,17 @@
 from contextlib import contextmanager
 from pathlib import Path
 
-from replication_lab.model.claim import (
-    Claim,
-    figure,
+from replication_lab.model.claim import Claim
+from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.quantities import (
+    Figure,
+    PerRoundTrip,
+    Total,
     latency_p50,
-    per_round_trip,
     per_shortest_round_trip,
     rtt,
     throughput,
-    total,
 )
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.workloads.read_visibility import FirstSeen
 from replication_lab.workloads.sequential_inserts import SequentialInserts
@@ -154,13 +154,13 @@ def _claims() -> tuple[Claim, ...]:
         Claim(
             "after-commit-shows-early",
             "AFTER_COMMIT shows a row to others one round trip before its writer is answered",
-            figure("after-commit-85ms-seen", "seen_ahead_ms").over(rtt("after-commit-85ms-seen")).equals(within=0.1),
+            Figure("after-commit-85ms-seen", "seen_ahead_ms").over(rtt("after-commit-85ms-seen")).equals(within=0.1),
             predicted=1.0,
         ),
         Claim(
             "after-sync-never-shows-early",
             "AFTER_SYNC never shows a row to others before its replica has it",
-            total("after-sync-85ms-seen", "seen_early").is_zero(trials="trials", at_least=30),
+            Total("after-sync-85ms-seen", "seen_early").is_zero(trials="trials", at_least=30),
             predicted=0.0,
         ),
     )
@@ -192,7 +192,7 @@ def _semisync_claims(short: str) -> tuple[Claim, ...]:
             f"{short}-{clients}-clients-pipeline",
             f"{clients} clients ({wait_point}) commit about {clients}/RTT: at least {least} of it",
             throughput(f"{short}-85ms-{clients}")
-            .over(per_round_trip(f"{short}-85ms-{clients}", clients))
+            .over(PerRoundTrip(f"{short}-85ms-{clients}", clients))
             .at_least(least),
             predicted=1.0,
         )

@@ -5,8 +5,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from random import Random
 
-from replication_lab.model.claim import Claim, Figure, Ratio, figure, together
+from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Comparison, Experiment, Preset, parse_data
+from replication_lab.model.quantities import Figure, Ratio, Sum
 from replication_lab.probes.temporary_tables import Watch
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world import catalogue
@@ -86,7 +87,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
 
 
 def _average(table: str, storage: str, engine: str | None = None) -> Figure:
-    return figure(f"{table}-{storage}", "average_ms", engine)
+    return Figure(f"{table}-{storage}", "average_ms", engine)
 
 
 def _over(table: str, storage: str, reference: tuple[str, str]) -> Ratio:
@@ -106,8 +107,8 @@ def _faster(table: str, reference: tuple[str, str]) -> Claim:
 
 def _three_to_four() -> Claim:
     engine, storage = THEN
-    ours = together(*(_average(table, "aria") for table in TABLES))
-    theirs = together(*(_average(table, storage, engine) for table in TABLES))
+    ours = Sum(tuple(_average(table, "aria") for table in TABLES))
+    theirs = Sum(tuple(_average(table, storage, engine) for table in TABLES))
     return Claim(
         f"aria-3-to-4-times-slower-than-{engine}",
         f"both tables: MariaDB's temporary tables, in Aria, take three to four times (2.5 to 4.5) as long as those of "
@@ -146,7 +147,7 @@ def _about_the_client(storage: str) -> Claim:
     return Claim(
         f"{storage}-own-slap-says-the-same",
         f"the slap of the server's own version measures the same as the common one (±20 %), in {STORAGES[storage]}",
-        figure(f"{case}-own", "average_ms").over(figure(case, "average_ms")).equals(within=0.2),
+        Figure(f"{case}-own", "average_ms").over(Figure(case, "average_ms")).equals(within=0.2),
         predicted=1.0,
     )
 

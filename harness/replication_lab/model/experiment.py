@@ -8,10 +8,11 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.claim import Claim, Expected, Judgement, NotJudged, Verdict, judge, without_its_cases
+from replication_lab.model.claim import Claim, Expected, Judgement, NotJudged, judge, without_its_cases
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
+from replication_lab.model.verdict import Verdict
 
 
 @dataclass(frozen=True)
@@ -240,10 +241,6 @@ class Experiment:
     def not_judged(self, record: Record) -> list[NotJudged]:
         """What an engine cannot have, or the preset leaves out or cannot decide."""
         return [found for found in self._outcomes(record) if isinstance(found, NotJudged)]
-
-    def decided(self, record: Record, engine: str) -> bool:
-        """Whether no further round can change a verdict on this engine."""
-        return all(judgement.settled for judgement in self.judge(record, engine))
 
     def plan(self, record: Record) -> Plan:
         """The plan that the run followed: its recorded settings, else its preset's."""

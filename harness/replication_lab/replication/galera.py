@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from replication_lab.model.drill import View
+from replication_lab.model.drill_result import View
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world.docker.lab import Proof
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from replication_lab.model.drill import View
+from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import clock

@@ -4,7 +4,8 @@ A report sees nothing but the experiment and the record. The renderings see the 
 the raw samples.
 """
 
-from replication_lab.report.summary import Summary, summarise
+from replication_lab.report.rows import Summary
+from replication_lab.report.summary import summarise
 
 __all__ = ["Summary", "summarise", "write"]
 

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from replication_lab.model.record import Measurement, Record
-from replication_lab.report.summary import CaseRow, CurvesRow, FaultRow, FigureRow, LineRow, PanelRow, Summary
+from replication_lab.report.rows import CaseRow, CurvesRow, FaultRow, FigureRow, LineRow, PanelRow, Summary
 
 PANELS_ACROSS = 2
 CURVE_POINTS = 150  # enough for a smooth curve; ten thousand commits drawn one by one would be megabytes

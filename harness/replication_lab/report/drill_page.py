@@ -6,8 +6,8 @@ from pathlib import Path
 
 import jinja2
 
-from replication_lab.model.claim import Verdict
-from replication_lab.model.drill import Opened, Result
+from replication_lab.model.drill_result import Opened, Result
+from replication_lab.model.verdict import Verdict
 
 TEMPLATE = Path(__file__).parent / "drill_page.md.j2"
 

@@ -6,7 +6,8 @@ from pathlib import Path
 
 import jinja2
 
-from replication_lab.model.drill import Drill, Result
+from replication_lab.model.drill import Drill
+from replication_lab.model.drill_result import Result
 from replication_lab.model.history import Outcome
 
 TEMPLATE = Path(__file__).parent / "drill_text.txt.j2"

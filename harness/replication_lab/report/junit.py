@@ -2,9 +2,9 @@
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
-from replication_lab.model.claim import Verdict
+from replication_lab.model.verdict import Verdict
 from replication_lab.report import wording
-from replication_lab.report.summary import ClaimRow, NotJudgedRow, Summary
+from replication_lab.report.rows import ClaimRow, NotJudgedRow, Summary
 
 
 def render(summary: Summary) -> bytes:

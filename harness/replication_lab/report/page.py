@@ -4,7 +4,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from replication_lab.model.record import Record
 from replication_lab.report import charts, wording
-from replication_lab.report.summary import Summary
+from replication_lab.report.rows import Summary
 
 
 def render(summary: Summary, record: Record) -> str:

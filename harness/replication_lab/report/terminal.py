@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from replication_lab.report import wording
-from replication_lab.report.summary import CaseRow, ClaimRow, ComparisonRow, Summary
+from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, Summary
 
 STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}

@@ -2,8 +2,8 @@
 
 from collections import Counter
 
-from replication_lab.model.claim import Verdict
-from replication_lab.report.summary import CellRow, ClaimRow, FigureRow, NotJudgedRow, Summary
+from replication_lab.model.verdict import Verdict
+from replication_lab.report.rows import CellRow, ClaimRow, FigureRow, NotJudgedRow, Summary
 
 # The name of a lab's setting.
 DISKS = "disks of machines"

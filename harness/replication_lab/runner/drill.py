@@ -25,7 +25,8 @@ from replication_lab.faults.split_brain import SplitBrain
 from replication_lab.faults.stop import Stop
 from replication_lab.faults.toxic import MoreToxic
 from replication_lab.model import drill
-from replication_lab.model.drill import Acted, Drill, Evidence, Return, Step, Strike
+from replication_lab.model.drill import Drill, Step, Strike
+from replication_lab.model.drill_result import Acted, Evidence, Return
 from replication_lab.model.errors import LabError
 from replication_lab.model.record import Proof
 from replication_lab.probes import forbidden_logs

@@ -10,8 +10,9 @@ import msgspec
 
 from replication_lab import replication
 from replication_lab.lab import up
-from replication_lab.model import drill, history
-from replication_lab.model.drill import Drill, Evidence, Result
+from replication_lab.model import drill, drill_result, history
+from replication_lab.model.drill import Drill
+from replication_lab.model.drill_result import Evidence, Result
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.runner.drill import carry_out
 from replication_lab.world import catalogue, clock, drbd, host, journal
@@ -66,12 +67,12 @@ def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Te
         book.write(opening)
         try:
             _carry_out_all(own, drills, seed, book, tell)
-            book.write(drill.Closed("done"))
+            book.write(drill_result.Closed("done"))
         except KeyboardInterrupt as stop:
-            book.write(drill.Closed(f"interrupted by {str(stop) or 'SIGINT'}"))
+            book.write(drill_result.Closed(f"interrupted by {str(stop) or 'SIGINT'}"))
             raise
         except BaseException as error:
-            book.write(drill.Closed(f"crashed: {type(error).__name__}: {error}"))
+            book.write(drill_result.Closed(f"crashed: {type(error).__name__}: {error}"))
             raise
         finally:
             book.close()
@@ -124,8 +125,8 @@ class Book:
         self.folder = journal.new_folder(runs or catalogue.RUNS, f"{datetime.now():%Y%m%d-%H%M%S}-drill-{topology}")
         self._file = (self.folder / RECORD).open("ab", buffering=0)
 
-    def write(self, event: drill.Event) -> None:
-        self._file.write(drill.encode(event))
+    def write(self, event: drill_result.Event) -> None:
+        self._file.write(drill_result.encode(event))
         os.fsync(self._file.fileno())
 
     def ledger(self, name: str) -> Path:
@@ -135,9 +136,9 @@ class Book:
         self._file.close()
 
 
-def _opening(lab: Lab, drills: Sequence[Drill], seed: int) -> drill.Opened:
+def _opening(lab: Lab, drills: Sequence[Drill], seed: int) -> drill_result.Opened:
     server = replication.of(lab).writer()
-    return drill.Opened(
+    return drill_result.Opened(
         topology=lab.topology.name,
         engine=lab.engine,
         version=server.version(),
@@ -163,24 +164,26 @@ def judge(run: str | Path) -> list[Result]:
     """The results of recorded drills, from their files alone."""
     folder, events = _events(run)
     done = {event.drill.name: event for event in events if isinstance(event, Evidence)}
-    closed = next((event.why for event in events if isinstance(event, drill.Closed)), "killed")
+    closed = next((event.why for event in events if isinstance(event, drill_result.Closed)), "killed")
     return [
-        _judged(folder, done[each.name]) if each.name in done else drill.not_done(each, f"it was not done: {closed}")
+        _judged(folder, done[each.name])
+        if each.name in done
+        else drill_result.not_done(each, f"it was not done: {closed}")
         for each in events[0].drills
     ]
 
 
-def _events(run: str | Path) -> tuple[Path, list[drill.Event]]:
+def _events(run: str | Path) -> tuple[Path, list[drill_result.Event]]:
     folder = find(run)
-    events = drill.parse_events((folder / RECORD).read_bytes().splitlines(keepends=True))
-    if not events or not isinstance(events[0], drill.Opened):
+    events = drill_result.parse_events((folder / RECORD).read_bytes().splitlines(keepends=True))
+    if not events or not isinstance(events[0], drill_result.Opened):
         raise LabError(
             f"{folder / RECORD} does not say what was asked for", "a first line opened", "./lab drill galera"
         )
     return folder, events
 
 
-def opened(run: str | Path) -> drill.Opened:
+def opened(run: str | Path) -> drill_result.Opened:
     """What was asked for in a recorded run of drills, and where."""
     return _events(run)[1][0]
 
@@ -190,11 +193,11 @@ def _judged(folder: Path, evidence: Evidence) -> Result:
     try:
         # Line by line: a ledger of many clients is larger than all else in memory.
         with path.open("rb") as lines:
-            return drill.judge(evidence, *history.parse(lines))
+            return drill_result.judge(evidence, *history.parse(lines))
     except FileNotFoundError:
-        return drill.judge(evidence, [])
+        return drill_result.judge(evidence, [])
     except LabError as error:
-        return drill.not_done(evidence.drill, error.found)
+        return drill_result.not_done(evidence.drill, error.found)
 
 
 def find(run: str | Path) -> Path:

@@ -15,9 +15,9 @@ from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks
 from replication_lab.lab import up as labs
 from replication_lab.model import record
-from replication_lab.model.claim import Place
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset, schedule
+from replication_lab.model.relations import Place
 from replication_lab.model.storage import Storage
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter

@@ -1,0 +1,212 @@
+"""Quantities: figures of a record by round, and what is computed of them.
+
+A quantity names a figure of a case and yields it by round; compared with bounds it is a relation.
+"""
+
+import math
+from dataclasses import dataclass
+from statistics import median
+
+from replication_lab.model.record import Measurement, Record
+from replication_lab.model.relations import Bounds, NoneSeen, Place, SomeSeen
+from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean, interval_of_ratio
+
+
+class Quantity:
+    """Something with a `label`, a `unit`, the recorded `figures` it reads and a `series` of quiet values by round."""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return tuple(dict.fromkeys(figure.case for figure in self.figures))
+
+    @property
+    def references(self) -> frozenset[str]:
+        """The engines that others are compared with."""
+        return frozenset(figure.engine for figure in self.figures if figure.engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        """(engine, case) of all that is read for a claim about `engine`."""
+        return tuple(dict.fromkeys((figure.engine or engine, figure.case) for figure in self.figures))
+
+    def over(self, other: "Quantity") -> "Ratio":
+        return Ratio(self, other)
+
+    def at_least(self, low: float) -> "Bounds":
+        return Bounds(self, low=low)
+
+    def at_most(self, high: float) -> "Bounds":
+        return Bounds(self, high=high)
+
+    def between(self, low: float, high: float) -> "Bounds":
+        return Bounds(self, low, high)
+
+    def typical(self, record: Record, engine: str) -> float | None:
+        """The median over the rounds, None when a round's figure is missing or could not be computed."""
+        values = list(self.series(record, engine).values())
+        return median(values) if values and all(map(math.isfinite, values)) else None
+
+    def interval(self, record: Record, engine: str, level: float) -> Interval:
+        return interval_of_mean(list(self.series(record, engine).values()), level)
+
+
+@dataclass(frozen=True)
+class Figure(Quantity):
+    """A figure as it was recorded for a case, on the engine that is judged or on the one that is named."""
+
+    case: str
+    name: str
+    engine: str | None = None
+
+    @property
+    def label(self) -> str:
+        return f"{self.name}({self.case}{f' of {self.engine}' if self.engine else ''})"
+
+    @property
+    def unit(self) -> str:
+        return unit_of(self.name)
+
+    @property
+    def figures(self) -> tuple["Figure", ...]:
+        return (self,)
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        return record.series(self.engine or engine, self.case, self.name)
+
+
+@dataclass(frozen=True)
+class PerRoundTrip(Quantity):
+    """The law clients/RTT: how often a second `clients` commit that each wait one measured round trip (1/s).
+
+    `trip` is the figure of the round trip that is meant: the median one, or the shortest, which no commit can beat.
+    """
+
+    case: str
+    clients: int = 1
+    trip: str = "rtt_p50_ms"
+
+    unit = "1/s"
+
+    @property
+    def label(self) -> str:
+        return f"({self.clients}/{self.trip}({self.case}))"
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return (Figure(self.case, self.trip),)
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        trips = self.figures[0].series(record, engine)
+        return {n: self.clients * 1000 / ms if ms else math.nan for n, ms in trips.items()}
+
+
+@dataclass(frozen=True)
+class Ratio(Quantity):
+    """One quantity over another, paired by round."""
+
+    numerator: Quantity
+    denominator: Quantity
+
+    unit = ""
+
+    @property
+    def label(self) -> str:
+        return f"{self.numerator.label} / {self.denominator.label}"
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.numerator.figures + self.denominator.figures
+
+    def equals(self, within: float = 0.05) -> "Bounds":
+        """The two are the same but for a share of `within`."""
+        return Bounds(self, 1 - within, 1 + within)
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        return {n: over / under if under else math.nan for n, (over, under) in self._pairs(record, engine).items()}
+
+    def interval(self, record: Record, engine: str, level: float) -> Interval:
+        return interval_of_ratio(list(self._pairs(record, engine).values()), level)
+
+    def _pairs(self, record: Record, engine: str) -> dict[int, tuple[float, float]]:
+        over, under = self.numerator.series(record, engine), self.denominator.series(record, engine)
+        return {n: (over[n], under[n]) for n in over if n in under}
+
+
+@dataclass(frozen=True)
+class Sum(Quantity):
+    """Several figures of the same unit together, paired by round."""
+
+    parts: tuple[Figure, ...]
+
+    @property
+    def label(self) -> str:
+        return f"({' + '.join(part.label for part in self.parts)})"
+
+    @property
+    def unit(self) -> str:
+        return self.parts[0].unit
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.parts
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        each = [part.series(record, engine) for part in self.parts]
+        return {n: math.fsum(series[n] for series in each) for n in each[0] if all(n in series for series in each)}
+
+
+def throughput(case: str) -> Figure:
+    """Commits a second."""
+    return Figure(case, "throughput")
+
+
+def latency_p50(case: str) -> Figure:
+    """Median commit latency, ms."""
+    return Figure(case, "latency_p50_ms")
+
+
+def rtt(case: str) -> Figure:
+    """Median measured round trip of the link, ms."""
+    return Figure(case, "rtt_p50_ms")
+
+
+def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
+    """The law's upper bound: a median of pings has half of the round trips below it, and their spread with it."""
+    return PerRoundTrip(case, clients, "rtt_min_ms")
+
+
+@dataclass(frozen=True)
+class Total:
+    """A count summed over all rounds. Noisy rounds count too: a lost row is lost, however busy the host was.
+
+    `quiet` leaves them out: of a count that time has a part in, such as who caught up, a noisy round says nothing.
+    """
+
+    case: str
+    name: str
+    quiet: bool = False
+
+    def is_zero(self, trials: str, at_least: int = 30) -> "NoneSeen":
+        """It never happened, in at least so many trials (`trials` names the figure that counts them)."""
+        return NoneSeen(self, trials, at_least)
+
+    def is_positive(self) -> "SomeSeen":
+        """It happened at least once."""
+        return SomeSeen(self)
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return list(record.quiet(engine, self.case).values()) if self.quiet else record.of(engine, self.case)
+
+    def sum(self, record: Record, engine: str, name: str | None = None) -> tuple[int, int]:
+        """(sum of the figure, number of measurements that took it). Raises NoInterval when one failed to compute."""
+        name = name or self.name
+        taken = [m.figures[name] for m in self.counted(record, engine) if name in m.figures]
+        if any(count is None or not math.isfinite(count) for count in taken):
+            raise NoInterval(f"{name}({self.case}) could not be computed in {sum(c is None for c in taken)} rounds")
+        return round(sum(taken)), len(taken)
+
+
+def unit_of(name: str) -> str:
+    """The unit that a figure's name tells: `…_ms` is in milliseconds, throughput in 1/s, all else are counts."""
+    if name.endswith("_ms"):
+        return "ms"
+    return "1/s" if name == "throughput" else ""

@@ -1,0 +1,210 @@
+"""Relations: what a claim says of quantities, decided from the record.
+
+A relation decides by an interval that lies inside or outside its bounds; anything between is UNKNOWN.
+"""
+
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from replication_lab.model.record import Measurement, Record
+from replication_lab.model.statistics import Interval, Plan, highest_share
+from replication_lab.model.verdict import Verdict
+
+if TYPE_CHECKING:  # a quantity makes its relations
+    from replication_lab.model.quantities import Quantity, Total
+
+# An engine and a case that is measured on it.
+Place = tuple[str, str]
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What a relation came to. `settled`: more rounds cannot change it; `doubted`: something went wrong."""
+
+    verdict: Verdict
+    reason: str
+    measured: float | None = None
+    interval: Interval | None = None
+    rounds: int = 0
+    settled: bool = False
+    doubted: bool = False
+
+
+@dataclass(frozen=True)
+class Bounds:
+    """A quantity lies between `low` and `high` (either may be open)."""
+
+    quantity: "Quantity"
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return self.quantity.cases
+
+    @property
+    def references(self) -> frozenset[str]:
+        return self.quantity.references
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return self.quantity.measured_on(engine)
+
+    @property
+    def unit(self) -> str:
+        return self.quantity.unit
+
+    @property
+    def text(self) -> str:
+        return f"{self.quantity.label} {self._limits}"
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        """The measurements that are decided by: of what noise made of another one no figure is used."""
+        return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
+
+    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+        values = self.quantity.series(record, engine)
+        rounds = len(values)
+        if too_few := _why_not_decidable(self.quantity, values, record, engine, plan):
+            return Finding(Verdict.UNKNOWN, too_few, rounds=rounds)
+        interval = self.quantity.interval(record, engine, plan.level)
+        verdict = self._compare(interval)
+        return Finding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
+
+    def _compare(self, interval: Interval) -> Verdict:
+        if self.low <= interval.low and interval.high <= self.high:
+            return Verdict.HOLDS
+        if interval.high < self.low or self.high < interval.low:
+            return Verdict.REFUTED
+        return Verdict.UNKNOWN
+
+    def _reason(self, verdict: Verdict, interval: Interval) -> str:
+        found = f"{interval.low:.4g}–{interval.high:.4g}"
+        if verdict is Verdict.UNKNOWN:
+            return f"undecided after {interval.n} rounds: {found} straddles {self._straddled(interval)}"
+        compared = "is" if verdict is Verdict.HOLDS else "is not"
+        return f"decided after {interval.n} rounds: {found} {compared} {self._limits}"
+
+    def _straddled(self, interval: Interval) -> str:
+        return " and ".join(f"{b:g}" for b in (self.low, self.high) if interval.low <= b <= interval.high)
+
+    @property
+    def _limits(self) -> str:
+        if math.isinf(self.high):
+            return f"≥ {self.low:g}"
+        return f"≤ {self.high:g}" if math.isinf(self.low) else f"in {self.low:g}–{self.high:g}"
+
+
+@dataclass(frozen=True)
+class NoneSeen:
+    """HOLDS when nothing was seen in enough trials, REFUTED by the first counterexample."""
+
+    count: "Total"
+    trials: str
+    at_least: int
+
+    unit = ""
+    references = frozenset()
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return (self.count.case,)
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return self.count.counted(record, engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return ((engine, self.count.case),)
+
+    @property
+    def text(self) -> str:
+        return f"{self.count.name}({self.count.case}) = 0 in ≥ {self.at_least} {self.trials}"
+
+    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+        seen, rounds = self.count.sum(record, engine)
+        trials, _ = self.count.sum(record, engine, self.trials)
+        if not rounds:
+            return Finding(Verdict.UNKNOWN, _not_taken(self.count.case, self.count.name, record, engine))
+        if seen > 0:
+            return Finding(Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True)
+        if trials < self.at_least:
+            reason = f"none seen, but in {trials} {self.trials} only; {self.at_least} are needed"
+            return Finding(Verdict.UNKNOWN, reason, 0, None, rounds)
+        share = f"at most {highest_share(trials):.2g} of all could be (95 %)"
+        return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
+
+
+@dataclass(frozen=True)
+class SomeSeen:
+    """HOLDS by the first example, else UNKNOWN: not having seen it proves nothing."""
+
+    count: "Total"
+
+    unit = ""
+    references = frozenset()
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return (self.count.case,)
+
+    def counted(self, record: Record, engine: str) -> list[Measurement]:
+        return self.count.counted(record, engine)
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return ((engine, self.count.case),)
+
+    @property
+    def text(self) -> str:
+        return f"{self.count.name}({self.count.case}) > 0"
+
+    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+        seen, rounds = self.count.sum(record, engine)
+        if seen > 0:
+            return Finding(Verdict.HOLDS, f"{seen} seen in {rounds} rounds", seen, None, rounds, settled=True)
+        reason = (
+            f"none seen in {rounds} rounds" if rounds else _not_taken(self.count.case, self.count.name, record, engine)
+        )
+        return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
+
+
+def _why_not_decidable(quantity: "Quantity", values: dict, record: Record, engine: str, plan: Plan) -> str | None:
+    failed = [str(n) for n, value in values.items() if not math.isfinite(value)]
+    if failed:
+        return f"{quantity.label} could not be computed in round {', '.join(failed)}"
+    if not values:
+        return _why_absent(quantity, record, engine)
+    if len(values) < plan.min_rounds:
+        return f"{len(values)} quiet rounds of {quantity.label}, {plan.min_rounds} are needed" + _noise(
+            quantity.measured_on(engine), record
+        )
+    if len(values) > plan.max_rounds:
+        return f"{len(values)} rounds were measured, {plan.max_rounds} planned: a look beyond the plan is not paid for"
+    return None
+
+
+def _why_absent(quantity: "Quantity", record: Record, engine: str) -> str:
+    for part in quantity.figures:
+        if not part.series(record, engine):
+            return _not_taken(part.case, part.name, record, part.engine or engine)
+    return f"no round has all of {quantity.label}" + _noise(quantity.measured_on(engine), record)
+
+
+def _not_taken(case: str, name: str, record: Record, engine: str) -> str:
+    taken = record.of(engine, case)
+    if not taken:
+        return f"{case} was not measured"
+    if not any(name in m.figures for m in taken):
+        recorded = sorted({known for m in taken for known in m.figures})
+        return f"{case} has no figure {name}; recorded were {', '.join(recorded) or 'none'}"
+    return f"no quiet round of {case}" + _noise([(engine, case)], record)
+
+
+def _noise(places: Iterable[Place], record: Record) -> str:
+    noisy = [
+        f"{case}, round {m.round}: {m.noise.why or 'noisy host'}"
+        for engine, case in places
+        for m in record.of(engine, case)
+        if not m.noise.quiet
+    ]
+    return f" ({'; '.join(noisy)})" if noisy else ""

@@ -1,0 +1,202 @@
+"""The rows of summary.json, one versioned document (docs/summary.md, docs/summary.schema.json)."""
+
+import msgspec
+
+from replication_lab.model.record import Spread
+from replication_lab.model.verdict import Verdict
+
+SCHEMA = 2
+
+
+class Row(msgspec.Struct, frozen=True, kw_only=True):
+    """A part of the summary."""
+
+
+class LabRow(Row, frozen=True, kw_only=True):
+    """What served one engine: the server's own version, image digests by service, settings as read back."""
+
+    engine: str
+    version: str
+    topology: str
+    images: dict[str, str]
+    settings: dict
+
+
+class NoiseRow(Row, frozen=True, kw_only=True):
+    """How quiet the host was: measurements taken, how many were noisy, the worst shares (0…1) and the reasons."""
+
+    measurements: int
+    noisy: int
+    worst_foreign_cpu: float | None = None
+    worst_steal: float | None = None
+    why: list[str] = []
+
+
+class Environment(Row, frozen=True, kw_only=True):
+    """The machine (kernel, CPUs, memory, engine versions), the servers, and the noise."""
+
+    host: dict
+    labs: list[LabRow]
+    noise: NoiseRow
+
+
+class FaultRow(Row, frozen=True, kw_only=True):
+    """One fault in one measurement and its proof; asked, before, during and after share `unit`."""
+
+    engine: str
+    case: str
+    round: int
+    link: str
+    toxic: str
+    unit: str
+    asked: float | None
+    before: float | None
+    during: Spread | None
+    after: float | None
+    seen: bool
+    why: str
+
+
+class FigureRow(Row, frozen=True, kw_only=True):
+    """Mean over the quiet rounds with its 95 % interval (absent when the rounds admit none), beside what was known."""
+
+    value: float | None = None
+    low: float | None = None
+    high: float | None = None
+    unit: str = ""
+    published: float | None = None
+    predicted: float | None = None
+    ratio_to_published: float | None = None
+    ratio_to_predicted: float | None = None
+
+
+class CaseRow(Row, frozen=True, kw_only=True):
+    """One case on one engine; `rounds` are the quiet ones that count, `noisy` the measurements that do not."""
+
+    engine: str
+    name: str
+    about: str
+    rounds: int
+    noisy: int
+    doubts: list[str]
+    figures: dict[str, FigureRow]
+
+
+class IntervalRow(Row, frozen=True, kw_only=True):
+    """A confidence interval at the level of one look, from n rounds."""
+
+    low: float
+    high: float
+    level: float
+    n: int
+
+
+class ClaimRow(Row, frozen=True, kw_only=True):
+    """A claim's verdict on one engine; `changed` tells that it is not the expected one."""
+
+    id: str
+    sentence: str
+    engine: str
+    relation: str
+    unit: str
+    verdict: Verdict
+    expected: Verdict
+    changed: bool
+    because: str
+    reason: str
+    published: float | None
+    predicted: float | None
+    measured: float | None
+    interval: IntervalRow | None
+    rounds: int
+
+
+class NotJudgedRow(Row, frozen=True, kw_only=True):
+    """A claim without a verdict, and why; `case` is the one that was not measured, null if none lacks."""
+
+    claim: str
+    engine: str
+    case: str | None
+    reason: str
+
+
+class PointRow(Row, frozen=True, kw_only=True):
+    """A point of a line: where on the x axis, and the case whose figure it is."""
+
+    x: float
+    case: str
+
+
+class LineRow(Row, frozen=True, kw_only=True):
+    """One line of a panel, its points in the order of the x axis."""
+
+    label: str
+    points: list[PointRow]
+
+
+class PanelRow(Row, frozen=True, kw_only=True):
+    """One panel of a chart of curves."""
+
+    title: str
+    lines: list[LineRow]
+
+
+class CurvesRow(Row, frozen=True, kw_only=True):
+    """A chart that the experiment asks for: a figure of many cases as lines, those that were measured."""
+
+    title: str
+    x: str
+    figure: str
+    panels: list[PanelRow]
+
+
+class CellRow(Row, frozen=True, kw_only=True):
+    """One case on one engine over its quiet rounds: the mean of the averages, the least and the most of all."""
+
+    average: float
+    least: float
+    most: float
+
+
+class ComparedRow(Row, frozen=True, kw_only=True):
+    """One label's cells, in the order of the columns; null where an engine has none."""
+
+    label: str
+    cells: list[CellRow | None]
+
+
+class ComparisonRow(Row, frozen=True, kw_only=True):
+    """A table of engines beside each other, as far as they were measured; figures in `unit`."""
+
+    title: str
+    unit: str
+    columns: list[str]
+    rows: list[ComparedRow]
+
+
+class Summary(Row, frozen=True, kw_only=True):
+    """The whole run. `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for the exit codes 0, 1, 2 and 3."""
+
+    schema: int = SCHEMA
+    experiment: str
+    question: str
+    preset: str
+    seed: int
+    started: str
+    engines: list[str]
+    verdict: str
+    exit_code: int
+    ended: str | None
+    interrupted: str | None
+    crashed: str | None
+    torn: bool
+    source: str
+    environment: Environment
+    doubts: list[str]
+    faults: list[FaultRow]
+    cases: list[CaseRow]
+    claims: list[ClaimRow]
+    not_judged: list[NotJudgedRow]
+    curves: list[CurvesRow] = []
+    comparison: ComparisonRow | None = None
+    record: str = "record.jsonl"
