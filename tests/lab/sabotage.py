@@ -7,7 +7,8 @@ from unittest.mock import patch
 
 from replication_lab.model.experiment import Experiment, Preset
 from replication_lab.probes import noise
-from replication_lab.runner.rounds import Run, Session
+from replication_lab.runner.rounds import Run
+from replication_lab.runner.session import Session
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world.clock import wait_until
 from replication_lab.world.journal import Journal

@@ -6,7 +6,8 @@ import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
 from replication_lab.model.experiment import Preset
-from replication_lab.runner.rounds import Run, Session
+from replication_lab.runner.rounds import Run
+from replication_lab.runner.session import Session
 from replication_lab.workloads.catch_up import Race
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array, overlay

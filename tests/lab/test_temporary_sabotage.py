@@ -6,7 +6,8 @@ import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
 from replication_lab.model.experiment import Preset
-from replication_lab.runner.rounds import Run, Session
+from replication_lab.runner.rounds import Run
+from replication_lab.runner.session import Session
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images, project, signals
 from replication_lab.world.journal import Journal

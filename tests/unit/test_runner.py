@@ -14,7 +14,7 @@ from replication_lab.model.experiment import Case, Data, Expectation, Experiment
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Fault, Record, Spread
 from replication_lab.model.verdict import Verdict
-from replication_lab.runner.rounds import NOISY_REPEATS, Session, all_at_once, trips
+from replication_lab.runner.session import NOISY_REPEATS, Session, all_at_once, trips
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue, journal
 

@@ -1,0 +1,261 @@
+"""One engine's share of a run: its labs calibrated, its cases measured, its copies compared."""
+
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from statistics import median
+from typing import TYPE_CHECKING, Any
+
+from replication_lab import replication
+from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
+from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
+from replication_lab.lab import disks
+from replication_lab.model import record
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Case, Experiment
+from replication_lab.model.storage import Storage
+from replication_lab.model.toxic import Toxic
+from replication_lab.probes.noise import NoiseMeter
+from replication_lab.world import catalogue, clock, drbd
+from replication_lab.world.disks import array
+from replication_lab.world.docker.lab import Lab
+
+if TYPE_CHECKING:  # a run opens its sessions
+    from replication_lab.runner.rounds import Run, World
+
+NOISY_REPEATS = 2
+# What the servers are read back for; those that an engine does not know are left out.
+SETTINGS = (
+    "innodb_flush_log_at_trx_commit",
+    "sync_binlog",
+    "binlog_format",
+    "innodb_buffer_pool_size",
+    "innodb_autoinc_lock_mode",
+    "wsrep_slave_threads",
+)
+
+
+# A topology, one of its links, and a toxic's name.
+Key = tuple[str, str, str]
+
+
+class Calibration:
+    """The toxics of one engine's links: calibrated once, then corrected by what each use came to."""
+
+    def __init__(self, world: "World"):
+        self._world = world
+        self._found: dict[Key, Toxic] = {}
+
+    def prepare(self, wanted: dict[Key, Lab]) -> None:
+        """Calibrate all that the cases ask for. Links do not touch each other, but one carries one toxic at a time."""
+        for toxic in dict.fromkeys(toxic for _, _, toxic in wanted):
+            mine = {key: lab for key, lab in wanted.items() if key[2] == toxic}
+            with ThreadPoolExecutor(len(mine)) as pool:
+                found = pool.map(lambda key, lab: self._calibrate(lab, *key[1:]), mine.keys(), mine.values())
+                self._found |= zip(mine, found, strict=True)
+
+    def _calibrate(self, lab: Lab, link: str, toxic: str) -> Toxic:
+        wire = lab.wire(link)
+        with closing(self._world.round_trip(lab, link)) as probe:
+            found = calibrated(wire, catalogue.toxic(toxic), probe)
+            clear(wire)
+        return found
+
+    @contextmanager
+    def toxic(self, lab: Lab, link: str, name: str) -> Iterator[ToxicOnLink]:
+        """A calibrated toxic on a link, off again with the block."""
+        toxic = self._found[lab.topology.name, link, name]
+        with closing(self._world.round_trip(lab, link)) as probe:
+            with toxic_on(lab.wire(link), toxic, catalogue.toxic(name), probe) as acting:
+                yield acting
+
+    def follow(self, topology: str, faults: list[record.Fault]) -> None:
+        """Correct the next use of a toxic by its realised round trip: a busy proxy's timers are not an idle one's."""
+        for fault in faults:
+            asked = catalogue.toxic(fault.toxic)
+            if fault.seen and fault.during:
+                key = (topology, fault.link, fault.toxic)
+                typical = undisturbed(fault.during.min, fault.during.p50)
+                self._found[key] = corrected_by(self._found[key], asked, typical)
+
+
+@dataclass
+class Session:
+    """The rounds of a run on one engine's labs, one lab for each topology of the experiment, all up at once."""
+
+    run: "Run"
+    labs: dict[str, Lab]
+    engine: str
+
+    def __post_init__(self) -> None:
+        self.calibration = Calibration(self.run.world)
+
+    @property
+    def experiment(self) -> Experiment:
+        return self.run.experiment
+
+    @property
+    def cases(self) -> list[Case]:
+        features = catalogue.engines()[self.engine].features
+        return [case for case in self.experiment.chosen(self.run.preset) if case.needs <= features]
+
+    def lab_of(self, case: Case) -> Lab:
+        return self.labs[self.experiment.topology_of(case)]
+
+    def open(self) -> None:
+        """Record what came up, bring the workload in, and calibrate the toxics that the cases ask for."""
+        self.run.up.extend(self.labs.values())
+        not_applicable = self._not_applicable()
+        for lab in self.labs.values():
+            if self.experiment.prepare:
+                self.experiment.prepare(lab)
+            if self.experiment.fill:
+                self.run.tell(f"{self.engine}: {lab.topology.name} is filled with rows")
+                self.experiment.fill(lab, self.run.preset)
+            self.run.journal.write(_described(lab, self.engine, not_applicable, self.experiment))
+        self.calibration.prepare(
+            {
+                (lab.topology.name, link, toxic): lab
+                for case in self.cases
+                for lab in [self.lab_of(case)]
+                for link, toxic in case.settings.get("toxics", {}).items()
+            }
+        )
+
+    def _not_applicable(self) -> dict[str, str]:
+        features, preset = catalogue.engines()[self.engine].features, self.run.preset
+        chosen = self.experiment.chosen(preset)
+        missing = {
+            case.name: f"{self.engine} has no {' and no '.join(sorted(case.needs - features))}"
+            for case in self.experiment.cases
+            if not case.needs <= features
+        }
+        return missing | {
+            case.name: f"the preset {preset.name} leaves it out" for case in self.experiment.cases if case not in chosen
+        }
+
+    def measure_quietly(self, case: Case, number: int) -> None:
+        """Measure a case; again when somebody else was busy on the machine, but not for ever."""
+        for _ in range(1 + NOISY_REPEATS):
+            found = self._measure(case, number)
+            self.run.journal.write(found)
+            if found.noise.quiet:
+                return
+            self.run.tell(f"  noisy: {found.noise.why}; measured again")
+
+    def _measure(self, case: Case, number: int) -> record.Measurement:
+        began, at = clock.timer(), self.run.world.now()
+        meter = self.run.world.noise(self.run.up)
+        try:
+            parts = self._measured(case, number, meter)
+        except LabError as error:
+            _raise_interruption(error)
+            if why := next(filter(None, (lab.why_ended() for lab in self.run.up)), ""):
+                raise LabError(f"during {case.name}: {why}", "every node running", "./lab report latest") from error
+            full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
+            parts = {"doubts": [error.found, *full], "noise": meter.read()}
+        return record.Measurement(
+            engine=self.engine, round=number, case=case.name, at=at, seconds=round(clock.timer() - began, 3), **parts
+        )
+
+    def _measured(self, case: Case, number: int, meter: NoiseMeter) -> dict[str, Any]:
+        lab = self.lab_of(case)
+        workload = self.experiment.workload(case, self.run.preset)
+        asked = case.settings.get("toxics", {})
+        with self.experiment.arrange(lab, case) as watch:
+            with all_at_once([self.calibration.toxic(lab, link, name) for link, name in asked.items()]) as toxics:
+                meter = meter.anew()
+                outcome = workload.run(lab, seed=self.run.next_seed())
+                noise = meter.read()
+            counted = watch.figures()
+            proofs = watch.proofs(outcome.commits, outcome.figures.get("latency_min_ms"))
+            # A load of several phases knows best what each of them needs.
+            proofs = [*proofs, *getattr(outcome, "proofs", [])]
+        faults = [toxic.fault() for toxic in toxics]
+        if noise.quiet:
+            self.calibration.follow(lab.topology.name, faults)
+        return {
+            "figures": {**outcome.figures, **counted, **trips(faults)},
+            "samples": outcome.samples,
+            "faults": faults,
+            "proofs": proofs,
+            "noise": noise,
+        }
+
+    def compare_copies(self) -> None:
+        """Doubt the run when a copy does not hold what its source, or its cluster's first node, holds."""
+        for lab in self.labs.values():
+            self.run.tell(f"{self.engine}: the copies of {lab.topology.name} are compared")
+            try:
+                reasons = replication.of(lab).differences()
+            except LabError as error:
+                reasons = [f"copies could not be compared: {error.found}"]
+            for reason in reasons:
+                self.run.journal.write(record.Doubt(engine=self.engine, reason=reason))
+
+
+def _described(lab: Lab, engine: str, not_applicable: dict[str, str], experiment: Experiment) -> record.Lab:
+    source = lab.server(lab.topology.source.name)
+    return record.Lab(
+        engine=engine,
+        version=source.version(),
+        topology=lab.topology.name,
+        images=lab.image_digests(),
+        settings=source.settings(*SETTINGS, *experiment.settings) | _storage(lab) | _machines(lab, experiment),
+        not_applicable=not_applicable,
+    )
+
+
+def _storage(lab: Lab) -> dict[str, str]:
+    """What each node with disks of its own is on, and by what: "raid0 of 2 disks by btrfs on loop devices, not md"."""
+    return {f"storage {node}": _said(each.storage) for node, each in array.arrays(lab).items()}
+
+
+def _machines(lab: Lab, experiment: Experiment) -> dict[str, str]:
+    """What starts the virtual machines, and what their disks cost: absolute figures belong to both."""
+    machines = {f"machine {node}": drbd.Peer(lab, node).launcher() for node in drbd.machines(lab)}
+    return machines | ({"disks of machines": experiment.disks} if machines else {})
+
+
+def _said(storage: Storage) -> str:
+    about = catalogue.backend(storage.backend).about
+    return f"{storage.level} of {storage.members} {storage.disk} by {about}{'' if 'md' in about else ', not md'}"
+
+
+@contextmanager
+def all_at_once(parts: list[AbstractContextManager]) -> Iterator[list[Any]]:
+    """Enter all parts at the same time, each in a thread of its own, and leave them likewise.
+
+    Half a dozen links, each with a WAN's round trips to wait for, take as long as one. Whatever goes wrong in a part,
+    the others are left, and the first error is raised.
+    """
+    with ThreadPoolExecutor(max(len(parts), 1)) as pool:
+        entering = [pool.submit(part.__enter__) for part in parts]
+        try:
+            yield [attempt.result() for attempt in entering]
+        finally:
+            entered = [part for part, attempt in zip(parts, entering, strict=True) if attempt.exception() is None]
+            leaving = [pool.submit(part.__exit__, None, None, None) for part in entered]
+            for attempt in leaving:
+                attempt.result()
+
+
+def _raise_interruption(error: BaseException) -> None:
+    """Raise the Ctrl-C that `error`, a failure while cleaning up after it, has covered."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            raise error
+
+
+def trips(faults: list[record.Fault]) -> dict[str, float]:
+    """The round trip during the load as a figure, where all links with a toxic were asked for the same.
+
+    The median is that of the typical link (the median of their medians); the shortest is that of any link, which no
+    commit that waits for one of them can beat. Links of different lengths have no round trip in common, so no figure.
+    """
+    timed = [fault.during for fault in faults if fault.unit == "ms" and fault.during]
+    if not timed or len(timed) < len(faults) or len({fault.asked for fault in faults}) > 1:
+        return {}
+    return {"rtt_min_ms": min(trip.min for trip in timed), "rtt_p50_ms": round(median(t.p50 for t in timed), 3)}
