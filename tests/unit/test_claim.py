@@ -4,13 +4,13 @@ import math
 
 import pytest
 from msgspec import structs
-from replication_lab.model.claim import Expected, NotJudged, exit_code, judge
+from replication_lab.model.claim import Claim, Expected, NotJudged, judge
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
 from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
 from replication_lab.model.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
 from replication_lab.model.statistics import Plan
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.verdict import Verdict, exit_code
 
 import synthetic
 from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
@@ -501,3 +501,17 @@ def test_the_synthetic_run_holds_all_but_the_known_refutation():
     }
 
     assert [name for name, verdict in verdicts.items() if verdict is not HOLDS] == ["sixteen-clients-pipeline"]
+
+
+@pytest.mark.parametrize(
+    ("needed", "sentence", "ok"),
+    [(13, "never", False), (14, "never", True), (3, "never, in at least 3 loads", True), (3, "never, in 3", False)],
+)
+def test_a_claim_of_never_says_how_few_trials_it_needs(needed, sentence, ok):
+    """Up to a fifth of all may be left open without a word: 14 trials."""
+    relation = Total("none", "lost").is_zero(trials="trials", at_least=needed)
+    if ok:
+        assert Claim("a-claim", sentence, relation).sentence == sentence
+    else:
+        with pytest.raises(LabError, match=f"0 in {needed} trials allows for"):
+            Claim("a-claim", sentence, relation)

@@ -9,10 +9,11 @@ import psutil
 import pytest
 from docker.errors import APIError, NotFound
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
 from replication_lab.world import catalogue, files
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels, leftovers, project, signals
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 
 DEAD = "999999999-1.00"
 FOLDER, SEMISYNC = str(catalogue.ROOT / "compose"), catalogue.topology("semisync")

@@ -8,11 +8,11 @@ from replication_lab.cli import drill as drill_command
 from replication_lab.faults.fault import Together
 from replication_lab.model import drill, drill_result
 from replication_lab.model.drill import Expectation, links_of, parse_drill
-from replication_lab.model.drill_result import Acted, Evidence, View, exit_code, judge
+from replication_lab.model.drill_result import Acted, Evidence, View, judge
 from replication_lab.model.errors import LabError
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
 from replication_lab.model.record import Proof
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.verdict import Verdict, exit_code
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.galera import how_returned
 from replication_lab.report import drill_page
@@ -278,7 +278,7 @@ def test_what_is_not_known_is_unknown(changes, history, why):
 
     assert result.held[0].verdict is Verdict.UNKNOWN
     assert why in result.held[0].why
-    assert exit_code([result]) == 2
+    assert result.exit_code == 2
 
 
 def test_a_figure_that_is_missing_or_of_another_kind_is_unknown():
@@ -298,7 +298,12 @@ def test_the_exit_status_is_the_worst():
     good, bad = judge(evidence(), HISTORY), judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
     unknown = drill_result.not_done(parsed(), "killed")
 
-    assert [exit_code(some) for some in ([], [good], [good, unknown], [unknown, bad])] == [2, 0, 2, 1]
+    assert [exit_code(each) for each in ([], good.held, good.held + unknown.held, unknown.held + bad.held)] == [
+        2,
+        0,
+        2,
+        1,
+    ]
 
 
 # --- records ----------------------------------------------------------------------------------------------------------

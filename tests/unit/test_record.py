@@ -4,6 +4,7 @@ import math
 
 import pytest
 from replication_lab.model.errors import LabError
+from replication_lab.model.lines import Lines
 from replication_lab.model.record import Crashed, Doubt, End, Interrupted, Noise, Proof, Record, Run, encode
 
 import synthetic
@@ -145,3 +146,28 @@ def test_a_longer_record_leaves_the_shorter_as_it_was():
 
     assert (len(short.events), len(longer.events)) == (1, 2)
     assert isinstance(longer.run, Run)
+
+
+@pytest.mark.parametrize(
+    ("lines", "read", "torn"),
+    [
+        ([], [], False),
+        ([b'{"a":1}\n', b"\n", b'{"a":2}\n'], [1, 3], False),
+        ([b'{"a":1}\n', b'{"a":2}'], [1, 2], False),
+        ([b'{"a":1}\n', b'{"a":'], [1], True),
+        ([b'{"a":', b'{"a":2}\n'], [1, 2], False),
+        ([b'{"a":1}\n', b'{"a":\n'], [1, 2], False),
+    ],
+    ids=("none", "an empty one", "a newline lacks", "torn", "damage in the middle", "damage with its newline"),
+)
+def test_every_record_and_ledger_leaves_out_only_a_last_line_that_was_cut_off(lines, read, torn):
+    """Damage anywhere else is handed on, for the reader to refuse."""
+    found = Lines(iter(lines))
+
+    assert [number for number, _ in found] == read
+    assert found.torn is torn
+
+
+def test_a_proof_that_says_in_itself_what_was_expected_is_told_without_it():
+    """What a lab is proved by when it comes up has the expectation in its name."""
+    assert Proof("semi-sync is on", "0 replicas", False).doubt == "semi-sync is on: 0 replicas"

@@ -11,10 +11,10 @@ from replication_lab.cli import output
 from replication_lab.lab import status
 from replication_lab.lab.status import LabView, LinkView, NodeView
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import images
-from replication_lab.world.docker.lab import Proof
 from replication_lab.world.mysql.server import Galera
 from rich.console import Console
 

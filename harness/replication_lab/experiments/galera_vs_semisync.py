@@ -396,7 +396,7 @@ def _kept(case: str, said: str) -> tuple[Claim, Claim]:
         ),
         Claim(
             f"{case}-copies-agree",
-            f"every node holds the same sum afterwards: {said}",
+            f"every node holds the same sum afterwards, in at least 3 copies: {said}",
             Total(case, "diverged").is_zero(trials="copies", at_least=3),
             predicted=0.0,
         ),

@@ -9,11 +9,12 @@ import msgspec
 
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.record import Proof
 from replication_lab.world import drbd
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array, Measured
 from replication_lab.world.disks.spindle import SWITCH, Spindle
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 
 # Less than this a server cannot write anything with.
 FULL_BYTES = 1 << 20

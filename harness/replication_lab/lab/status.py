@@ -9,13 +9,14 @@ from replication_lab import replication
 from replication_lab.lab.disks import full
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, drbd, pacemaker
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import Status
 from replication_lab.world.toxiproxy import Wire
 

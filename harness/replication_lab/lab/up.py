@@ -10,6 +10,7 @@ from replication_lab.faults.toxic_calibration import calibrated, clear
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
 from replication_lab.model.storage import AUTO, Storage, parse_storage
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
@@ -18,7 +19,7 @@ from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project, signals
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 
 Tell = Callable[[str], None]
 

@@ -1,15 +1,19 @@
 """Claims: a sentence, a relation over the record, and the verdict that it comes to; anything doubtful is UNKNOWN."""
 
 import math
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from replication_lab.model.errors import LabError
 from replication_lab.model.quantities import Quantity
 from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds, Finding, NoneSeen, SomeSeen
-from replication_lab.model.statistics import Interval, NoInterval, Plan
+from replication_lab.model.statistics import Interval, NoInterval, Plan, highest_share
 from replication_lab.model.verdict import Verdict
+
+# A claim of never that needs so few trials that more than this share could still be bad (95 %) says how few.
+MOST_UNSAID = 0.2
 
 Relation = Bounds | NoneSeen | SomeSeen
 Prediction = Quantity | float | Callable[[Record, str], float | None] | None
@@ -24,6 +28,17 @@ class Claim:
     relation: Any
     published: float | None = None
     predicted: Prediction = None
+
+    def __post_init__(self) -> None:
+        """Refuse "never" of a few trials that does not say how few: none seen in 4 still allows for 53 % of all."""
+        if not isinstance(self.relation, NoneSeen):
+            return
+        needed = self.relation.at_least
+        if highest_share(needed) > MOST_UNSAID and f"at least {needed}" not in self.sentence:
+            raise LabError(
+                f"claim {self.id}: 0 in {needed} {self.relation.trials} allows for {highest_share(needed):.0%} of all",
+                f"at_least that allows for {MOST_UNSAID:.0%} at most, or 'at least {needed}' in its sentence",
+            )
 
 
 @dataclass(frozen=True)
@@ -112,14 +127,6 @@ def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | 
         if lab and case in lab.not_applicable:
             return NotJudged(claim.id, engine, lab.not_applicable[case], case)
     return None
-
-
-def exit_code(judgements: Iterable[Judgement]) -> int:
-    """1 when a verdict is not the expected one, else 2 when one is UNKNOWN or there is none at all, else 0."""
-    judgements = list(judgements)
-    if any(j.changed for j in judgements):
-        return 1
-    return 2 if not judgements or any(j.verdict is Verdict.UNKNOWN for j in judgements) else 0
 
 
 def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:

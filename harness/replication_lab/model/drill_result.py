@@ -10,8 +10,9 @@ from replication_lab.model.checkers import Figures
 from replication_lab.model.drill import Drill, Expectation, Step
 from replication_lab.model.errors import LabError
 from replication_lab.model.history import Attempt, Copy, Look
+from replication_lab.model.lines import Lines
 from replication_lab.model.record import Proof
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.verdict import Verdict, exit_code
 
 SCHEMA = 2
 
@@ -154,10 +155,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
 
     @cached_property
     def exit_code(self) -> int:
-        """0 as expected, 1 a verdict differs, 2 one is unknown."""
-        if any(one.changed for one in self.held):
-            return 1
-        return 2 if any(one.verdict is Verdict.UNKNOWN for one in self.held) else 0
+        return exit_code(self.held)
 
 
 def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = ()) -> Result:
@@ -227,12 +225,6 @@ def _none_counted(figure: str) -> int | None:
     return 0 if ".error." in f".{figure}" else None
 
 
-def exit_code(results: Sequence[Result]) -> int:
-    """1 when a verdict differs from the known one, else 2 when one is unknown or there is none, else 0."""
-    codes = {result.exit_code for result in results}
-    return 1 if 1 in codes else 2 if not codes or 2 in codes else 0
-
-
 AnyEvent = Opened | Evidence | Closed
 _decoder = msgspec.json.Decoder(AnyEvent)
 
@@ -243,16 +235,15 @@ def encode(event: Event) -> bytes:
 
 def parse_events(lines: Sequence[bytes]) -> list[Event]:
     """The events of a record; a last line cut off in its writing is left out. LabError for any other bad line."""
-    events: list[Event] = []
-    for number, line in enumerate(lines, 1):
-        try:
-            events.append(_decoder.decode(line))
-        except msgspec.DecodeError as error:
-            if number == len(lines) and not line.endswith(b"\n"):
-                break
-            raise LabError(
-                f"line {number} of drill.jsonl cannot be read: {error}",
-                "one event a line",
-                f"sed -n {number}p drill.jsonl",
-            ) from error
-    return events
+    return [_decode(line, number) for number, line in Lines(lines)]
+
+
+def _decode(line: bytes, number: int) -> Event:
+    try:
+        return _decoder.decode(line)
+    except msgspec.DecodeError as error:
+        raise LabError(
+            f"line {number} of drill.jsonl cannot be read: {error}",
+            "one event a line",
+            f"sed -n {number}p drill.jsonl",
+        ) from error

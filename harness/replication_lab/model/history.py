@@ -10,6 +10,7 @@ from enum import StrEnum
 import msgspec
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.lines import Lines
 
 
 class Outcome(StrEnum):
@@ -107,9 +108,7 @@ def parse(lines: Iterable[bytes]) -> tuple[list[Attempt], list[Look]]:
     """
     attempts: dict[int, Attempt] = {}
     looks: list[Look] = []
-    for number, line in enumerate(lines, 1):
-        if not line.endswith(b"\n"):
-            break
+    for number, line in Lines(lines):
         event = _decode(line, number)
         if isinstance(event, Look):
             looks.append(event)

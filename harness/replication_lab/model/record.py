@@ -12,6 +12,7 @@ from functools import cached_property
 import msgspec
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.lines import Lines
 
 SCHEMA = 1
 
@@ -49,17 +50,18 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         return f"asked {self.asked} {self.unit} of {self.toxic} on link {self.link}, it was {found} during the load"
 
 
-class Proof(msgspec.Struct, frozen=True, kw_only=True):
-    """A state that was checked and not believed, such as "semi-sync stayed on"."""
+class Proof(msgspec.Struct, frozen=True):
+    """A state that was checked and not believed, such as "semi-sync stayed on"; `what` may say what was expected."""
 
     what: str
-    expected: str
     found: str
     ok: bool
+    expected: str = ""
 
     @property
     def doubt(self) -> str | None:
-        return None if self.ok else f"{self.what}: expected {self.expected}, found {self.found}"
+        expected = f"expected {self.expected}, found " if self.expected else ""
+        return None if self.ok else f"{self.what}: {expected}{self.found}"
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
@@ -185,15 +187,9 @@ class Record:
     @classmethod
     def parse(cls, lines: Iterable[bytes]) -> "Record":
         """Read a record from its lines. Raises LabError for a bad line that is not the last one."""
-        lines = list(lines)
-        events, torn = [], False
-        for number, line in enumerate(lines, start=1):
-            whole = line.endswith(b"\n") or _is_json(line)
-            if number == len(lines) and not whole:
-                torn = True
-            elif line.strip():
-                events.append(_decode(line, number))
-        return cls(events, torn)
+        whole = Lines(lines)
+        events = [_decode(line, number) for number, line in whole]
+        return cls(events, whole.torn)
 
     def plus(self, event: Event) -> "Record":
         return Record((*self.events, event), self.torn)
@@ -261,14 +257,6 @@ def _last(events: list):
 
 def _number(figure: float | None) -> float:
     return math.nan if figure is None else figure
-
-
-def _is_json(line: bytes) -> bool:
-    try:
-        msgspec.json.decode(line)
-    except msgspec.DecodeError:
-        return False
-    return True
 
 
 def _decode(line: bytes, number: int) -> Event:

@@ -7,11 +7,12 @@ from statistics import median
 from replication_lab.model.drill import MOUNT
 from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world import clock, drbd, pacemaker
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
 from replication_lab.world.mysql.server import Server
 

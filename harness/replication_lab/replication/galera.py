@@ -4,8 +4,8 @@ import re
 from collections.abc import Mapping
 
 from replication_lab.model.drill_result import View
+from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes, register
-from replication_lab.world.docker.lab import Proof
 
 LEFT = re.compile(r"Shifting \w+ -> OPEN|Shifting OPEN -> PRIMARY")
 WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")

@@ -6,9 +6,10 @@ from dataclasses import dataclass
 
 from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import clock
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
 ONLINE, PRIMARY, UNREACHABLE = "ONLINE", "PRIMARY", "UNREACHABLE"

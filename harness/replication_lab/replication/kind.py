@@ -9,10 +9,11 @@ from typing import ClassVar, TypeVar
 
 from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.world import catalogue
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Replication, SemiSync, Server
 
 Answer = TypeVar("Answer")

@@ -6,12 +6,13 @@ from statistics import median
 
 from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import waited
 from replication_lab.replication import failover
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
-from replication_lab.world.docker.lab import Lab, Proof
+from replication_lab.world.docker.lab import Lab
 
 # How far a replica may be behind at a look and be in step all the same: clients go on writing meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3

@@ -3,9 +3,9 @@
 from collections.abc import Mapping
 
 from replication_lab.model.drill_result import View
+from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.replication.kind import Nodes, register
-from replication_lab.world.docker.lab import Proof
 
 
 @register("none")

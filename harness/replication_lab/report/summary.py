@@ -4,11 +4,12 @@ import math
 
 import msgspec
 
-from replication_lab.model.claim import Judgement, NotJudged, exit_code
+from replication_lab.model.claim import Judgement, NotJudged
 from replication_lab.model.experiment import Comparison, Curves, Experiment
 from replication_lab.model.quantities import unit_of
 from replication_lab.model.record import Lab, Measurement, Record
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
+from replication_lab.model.verdict import exit_code
 from replication_lab.report.rows import (
     CaseRow,
     CellRow,

@@ -16,6 +16,7 @@ from docker.errors import APIError
 from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
 from replication_lab.model.topology import Link, Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
@@ -30,14 +31,6 @@ STOP_SECONDS = 30
 CLOCK = "/run/mysqld/clock"
 # A kernel's panic takes about forty to say.
 DEATH_LINES = 60
-
-
-class Proof(msgspec.Struct, frozen=True):
-    """One thing that was proved about a lab when it came up, as `lab status` shows it."""
-
-    what: str
-    found: str
-    ok: bool
 
 
 class State(msgspec.Struct, frozen=True):
