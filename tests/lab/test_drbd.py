@@ -213,8 +213,11 @@ def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
     serving = drbd.primary(whole)
     peer = replicated_disk.other(whole, serving.node)
     with cut(whole):
-        clock.wait_until(lambda: peer.status().connection != drbd.CONNECTED, "the cut to be noticed")
+        # By both: one that still believes in the old connection would go on by it once the links are back.
+        for machine in (serving, peer):
+            clock.wait_until(lambda m=machine: m.status().connection != drbd.CONNECTED, "the cut to be noticed")
         peer.tell("options", "net", "--protocol=A")
+        assert peer.settings()["protocol"] == "A"
     with pytest.raises(LabError, match=r"(?s)has given up connecting.*protocol"):
         replicated_disk.online(whole, peer.node)
     peer.tell("adjust")
