@@ -27,7 +27,7 @@ lab-clean:  ## remove all labs that no running command uses, and leftovers
 test: test-unit  ## unit tests, images, labs and claims; without the tests marked long
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims --durations=30
 
-test-all: test-unit  ## everything, on every engine, also the tests marked long: hours
+test-all: test-unit  ## every test on every engine, also those marked long
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims --engine all --durations=60
 
 test-unit: .venv/installed.txt  ## without Docker, in seconds

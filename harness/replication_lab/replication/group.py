@@ -20,8 +20,6 @@ SELF = (
     "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid) AS view_id"
 )
 COMMITS = 5
-# A new primary applies what it has received before it accepts writes.
-ELECTED_SECONDS = 60
 
 
 @dataclass(frozen=True)
