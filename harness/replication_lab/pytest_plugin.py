@@ -13,7 +13,6 @@ from replication_lab.model import drill_result, history
 from replication_lab.model.drill_result import Result
 from replication_lab.report import Summary
 from replication_lab.runner import drill_set
-from replication_lab.runner.drill import carry_out
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
@@ -106,11 +105,8 @@ def drilled(drill_labs: Callable[[str], drill_set.Labs], tmp_path: Path) -> Call
     """The result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
 
     def do(topology: str, name: str, seed: int = 7) -> Result:
-        own, what, ledger = drill_labs(topology), drill_set.load(topology, name), tmp_path / f"{name}-{seed}"
-        evidence = carry_out(own.lab(), what, seed, ledger, quietly)
-        if evidence.doubts or what.rearranges:
-            # Nothing could be proved on what this drill has left.
-            own.renew()
+        ledger = tmp_path / f"{name}-{seed}"
+        evidence = drill_labs(topology).do(drill_set.load(topology, name), seed, ledger)
         with ledger.open("rb") as lines:
             return drill_result.judge(evidence, *history.parse(lines))
 

@@ -787,6 +787,27 @@ def test_drills_share_a_lab_until_it_is_renewed(ups):
     assert second.gone
 
 
+@pytest.mark.parametrize(
+    ("drill", "doubts", "renewed"),
+    [
+        pytest.param(("async", "kill-replica"), [], False, id="as it was"),
+        pytest.param(("async", "kill-replica"), ["the replica did not come back"], True, id="in doubt"),
+        pytest.param(("async", "lose-source"), [], True, id="another source"),
+    ],
+)
+def test_a_lab_on_which_nothing_can_be_proved_any_more_is_taken_away(
+    ups, monkeypatch, tmp_path, drill, doubts, renewed
+):
+    """The next drill has one of its own."""
+    lab, what = Upped(), drill_set.load(*drill)
+    ups.append(lab)
+    monkeypatch.setattr(drill_set, "carry_out", lambda *_: evidence(drill=what, doubts=doubts))
+    own = drill_set.Labs("async", "mariadb", print)
+
+    assert own.do(what, 7, tmp_path / "ledger").doubts == doubts
+    assert lab.gone is renewed
+
+
 def test_a_lab_that_was_not_proved_is_tried_again(ups, refused):
     """A few times: a machine has busy moments."""
     late = LabError("the link is too slow", "a proof")

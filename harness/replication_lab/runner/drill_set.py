@@ -66,7 +66,7 @@ def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Te
         book = Book(topology)
         book.write(opening)
         try:
-            _carry_out_all(own, drills, seed, book, tell)
+            _do_all(own, drills, seed, book)
             book.write(drill_result.Closed("done"))
         except KeyboardInterrupt as stop:
             book.write(drill_result.Closed(f"interrupted by {str(stop) or 'SIGINT'}"))
@@ -79,13 +79,9 @@ def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Te
     return book.folder, judge(book.folder)
 
 
-def _carry_out_all(own: "Labs", drills: Sequence[Drill], seed: int, book: "Book", tell: Tell) -> None:
+def _do_all(own: "Labs", drills: Sequence[Drill], seed: int, book: "Book") -> None:
     for each in drills:
-        evidence = carry_out(own.lab(), each, seed, book.ledger(each.name), tell)
-        book.write(evidence)
-        if evidence.doubts or each.rearranges:
-            # Nothing could be proved on what this drill has left.
-            own.renew()
+        book.write(own.do(each, seed, book.ledger(each.name)))
 
 
 class Labs:
@@ -103,6 +99,13 @@ class Labs:
     def _up(self) -> Lab:
         name = f"drill-{self._topology}-{secrets.token_hex(3)}"
         return up.up(self._topology, self._engine, name, tell=self._tell, keep=False, clocks_move=self._clocks_move)
+
+    def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
+        """Do one drill on the lab, and take a lab away on which nothing could be proved any more."""
+        evidence = carry_out(self.lab(), what, seed, ledger, self._tell)
+        if evidence.doubts or what.rearranges:
+            self.renew()
+        return evidence
 
     def renew(self) -> None:
         """Take the lab away; the next one comes up when it is needed."""
