@@ -45,8 +45,8 @@ ALL = sorted([*QUICK, *(pytest.param(*pair, marks=pytest.mark.long) for pair in 
 
 def surprises(result):
     """The expectations whose verdict is not the one that the drill's file says, with the reason."""
-    differing = [one for one in result.held if one.verdict is not one.expectation.expect]
-    return {one.expectation.says: one.why or f"{one.found}, expected {one.expectation.bound}" for one in differing}
+    differing = [one for one in result.judgements if one.verdict is not one.expected.verdict]
+    return {one.sentence: one.reason for one in differing}
 
 
 @pytest.mark.parametrize(("topology", "name"), ALL)
@@ -88,8 +88,8 @@ def test_a_kill_that_does_not_kill_is_unknown(drilled, monkeypatch):
     monkeypatch.setattr(Kill, "end", lambda *_: None)
     result = drilled("single", "kill")
 
-    assert {one.verdict for one in result.held} == {Verdict.UNKNOWN}
-    assert "the end of server" in result.held[0].why
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert "the end of server" in result.judgements[0].reason
 
 
 def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
@@ -98,7 +98,7 @@ def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
     result = drilled("single", "pause")
 
     assert result.exit_code == 2
-    assert "server is frozen: expected no answer" in result.held[0].why
+    assert "server is frozen: expected no answer" in result.judgements[0].reason
 
 
 def test_who_follows_whom_is_told_by_the_replicas(drill_labs):

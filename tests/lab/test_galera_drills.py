@@ -44,9 +44,7 @@ def done(cluster, tmp_path_factory):
 
 def assert_as_expected(result):
     """Every expectation of the drill's own file, and the rows that all drills promise."""
-    assert {
-        one.expectation.says: one.why or one.verdict for one in result.held if one.verdict is not Verdict.HOLDS
-    } == {}
+    assert {one.sentence: one.reason for one in result.judgements if one.verdict is not Verdict.HOLDS} == {}
     assert result.doubts == []
     assert [result.figures[name] for name in ("lost", "phantoms", "duplicates", "diverged")] == [0, 0, 0, 0]
     assert result.figures["histories"] == 1
@@ -162,8 +160,8 @@ def test_a_cut_that_does_not_cut_is_unknown(done, monkeypatch):
     monkeypatch.setattr(Wire, "enable", lambda *_: None)
     result = done("sabotaged-cut-link", brief("cut-link"))
 
-    assert {one.verdict for one in result.held} == {Verdict.UNKNOWN}
-    assert "connection answers" in result.held[0].why
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert "connection answers" in result.judgements[0].reason
     assert result.exit_code == 2
 
 
@@ -173,7 +171,7 @@ def test_a_toxic_that_does_not_act_is_unknown(done, monkeypatch):
     result = done("sabotaged-slow-link", brief("slow-link"))
 
     assert result.exit_code == 2
-    assert "has wan-200ms more: expected" in result.held[0].why
+    assert "has wan-200ms more: expected" in result.judgements[0].reason
 
 
 def test_a_kill_that_does_not_kill_is_unknown(done, cluster, monkeypatch):
@@ -183,7 +181,7 @@ def test_a_kill_that_does_not_kill_is_unknown(done, cluster, monkeypatch):
     result = done("sabotaged-kill-node", brief("kill-node"))
 
     assert result.exit_code == 2
-    assert "the end of node1" in result.held[0].why
+    assert "the end of node1" in result.judgements[0].reason
 
 
 def test_a_link_that_stays_cut_is_noticed(cluster):

@@ -4,13 +4,13 @@ import math
 
 import pytest
 from msgspec import structs
-from replication_lab.model.claim import Claim, Expected, NotJudged, judge
+from replication_lab.model.claim import Claim, NotJudged, judge
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
 from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
 from replication_lab.model.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
 from replication_lab.model.statistics import Plan
-from replication_lab.model.verdict import Verdict, exit_code
+from replication_lab.model.verdict import Expected, Verdict, exit_code
 
 import synthetic
 from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
@@ -463,7 +463,7 @@ def test_a_known_refutation_carries_its_reason():
     found = {j.claim: j for j in experiment().judge(record(4))}["sixteen-clients-pipeline"]
 
     assert (found.verdict, found.changed) == (REFUTED, False)
-    assert "AFTER_SYNC" in found.because
+    assert "AFTER_SYNC" in found.expected.because
 
 
 def test_rounds_are_shuffled_by_the_seed_alone():

@@ -208,7 +208,7 @@ def test_a_drill_that_went_as_it_should_holds():
     """Exit status 0."""
     result = judge(evidence(), HISTORY)
 
-    assert [one.verdict for one in result.held] == [Verdict.HOLDS, Verdict.HOLDS]
+    assert [one.verdict for one in result.judgements] == [Verdict.HOLDS, Verdict.HOLDS]
     assert result.exit_code == 0
     assert (result.figures["view.node3"], result.figures["histories"]) == ("non-Primary", 1)
     assert result.figures["redundancy_back_s"] == 0.5
@@ -218,8 +218,8 @@ def test_a_lost_row_refutes():
     """Exit status 1: it was expected to hold."""
     result = judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
 
-    assert result.held[0].verdict is Verdict.REFUTED
-    assert (result.held[0].found, result.exit_code) == (1, 1)
+    assert result.judgements[0].verdict is Verdict.REFUTED
+    assert (result.judgements[0].measured, result.exit_code) == (1, 1)
 
 
 def test_every_drill_of_a_replicated_disk_compares_both_of_them():
@@ -236,7 +236,7 @@ def test_disks_that_differ_refute():
     equal = Expectation("both disks are equal", "differing_kib", equals=0)
     what = msgspec.structs.replace(parsed(), expected=[equal])
     verdicts = [
-        judge(evidence(drill=what, compared=compared), HISTORY).held[0].verdict
+        judge(evidence(drill=what, compared=compared), HISTORY).judgements[0].verdict
         for compared in ({"differing_kib": 0}, {"differing_kib": 4}, {})
     ]
 
@@ -259,8 +259,8 @@ def test_a_fault_that_was_not_seen_makes_everything_unknown():
     acted = msgspec.structs.replace(evidence().acted[0], proofs=[through])
     result = judge(evidence(acted=[acted]), HISTORY)
 
-    assert result.held[0].verdict is Verdict.UNKNOWN
-    assert "a new connection answers" in result.held[0].why
+    assert result.judgements[0].verdict is Verdict.UNKNOWN
+    assert "a new connection answers" in result.judgements[0].reason
     assert result.exit_code == 2
 
 
@@ -276,8 +276,8 @@ def test_what_is_not_known_is_unknown(changes, history, why):
     """A lab that failed, a checker that crashed, a load that did nothing."""
     result = judge(evidence(**changes), history)
 
-    assert result.held[0].verdict is Verdict.UNKNOWN
-    assert why in result.held[0].why
+    assert result.judgements[0].verdict is Verdict.UNKNOWN
+    assert why in result.judgements[0].reason
     assert result.exit_code == 2
 
 
@@ -290,7 +290,7 @@ def test_a_figure_that_is_missing_or_of_another_kind_is_unknown():
     ]
     result = judge(evidence(drill=msgspec.structs.replace(parsed(), expected=asked)), HISTORY)
 
-    assert [one.verdict for one in result.held[:3]] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.HOLDS]
+    assert [one.verdict for one in result.judgements[:3]] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.HOLDS]
 
 
 def test_the_exit_status_is_the_worst():
@@ -298,12 +298,9 @@ def test_the_exit_status_is_the_worst():
     good, bad = judge(evidence(), HISTORY), judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
     unknown = drill_result.not_done(parsed(), "killed")
 
-    assert [exit_code(each) for each in ([], good.held, good.held + unknown.held, unknown.held + bad.held)] == [
-        2,
-        0,
-        2,
-        1,
-    ]
+    held, open_, changed = (each.judgements for each in (good, unknown, bad))
+
+    assert [exit_code(each) for each in ([], held, held + open_, open_ + changed)] == [2, 0, 2, 1]
 
 
 # --- records ----------------------------------------------------------------------------------------------------------
@@ -329,10 +326,10 @@ def test_recorded_drills_are_judged_again_from_their_files(book):
     """The verdicts of the one that was done; the other one, after a SIGKILL, is unknown."""
     first, second = drill_set.judge(book.folder)
 
-    assert {one.verdict for one in first.held} == {Verdict.HOLDS}
+    assert {one.verdict for one in first.judgements} == {Verdict.HOLDS}
     assert first.figures["acknowledged"] == 10
-    assert [one.verdict for one in second.held] == [Verdict.UNKNOWN]
-    assert "killed" in second.held[0].why
+    assert [one.verdict for one in second.judgements] == [Verdict.UNKNOWN]
+    assert "killed" in second.judgements[0].reason
 
 
 def test_a_record_that_was_never_begun_is_not_the_latest(book):
@@ -366,7 +363,7 @@ def test_a_ledger_that_is_damaged_makes_its_drill_unknown(book):
     """The record alone is no evidence of what clients saw."""
     book.ledger("first").write_bytes(b"nonsense\n\n")
 
-    assert drill_set.judge(book.folder)[0].held[0].verdict is Verdict.UNKNOWN
+    assert drill_set.judge(book.folder)[0].judgements[0].verdict is Verdict.UNKNOWN
 
 
 def test_results_read_as_text_and_as_data(book):
@@ -518,7 +515,7 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
     assert "    25 lines of node1" in told and any("node2: does not answer" in line for line in told)
     assert (tmp_path / "test-node1.log").read_text() == "all lines of node1"
     assert not (tmp_path / "test-node2.log").exists()
-    assert judge(found, []).held[0].verdict is Verdict.UNKNOWN
+    assert judge(found, []).judgements[0].verdict is Verdict.UNKNOWN
 
 
 def test_who_serves_first_is_arranged_before_anything_is_written(tmp_path, monkeypatch):
@@ -690,7 +687,7 @@ def test_a_forbidden_line_refutes_every_drill():
     """Whatever its file expects; it is printed."""
     result = judge(evidence(forbidden=["node1: crash: mysqld got signal 11"]), HISTORY)
 
-    assert (result.held[-1].verdict, result.exit_code) == (Verdict.REFUTED, 1)
+    assert (result.judgements[-1].verdict, result.exit_code) == (Verdict.REFUTED, 1)
     assert "FORBIDDEN     node1: crash: mysqld got signal 11" in text([result])
 
 

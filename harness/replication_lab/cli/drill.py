@@ -54,7 +54,7 @@ def drill(
         folder, results = drill_set.run(topology, engine, drills, seed, tell)
         tell(f"record and ledgers: {os.path.relpath(folder)}")
     print_json(drill_set.as_data(results)) if json_ else click.echo(drill_text.text(results))
-    sys.exit(exit_code(one for result in results for one in result.held))
+    sys.exit(exit_code(one for result in results for one in result.judgements))
 
 
 @click.command()
@@ -69,7 +69,7 @@ def write_page(runs: tuple[str, ...]) -> None:
     judged = [(drill_set.opened(folder), drill_set.judge(folder)) for folder in folders]
     PAGE.write_text(drill_page.page(judged, list(known), PAGE.read_text() if runs else ""))
     tell(f"written: {PAGE.relative_to(catalogue.ROOT)}")
-    sys.exit(exit_code(one for _, results in judged for result in results for one in result.held))
+    sys.exit(exit_code(one for _, results in judged for result in results for one in result.judgements))
 
 
 def _do_all(topology: str) -> Path:

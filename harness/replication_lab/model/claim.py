@@ -10,7 +10,7 @@ from replication_lab.model.quantities import Quantity
 from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds, Finding, NoneSeen, SomeSeen
 from replication_lab.model.statistics import Interval, NoInterval, Plan, highest_share
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.verdict import TO_HOLD, Expected, Judgement, Verdict
 
 # A claim of never that needs so few trials that more than this share could still be bad (95 %) says how few.
 MOST_UNSAID = 0.2
@@ -41,43 +41,22 @@ class Claim:
             )
 
 
-@dataclass(frozen=True)
-class Expected:
-    """The verdict that a claim is known to come to on an engine, with the reason when it is not HOLDS."""
-
-    verdict: Verdict = Verdict.HOLDS
-    because: str = ""
-
-
-@dataclass(frozen=True)
-class Judgement:
-    """A claim's verdict on one engine. `changed` is what fails a regression run; `reason` says how it was decided, and
-    `doubted` that it is UNKNOWN for more than a lack of figures.
-    """
+@dataclass(frozen=True, kw_only=True)
+class ClaimJudgement(Judgement):
+    """A claim's verdict on one engine. `doubted` says that it is UNKNOWN for more than a lack of figures."""
 
     claim: str
-    sentence: str
     engine: str
-    relation: str
     unit: str
-    verdict: Verdict
-    reason: str
-    expected: Verdict = Verdict.HOLDS
-    because: str = ""
     published: float | None = None
     predicted: float | None = None
-    measured: float | None = None
     interval: Interval | None = None
     rounds: int = 0
     settled: bool = field(default=False, compare=False)
     doubted: bool = field(default=False, compare=False)
 
-    @property
-    def changed(self) -> bool:
-        return self.verdict is not Verdict.UNKNOWN and self.verdict is not self.expected
 
-
-def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expected = Expected()) -> Judgement:
+def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expected = TO_HOLD) -> ClaimJudgement:
     """Judge one claim on one engine. Never raises: a judge that crashes comes to UNKNOWN with its error."""
     try:
         finding = _find(claim, record, engine, plan)
@@ -85,7 +64,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
     except Exception as error:  # whatever went wrong, it must not look like a decision
         reason = f"the judge failed: {type(error).__name__}: {error}"
         finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
-    return Judgement(
+    return ClaimJudgement(
         claim=claim.id,
         sentence=claim.sentence,
         engine=engine,
@@ -93,8 +72,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         unit=claim.relation.unit,
         verdict=finding.verdict,
         reason=finding.reason,
-        expected=expected.verdict,
-        because=expected.because,
+        expected=expected,
         published=claim.published,
         predicted=predicted,
         measured=finding.measured,

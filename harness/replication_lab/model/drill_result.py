@@ -1,6 +1,7 @@
 """What came of a drill: its evidence, its verdicts, and the lines of its record."""
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from functools import cached_property
 
 import msgspec
@@ -12,7 +13,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.history import Attempt, Copy, Look
 from replication_lab.model.lines import Lines
 from replication_lab.model.record import Proof
-from replication_lab.model.verdict import Verdict, exit_code
+from replication_lab.model.verdict import Expected, Judgement, Verdict, exit_code
 
 SCHEMA = 2
 
@@ -131,17 +132,12 @@ class Closed(Event, frozen=True, tag="closed"):
 QUIET_LOGS = Expectation("no log holds what none may", "forbidden", equals=0)
 
 
-class Held(msgspec.Struct, frozen=True):
-    """An expectation with its verdict: what was found, and why it is unknown where it is."""
+@dataclass(frozen=True, kw_only=True)
+class FigureJudgement(Judgement):
+    """The verdict of a drill's expectation: what its figure was, and the bound that it was to keep."""
 
-    expectation: Expectation
-    verdict: Verdict
-    found: float | str | None
-    why: str = ""
-
-    @property
-    def changed(self) -> bool:
-        return self.verdict is not Verdict.UNKNOWN and self.verdict is not self.expectation.expect
+    figure: str
+    bound: str
 
 
 class Result(msgspec.Struct, frozen=True, dict=True):
@@ -149,13 +145,13 @@ class Result(msgspec.Struct, frozen=True, dict=True):
 
     drill: Drill
     figures: dict[str, float | str]
-    held: list[Held]
+    judgements: list[FigureJudgement]
     doubts: list[str]
     evidence: Evidence | None = None
 
     @cached_property
     def exit_code(self) -> int:
-        return exit_code(self.held)
+        return exit_code(self.judgements)
 
 
 def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = ()) -> Result:
@@ -168,14 +164,13 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
     doubts = [*evidence.doubts, *(proof.doubt for acted in evidence.acted for proof in acted.proofs if proof.doubt)]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
-    held = [_hold(expectation, figures, doubts, failures) for expectation in (*evidence.drill.expected, QUIET_LOGS)]
-    return Result(evidence.drill, figures, held, [*doubts, *failures], evidence)
+    judgements = [_judge(each, figures, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
+    return Result(evidence.drill, figures, judgements, [*doubts, *failures], evidence)
 
 
 def not_done(drill: Drill, why: str) -> Result:
     """A drill without evidence: each of its expectations is unknown."""
-    held = [Held(expectation, Verdict.UNKNOWN, None, why) for expectation in drill.expected]
-    return Result(drill, {}, held, [why])
+    return Result(drill, {}, [_judgement(each, Verdict.UNKNOWN, None, why) for each in drill.expected], [why])
 
 
 def _of_nodes(evidence: Evidence) -> Figures:
@@ -207,17 +202,31 @@ def _of_nodes(evidence: Evidence) -> Figures:
     return figures
 
 
-def _hold(expected: Expectation, figures: Figures, doubts: list[str], failures: list[str]) -> Held:
-    found = figures.get(expected.figure, _none_counted(expected.figure))
+def _judge(asked: Expectation, figures: Figures, doubts: list[str], failures: list[str]) -> FigureJudgement:
+    found = figures.get(asked.figure, _none_counted(asked.figure))
     if doubts:
-        return Held(expected, Verdict.UNKNOWN, found, doubts[0])
+        return _judgement(asked, Verdict.UNKNOWN, found, doubts[0])
     if found is None:
-        why = next((failure for failure in failures if expected.figure in failure), f"no figure {expected.figure}")
-        return Held(expected, Verdict.UNKNOWN, None, why)
+        why = next((failure for failure in failures if asked.figure in failure), f"no figure {asked.figure}")
+        return _judgement(asked, Verdict.UNKNOWN, None, why)
     try:
-        return Held(expected, Verdict.HOLDS if expected.holds(found) else Verdict.REFUTED, found)
+        verdict = Verdict.HOLDS if asked.holds(found) else Verdict.REFUTED
     except TypeError:
-        return Held(expected, Verdict.UNKNOWN, found, f"{found!r} cannot be compared with {expected.bound}")
+        return _judgement(asked, Verdict.UNKNOWN, found, f"{found!r} cannot be compared with {asked.bound}")
+    return _judgement(asked, verdict, found, f"{asked.figure} is {found}, expected {asked.bound}")
+
+
+def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, reason: str) -> FigureJudgement:
+    return FigureJudgement(
+        sentence=asked.says,
+        relation=f"{asked.figure} is {asked.bound}",
+        verdict=verdict,
+        reason=reason,
+        expected=Expected(asked.expect, asked.because),
+        measured=found,
+        figure=asked.figure,
+        bound=asked.bound,
+    )
 
 
 def _none_counted(figure: str) -> int | None:

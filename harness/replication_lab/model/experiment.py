@@ -8,11 +8,11 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.claim import Claim, Expected, Judgement, NotJudged, judge, without_its_cases
+from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge, without_its_cases
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.verdict import TO_HOLD, Expected, Verdict
 
 
 @dataclass(frozen=True)
@@ -115,7 +115,7 @@ class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The verdict known for a claim on an engine. A reason is obligatory, and UNKNOWN can never be expected."""
+    """The verdict known for a claim on an engine."""
 
     claim: str
     engine: str
@@ -123,8 +123,11 @@ class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     because: str
 
     def __post_init__(self) -> None:
-        if self.verdict is Verdict.UNKNOWN:
-            raise ValueError("expected HOLDS or REFUTED, found UNKNOWN, which is never good enough to be expected")
+        _ = self.expected  # refuses what can never be expected
+
+    @property
+    def expected(self) -> Expected:
+        return Expected(self.verdict, self.because)
 
 
 class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -232,11 +235,11 @@ class Experiment:
     def expected(self, claim: str, engine: str) -> Expected:
         """The verdict known for this claim and engine; HOLDS unless the data say otherwise."""
         found = [known for known in self.data.expected if (known.claim, known.engine) == (claim, engine)]
-        return Expected(found[-1].verdict, found[-1].because) if found else Expected()
+        return found[-1].expected if found else TO_HOLD
 
-    def judge(self, record: Record, engine: str | None = None) -> list[Judgement]:
+    def judge(self, record: Record, engine: str | None = None) -> list[ClaimJudgement]:
         """Claim by claim, engine by engine, by the plan that the record itself states."""
-        return [found for found in self._outcomes(record, engine) if isinstance(found, Judgement)]
+        return [found for found in self._outcomes(record, engine) if isinstance(found, ClaimJudgement)]
 
     def not_judged(self, record: Record) -> list[NotJudged]:
         """What an engine cannot have, or the preset leaves out or cannot decide."""
@@ -257,13 +260,13 @@ class Experiment:
         """Theory's figures of a case by name, given the measured ones."""
         return self.predict(self.case(case), figures) if self.predict else {}
 
-    def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[Judgement | NotJudged]:
+    def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[ClaimJudgement | NotJudged]:
         """Of every claim on this engine, or on all."""
         for name in record.engines if engine is None else [engine]:
             for claim in self.claims:
                 yield without_its_cases(claim, record, name) or self._judged(claim, record, name)
 
-    def _judged(self, claim: Claim, record: Record, engine: str) -> Judgement | NotJudged:
+    def _judged(self, claim: Claim, record: Record, engine: str) -> ClaimJudgement | NotJudged:
         """The verdict; none where the preset is not expected to decide the claim, and nothing but figures lacks."""
         known = self.data.claims.get(claim.id, ClaimData())
         of = claim if known.published is None else replace(claim, published=known.published)

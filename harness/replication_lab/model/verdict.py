@@ -1,8 +1,8 @@
-"""The three verdicts; UNKNOWN is never green."""
+"""The three verdicts, those that are known beforehand, and what was judged; UNKNOWN is never green."""
 
 from collections.abc import Iterable
+from dataclasses import dataclass
 from enum import StrEnum
-from typing import Protocol
 
 
 class Verdict(StrEnum):
@@ -11,17 +11,45 @@ class Verdict(StrEnum):
     UNKNOWN = "UNKNOWN"
 
 
-class Judged(Protocol):
-    """A verdict beside the known one, of a claim or of a drill's expectation."""
+@dataclass(frozen=True)
+class Expected:
+    """The verdict that a sentence is known to come to, with the reason where it is not HOLDS."""
+
+    verdict: Verdict = Verdict.HOLDS
+    because: str = ""
+
+    def __post_init__(self) -> None:
+        if self.verdict is Verdict.UNKNOWN:
+            raise ValueError("expected HOLDS or REFUTED, found UNKNOWN, which is never good enough to be expected")
+        if self.verdict is Verdict.REFUTED and not self.because:
+            raise ValueError("expected a reason in because, found REFUTED without one")
+
+
+TO_HOLD = Expected()
+
+
+@dataclass(frozen=True, kw_only=True)
+class Judgement:
+    """A sentence with its verdict, of a claim or of a drill's expectation.
+
+    `relation` is what was compared, as text, `measured` is what was found of it, and `reason` says how it was decided,
+    or why not.
+    """
+
+    sentence: str
+    relation: str
+    verdict: Verdict
+    reason: str
+    expected: Expected = TO_HOLD
+    measured: float | str | None = None
 
     @property
-    def verdict(self) -> Verdict: ...
+    def changed(self) -> bool:
+        """Whether it was decided, and not as expected: what fails a regression run."""
+        return self.verdict is not Verdict.UNKNOWN and self.verdict is not self.expected.verdict
 
-    @property
-    def changed(self) -> bool: ...
 
-
-def exit_code(judged: Iterable[Judged]) -> int:
+def exit_code(judged: Iterable[Judgement]) -> int:
     """Return 1 when a verdict is not the expected one, else 2 when one is UNKNOWN or there is none at all, else 0."""
     judged = list(judged)
     if any(one.changed for one in judged):

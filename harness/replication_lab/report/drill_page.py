@@ -33,10 +33,10 @@ def _topology(section: str) -> str:
 
 def _verdicts(result: Result) -> str:
     """Name the verdicts that need a word, with their sentences; those that are known to be refuted, with the reason."""
-    known = [one.expectation for one in result.held if one.verdict is Verdict.REFUTED and not one.changed]
-    others = [one for one in result.held if one.changed or one.verdict is Verdict.UNKNOWN]
-    said = [f"REFUTED as known: {one.says}: {one.because}" for one in known]
-    said += [f"**{one.verdict}**: {one.expectation.says}" for one in others]
+    known = [one for one in result.judgements if one.verdict is Verdict.REFUTED and not one.changed]
+    others = [one for one in result.judgements if one.changed or one.verdict is Verdict.UNKNOWN]
+    said = [f"REFUTED as known: {one.sentence}: {one.expected.because}" for one in known]
+    said += [f"**{one.verdict}**: {one.sentence}" for one in others]
     return "; ".join(said) or "all hold"
 
 

@@ -4,7 +4,7 @@ import math
 
 import msgspec
 
-from replication_lab.model.claim import Judgement, NotJudged
+from replication_lab.model.claim import ClaimJudgement, NotJudged
 from replication_lab.model.experiment import Comparison, Curves, Experiment
 from replication_lab.model.quantities import unit_of
 from replication_lab.model.record import Lab, Measurement, Record
@@ -230,11 +230,14 @@ def _ratio(value: float | None, known: float | None) -> float | None:
     return value / known if value is not None and known else None
 
 
-def _claim(judgement: Judgement) -> ClaimRow:
+def _claim(judgement: ClaimJudgement) -> ClaimRow:
     interval = judgement.interval
-    shared = {key: getattr(judgement, key) for key in ClaimRow.__struct_fields__ if key not in ("id", "interval")}
+    other = ("id", "interval", "expected", "because")
+    shared = {key: getattr(judgement, key) for key in ClaimRow.__struct_fields__ if key not in other}
     return ClaimRow(
         id=judgement.claim,
+        expected=judgement.expected.verdict,
+        because=judgement.expected.because,
         **shared,
         interval=interval and IntervalRow(low=interval.low, high=interval.high, level=interval.level, n=interval.n),
     )

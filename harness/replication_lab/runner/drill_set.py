@@ -224,15 +224,15 @@ def as_data(results: Sequence[Result]) -> list[dict]:
             "figures": result.figures,
             "verdicts": [
                 {
-                    "says": one.expectation.says,
+                    "says": one.sentence,
                     "verdict": one.verdict,
-                    "expected": one.expectation.expect,
-                    "figure": one.expectation.figure,
-                    "bound": one.expectation.bound,
-                    "found": one.found,
-                    "why": one.why,
+                    "expected": one.expected.verdict,
+                    "figure": one.figure,
+                    "bound": one.bound,
+                    "found": one.measured,
+                    "why": one.reason,
                 }
-                for one in result.held
+                for one in result.judgements
             ],
             "doubts": result.doubts,
             "acted": msgspec.to_builtins(result.evidence.acted) if result.evidence else [],
