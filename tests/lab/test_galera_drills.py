@@ -189,13 +189,13 @@ def test_a_link_that_stays_cut_is_noticed(cluster):
     fault = Cut(cluster, ["node1-node2"])
     wire = cluster.wire("node1-node2")
     try:
-        fault.act()
-        assert all(proof.ok for proof in fault.proofs())
-        assert not any(proof.ok for proof in fault.proofs_of_end())
+        fault.inject()
+        assert all(proof.ok for proof in fault.verify())
+        assert not any(proof.ok for proof in fault.verify_recovered())
     finally:
-        fault.undo()
+        fault.recover()
         fault.close()
-    assert wire.enabled() and all(proof.ok for proof in fault.proofs_of_end())
+    assert wire.enabled() and all(proof.ok for proof in fault.verify_recovered())
 
 
 def test_a_link_that_is_cut_already_cannot_be_drilled(cluster):

@@ -3,13 +3,14 @@
 import msgspec
 import pytest
 from click.testing import CliRunner
-from replication_lab import cli
+from replication_lab import cli, faults
 from replication_lab.cli import drill as drill_command
-from replication_lab.faults.fault import Together
+from replication_lab.faults.schedule import Together
 from replication_lab.model import drill, drill_result
-from replication_lab.model.drill import Expectation, links_of, parse_drill
+from replication_lab.model.drill import Expectation, parse_drill
 from replication_lab.model.drill_result import Acted, Evidence, View, judge
 from replication_lab.model.errors import LabError
+from replication_lab.model.fault import links_of
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
 from replication_lab.model.record import Proof
 from replication_lab.model.verdict import Verdict, exit_code
@@ -22,7 +23,8 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
 GALERA = catalogue.topology("galera")
-TOXICS = catalogue.toxics()
+KINDS = faults.kinds()
+DOCS = catalogue.ROOT / "docs"
 FILE = """
 about: a test's
 clients: {node1: 1, node2: 1}
@@ -33,7 +35,7 @@ CLOCK = "fault: clock, skew: 60, targets: [node1]"
 
 
 def parsed(text=FILE):
-    return parse_drill("test", GALERA, text, TOXICS)
+    return parse_drill("test", GALERA, text, KINDS)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -71,16 +73,21 @@ def test_there_are_drills_of_all_kinds():
     assert names <= set(catalogue.drills("galera"))
 
 
-def test_every_fault_that_a_file_may_name_can_be_done():
-    """The nouns and the hands know the same faults."""
-    assert set(drill.FAULTS) == {*course.ON_NODES, *course.ON_LINKS}
+def test_the_documented_faults_are_those_that_there_are():
+    """docs/drills.md has a row for each, of what it says of itself."""
+    head = "| fault | targets | what it does | its proof |\n|---|---|---|---|\n"
+    rows = (DOCS / "drills.md").read_text().partition(head)[2].partition("\n\n")[0].splitlines()
+
+    assert sorted(rows) == sorted(
+        f"| `{name}` | {kind.targets} | {kind.does} | {kind.proof} |" for name, kind in KINDS.items()
+    )
 
 
 def test_the_clock_of_a_virtual_machine_is_refused(refused):
     """Only a server in a container of its own can have its own."""
     text = FILE.replace("{node1: 1, node2: 1}", "{node1: 1}").replace("fault: cut, targets: [node3]", CLOCK)
 
-    found = refused(parse_drill, "test", catalogue.topology("drbd"), text, TOXICS)
+    found = refused(parse_drill, "test", catalogue.topology("drbd"), text, KINDS)
     assert "the clock of a virtual machine" in found.found
 
 
@@ -88,7 +95,7 @@ def test_drbds_disk_fails_only_where_there_is_drbd(refused):
     """Elsewhere disks fail otherwise."""
     text = FILE.replace("fault: cut, targets: [node3]", "fault: drbd-disk-fail, targets: [node3]")
 
-    assert "drbd-disk-fail in galera" in refused(parse_drill, "test", catalogue.topology("galera"), text, TOXICS).found
+    assert "drbd-disk-fail in galera" in refused(parse_drill, "test", catalogue.topology("galera"), text, KINDS).found
 
 
 @pytest.mark.parametrize(
@@ -105,26 +112,26 @@ def test_what_is_done_to_two_machines_is_refused_elsewhere(refused, fault, topol
     clients = FILE.replace("{node1: 1, node2: 1}", "{node1: 1}")
     text = clients.replace("fault: cut, targets: [node3]", f"fault: {fault}, targets: {targets}")
 
-    assert found in refused(parse_drill, "test", catalogue.topology(topology), text, TOXICS).found
+    assert found in refused(parse_drill, "test", catalogue.topology(topology), text, KINDS).found
 
 
 def test_drbds_options_are_refused_where_there_is_no_drbd(refused):
     """They would do nothing."""
     text = FILE.replace("about:", "options: {disk: [--disk-flushes=no]}\nabout:")
 
-    assert "options of DRBD" in refused(parse_drill, "test", catalogue.topology("galera"), text, TOXICS).found
+    assert "options of DRBD" in refused(parse_drill, "test", catalogue.topology("galera"), text, KINDS).found
     wrong = text.replace("{disk:", "{dsk:").replace("{node1: 1, node2: 1}", "{node1: 1}").replace("[node3]", "[node1]")
-    assert "did you mean disk?" in refused(parse_drill, "test", catalogue.topology("drbd"), wrong, TOXICS).found
+    assert "did you mean disk?" in refused(parse_drill, "test", catalogue.topology("drbd"), wrong, KINDS).found
 
 
 def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
     """Elsewhere the key would do nothing."""
     text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")
 
-    assert parse_drill("test", catalogue.topology("drbd-ha"), text, TOXICS).serves == "node2"
-    assert "without a cluster manager" in refused(parse_drill, "test", catalogue.topology("drbd"), text, TOXICS).found
+    assert parse_drill("test", catalogue.topology("drbd-ha"), text, KINDS).serves == "node2"
+    assert "without a cluster manager" in refused(parse_drill, "test", catalogue.topology("drbd"), text, KINDS).found
     wrong = text.replace("serves: node2", "serves: node9")
-    assert "'node9'" in refused(parse_drill, "test", catalogue.topology("drbd-ha"), wrong, TOXICS).found
+    assert "'node9'" in refused(parse_drill, "test", catalogue.topology("drbd-ha"), wrong, KINDS).found
 
 
 @pytest.mark.parametrize(
@@ -142,6 +149,10 @@ def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
         ("[node3]", "[]", "cut is on nothing"),
         ("fault: cut,", "fault: clock,", "clock with a skew of 0 s"),
         ("fault: cut,", "fault: cut, skew: 5,", "cut with a skew of 5 s"),
+        ("fault: cut,", "fault: clock, skew: soon,", "skew: Expected `int`, got `str`"),
+        ("fault: cut,", "fault: cut, toxic: wan-85ms,", "cut with the toxic wan-85ms"),
+        ("fault: cut,", "fault: disk-full,", "disk-full in galera, where not every target has disks of its own"),
+        ("fault: cut,", "fault: disk-fail,", "disk-fail in galera, where not every target is on RAID1"),
         ("seconds: 3", "second: 3", "unknown field `second`"),
         (", equals: 0", "", "not one relation"),
         ("equals: 0", "equals: 0, at_most: 3", "not one relation"),
@@ -152,6 +163,17 @@ def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
 def test_a_file_that_does_not_fit_is_refused(refused, old, new, found):
     """With the word that is wrong."""
     assert found in refused(parsed, FILE.replace(old, new)).found
+
+
+def test_a_record_of_schema_2_has_settings_as_keys_of_its_strikes():
+    """They are read as those of today; those that a fault had no use for are left out."""
+    strikes = parsed(FILE.replace("fault: cut, targets: [node3]", CLOCK)).steps
+    older = b'"skew":60,"toxic":"","at"'
+    evidence = Evidence(drill=parsed(), at="now", acted=[Acted(strikes[0], 1, 2, 3, 4, 5)])
+    line = drill_result.encode(evidence)
+    assert (now := b'"settings":{"skew":60},"at"') in line
+
+    assert drill_result.parse_events([line.replace(now, older)]) == drill_result.parse_events([line]) == [evidence]
 
 
 def test_a_node_means_all_links_that_touch_it():
@@ -548,7 +570,7 @@ expected: [{says: nothing is lost, figure: lost, equals: 0}]
 
 def test_a_step_may_hold_several_faults():
     """Each with its moment; what is printed names them all."""
-    (step,) = parse_drill("test", catalogue.topology("async"), TWO, TOXICS).steps
+    (step,) = parse_drill("test", catalogue.topology("async"), TWO, KINDS).steps
 
     assert [strike.fault for strike in step.strikes] == ["kill", "cut"]
     assert str(step) == "kill on source and cut on source-replica after 1.5 s"
@@ -565,7 +587,7 @@ def test_a_step_may_hold_several_faults():
 )
 def test_names_in_a_step_of_several_faults_are_checked(refused, old, new, found):
     """As those of a single one."""
-    assert found in refused(parse_drill, "test", catalogue.topology("async"), TWO.replace(old, new), TOXICS).found
+    assert found in refused(parse_drill, "test", catalogue.topology("async"), TWO.replace(old, new), KINDS).found
 
 
 class Told:
@@ -574,18 +596,18 @@ class Told:
     def __init__(self, name, said, fails=False):
         self.name, self.said, self.fails = name, said, fails
 
-    def act(self):
+    def inject(self):
         self.said.append(f"{self.name} acts")
 
-    def proofs(self):
+    def verify(self):
         return [Proof(what=self.name, expected="on", found="on", ok=True)]
 
-    def undo(self):
+    def recover(self):
         self.said.append(f"{self.name} undone")
         if self.fails:
             raise LabError(f"{self.name} cannot be undone")
 
-    def proofs_of_end(self):
+    def verify_recovered(self):
         return [Proof(what=self.name, expected="off", found="off", ok=True)]
 
     def close(self):
@@ -598,9 +620,9 @@ def test_faults_together_strike_at_their_moments_and_are_undone_backwards(fake_w
     said = []
     both = Together([(0.0, Told("first", said)), (2.0, Told("second", said))])
 
-    both.act()
-    assert [proof.what for proof in both.proofs()] == ["first", "second"]
-    both.undo()
+    both.inject()
+    assert [proof.what for proof in both.verify()] == ["first", "second"]
+    both.recover()
     both.close()
 
     assert sorted(said[:2]) == ["first acts", "second acts"]
@@ -613,7 +635,7 @@ def test_a_fault_that_cannot_be_undone_does_not_keep_the_others(refused):
     both = Together([(0.0, Told("first", said)), (0.0, Told("second", said, fails=True))])
 
     with pytest.raises(LabError, match="second cannot be undone"):
-        both.undo()
+        both.recover()
 
     assert said == ["second undone", "first undone"]
 

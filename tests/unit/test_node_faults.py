@@ -138,10 +138,10 @@ def test_a_fault_is_seen_and_gone_afterwards(lab, kind):
     """Proofs of its beginning, proofs of its end, and the machine as it was."""
     fault = kind(lab, NODES)
 
-    fault.act()
-    assert doubts(fault.proofs()) == []
-    fault.undo()
-    assert doubts(fault.proofs_of_end()) == []
+    fault.inject()
+    assert doubts(fault.verify()) == []
+    fault.recover()
+    assert doubts(fault.verify_recovered()) == []
     fault.close()
 
     assert (lab.status, lab.quota, lab.memory, lab.ahead) == ("running", 0, 0, 0)
@@ -160,9 +160,9 @@ def test_a_fault_that_does_nothing_is_noticed(lab, monkeypatch, kind, method, fo
     """Sabotage: the engine says yes and does nothing."""
     monkeypatch.setattr(lab, method, lambda *_: None)
     fault = kind(lab, NODES)
-    fault.act()
+    fault.inject()
 
-    assert f"found {found}" in doubts(fault.proofs())[0]
+    assert f"found {found}" in doubts(fault.verify())[0]
 
 
 @pytest.mark.parametrize(("kind", "method"), [(Kill, "kill"), (Stop, "stop")])
@@ -170,16 +170,16 @@ def test_a_node_that_does_not_end_is_noticed(lab, monkeypatch, refused, kind, me
     """It is waited for, and its end does not come."""
     monkeypatch.setattr(lab, method, lambda *_: None)
 
-    assert "the end of server" in refused(kind(lab, NODES).act).found
+    assert "the end of server" in refused(kind(lab, NODES).inject).found
 
 
 def test_a_node_that_ends_in_another_way_was_not_stopped(lab, monkeypatch):
     """SIGKILL after the grace is no gentle end."""
     monkeypatch.setattr(lab, "stop", lab.kill)
     fault = Stop(lab, NODES)
-    fault.act()
+    fault.inject()
 
-    assert "exited with status 137" in doubts(fault.proofs())[0]
+    assert "exited with status 137" in doubts(fault.verify())[0]
 
 
 def test_a_restart_that_was_none_is_noticed(lab, monkeypatch):
@@ -187,17 +187,17 @@ def test_a_restart_that_was_none_is_noticed(lab, monkeypatch):
     monkeypatch.setattr(lab, "stop", lambda *_: None)
     monkeypatch.setattr(lab, "start_again", lambda *_: None)
     fault = Restart(lab, NODES)
-    fault.act()
+    fault.inject()
 
-    assert "is restarted" in doubts(fault.proofs())[0]
+    assert "is restarted" in doubts(fault.verify())[0]
 
 
 def test_a_node_that_does_not_come_back_is_told_with_its_log(lab, refused):
     """Started again, and ended again."""
     fault = Kill(lab, NODES)
-    fault.act()
+    fault.inject()
 
-    assert "its last words" in refused(fault.proofs_of_end).found
+    assert "its last words" in refused(fault.verify_recovered).found
 
 
 @pytest.mark.parametrize(("kind", "counter"), [(CpuSqueeze, "throttled"), (MemorySqueeze, "memory_used")])
@@ -205,10 +205,10 @@ def test_a_server_that_never_meets_its_limit_was_not_squeezed(lab, monkeypatch, 
     """The limit alone is no fault: an idle server does not notice it."""
     monkeypatch.setattr(lab, counter, lambda _node: 3)
     fault = kind(lab, NODES)
-    fault.act()
-    fault.undo()
+    fault.inject()
+    fault.recover()
 
-    assert "ran into its limit" in doubts(fault.proofs_of_end())[0]
+    assert "ran into its limit" in doubts(fault.verify_recovered())[0]
 
 
 @pytest.mark.parametrize(
@@ -217,20 +217,20 @@ def test_a_server_that_never_meets_its_limit_was_not_squeezed(lab, monkeypatch, 
 def test_what_stays_is_noticed(lab, monkeypatch, kind, method):
     """The proof of the end asks the engine, or the server."""
     fault = kind(lab, NODES)
-    fault.act()
+    fault.inject()
     monkeypatch.setattr(lab, method, lambda *_: None)
-    fault.undo()
+    fault.recover()
 
-    assert "again" in doubts(fault.proofs_of_end())[-1]
+    assert "again" in doubts(fault.verify_recovered())[-1]
 
 
 def test_a_frozen_node_that_somebody_thawed_is_left_alone(lab):
     """Undoing undoes itself and nothing else."""
     fault = Pause(lab, NODES)
-    fault.act()
+    fault.inject()
     lab.unpause("server")
 
-    fault.undo()
+    fault.recover()
 
     assert lab.status == "running"
 
@@ -304,10 +304,10 @@ def test_a_disks_fault_is_seen_and_gone_afterwards(lab, array, kind):
     """Slow, full, failed; and as it was."""
     fault = kind(lab, NODES)
 
-    fault.act()
-    assert doubts(fault.proofs()) == []
-    fault.undo()
-    assert doubts(fault.proofs_of_end()) == []
+    fault.inject()
+    assert doubts(fault.verify()) == []
+    fault.recover()
+    assert doubts(fault.verify_recovered()) == []
 
 
 @pytest.mark.parametrize(("kind", "method"), list(zip(DISK_FAULTS, ["limit", "in_filesystem", "fail"], strict=True)))
@@ -315,9 +315,9 @@ def test_a_disks_fault_that_does_nothing_is_noticed(lab, array, monkeypatch, kin
     """Sabotage: the disk is as good as ever."""
     monkeypatch.setattr(array if method != "fail" else array.disks["disk1"], method, lambda *_: None)
     fault = kind(lab, NODES)
-    fault.act()
+    fault.inject()
 
-    assert doubts(fault.proofs())
+    assert doubts(fault.verify())
 
 
 @pytest.mark.parametrize("kind", [disk_slow.DiskSlow, disk_failure.DiskFail])
@@ -325,21 +325,21 @@ def test_a_disks_fault_that_nobody_met_is_noticed(lab, array, kind):
     """Without a load on it a slow or a failed disk shows nothing."""
     array.disks["disk1"].loaded = False
     fault = kind(lab, NODES)
-    fault.act()
-    fault.proofs()
-    fault.undo()
+    fault.inject()
+    fault.verify()
+    fault.recover()
 
-    assert doubts(fault.proofs_of_end())
+    assert doubts(fault.verify_recovered())
 
 
 def test_disks_that_were_fast_in_between_are_noticed(lab, array):
     """Sabotage: the limit is lifted while the fault acts, and is back when it is asked for."""
     fault = disk_slow.DiskSlow(lab, NODES)
-    fault.act()
+    fault.inject()
     array.disks["disk1"].writes += 100
-    fault.undo()
+    fault.recover()
 
-    assert doubts(fault.proofs_of_end())
+    assert doubts(fault.verify_recovered())
 
 
 @pytest.mark.parametrize("array", ["raid0", "single"], indirect=True)
@@ -379,11 +379,11 @@ def resource(monkeypatch):
 def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
     """DRBD says so, both times."""
     fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
-    fault.act()
-    assert doubts(fault.proofs()) == []
-    fault.undo()
+    fault.inject()
+    assert doubts(fault.verify()) == []
+    fault.recover()
 
-    assert doubts(fault.proofs_of_end()) == []
+    assert doubts(fault.verify_recovered()) == []
     assert set(resource.told) == {"attach"}
 
 
@@ -392,11 +392,11 @@ def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monke
     monkeypatch.setattr(drbd_disk_failure, "DETACH_SECONDS", 0.01)
     monkeypatch.setattr(resource, "status", lambda: Status(connection="Connected", disk="UpToDate"))
     fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
-    fault.act()
+    fault.inject()
 
-    assert "to meet the error" in refused(fault.proofs).expected + refused(fault.proofs).found
-    fault.undo()
-    assert doubts(fault.proofs_of_end())
+    assert "to meet the error" in refused(fault.verify).expected + refused(fault.verify).found
+    fault.recover()
+    assert doubts(fault.verify_recovered())
     assert [] == resource.told
 
 
@@ -470,11 +470,11 @@ def two(monkeypatch):
 def test_a_split_brain_is_made_seen_and_ended(two):
     """Two primaries while the link is cut; DRBD notices when they meet, and the victim gives its rows up."""
     fault = split_brain.SplitBrain(two, ["node2"])
-    fault.act()
-    assert doubts(fault.proofs()) == []
-    fault.undo()
+    fault.inject()
+    assert doubts(fault.verify()) == []
+    fault.recover()
 
-    assert doubts(fault.proofs_of_end()) == []
+    assert doubts(fault.verify_recovered()) == []
     assert [("node2", "promote"), ("node2", "resolve")] == two.done
 
 
@@ -482,23 +482,23 @@ def test_a_machine_that_did_not_become_primary_is_no_split_brain(two, monkeypatc
     """Nothing is given up for it, and nothing is proved."""
     monkeypatch.setattr(TwoMachines.One, "tell", lambda self, word: None)
     fault = split_brain.SplitBrain(two, ["node2"])
-    fault.act()
-    found = fault.proofs()
-    fault.undo()
+    fault.inject()
+    found = fault.verify()
+    fault.recover()
 
-    assert doubts(found) and doubts(fault.proofs_of_end())
+    assert doubts(found) and doubts(fault.verify_recovered())
     assert [] == two.done and two.whole
 
 
 def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two):
     """Nobody is answered once the disk is gone; who was primary is so again."""
     fault = power_loss.PowerCut(two, ["node1", "node2"])
-    fault.act()
-    assert doubts(fault.proofs()) == []
+    fault.inject()
+    assert doubts(fault.verify()) == []
     killed = [service for what, service in two.done if what == "kill"]
-    fault.undo()
+    fault.recover()
 
-    assert doubts(fault.proofs_of_end()) == []
+    assert doubts(fault.verify_recovered()) == []
     assert all(killed.index(node) < killed.index(f"{node}-disk1") for node in ("node1", "node2"))
     started = [service for what, service in two.done if what == "start"]
     assert all(started.index(f"{node}-disk1") < started.index(node) for node in ("node1", "node2"))
@@ -509,9 +509,9 @@ def test_a_disk_that_kept_its_power_is_noticed(two, monkeypatch):
     """What it had not flushed would still be there."""
     monkeypatch.setattr(TwoMachines.One, "power_cut", lambda self: None)
     fault = power_loss.PowerCut(two, ["node1", "node2"])
-    fault.act()
+    fault.inject()
 
-    assert doubts(fault.proofs())
+    assert doubts(fault.verify())
 
 
 # --- links ------------------------------------------------------------------------------------------------------------
@@ -525,16 +525,16 @@ def test_a_flapping_link_is_seen_to_be_off_each_time(monkeypatch, lab):
         def __init__(self, lab, links):
             pass
 
-        def act(self):
+        def inject(self):
             acts.append("off")
 
-        def proofs_anew(self):
+        def verify_anew(self):
             return [Proof(what="it is cut", expected="nothing", found="nothing", ok=True)]
 
-        def undo(self):
+        def recover(self):
             acts.append("on")
 
-        def proofs_of_end(self):
+        def verify_recovered(self):
             return [Proof(what="it is whole", expected="all", found="all", ok=True)]
 
         def close(self):
@@ -545,9 +545,9 @@ def test_a_flapping_link_is_seen_to_be_off_each_time(monkeypatch, lab):
     monkeypatch.setattr(clock, "wait_until", lambda condition, *_: _until(condition))
     fault = Flap(lab, ["source-replica"])
 
-    fault.act()
-    assert doubts(fault.proofs()) == []
-    fault.undo()
+    fault.inject()
+    assert doubts(fault.verify()) == []
+    fault.recover()
     fault.close()
 
     assert acts[0] == "off" and acts[-2:] == ["on", "closed"]

@@ -213,11 +213,11 @@ def _slowed(lab: Lab, node: str, watch: Watch) -> Iterator[Watch]:
         yield watch
         return
     squeeze = CpuSqueeze(lab, [node], SLOW_SHARE)
-    squeeze.act()
+    squeeze.inject()
     try:
         yield _Squeezed(watch, squeeze)
     finally:
-        squeeze.undo()
+        squeeze.recover()
 
 
 @dataclass
@@ -232,9 +232,9 @@ class _Squeezed:
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         # Before the watch asks the node: what its answers cost must not be what ran into the limit.
-        limited = self.squeeze.proofs()
-        self.squeeze.undo()
-        return [*limited, *self.squeeze.proofs_of_end(), *self.watch.proofs(commits, fastest_ms)]
+        limited = self.squeeze.verify()
+        self.squeeze.recover()
+        return [*limited, *self.squeeze.verify_recovered(), *self.watch.proofs(commits, fastest_ms)]
 
 
 @dataclass

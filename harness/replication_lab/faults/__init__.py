@@ -1,1 +1,27 @@
-"""What breaks: one file a kind. Each proves that it took hold and undoes exactly itself."""
+"""What breaks: one file a kind. Each verifies that it took hold, and recovers exactly what it broke.
+
+A fault registers itself (`fault.register`), so that a new one is a new module in this folder and no line elsewhere.
+"""
+
+from importlib import import_module
+from pkgutil import iter_modules
+
+from replication_lab.faults.fault import FAULTS, Fault
+from replication_lab.model.drill import Strike
+from replication_lab.model.fault import NODES, FaultKind, links_of
+from replication_lab.world.docker.lab import Lab
+
+for _found in iter_modules(__path__):
+    import_module(f"{__name__}.{_found.name}")
+
+
+def kinds() -> dict[str, FaultKind]:
+    """Return what is known of each fault, by name."""
+    return {name: fault.kind for name, fault in FAULTS.items()}
+
+
+def of(lab: Lab, strike: Strike) -> Fault:
+    """Return the fault that a strike names, ready to be injected."""
+    fault = FAULTS[strike.fault]
+    targets = strike.targets if fault.kind.acts_on == NODES else links_of(lab.topology, strike.targets)
+    return fault(lab, targets, **strike.settings)

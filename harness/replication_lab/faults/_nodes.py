@@ -21,16 +21,16 @@ class OnNodes:
         with ThreadPoolExecutor(len(self.nodes)) as pool:
             list(pool.map(act, self.nodes))
 
-    def act(self) -> None:
+    def inject(self) -> None:
         raise NotImplementedError
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         raise NotImplementedError
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         """Nothing has to be undone."""
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         raise NotImplementedError
 
     def close(self) -> None:

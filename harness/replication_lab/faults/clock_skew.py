@@ -4,15 +4,41 @@ from collections.abc import Sequence
 from contextlib import suppress
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
 from replication_lab.model.errors import LabError
+from replication_lab.model.fault import NODES, Need, Setting
 from replication_lab.model.record import Proof
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
 # The server looks its clock up once a second, and tells whole seconds.
 PATIENCE_SECONDS, TOLERANCE_SECONDS = 20, 2
+OWN_CONTAINER = Need(
+    "nodes in containers",
+    lambda topology, _: topology.replication != "drbd",
+    "the clock of a virtual machine",
+    "a server in a container of its own",
+)
 
 
+def _check_skew(where: str, skew: int) -> None:
+    if not skew:
+        raise SKEW.refusal(where, "clock", skew, "clock, and seconds that are not 0")
+
+
+# Seconds; ahead where it is positive.
+SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
+
+
+@register(
+    "clock",
+    acts_on=NODES,
+    does="the time that the server writes down and compares is `skew` seconds off; the time that it waits is not",
+    proof="what the server says the time is; the same, right again",
+    settings=(SKEW,),
+    needs=(OWN_CONTAINER,),
+    moves_clocks=True,
+)
 class ClockSkew(OnNodes):
     """Nodes whose time jumps by so many seconds; undone, it jumps back."""
 
@@ -20,13 +46,13 @@ class ClockSkew(OnNodes):
         super().__init__(lab, nodes)
         self.skew = skew
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.each(lambda node: self.lab.set_clock(node, self.skew))
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         return [self._is_off(node, self.skew) for node in self.nodes]
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         # One that was killed meanwhile begins with the right time again.
         self.each(self._set_right)
 
@@ -34,7 +60,7 @@ class ClockSkew(OnNodes):
         if self.lab.state_of(node)[0] == "running":
             self.lab.set_clock(node, 0)
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [self._is_off(node, 0) for node in self.nodes]
 
     def _is_off(self, node: str, expected: int) -> Proof:

@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
+from replication_lab.model.fault import NODES
 from replication_lab.model.record import Proof
 from replication_lab.world.docker.lab import Lab
 
@@ -10,6 +12,12 @@ from replication_lab.world.docker.lab import Lab
 CPU_SHARE, PERIOD_US = 0.05, 100_000
 
 
+@register(
+    "cpu",
+    acts_on=NODES,
+    does="a twentieth of a CPU",
+    proof="the limit, and periods in which the server ran into it; the limit of before",
+)
 class CpuSqueeze(OnNodes):
     """Nodes that get a share of a CPU, by itself a twentieth; undone, as much as they had."""
 
@@ -18,11 +26,11 @@ class CpuSqueeze(OnNodes):
         self.share, self._quota_us = share, round(share * PERIOD_US)
         self._had = {node: lab.cpu_quota_us(node) for node in self.nodes}
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self._throttled = {node: self.lab.throttled(node) for node in self.nodes}
         self.each(lambda node: self.lab.limit_cpu(node, self._quota_us, PERIOD_US))
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """The limit is set; that the server ran into it is seen at the fault's end."""
         return [self._is_limited(node) for node in self.nodes]
 
@@ -35,11 +43,11 @@ class CpuSqueeze(OnNodes):
             ok=quota == self._quota_us,
         )
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self._waited = {node: self.lab.throttled(node) - self._throttled[node] for node in self.nodes}
         self.each(lambda node: self.lab.limit_cpu(node, self._had[node], PERIOD_US))
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [*(self._did_wait(node) for node in self.nodes), *(self._is_free(node) for node in self.nodes)]
 
     def _did_wait(self, node: str) -> Proof:

@@ -4,11 +4,19 @@ from collections.abc import Sequence
 from contextlib import closing
 
 from replication_lab.faults._links import Links
+from replication_lab.faults.fault import register
 from replication_lab.model.errors import LabError
+from replication_lab.model.fault import LINKS
 from replication_lab.model.record import Proof
 from replication_lab.world.docker.lab import Lab
 
 
+@register(
+    "cut",
+    acts_on=LINKS,
+    does="connections end, new ones are refused",
+    proof="neither the old connection nor a new one answers; the round trip is back",
+)
 class Cut:
     """Links to cut; undone, those that were on before are on again."""
 
@@ -17,15 +25,15 @@ class Cut:
         self._wires = {name: lab.wire(name) for name in links}
         self._cut: list[str] = []
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self._cut = [name for name, wire in self._wires.items() if wire.enabled()]
         self.links.each(lambda name: self._wires[name].enable(False))
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """The connection that crossed the link is gone, and another cannot be had: the switch alone proves nothing."""
         return self.links.each(self._is_cut)
 
-    def proofs_anew(self) -> list[Proof]:
+    def verify_anew(self) -> list[Proof]:
         """The same of a link that was cut before: the old connection has ended long ago."""
         return self.links.each(lambda name: self._is_cut(name, anew=True))
 
@@ -51,12 +59,12 @@ class Cut:
         except LabError:
             return False
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         for name in self._cut:
             self._wires[name].enable(True)
         self._cut = []
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return self.links.as_before()
 
     def close(self) -> None:

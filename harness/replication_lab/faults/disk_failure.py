@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
 from replication_lab.model.errors import LabError
+from replication_lab.model.fault import NODES, Need
 from replication_lab.model.record import Proof
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
@@ -11,6 +13,21 @@ from replication_lab.world.docker.lab import Lab
 DISK = "disk1"
 
 
+MIRRORED_DISKS = Need(
+    "nodes on RAID1",
+    lambda topology, targets: all(node in topology.storage and topology.storage[node].survives for node in targets),
+    "{fault} in {topology}, where not every target is on RAID1",
+    "nodes on RAID1, as in the topology raid: their data can be rebuilt",
+)
+
+
+@register(
+    "disk-fail",
+    acts_on=NODES,
+    does="the first disk answers with EIO; undone, it is replaced and rebuilt",
+    proof="the disk's word, and requests that it answered so; a good disk",
+    needs=(MIRRORED_DISKS,),
+)
 class DiskFail(OnNodes):
     """Nodes on RAID1 whose first disk fails; undone, it is replaced and rebuilt."""
 
@@ -25,10 +42,10 @@ class DiskFail(OnNodes):
                     "./lab disk --help",
                 )
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.each(lambda node: self._arrays[node].disk(DISK).fail())
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """The disk says so; that the array met it is seen at the fault's end."""
         return [self._fails(node) for node in self.nodes]
 
@@ -41,11 +58,11 @@ class DiskFail(OnNodes):
             ok=stats.failed,
         )
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self._errors = {node: self._arrays[node].disk(DISK).stats().errors for node in self.nodes}
         self.each(lambda node: self._arrays[node].replace(DISK))
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [*(self._was_met(node) for node in self.nodes), *(self._is_good(node) for node in self.nodes)]
 
     def _was_met(self, node: str) -> Proof:

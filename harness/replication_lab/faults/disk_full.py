@@ -3,7 +3,9 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
 from replication_lab.model.errors import LabError
+from replication_lab.model.fault import EMULATED_DISKS, NODES
 from replication_lab.model.record import Proof
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
@@ -19,6 +21,13 @@ FILL = (
 SPARE = (64 + 256) << 20
 
 
+@register(
+    "disk-full",
+    acts_on=NODES,
+    does="a file takes all room",
+    proof="less than 1 MiB free; room again",
+    needs=(EMULATED_DISKS,),
+)
 class DiskFull(OnNodes):
     """Nodes without room for another page; undone, with what they had."""
 
@@ -27,23 +36,23 @@ class DiskFull(OnNodes):
         self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
         self._room = {node: array.room() for node, array in self._arrays.items()}
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.each(self._fill)
 
     def _fill(self, node: str) -> None:
         self._arrays[node].in_filesystem("sh", "-c", FILL)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         return [self._is_full(node) for node in self.nodes]
 
     def _is_full(self, node: str) -> Proof:
         room = self._arrays[node].room()
         return Proof(what=f"{node} has no room", expected="less than 1 MiB", found=f"{room >> 10} KiB", ok=room < STEP)
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self.each(lambda node: self._arrays[node].in_filesystem("rm", "-f", FILE, f"{FILE}.rest"))
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [self._has_room(node) for node in self.nodes]
 
     def _has_room(self, node: str) -> Proof:

@@ -6,7 +6,9 @@ import msgspec
 
 from replication_lab.faults import disk_limits
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
 from replication_lab.model.disk import Limits
+from replication_lab.model.fault import EMULATED_DISKS, NODES
 from replication_lab.model.record import Proof
 from replication_lab.probes import disk_activity
 from replication_lab.world.disks import array as arrays
@@ -18,6 +20,14 @@ WRITE_IOPS = 20
 BUSY = 0.5
 
 
+@register(
+    "disk-slow",
+    acts_on=NODES,
+    does="20 writes a second",
+    proof="the disks' settings, and that they were busy half of the time at least and wrote no faster; "
+    "the settings of before",
+    needs=(EMULATED_DISKS,),
+)
 class DiskSlow(OnNodes):
     """Nodes whose disks do 20 writes a second; undone, as many as before."""
 
@@ -26,14 +36,14 @@ class DiskSlow(OnNodes):
         self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
         self._had = {node: next(iter(array.disks.values())).limits() for node, array in self._arrays.items()}
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.each(lambda node: self._arrays[node].limit(self._slow(node)))
         self._before = {node: disk_activity.look(array) for node, array in self._arrays.items()}
 
     def _slow(self, node: str) -> Limits:
         return msgspec.structs.replace(self._had[node], write_iops=WRITE_IOPS)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """The disks' own word: a measurement by I/O would stand in the queue of the server's. What they did under the
         load is seen at the fault's end.
         """
@@ -42,11 +52,11 @@ class DiskSlow(OnNodes):
     def _is(self, node: str, limits: Limits) -> Proof:
         return disk_limits.unchanged(self._arrays[node], limits)
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self._after = {node: disk_activity.look(array) for node, array in self._arrays.items()}
         self.each(lambda node: self._arrays[node].limit(self._had[node]))
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         done = [self._was_the_limit(node, array) for node, array in self._arrays.items()]
         return [*done, *(self._is(node, self._had[node]) for node in self.nodes)]
 

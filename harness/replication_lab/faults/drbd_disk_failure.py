@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
+from replication_lab.model.fault import NODES, REPLICATED_DISK
 from replication_lab.model.record import Proof
 from replication_lab.world import clock, drbd
 from replication_lab.world.docker.lab import Lab
@@ -11,6 +13,13 @@ from replication_lab.world.drbd import DISKLESS
 DETACH_SECONDS = 20
 
 
+@register(
+    "drbd-disk-fail",
+    acts_on=NODES,
+    does="the disk under it answers with EIO, and DRBD lets go of it; undone, it is good and attached",
+    proof="DRBD's word (`Diskless`), and requests that the disk answered so; attached, and until then `Diskless`",
+    needs=(REPLICATED_DISK,),
+)
 class DrbdDiskFail(OnNodes):
     """Machines of a DRBD resource whose disk fails; undone, it is attached, and gets what it lacks from the peer."""
 
@@ -19,10 +28,10 @@ class DrbdDiskFail(OnNodes):
         peers = drbd.peers(lab)
         self._peers = {node: peers[node] for node in self.nodes}
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.each(lambda node: self._peers[node].disk.fail())
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """DRBD met the failure and let go of the disk: one that nobody reads or writes shows nothing."""
         return [self._is_detached(node) for node in self.nodes]
 
@@ -37,7 +46,7 @@ class DrbdDiskFail(OnNodes):
             ok=stats.failed and stats.errors > 0,
         )
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self.each(lambda node: self._peers[node].disk.heal())
         self._before = {node: peer.wait_until_answers().disk for node, peer in self._peers.items()}
         self.each(self._attach)
@@ -47,7 +56,7 @@ class DrbdDiskFail(OnNodes):
         if self._before[node] == DISKLESS:
             self._peers[node].tell("attach")
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [self._is_attached(node) for node in self.nodes]
 
     def _is_attached(self, node: str) -> Proof:

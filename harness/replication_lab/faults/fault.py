@@ -1,59 +1,53 @@
-"""Several faults as one: each strikes at its moment, all of them are proved, and the last to strike is undone first."""
+"""What every fault does, and the register of those that there are."""
 
-from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack
-from typing import Protocol
+from collections.abc import Callable
+from typing import Any, ClassVar, Protocol, TypeVar
 
+from replication_lab.model.errors import LabError
+from replication_lab.model.fault import FaultKind
 from replication_lab.model.record import Proof
-from replication_lab.world import clock
 
 
 class Fault(Protocol):
-    """What breaks something: `act`, `proofs` while it acts, `undo`, `proofs_of_end` once it is gone, `close`."""
+    """Something that breaks, made for a lab and its targets, with its settings by their names.
 
-    def act(self) -> None: ...
+    `inject` breaks it and `verify` proves that it is broken, more than once if asked. `recover` mends exactly what
+    `inject` broke, also where that came only half-way; `verify_recovered` proves it. `close` gives back what is held.
+    """
 
-    def proofs(self) -> list[Proof]: ...
+    kind: ClassVar[FaultKind]
 
-    def undo(self) -> None: ...
+    def inject(self) -> None: ...
 
-    def proofs_of_end(self) -> list[Proof]: ...
+    def verify(self) -> list[Proof]: ...
+
+    def recover(self) -> None: ...
+
+    def verify_recovered(self) -> list[Proof]: ...
 
     def close(self) -> None: ...
 
 
-class Together:
-    """Faults with their moments, in seconds since `act`. Those of the same moment strike in the same instant."""
+# --- the faults that there are ----------------------------------------------------------------------------------------
 
-    def __init__(self, faults: Sequence[tuple[float, Fault]]):
-        self.faults = list(faults)
+# By the names that drills give them.
+FAULTS: dict[str, type[Fault]] = {}
+Kind = TypeVar("Kind", bound=type)
 
-    def act(self) -> None:
-        with ThreadPoolExecutor(len(self.faults)) as pool:
-            striking = [pool.submit(self._strike, at, fault) for at, fault in self.faults]
-        for each in striking:
-            each.result()
 
-    def _strike(self, at: float, fault: Fault) -> None:
-        clock.pause(at)
-        fault.act()
+def register(name: str, **known: Any) -> Callable[[Kind], Kind]:
+    """Make a class the fault of that name; `known` are the fields of its FaultKind. LabError where there is one."""
+    kind = FaultKind(name, **known)
 
-    def proofs(self) -> list[Proof]:
-        return self._of_all(lambda fault: fault.proofs())
+    def registered(fault: Kind) -> Kind:
+        other = FAULTS.setdefault(name, fault)
+        if other is not fault:
+            raise LabError(
+                f"{fault.__module__} registers {name}, which {other.__module__} registers",
+                "one fault for each name",
+                "give one of them another name",
+            )
+        fault.kind = kind
+        return fault
 
-    def _of_all(self, ask: Callable[[Fault], list[Proof]]) -> list[Proof]:
-        return [proof for _, fault in self.faults for proof in ask(fault)]
-
-    def undo(self) -> None:
-        """All of them, the last first, also where one cannot be undone; that one's error is told then."""
-        with ExitStack() as stack:
-            for _, fault in self.faults:
-                stack.callback(fault.undo)
-
-    def proofs_of_end(self) -> list[Proof]:
-        return self._of_all(lambda fault: fault.proofs_of_end())
-
-    def close(self) -> None:
-        for _, fault in self.faults:
-            fault.close()
+    return registered

@@ -5,6 +5,8 @@ from collections.abc import Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 
 from replication_lab.faults.cut import Cut
+from replication_lab.faults.fault import register
+from replication_lab.model.fault import LINKS
 from replication_lab.model.record import Proof
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -12,6 +14,12 @@ from replication_lab.world.docker.lab import Lab
 OFF_SECONDS, ON_SECONDS = 0.4, 1.2
 
 
+@register(
+    "flap",
+    acts_on=LINKS,
+    does="cut for 0.4 s and on for 1.2 s, again and again",
+    proof="no new connection at each cut; the round trip is back",
+)
 class Flap:
     """Links that are cut again and again; undone, those that were on before are on again."""
 
@@ -22,35 +30,35 @@ class Flap:
         self._stop, self._pool = threading.Event(), ThreadPoolExecutor(1, thread_name_prefix="flap")
         self._flapping: Future[None] | None = None
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self._flapping = self._pool.submit(self._flap)
         clock.wait_until(lambda: self._seen or self._flapping.done(), "the first interruption", 10)
 
     def _flap(self) -> None:
         while not self._stop.is_set():
-            self._cut.act()
-            self._seen += self._cut.proofs_anew()
+            self._cut.inject()
+            self._seen += self._cut.verify_anew()
             clock.pause(OFF_SECONDS, unless=self._stop)
-            self._cut.undo()
+            self._cut.recover()
             clock.pause(ON_SECONDS, unless=self._stop)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """Each interruption since the last look, seen by a connection that could not be had."""
         new = self._seen[self._told :]
         self._told += len(new)
         return new
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         """The link is on again also where the flapping failed, whose error is told then."""
         self._stop.set()
         try:
             if self._flapping is not None:
                 self._flapping.result()
         finally:
-            self._cut.undo()
+            self._cut.recover()
 
-    def proofs_of_end(self) -> list[Proof]:
-        return self._cut.proofs_of_end()
+    def verify_recovered(self) -> list[Proof]:
+        return self._cut.verify_recovered()
 
     def close(self) -> None:
         self._stop.set()

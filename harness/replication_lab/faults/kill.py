@@ -1,6 +1,8 @@
 """The end of nodes, all in the same instant, and their start again on the data that they had."""
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
+from replication_lab.model.fault import NODES
 from replication_lab.model.record import Proof
 from replication_lab.world import clock
 
@@ -8,12 +10,19 @@ SIGKILL_STATUS = 137
 END_SECONDS = 60
 
 
+@register(
+    "kill",
+    acts_on=NODES,
+    does="SIGKILL, in the same instant; undone, the same containers start on the same data",
+    proof="exit status 137; serving again",
+    ends_servers=True,
+)
 class Kill(OnNodes):
     """Nodes to kill with SIGKILL; undone, the same containers run on the same data."""
 
     status, said = SIGKILL_STATUS, "killed"
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.each(self.end)
         for node in self.nodes:
             clock.wait_until(
@@ -23,7 +32,7 @@ class Kill(OnNodes):
     def end(self, node: str) -> None:
         self.lab.kill(node)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """The containers ended by the signal, and by nothing else."""
         return [self._dead(node) for node in self.nodes]
 
@@ -36,8 +45,8 @@ class Kill(OnNodes):
             ok=found == ("exited", self.status),
         )
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self.each(self.lab.start_again)
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return self.runs_again()

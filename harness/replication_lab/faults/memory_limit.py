@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
+from replication_lab.model.fault import NODES
 from replication_lab.model.record import Proof
 from replication_lab.world.docker.lab import Lab
 
@@ -15,6 +17,12 @@ UNUSED_MIB = 4
 MIB = 1 << 20
 
 
+@register(
+    "memory",
+    acts_on=NODES,
+    does="16 MiB more than they use, and no more, while their files are read once, as by a backup",
+    proof="the limit, and that all of it is used; the limit of before",
+)
 class MemorySqueeze(OnNodes):
     """Nodes that may use hardly more memory than they do, while their files are read; undone, as much as they might."""
 
@@ -23,7 +31,7 @@ class MemorySqueeze(OnNodes):
         self._had = {node: lab.memory_limit(node) for node in self.nodes}
         self._asked: dict[str, int] = {}
 
-    def act(self) -> None:
+    def inject(self) -> None:
         for node in self.nodes:
             self._asked[node] = round(self.lab.memory_mib(node) + MEMORY_SPARE_MIB) * MIB
             self.lab.limit_memory(node, self._asked[node])
@@ -33,7 +41,7 @@ class MemorySqueeze(OnNodes):
         """As a backup does: what is kept of them has to leave again for the server's own."""
         self.lab.run(node, "sh", "-c", READ_FILES)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """The limit is set; that the server ran into it is seen at the fault's end."""
         return [self._has(node, "has hardly any memory left", self._asked[node]) for node in self.nodes]
 
@@ -41,11 +49,11 @@ class MemorySqueeze(OnNodes):
         found = self.lab.memory_limit(node)
         return Proof(what=f"{node} {what}", expected=_mib(limit), found=_mib(found), ok=found == limit)
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self._used = {node: self.lab.memory_used(node) for node in self.nodes}
         self.each(lambda node: self.lab.limit_memory(node, self._had[node]))
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [
             *(self._did_ask(node) for node in self.nodes),
             *(self._has(node, "has its memory again", self._had[node]) for node in self.nodes),

@@ -3,19 +3,27 @@
 import threading
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
 from replication_lab.model.errors import LabError
+from replication_lab.model.fault import NODES
 from replication_lab.model.record import Proof
 
 SILENCE_SECONDS = 0.5
 
 
+@register(
+    "pause",
+    acts_on=NODES,
+    does="frozen: no CPU, connections stay open",
+    proof="no answer to a new connection; serving again",
+)
 class Pause(OnNodes):
     """Nodes to freeze; undone, they go on in the middle of what they were doing."""
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.each(self.lab.pause)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         return [self._is_frozen(node) for node in self.nodes]
 
     def _is_frozen(self, node: str) -> Proof:
@@ -42,12 +50,12 @@ class Pause(OnNodes):
             return
         answered.set()
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self.each(self._thaw)
 
     def _thaw(self, node: str) -> None:
         if self.lab.state_of(node)[0] == "paused":
             self.lab.unpause(node)
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return self.runs_again()

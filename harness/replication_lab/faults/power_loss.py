@@ -2,13 +2,24 @@
 
 from collections.abc import Sequence
 
+from replication_lab.faults.fault import register
 from replication_lab.faults.kill import Kill
+from replication_lab.model.fault import NODES, REPLICATED_DISK, UNMANAGED
 from replication_lab.model.record import Proof
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import drbd
 from replication_lab.world.docker.lab import Lab
 
 
+@register(
+    "power-cut",
+    acts_on=NODES,
+    does="machines and their disks lose power, and with it what was not flushed; undone, they start, "
+    "and who was primary is so again",
+    proof="exit status 137, and disks that ended; serving again",
+    needs=(REPLICATED_DISK, UNMANAGED),
+    ends_servers=True,
+)
 class PowerCut(Kill):
     """Machines of a DRBD resource; undone, who was primary is so again, unless another one was promoted."""
 
@@ -20,23 +31,23 @@ class PowerCut(Kill):
         self._peers = {node: peers[node] for node in self.nodes}
         self._primary = ""
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self._primary = drbd.primary(self.lab).node
-        super().act()
+        super().inject()
 
     def end(self, node: str) -> None:
         """The machine first: nobody is answered once the disk is gone."""
         super().end(node)
         self._peers[node].disk.power_cut()
 
-    def proofs(self) -> list[Proof]:
-        return [*super().proofs(), *(self._without_disk(node) for node in self.nodes)]
+    def verify(self) -> list[Proof]:
+        return [*super().verify(), *(self._without_disk(node) for node in self.nodes)]
 
     def _without_disk(self, node: str) -> Proof:
         state = self.lab.state_of(f"{node}-{drbd.DISK}")[0]
         return Proof(what=f"the disk of {node} is without power", expected="exited", found=state, ok=state == "exited")
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         for peer in self._peers.values():
             peer.power_on()
         # Unless somebody was promoted meanwhile.

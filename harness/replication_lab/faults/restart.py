@@ -1,13 +1,22 @@
 """A restart of nodes, as after an upgrade: stopped gently and started at once."""
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
+from replication_lab.model.fault import NODES
 from replication_lab.model.record import Proof
 
 
+@register(
+    "restart",
+    acts_on=NODES,
+    does="SIGTERM and a start at once",
+    proof="a later start; serving again",
+    ends_servers=True,
+)
 class Restart(OnNodes):
-    """Nodes to restart; there is nothing to undo."""
+    """Nodes to restart; there is nothing to recover from."""
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self._before = {node: self.lab.started_at(node) for node in self.nodes}
         self.each(self._restart)
 
@@ -15,7 +24,7 @@ class Restart(OnNodes):
         self.lab.stop(node)
         self.lab.start_again(node)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         return [self._anew(node) for node in self.nodes]
 
     def _anew(self, node: str) -> Proof:
@@ -27,5 +36,5 @@ class Restart(OnNodes):
             ok=found > self._before[node],
         )
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return self.runs_again()

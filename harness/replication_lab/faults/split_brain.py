@@ -3,6 +3,8 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._nodes import OnNodes
+from replication_lab.faults.fault import register
+from replication_lab.model.fault import NODES, REPLICATED_DISK, UNMANAGED
 from replication_lab.model.record import Proof
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import clock, drbd
@@ -11,6 +13,15 @@ from replication_lab.world.docker.lab import Lab
 NOTICED_SECONDS, MET_SECONDS = 30, 60
 
 
+@register(
+    "drbd-split-brain",
+    acts_on=NODES,
+    does="the link is cut, and this machine made primary beside the other one; undone, the link is whole, "
+    "and what only this machine wrote is given up",
+    proof="two primaries; that DRBD has noticed when they met",
+    needs=(REPLICATED_DISK, UNMANAGED),
+    one_target=True,
+)
 class SplitBrain(OnNodes):
     """The machine to promote beside the primary, which is the victim: undone, what only it has written is gone."""
 
@@ -22,7 +33,7 @@ class SplitBrain(OnNodes):
         ]
         self._detected = False
 
-    def act(self) -> None:
+    def inject(self) -> None:
         for wire in self._wires:
             wire.enable(False)
         clock.wait_until(self._is_alone, f"{self.victim.node} to miss the primary", NOTICED_SECONDS)
@@ -32,7 +43,7 @@ class SplitBrain(OnNodes):
     def _is_alone(self) -> bool:
         return self.victim.status().peer_role != drbd.PRIMARY
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         found = {node: peer.status().role for node, peer in drbd.peers(self.lab).items()}
         return [
             Proof(
@@ -43,7 +54,7 @@ class SplitBrain(OnNodes):
             )
         ]
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         """The link is whole, DRBD has noticed, and the victim gives its writes up."""
         for wire in self._wires:
             wire.enable(True)
@@ -56,7 +67,7 @@ class SplitBrain(OnNodes):
     def _is_detected(self) -> bool:
         return any(peer.status().split_brain for peer in drbd.peers(self.lab).values())
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [
             Proof(
                 what="DRBD saw the split brain when the machines met",

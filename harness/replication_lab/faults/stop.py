@@ -1,8 +1,17 @@
 """The gentle end of nodes: SIGTERM, upon which a server writes back what it has in memory."""
 
+from replication_lab.faults.fault import register
 from replication_lab.faults.kill import Kill
+from replication_lab.model.fault import NODES
 
 
+@register(
+    "stop",
+    acts_on=NODES,
+    does="SIGTERM; undone, the same containers start on the same data",
+    proof="exit status 0; serving again",
+    ends_servers=True,
+)
 class Stop(Kill):
     """Nodes to stop with SIGTERM; undone, the same containers run on the same data."""
 

@@ -3,10 +3,13 @@
 from collections.abc import Sequence
 
 from replication_lab.faults._links import Links
+from replication_lab.faults.fault import register
 from replication_lab.faults.toxic_calibration import rate_of
 from replication_lab.faults.toxic_watch import RATE_PROVED
+from replication_lab.model.errors import unknown_name
+from replication_lab.model.fault import LINKS, Setting
 from replication_lab.model.record import Proof
-from replication_lab.model.toxic import Toxic
+from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 SILENCE_SECONDS = 0.5
@@ -14,23 +17,39 @@ SILENCE_SECONDS = 0.5
 SEEN_SHARE = 0.9
 
 
+def _check_toxic(where: str, toxic: str) -> None:
+    if toxic not in catalogue.toxics():
+        raise unknown_name(f"toxic in {where}", toxic, catalogue.toxics(), "./lab toxic")
+
+
+TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
+
+
+@register(
+    "toxic",
+    acts_on=LINKS,
+    does="a file of `toxics/` on top of what is there: a latency, a rate, a black hole, one way only, resets",
+    proof="round trips that are longer by it, or do not come back, the rate, or connections that end; "
+    "the toxics and the round trip of before",
+    settings=(TOXIC,),
+)
 class MoreToxic:
     """Links that get a toxic more; undone, they have the toxics that they had."""
 
-    def __init__(self, lab: Lab, links: Sequence[str], toxic: Toxic):
-        self.links, self.toxic = Links(lab, links), toxic
+    def __init__(self, lab: Lab, links: Sequence[str], toxic: str):
+        self.links, self.toxic = Links(lab, links), catalogue.toxic(toxic)
         self._wires = {name: lab.wire(name) for name in links}
         self._had = {name: wire.toxics() for name, wire in self._wires.items()}
         self._silent: set[str] = set()
 
-    def act(self) -> None:
+    def inject(self) -> None:
         self.links.each(self._add)
 
     def _add(self, name: str) -> None:
         for body in self.toxic.bodies:
             self._wires[name].add(body)
 
-    def proofs(self) -> list[Proof]:
+    def verify(self) -> list[Proof]:
         """What crosses the link tells, and at any later look the toxic is still there."""
         return self.links.each(self._acts)
 
@@ -94,7 +113,7 @@ class MoreToxic:
             self._silent.add(name)
         return bool(trip)
 
-    def undo(self) -> None:
+    def recover(self) -> None:
         self.links.each(self._take_off)
 
     def _take_off(self, name: str) -> None:
@@ -104,7 +123,7 @@ class MoreToxic:
             if body.name in there - had:
                 self._wires[name].remove(body.name)
 
-    def proofs_of_end(self) -> list[Proof]:
+    def verify_recovered(self) -> list[Proof]:
         return [*(self._same_toxics(name) for name in self._wires), *self.links.as_before()]
 
     def _same_toxics(self, name: str) -> Proof:

@@ -4,43 +4,23 @@ Data only: one YAML file per drill (drills/TOPOLOGY/NAME.yaml). What came of one
 """
 
 import random
-from collections.abc import Sequence
+from collections.abc import Collection, Iterator, Mapping
+from typing import Any
 
 import msgspec
 
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.fault import FaultKind, Value, setting_names
 from replication_lab.model.topology import Topology
 from replication_lab.model.verdict import Verdict
 
-# The faults that a step may name, and what each acts on.
-FAULTS = {
-    "kill": "nodes",
-    "stop": "nodes",
-    "restart": "nodes",
-    "pause": "nodes",
-    "cpu": "nodes",
-    "memory": "nodes",
-    "clock": "nodes",
-    "disk-slow": "nodes",
-    "disk-full": "nodes",
-    "disk-fail": "nodes",
-    "drbd-disk-fail": "nodes",
-    "drbd-split-brain": "nodes",
-    "power-cut": "nodes",
-    "cut": "links",
-    "flap": "links",
-    "toxic": "links",
-}
 # Whose options a drill may change: DRBD's disk and net, the file system's.
 MOUNT = "mount"
 OPTIONS = ("disk", "net", MOUNT)
-# After these a server counts anew.
-ENDING = frozenset({"kill", "stop", "restart", "power-cut"})
-# Of machines whose disk DRBD replicates; the last two where nobody manages them, who would act by himself.
-OF_DRBD = frozenset({"drbd-disk-fail", "drbd-split-brain", "power-cut"})
-UNMANAGED = frozenset({"drbd-split-brain", "power-cut"})
 # What the schedule's seed draws: up to so long a wait before the first fault, so that it does not always hit alike.
 DRAWN_SECONDS = 0.5
+# The keys, of a drill's file and of its record, below which there are strikes.
+HOLD_STRIKES = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -50,18 +30,17 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Strike(_Strict, frozen=True, kw_only=True):
     """One fault on `targets`, `at` seconds into its step: nodes, or links, a node for all links that touch it.
 
-    `skew` is by how many seconds a clock goes wrong; ahead where it is positive.
+    `settings` are those that its kind of fault takes. In a drill's file they are keys beside the others.
     """
 
     fault: str
     targets: list[str]
-    toxic: str = ""
-    skew: int = 0
+    settings: dict[str, Value] = {}
     at: float = 0.0
 
     def __str__(self) -> str:
         after = [f"after {self.at:g} s"] if self.at else []
-        how = [self.toxic] if self.toxic else [f"{self.skew:+d} s"] if self.skew else []
+        how = [value if isinstance(value, str) else f"{name} {value:+g}" for name, value in self.settings.items()]
         return " ".join([self.fault, *how, "on", ", ".join(self.targets), *after])
 
 
@@ -151,12 +130,14 @@ class Drill(_Strict, frozen=True):
         return any(step.failover for step in self.steps)
 
     @property
-    def ends_servers(self) -> bool:
-        return any(strike.fault in ENDING for step in self.steps for strike in step.strikes)
+    def strikes(self) -> Iterator[Strike]:
+        return (strike for step in self.steps for strike in step.strikes)
 
-    @property
-    def moves_clocks(self) -> bool:
-        return any(strike.fault == "clock" for step in self.steps for strike in step.strikes)
+    def ends_servers(self, kinds: Mapping[str, FaultKind]) -> bool:
+        return any(kinds[strike.fault].ends_servers for strike in self.strikes)
+
+    def moves_clocks(self, kinds: Mapping[str, FaultKind]) -> bool:
+        return any(kinds[strike.fault].moves_clocks for strike in self.strikes)
 
     def lasting(self, seconds: float | None) -> "Drill":
         """The same drill with its faults (or its undisturbed load, where it has none) lasting so long."""
@@ -172,12 +153,13 @@ class Drill(_Strict, frozen=True):
         return round(self.before + random.Random(f"{seed}:{self.name}").uniform(0, DRAWN_SECONDS), 3)
 
 
-def parse_drill(name: str, topology: Topology, text: str | bytes, toxics: Sequence[str]) -> Drill:
-    """A Drill from its YAML; LabError names the key, fault, node, link or toxic that does not fit."""
+def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping[str, FaultKind]) -> Drill:
+    """A Drill from its YAML; LabError names the key, fault, node, link or setting that does not fit."""
     where = f"harness/replication_lab/drills/{topology.name}/{name}.yaml"
     try:
         given = msgspec.yaml.decode(text)
-        drill = msgspec.convert({"name": name, "topology": topology.name, **given}, Drill)
+        own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
+        drill = msgspec.convert(own, Drill)
     except (msgspec.MsgspecError, TypeError) as error:
         raise LabError(f"{where}: {error}", "the keys of docs/drills.md", "./lab drill") from error
     for node in (
@@ -197,36 +179,33 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, toxics: Sequen
     for kind in drill.options:
         if kind not in OPTIONS:
             raise unknown_name(f"kind of options in {where}", kind, OPTIONS, "./lab drill")
-    for step in drill.steps:
-        for strike in step.strikes:
-            _check_strike(where, strike, topology, toxics)
+    for strike in drill.strikes:
+        if strike.fault not in kinds:
+            raise unknown_name(f"fault in {where}", strike.fault, kinds, "./lab drill")
+        kinds[strike.fault].check_settings(where, strike.settings, kinds)
+        kinds[strike.fault].check_targets(where, topology, strike.targets)
     for expectation in drill.expected:
         _check_expectation(where, expectation)
     return drill
 
 
-def _check_strike(where: str, strike: Strike, topology: Topology, toxics: Sequence[str]) -> None:
-    if strike.fault not in FAULTS:
-        raise unknown_name(f"fault in {where}", strike.fault, FAULTS, "./lab drill")
-    if strike.fault == "toxic" and strike.toxic not in toxics:
-        raise unknown_name(f"toxic in {where}", strike.toxic, toxics, "./lab toxic")
-    if (strike.fault == "clock") != bool(strike.skew):
-        raise LabError(f"{where}: {strike.fault} with a skew of {strike.skew} s", "clock, and seconds that are not 0")
-    if strike.fault == "clock" and topology.replication == "drbd":
-        raise LabError(f"{where}: the clock of a virtual machine", "a server in a container of its own", "./lab drill")
-    if strike.fault in OF_DRBD and topology.replication != "drbd":
-        raise LabError(f"{where}: {strike.fault} in {topology.name}", "a topology of drbd", "./lab drill")
-    if strike.fault in UNMANAGED and topology.manager:
-        raise LabError(f"{where}: {strike.fault} under {topology.manager}", "the topology drbd", "./lab drill")
-    if strike.fault == "drbd-split-brain" and len(strike.targets) != 1:
-        raise LabError(f"{where}: {strike.fault} on {len(strike.targets)} machines", "its victim, one", "./lab drill")
-    if not strike.targets:
-        raise LabError(f"{where}: {strike.fault} is on nothing", f"a list of {FAULTS[strike.fault]}", "./lab drill")
-    if FAULTS[strike.fault] == "nodes":
-        for name in strike.targets:
-            topology.node(name)
-    else:
-        links_of(topology, strike.targets)
+def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Value] = ()) -> Any:
+    """What was read, with those `keys` of its strikes in a dict of their own, but for values that mean none.
+
+    A drill's file has them beside the other keys. What is shaped otherwise is left to whoever converts it.
+    """
+    if isinstance(found, list):
+        return [with_settings_apart(each, keys, unset) for each in found]
+    if not isinstance(found, dict):
+        return found
+    own = {
+        key: with_settings_apart(value, keys, unset) if key in HOLD_STRIKES else value for key, value in found.items()
+    }
+    settings = {key: own.pop(key) for key in found if key in keys} if "fault" in own else {}
+    if settings:
+        kept = {key: value for key, value in settings.items() if value not in unset}
+        own["settings"] = {**own.get("settings", {}), **kept}
+    return own
 
 
 def _check_expectation(where: str, expected: Expectation) -> None:
@@ -234,12 +213,3 @@ def _check_expectation(where: str, expected: Expectation) -> None:
         raise LabError(f"{where}: {expected.says!r} has not one relation", "one of equals, at_least, at_most")
     if expected.expect is Verdict.UNKNOWN or (expected.expect is Verdict.REFUTED and not expected.because):
         raise LabError(f"{where}: {expected.says!r} expects {expected.expect}", "HOLDS, or REFUTED with because")
-
-
-def links_of(topology: Topology, names: Sequence[str]) -> list[str]:
-    """The links that are meant by names of links and nodes, in the topology's order; LabError for any other name."""
-    nodes = {node.name for node in topology.nodes}
-    for name in names:
-        if name not in nodes:
-            topology.link(name)
-    return [link.name for link in topology.links if {link.name, link.source, link.target} & set(names)]

@@ -8,14 +8,14 @@ import msgspec
 
 from replication_lab.model import checkers
 from replication_lab.model.checkers import Figures
-from replication_lab.model.drill import Drill, Expectation, Step
+from replication_lab.model.drill import Drill, Expectation, Step, with_settings_apart
 from replication_lab.model.errors import LabError
 from replication_lab.model.history import Attempt, Copy, Look
 from replication_lab.model.lines import Lines
 from replication_lab.model.record import Proof
 from replication_lab.model.verdict import Expected, Judgement, Verdict, exit_code
 
-SCHEMA = 2
+SCHEMA = 3
 
 # --- what happened ----------------------------------------------------------------------------------------------------
 
@@ -235,7 +235,8 @@ def _none_counted(figure: str) -> int | None:
 
 
 AnyEvent = Opened | Evidence | Closed
-_decoder = msgspec.json.Decoder(AnyEvent)
+# In schema 2 every strike had the settings of all faults as keys of its own, empty where its fault took none.
+SETTINGS_OF_SCHEMA_2, UNSET = ("toxic", "skew"), ("", 0)
 
 
 def encode(event: Event) -> bytes:
@@ -249,8 +250,9 @@ def parse_events(lines: Sequence[bytes]) -> list[Event]:
 
 def _decode(line: bytes, number: int) -> Event:
     try:
-        return _decoder.decode(line)
-    except msgspec.DecodeError as error:
+        event = with_settings_apart(msgspec.json.decode(line), SETTINGS_OF_SCHEMA_2, UNSET)
+        return msgspec.convert(event, AnyEvent)
+    except msgspec.MsgspecError as error:
         raise LabError(
             f"line {number} of drill.jsonl cannot be read: {error}",
             "one event a line",

@@ -6,65 +6,22 @@ from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab import replication
-from replication_lab.faults.clock_skew import ClockSkew
-from replication_lab.faults.cpu_limit import CpuSqueeze
-from replication_lab.faults.cut import Cut
-from replication_lab.faults.disk_failure import DiskFail
-from replication_lab.faults.disk_full import DiskFull
-from replication_lab.faults.disk_slow import DiskSlow
-from replication_lab.faults.drbd_disk_failure import DrbdDiskFail
-from replication_lab.faults.fault import Fault, Together
-from replication_lab.faults.flap import Flap
-from replication_lab.faults.kill import Kill
-from replication_lab.faults.memory_limit import MemorySqueeze
-from replication_lab.faults.pause import Pause
-from replication_lab.faults.power_loss import PowerCut
-from replication_lab.faults.restart import Restart
-from replication_lab.faults.split_brain import SplitBrain
-from replication_lab.faults.stop import Stop
-from replication_lab.faults.toxic import MoreToxic
-from replication_lab.model import drill
-from replication_lab.model.drill import Drill, Step, Strike
+from replication_lab import faults, replication
+from replication_lab.faults.schedule import Together
+from replication_lab.model.drill import Drill, Step
 from replication_lab.model.drill_result import Acted, Evidence, Return
 from replication_lab.model.errors import LabError
 from replication_lab.model.record import Proof
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.kind import Nodes
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import catalogue, clock, host
+from replication_lab.world import clock, host
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
 
 Tell = Callable[[str], None]
 WHOLE_SECONDS = 240
 LAST_LINES = 25
-
-ON_NODES = {
-    "kill": Kill,
-    "stop": Stop,
-    "restart": Restart,
-    "pause": Pause,
-    "cpu": CpuSqueeze,
-    "memory": MemorySqueeze,
-    "clock": ClockSkew,
-    "disk-slow": DiskSlow,
-    "disk-full": DiskFull,
-    "disk-fail": DiskFail,
-    "drbd-disk-fail": DrbdDiskFail,
-    "drbd-split-brain": SplitBrain,
-    "power-cut": PowerCut,
-}
-ON_LINKS = {"cut": Cut, "flap": Flap, "toxic": MoreToxic}
-
-
-def fault(lab: Lab, strike: Strike) -> Fault:
-    """The fault that a strike names, ready to act."""
-    if strike.fault in ON_NODES:
-        return ON_NODES[strike.fault](lab, strike.targets, *([strike.skew] if strike.skew else []))
-    links = drill.links_of(lab.topology, strike.targets)
-    more = [catalogue.toxic(strike.toxic)] if strike.toxic else []
-    return ON_LINKS[strike.fault](lab, links, *more)
 
 
 def carry_out(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -> Evidence:
@@ -114,10 +71,10 @@ class Course:
             stack.enter_context(self._settings())
             stack.enter_context(self._waiting())
             stack.enter_context(self.nodes.optioned(what.options))
-            faults = [Together([(each.at, fault(self.lab, each)) for each in step.strikes]) for step in self.what.steps]
-            for each in faults:
+            schedules = [self._schedule(step) for step in what.steps]
+            for each in schedules:
                 stack.callback(each.close)
-            self._under_load(ledger, faults, ledger_file)
+            self._under_load(ledger, schedules, ledger_file)
         self._until_whole()
         self.seen["after"] = self.nodes.looks()
         self.seen["returns"] = self._returns(logged)
@@ -168,14 +125,17 @@ class Course:
 
     # -- what happens ----------------------------------------------------------------------------------------------
 
-    def _under_load(self, ledger: Ledger, faults: list[Together], ledger_file: Path) -> None:
+    def _schedule(self, step: Step) -> Together:
+        return Together([(strike.at, faults.of(self.lab, strike)) for strike in step.strikes])
+
+    def _under_load(self, ledger: Ledger, schedules: list[Together], ledger_file: Path) -> None:
         # The operating system has a line when the call returns: it survives the lab's own death. What ends the machine
         # ends the servers as well.
         with ledger_file.open("ab", buffering=0) as file:
             with ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
                 clock.pause(self.wait_before)
-                for step, each in zip(self.what.steps, faults, strict=True):
+                for step, each in zip(self.what.steps, schedules, strict=True):
                     self._act(step, each)
                     clock.pause(self.what.after)
                 self.seen["load"] = (0.0, self._time())
@@ -198,24 +158,24 @@ class Course:
         """One step: on, proved, lasting, proved again, off, and proved to be gone."""
         broke = self._time()
         try:
-            each.act()
+            each.inject()
             struck = self._time()
-            proofs = each.proofs()
+            proofs = each.verify()
             held = self._time()
             self.tell(f"  {held:5.1f} s: {step}: {_said(proofs)}")
             clock.pause(broke + step.seconds - self._time())
-            proofs += each.proofs()
+            proofs += each.verify()
             views = self.nodes.looks()
             self._promote(step)
         finally:
             healed = self._time()
-            each.undo()
+            each.recover()
         self.tell(f"  {healed:5.1f} s: undone")
         if step.failover:
             self.nodes.rejoin()
         self._until_back(healed)
         whole = self._time()
-        proofs += each.proofs_of_end()
+        proofs += each.verify_recovered()
         self.acted.append(Acted(step, broke, held, healed, whole, self._time(), proofs, views, struck))
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; every node {self.nodes.whole}")
 
@@ -286,7 +246,7 @@ class Course:
 
     def _counted(self, before: dict[str, int]) -> dict[str, int]:
         """What the nodes counted in between; nothing where one of them began to count anew."""
-        if self.what.ends_servers or self.what.rearranges:
+        if self.what.ends_servers(faults.kinds()) or self.what.rearranges:
             return {}
         return {name: many - before[name] for name, many in self.nodes.counted().items() if name in before}
 

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab import replication
+from replication_lab import faults, replication
 from replication_lab.lab import up
 from replication_lab.model import drill, drill_result, history
 from replication_lab.model.drill import Drill
@@ -43,7 +43,7 @@ def load(topology: str, name: str) -> Drill:
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
     if name not in names:
         raise unknown_name(f"drill of {topology}", name, names, "./lab drill")
-    return drill.parse_drill(name, found, catalogue.drill_file(topology, name).read_bytes(), catalogue.toxics())
+    return drill.parse_drill(name, found, catalogue.drill_file(topology, name).read_bytes(), faults.kinds())
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
@@ -61,7 +61,7 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
 
 def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Tell) -> tuple[Path, list[Result]]:
     """Do drills one after another on labs of their own, gone at the end whatever happens: the folder, the results."""
-    with Labs(topology, engine, tell, any(each.moves_clocks for each in drills)) as own:
+    with Labs(topology, engine, tell, any(each.moves_clocks(faults.kinds()) for each in drills)) as own:
         opening = _opening(own.lab(), drills, seed)
         book = Book(topology)
         book.write(opening)

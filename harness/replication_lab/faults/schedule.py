@@ -1,0 +1,45 @@
+"""Several faults as one: each strikes at its moment, all are verified, and the last one is recovered first."""
+
+from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from replication_lab.faults.fault import Fault
+from replication_lab.model.record import Proof
+from replication_lab.world import clock
+
+
+class Together:
+    """Faults with their moments, in seconds since `inject`. Those of the same moment strike in the same instant."""
+
+    def __init__(self, faults: Sequence[tuple[float, Fault]]):
+        self.faults = list(faults)
+
+    def inject(self) -> None:
+        with ThreadPoolExecutor(len(self.faults)) as pool:
+            striking = [pool.submit(self._strike, at, fault) for at, fault in self.faults]
+        for each in striking:
+            each.result()
+
+    def _strike(self, at: float, fault: Fault) -> None:
+        clock.pause(at)
+        fault.inject()
+
+    def verify(self) -> list[Proof]:
+        return self._of_all(lambda fault: fault.verify())
+
+    def _of_all(self, ask: Callable[[Fault], list[Proof]]) -> list[Proof]:
+        return [proof for _, fault in self.faults for proof in ask(fault)]
+
+    def recover(self) -> None:
+        """All of them, the last first, also where one cannot be recovered from; that one's error is told then."""
+        with ExitStack() as stack:
+            for _, fault in self.faults:
+                stack.callback(fault.recover)
+
+    def verify_recovered(self) -> list[Proof]:
+        return self._of_all(lambda fault: fault.verify_recovered())
+
+    def close(self) -> None:
+        for _, fault in self.faults:
+            fault.close()

@@ -1,0 +1,143 @@
+"""What is known of a kind of fault before it is injected: what it acts on, which settings it takes, what it needs."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.topology import Topology
+
+NODES, LINKS = "nodes", "links"
+Value = int | float | str
+
+
+@dataclass(frozen=True)
+class Setting:
+    """A key of a strike that one kind of fault takes.
+
+    `said` is how a refusal names a value of it, `unset` is its value where a file does not give one. `check` raises
+    LabError for a value that does not fit; it is given the place of the strike as well, to name it.
+    """
+
+    name: str
+    unset: Value
+    said: str
+    check: Callable[[str, Any], None]
+
+    def refusal(self, where: str, fault: str, value: object, expected: str) -> LabError:
+        return LabError(f"{where}: {fault} with {self.said.format(value)}", expected, "./lab drill")
+
+
+@dataclass(frozen=True)
+class Need:
+    """What a fault asks of a topology: whether its targets have it, and what is said of those that have not.
+
+    `nodes` is how nodes that have it are called. `refusal` may use {fault}, {topology} and {manager}.
+    """
+
+    nodes: str
+    is_met: Callable[[Topology, Sequence[str]], bool]
+    refusal: str
+    expected: str
+
+    def check(self, where: str, fault: str, topology: Topology, targets: Sequence[str]) -> None:
+        if not self.is_met(topology, targets):
+            found = self.refusal.format(fault=fault, topology=topology.name, manager=topology.manager)
+            raise LabError(f"{where}: {found}", self.expected, "./lab drill")
+
+
+REPLICATED_DISK = Need(
+    "machines with a replicated disk",
+    lambda topology, _: topology.replication == "drbd",
+    "{fault} in {topology}",
+    "a topology of drbd",
+)
+UNMANAGED = Need(
+    "machines that nobody manages",
+    lambda topology, _: not topology.manager,
+    "{fault} under {manager}",
+    "a topology without a cluster manager, who would act by himself",
+)
+EMULATED_DISKS = Need(
+    "nodes with disks of their own",
+    lambda topology, targets: set(targets) <= set(topology.storage),
+    "{fault} in {topology}, where not every target has disks of its own",
+    "nodes of the topology raid",
+)
+
+
+@dataclass(frozen=True)
+class FaultKind:
+    """A kind of fault, by the name that a drill gives it.
+
+    `does` and `proof` are for the table of docs/drills.md. After one that `ends_servers` a server counts anew.
+    """
+
+    name: str
+    acts_on: str
+    does: str
+    proof: str
+    settings: tuple[Setting, ...] = ()
+    needs: tuple[Need, ...] = ()
+    one_target: bool = False
+    ends_servers: bool = False
+    moves_clocks: bool = False
+
+    @property
+    def targets(self) -> str:
+        """Which targets it takes, in words."""
+        if self.acts_on == LINKS:
+            return "links, or nodes for all their links"
+        return f"one of the {self._nodes}" if self.one_target else self._nodes
+
+    @property
+    def _nodes(self) -> str:
+        return self.needs[0].nodes if self.needs else NODES
+
+    def check_settings(self, where: str, given: Mapping[str, Value], kinds: Mapping[str, "FaultKind"]) -> None:
+        """Refuse a setting of another kind, and a value of its own that does not fit."""
+        mine = {setting.name for setting in self.settings}
+        for other in kinds.values():
+            for setting in other.settings:
+                if setting.name in given and setting.name not in mine:
+                    expected = f"no {setting.name}, which {other.name} takes"
+                    raise setting.refusal(where, self.name, given[setting.name], expected)
+        for setting in self.settings:
+            value = given.get(setting.name, setting.unset)
+            try:
+                msgspec.convert(value, type(setting.unset))
+            except msgspec.ValidationError as error:
+                raise LabError(
+                    f"{where}: {setting.name}: {error}", "the keys of docs/drills.md", "./lab drill"
+                ) from error
+            setting.check(where, value)
+
+    def check_targets(self, where: str, topology: Topology, targets: Sequence[str]) -> None:
+        """Refuse targets that are not in the topology, or lack what the fault needs."""
+        if not targets:
+            raise LabError(f"{where}: {self.name} is on nothing", f"a list of {self.acts_on}", "./lab drill")
+        if self.acts_on == NODES:
+            for name in targets:
+                topology.node(name)
+        else:
+            links_of(topology, targets)
+        for need in self.needs:
+            need.check(where, self.name, topology, targets)
+        if self.one_target and len(targets) != 1:
+            raise LabError(f"{where}: {self.name} on {len(targets)} {self._nodes}", "one of them", "./lab drill")
+
+
+def setting_names(kinds: Mapping[str, FaultKind]) -> set[str]:
+    """Every key of a strike that some kind takes."""
+    return {setting.name for kind in kinds.values() for setting in kind.settings}
+
+
+def links_of(topology: Topology, names: Sequence[str]) -> list[str]:
+    """The links that are meant by names of links and nodes, in the topology's order; LabError for any other name."""
+    nodes = {node.name for node in topology.nodes}
+    for name in names:
+        if name not in nodes:
+            topology.link(name)
+    return [link.name for link in topology.links if {link.name, link.source, link.target} & set(names)]
