@@ -14,7 +14,7 @@ from replication_lab.model.record import Proof
 from replication_lab.model.storage import AUTO, Storage, parse_storage
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
-from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
@@ -171,9 +171,18 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
 
 
 def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
+    # A busy moment lengthens all round trips that are measured at once: then again, one after another.
+    for lanes in (PINGS, 1):
+        proof = _put_and_measured(lab, link, toxic, lanes)
+        if proof.ok or not toxic.is_measured:
+            break
+    return proof
+
+
+def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
     wire = lab.wire(link)
     clear(wire)
-    with closing(RoundTrip(wire, lab.far_end(link))) as probe:
+    with closing(RoundTrip(wire, lab.far_end(link), lanes)) as probe:
         bare = probe.typical()
         if bare is None:
             raise LabError(f"nothing comes back across {link} without a toxic", "a round trip", "./lab status")

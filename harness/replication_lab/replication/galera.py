@@ -50,7 +50,7 @@ class Cluster(Nodes):
         return [
             self._prove_one_cluster(),
             self.prove_commit_waits(first, "the group", longest),
-            *super().prove(toxics),
+            self.prove_rows_arrive(first, "the source"),
         ]
 
     def _prove_one_cluster(self) -> Proof:
@@ -62,8 +62,7 @@ class Cluster(Nodes):
         return Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)
 
     def wait_until_level(self) -> None:
-        for name in self.names:
-            self.server(name).wait_for_writesets()
+        self.of_each(lambda name: self.server(name).wait_for_writesets())
 
     def counted(self) -> dict[str, int]:
         found = [self.server(name).galera() for name in self.names]

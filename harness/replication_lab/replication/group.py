@@ -110,7 +110,7 @@ class Group(Nodes):
         return [
             _prove_one_view(self),
             self.prove_commit_waits(first, "a majority", trip, COMMITS),
-            self.prove_row_arrives(first, first.name),
+            self.prove_rows_arrive(first, first.name),
         ]
 
     def majority_trip(self, name: str, toxics: Mapping[str, str]) -> float:

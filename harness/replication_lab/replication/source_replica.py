@@ -106,7 +106,7 @@ class AcknowledgingFollowers(Followers):
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
         """Prove that a commit takes a round trip and is counted as acknowledged, and a row that every replica has."""
-        return [*self._prove_acknowledged(toxics), *super().prove(toxics)]
+        return [*self._prove_acknowledged(toxics), self.prove_rows_arrive(self.writer(), "the source")]
 
     def _prove_acknowledged(self, toxics: Mapping[str, str]) -> list[Proof]:
         """A status may be stale, what is counted is not."""
