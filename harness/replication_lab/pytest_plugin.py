@@ -17,14 +17,29 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
 
+ENGINE_WAS_RUNNING = pytest.StashKey[bool]()
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", default="mariadb", help="engines of tests/claims: names with commas between, or all")
 
 
-def pytest_configure() -> None:
-    """A job that is cancelled (SIGTERM) ends as by Ctrl-C: what fixtures hold is taken down."""
+def pytest_configure(config: pytest.Config) -> None:
+    """End a job that is cancelled (SIGTERM) as by Ctrl-C: what fixtures hold is taken down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
+    if not _is_worker(config):
+        config.stash[ENGINE_WAS_RUNNING] = docker_engine.is_running()
+
+
+def pytest_unconfigure(config: pytest.Config) -> None:
+    """Stop an engine that this session started, once the last of its processes is done with it."""
+    if not _is_worker(config) and not config.stash.get(ENGINE_WAS_RUNNING, True):
+        docker_engine.stop()
+
+
+def _is_worker(config: pytest.Config) -> bool:
+    """Whether this process is one of several that pytest-xdist has started."""
+    return hasattr(config, "workerinput")
 
 
 def engines_of(config: pytest.Config, experiment: str) -> list[str]:
@@ -41,12 +56,9 @@ def quietly(line: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def docker() -> Iterator[object]:
-    """The Docker engine, started or installed if need be; what the tests started they stop."""
-    was_running = docker_engine.is_running()
-    yield docker_engine.ensure()
-    if not was_running:
-        docker_engine.stop()
+def docker() -> object:
+    """Return the client of the Docker engine, which is started or installed if need be and stopped at the end."""
+    return docker_engine.ensure()
 
 
 @pytest.fixture(scope="session")

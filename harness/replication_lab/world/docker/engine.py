@@ -14,6 +14,7 @@ import psutil
 from docker.errors import DockerException
 
 from replication_lab.model.errors import LabError
+from replication_lab.world import lock
 from replication_lab.world.clock import wait_until
 
 ENGINE_NEEDED, COMPOSE_NEEDED = (25, 0), (2, 24)
@@ -84,12 +85,20 @@ def ensure() -> docker.DockerClient:
     """A client of an engine that is new enough: the running one, else the installed one started, else installed."""
     _follow_context()
     if not _answers() and not os.environ.get("DOCKER_HOST"):
-        if not _installed():
-            _install()
-        _start()
+        with lock.held("engine"):
+            _provide()
     found = client()
     compose_version()
     return found
+
+
+def _provide() -> None:
+    if _answers():
+        # Another command had the same need, and was first.
+        return
+    if not _installed():
+        _install()
+    _start()
 
 
 def is_running() -> bool:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, lock
 from replication_lab.world.docker import bake_file, engine
 
 PREFIX = "replication-lab/"
@@ -47,7 +47,14 @@ def source() -> str:
 
 def ensure(names: Iterable[str]) -> None:
     """Build what is missing or older than its folder of images/; only what is asked for, and the base under it."""
-    wanted = [name for name in names if not is_current(name)]
+    names = list(names)
+    if not all(map(is_current, names)):
+        # Two commands that need the same image build it once: the second one finds it when its turn comes.
+        with lock.held("images"):
+            _build([name for name in names if not is_current(name)])
+
+
+def _build(wanted: list[str]) -> None:
     if not wanted:
         return
     needs_base = not is_present(BASE)

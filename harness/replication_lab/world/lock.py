@@ -1,0 +1,18 @@
+"""A lock between processes of this checkout: one builds an image, or starts the engine, while the others wait."""
+
+import fcntl
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replication_lab.world import catalogue
+
+FOLDER = catalogue.RUNS / "locks"
+
+
+@contextmanager
+def held(name: str) -> Iterator[None]:
+    """Hold the lock of that name within the block; waits for a process that holds it. It ends with its process."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / name).open("a") as file:
+        fcntl.flock(file, fcntl.LOCK_EX)
+        yield
