@@ -8,7 +8,7 @@ import pytest
 import requests
 from conftest import LABEL, PATIENCE_S, build, until
 
-from engines import ENGINES
+from engines import ENGINES, QUICK
 
 TOXIPROXY = "replication-lab/toxiproxy"
 LOAD = "replication-lab/load"
@@ -72,7 +72,12 @@ def test_load_image_ends_at_once(load):
     assert load.wait(timeout=PATIENCE_S)["StatusCode"] == 0
 
 
-IMAGES = [TOXIPROXY, LOAD, "replication-lab/maven", *(engine.image for engine in ENGINES.values())]
+IMAGES = [
+    *(TOXIPROXY, LOAD, "replication-lab/maven"),
+    *(ENGINES[name].image for name in QUICK),
+    # No other test builds these unless all engines are asked for.
+    *(pytest.param(each.image, marks=pytest.mark.long) for name, each in ENGINES.items() if name not in QUICK),
+]
 
 
 # Where the build mounts it, and where a bundle would have to lie to be trusted for good.

@@ -1,5 +1,6 @@
 """The virtual machine: does it boot, answer, keep what it must and lose no more than it may, with each launcher?"""
 
+import functools
 import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -91,14 +92,15 @@ def yard(client):
 
 
 @pytest.fixture(scope="module")
-def pairs(yard):
-    """Both launchers' machines, which boot while the first tests run."""
-    return {launcher: Pair(yard, launcher) for launcher in ("uml", "tcg")}
+def pair_of(yard):
+    """Each launcher's machines, which boot while the first tests run."""
+    return functools.cache(functools.partial(Pair, yard))
 
 
-@pytest.fixture(scope="module", params=["uml", "tcg"])
-def pair(request, pairs):
-    return pairs[request.param]
+# QEMU without KVM takes minutes for what user-mode Linux does in seconds; that it boots, a test of its own tells.
+@pytest.fixture(scope="module", params=["uml", pytest.param("tcg", marks=pytest.mark.long)])
+def pair(request, pair_of):
+    return pair_of(request.param)
 
 
 @pytest.fixture
@@ -468,6 +470,8 @@ def test_a_machine_does_not_start_with(loose_image, environment, message):
     assert message in container.logs().decode()
 
 
+# Any command that starts something sweeps such a machine.
+@pytest.mark.alone
 def test_a_machine_whose_owner_was_killed_is_found(yard):
     """By its labels, as any lab; `lab clean` takes it away."""
     marks = vm._labels("replication-lab-orphan-vm") | {labels.LABEL: "1-0.00"}
@@ -483,13 +487,13 @@ def test_nothing_of_a_machine_is_left_behind(yard, client):
     """A removed container takes the guest, its memory, its network device and its disks along."""
     machine = yard.machine("uml", server=False)
     machine.wait_until_answers()
-    before = {volume.name for volume in client.volumes.list()}
+    volumes = {mount["Name"] for mount in machine.container.attrs["Mounts"] if mount["Type"] == "volume"}
     guests = [row[1] for row in machine.container.top()["Processes"] if "linux.uml" in row[-1]]
     machine.remove()
 
     assert guests
     assert not [pid for pid in guests if running(pid)]
-    assert {volume.name for volume in client.volumes.list()} <= before
+    assert volumes.isdisjoint(volume.name for volume in client.volumes.list())
 
 
 def running(pid):

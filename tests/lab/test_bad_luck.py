@@ -12,6 +12,9 @@ from replication_lab.world.docker import engine, labels, leftovers, project
 
 from tests.lab.conftest import things_of
 
+# Any command of another test would sweep what is left here on purpose, and these sweep.
+pytestmark = pytest.mark.alone
+
 
 def read_until(process, text):
     """The lines a command printed, up to the first that holds `text`."""

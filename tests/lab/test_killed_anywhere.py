@@ -11,6 +11,9 @@ from replication_lab.world.docker import leftovers, project, signals
 
 from tests.lab.conftest import things_of
 
+# The whole machine is compared before and after.
+pytestmark = pytest.mark.alone
+
 SEED, MOMENTS = 7, 25
 # A command, and how many seconds it takes at the least: what is struck later has ended by itself.
 COMMANDS = [

@@ -264,6 +264,8 @@ def links():
     return host(f"ls {overlay.LINKS} 2>/dev/null || true").split()
 
 
+# Any command of another test would sweep what is left here on purpose, and these sweep.
+@pytest.mark.alone
 @pytest.mark.parametrize("moment", ["array started", "replica started"])
 def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_command, command, moment):
     """SIGKILL of `lab up` half-way: containers, volumes, loop devices and links go, and only the lab's."""
@@ -281,6 +283,7 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
     assert "not-the-labs" in host("blkid --probe", foreign)
 
 
+@pytest.mark.alone
 def test_a_data_directory_that_somebody_holds_is_named(name, command):
     """`lab down` says which volume, and how to find who holds it; let go, the next one ends clean."""
     assert command("up", "async", "--name", name, "--storage", "single", "--disk", "unlimited").returncode == 0
