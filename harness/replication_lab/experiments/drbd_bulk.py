@@ -1,11 +1,12 @@
 """What bounds a bulk load on a replicated disk: the disk or the link?"""
 
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
-from replication_lab.faults.toxic_watch import narrowed
+from replication_lab.faults.calibrated_toxic import CalibratedToxic
+from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.model.quantities import Figure
@@ -47,8 +48,8 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     machines, toxic = drbd_state.pair(lab), case.settings["toxic"]
     with ExitStack() as stack:
         stack.enter_context(drbd_state.in_state(machines, {}, case.settings["connected"]))
-        carry = stack.enter_context(narrowed(lab, LINK, catalogue.toxic(toxic))) if toxic else None
-        yield _Watch(case, machines, carry)
+        narrow = injected(CalibratedToxic(lab, [LINK], catalogue.toxic(toxic))) if toxic else None
+        yield _Watch(case, machines, stack.enter_context(narrow) if narrow else None)
 
 
 @dataclass
@@ -57,19 +58,14 @@ class _Watch:
 
     case: Case
     machines: list[Peer]
-    carry: Callable[[], Proof] | None
-    carried: list[Proof] = field(init=False)
+    narrow: Injected | None
     before: list[Status] = field(init=False)
 
     def __post_init__(self) -> None:
-        self.carried = self._carries()
         self.before = self._look()
 
     def _look(self) -> list[Status]:
         return [peer.status() for peer in self.machines]
-
-    def _carries(self) -> list[Proof]:
-        return [self.carry()] if self.carry else []
 
     def figures(self) -> dict[str, float]:
         return {}
@@ -78,8 +74,7 @@ class _Watch:
         after, connected = self._look(), self.case.settings["connected"]
         own, there = (now.written_kib - then.written_kib for then, now in zip(self.before, after, strict=True))
         return [
-            *self.carried,
-            *self._carries(),
+            *(self.narrow.end() if self.narrow else []),
             drbd_state.was_connected([self.before[0], after[0]], connected),
             Proof(
                 what="the peer wrote what the primary wrote" if connected else "the peer wrote nothing",

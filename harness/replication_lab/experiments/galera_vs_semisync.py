@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from replication_lab.faults.cpu_limit import CpuSqueeze
+from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset, parse_data
 from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
@@ -212,12 +213,8 @@ def _slowed(lab: Lab, node: str, watch: Watch) -> Iterator[Watch]:
     if not node:
         yield watch
         return
-    squeeze = CpuSqueeze(lab, [node], SLOW_SHARE)
-    squeeze.inject()
-    try:
+    with injected(CpuSqueeze(lab, [node], SLOW_SHARE)) as squeeze:
         yield _Squeezed(watch, squeeze)
-    finally:
-        squeeze.recover()
 
 
 @dataclass
@@ -225,16 +222,14 @@ class _Squeezed:
     """A watch, and besides that a node's limit was set and held it back."""
 
     watch: Watch
-    squeeze: CpuSqueeze
+    squeeze: Injected
 
     def figures(self) -> dict[str, float]:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         # Before the watch asks the node: what its answers cost must not be what ran into the limit.
-        limited = self.squeeze.verify()
-        self.squeeze.recover()
-        return [*limited, *self.squeeze.verify_recovered(), *self.watch.proofs(commits, fastest_ms)]
+        return [*self.squeeze.end(), *self.watch.proofs(commits, fastest_ms)]
 
 
 @dataclass

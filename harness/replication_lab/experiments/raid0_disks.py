@@ -5,16 +5,15 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 
-from replication_lab.faults.disk_limits import lifted, limited, unchanged
+from replication_lab.faults.disk_limits import DiskLimits, lifted
+from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
-from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.model.quantities import Figure, Ratio
 from replication_lab.model.record import Proof
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
-from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 
 NODES = {"single": "one disk", "raid0": "RAID0 of two", "raid1": "RAID1 of two"}
@@ -69,28 +68,25 @@ def fill(lab: Lab, preset: Preset) -> None:
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     """The case's disks under its node, while no server of the lab replicates."""
-    array = arrays.array(lab, case.settings["node"])
     limits = catalogue.disk(case.settings["disk"]).limits
     with ExitStack() as stack:
         for node in NODES:
             lab.server(node).stop_replica()
             stack.callback(lab.server(node).start_replica)
-        yield _Watch(array, limits, stack.enter_context(limited([array], limits)))
+        yield _Watch(stack.enter_context(injected(DiskLimits(lab, [case.settings["node"]], limits))))
 
 
 @dataclass
 class _Watch:
     """That the disks were as the case asks for before the load and after it; fio itself counts who else used them."""
 
-    array: Array
-    limits: Limits
-    before: list[Proof]
+    limited: Injected
 
     def figures(self) -> dict[str, float]:
         return {}
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        return [*self.before, unchanged(self.array, self.limits)]
+        return self.limited.end()
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:

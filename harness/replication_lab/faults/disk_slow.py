@@ -50,7 +50,8 @@ class DiskSlow(OnNodes):
         return [self._is(node, self._slow(node)) for node in self.nodes]
 
     def _is(self, node: str, limits: Limits) -> Proof:
-        return disk_limits.unchanged(self._arrays[node], limits)
+        array = self._arrays[node]
+        return disk_limits.set_to(array, dict.fromkeys(array.disks, limits), f"nobody changed the disks of {node}")
 
     def recover(self) -> None:
         self._after = {node: disk_activity.look(array) for node, array in self._arrays.items()}

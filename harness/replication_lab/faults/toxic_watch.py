@@ -1,15 +1,14 @@
 """The evidence of a toxic: what crosses its link, before a load, during it and after it, is what was asked."""
 
-from collections.abc import Callable, Iterator
-from contextlib import closing, contextmanager
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
-from replication_lab.faults.toxic_calibration import calibrated, clear, rate_of
-from replication_lab.model.record import Fault, Proof
+from replication_lab.faults.toxic_calibration import rate_of
+from replication_lab.model.record import Fault
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import RoundTrip, spread
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.toxiproxy import Wire
 
 # A link counts as slowed when its round trip is within a tenth of what was asked; the proxy itself costs < 3 ms.
@@ -126,22 +125,3 @@ def toxic_on(wire: Wire, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterat
 def _remove_if_there(wire: Wire, name: str) -> None:
     if name in {found["name"] for found in wire.toxics()}:
         wire.remove(name)
-
-
-@contextmanager
-def narrowed(lab: Lab, link: str, toxic: Toxic) -> Iterator[Callable[[], Proof]]:
-    """Within the block the toxic's rate is what the link carries. What is yielded measures whether it still does."""
-    wire = lab.wire(link)
-    with closing(RoundTrip(wire, lab.far_end(link))) as probe:
-        try:
-            calibrated(wire, toxic, probe)
-            yield lambda: _carries(link, toxic, probe)
-        finally:
-            clear(wire)
-
-
-def _carries(link: str, toxic: Toxic, probe: RoundTrip) -> Proof:
-    found, ok = realised(toxic, probe)
-    return Proof(
-        what=f"{link} is {toxic.name}", expected=f"{toxic.rate_kbps} KB/s, 10 % more or less", found=found, ok=ok
-    )

@@ -7,12 +7,13 @@ from typing import Any
 
 import msgspec
 
+from replication_lab.faults import disk_limits
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.record import Proof
 from replication_lab.world import drbd
 from replication_lab.world.disks import array as arrays
-from replication_lab.world.disks.array import Array, Measured
+from replication_lab.world.disks.array import Array
 from replication_lab.world.disks.spindle import SWITCH, Spindle
 from replication_lab.world.docker.lab import Lab
 
@@ -49,20 +50,11 @@ def _mounted(array: Array) -> Proof:
 
 
 def kept_limits(array: Array) -> list[Proof]:
-    """Whether each disk does what it is set to now, 5 % more or less, by direct I/O on a part that holds no data."""
+    """Whether each disk does what it is set to now."""
     limits = array.limits()
     if all(one == Limits() for one in limits.values()):
         return [Proof(f"{array.node}'s disks", "have no limits", True)]
-    return [_kept(limits[name], measured) for name, measured in arrays.measured(array, limits).items()]
-
-
-def _kept(limits: Limits, measured: Measured) -> Proof:
-    both = (("reads", measured.read_iops, limits.read_iops), ("writes", measured.write_iops, limits.write_iops))
-    said = ", ".join(f"{what} {found:.0f} of {limit or 'any'}" for what, found, limit in both)
-    ok = arrays.keeps(measured, limits)
-    # Nothing but the machine is to blame where a disk is too slow: a spindle waits, and never hurries.
-    remedy = "" if ok else "; a quieter machine keeps it, or a slower --disk (compose/storage/disks.yaml)"
-    return Proof(f"{measured.disk} keeps its limits", f"{said} a second{remedy}", ok)
+    return disk_limits.proofs(array, limits)
 
 
 def _spindle(lab: Lab, node: str, disk: str) -> Spindle:

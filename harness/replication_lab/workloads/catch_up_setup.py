@@ -5,13 +5,13 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
-from replication_lab.faults.disk_limits import limited, unchanged
+from replication_lab.faults.disk_limits import DiskLimits
+from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.disk import Limits
 from replication_lab.model.record import Proof
 from replication_lab.workloads.catch_up import FLUSHING, REPLICAS, raced_arrays, write_back
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.world import catalogue
-from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.flush import USUALLY, write_pages
 from replication_lab.world.mysql.server import Server
@@ -91,8 +91,8 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
     with ThreadPoolExecutor(len(servers)) as pool:
         try:
             list(pool.map(lambda server: _dress(server, appliers), servers))
-            with limited(raced_arrays(lab), limits) as proofs:
-                yield Watch(raced_arrays(lab), servers, limits, proofs)
+            with injected(DiskLimits(lab, REPLICAS, limits)) as limited:
+                yield Watch(servers, limits, limited)
         finally:
             list(pool.map(lambda server: _catch_up(server, lab.server("source")), servers))
             write_back(raced_arrays(lab))
@@ -118,18 +118,16 @@ def _catch_up(server: Server, source: Server) -> None:
 class Watch:
     """That the disks were as the case asks for, before and after, and that every replica still applies."""
 
-    arrays: list[Array]
     servers: list[Server]
     limits: Limits
-    before: list[Proof]
+    limited: Injected
 
     def figures(self) -> dict[str, float]:
         return {"disk_writes_per_second": float(self.limits.write_iops)}
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         return [
-            *self.before,
-            *(unchanged(array, self.limits) for array in self.arrays),
+            *self.limited.end(),
             *(_applies(server) for server in self.servers),
         ]
 

@@ -1,0 +1,37 @@
+"""A toxic alone on links, corrected until they are just as its file says: what a load on them is held against."""
+
+from collections.abc import Sequence
+
+from replication_lab.faults._links import Links
+from replication_lab.faults.toxic_calibration import calibrated, clear
+from replication_lab.faults.toxic_watch import realised
+from replication_lab.model.record import Proof
+from replication_lab.model.toxic import Toxic
+from replication_lab.world.docker.lab import Lab
+
+
+class CalibratedToxic:
+    """Bare links that get a toxic; recovered from, they are bare again."""
+
+    def __init__(self, lab: Lab, links: Sequence[str], toxic: Toxic):
+        self.links, self.toxic = Links(lab, links), toxic
+        self._wires = {name: lab.wire(name) for name in links}
+
+    def inject(self) -> None:
+        self.links.each(lambda name: calibrated(self._wires[name], self.toxic, self.links.probes[name]))
+
+    def verify(self) -> list[Proof]:
+        return self.links.each(self._is_as_asked)
+
+    def _is_as_asked(self, name: str) -> Proof:
+        found, ok = realised(self.toxic, self.links.probes[name], self.links.before_ms[name])
+        return Proof(what=f"{name} is {self.toxic.name}", expected="what its file says", found=found, ok=ok)
+
+    def recover(self) -> None:
+        self.links.each(lambda name: clear(self._wires[name]))
+
+    def verify_recovered(self) -> list[Proof]:
+        return self.links.as_before()
+
+    def close(self) -> None:
+        self.links.close()

@@ -1,0 +1,48 @@
+"""A fault for the length of a block, as an experiment needs it: injected, verified, and recovered from at its end."""
+
+from collections.abc import Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+
+from replication_lab.faults.fault import Fault
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+
+
+@dataclass
+class Injected:
+    """A fault at work, and the proofs that it took hold."""
+
+    fault: Fault
+    proofs: list[Proof]
+    recovered: bool = False
+
+    def end(self) -> list[Proof]:
+        """Recover from the fault, once it is seen that it acts to the last; all proofs of its begin and its end."""
+        to_the_last = self.fault.verify()
+        self.recover()
+        return [*self.proofs, *to_the_last, *self.fault.verify_recovered()]
+
+    def recover(self) -> None:
+        if not self.recovered:
+            self.fault.recover()
+            self.recovered = True
+
+
+@contextmanager
+def injected(fault: Fault) -> Iterator[Injected]:
+    """Within the block the fault acts, unless it was ended before; afterwards it is gone, whatever happened.
+
+    LabError where it did not take hold: a load under it would show nothing.
+    """
+    acting = Injected(fault, [])
+    with closing(fault):
+        try:
+            fault.inject()
+            acting.proofs = fault.verify()
+            if broken := [proof for proof in acting.proofs if not proof.ok]:
+                said = "; ".join(f"{proof.what}: {proof.found}" for proof in broken)
+                raise LabError(f"not so: {said}", broken[0].expected, "./lab doctor")
+            yield acting
+        finally:
+            acting.recover()

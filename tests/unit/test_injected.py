@@ -1,0 +1,57 @@
+"""Does a fault of an experiment act for its block only, and never go unproved?"""
+
+import pytest
+from replication_lab.faults.injected import injected
+from replication_lab.model.errors import LabError
+from replication_lab.model.record import Proof
+
+
+class Told:
+    """A fault that remembers what it was asked to do; `holds` is whether it takes hold."""
+
+    def __init__(self, holds=True):
+        self.holds, self.asked = holds, []
+
+    def inject(self):
+        self.asked.append("inject")
+
+    def verify(self):
+        self.asked.append("verify")
+        return [Proof(what="it is broken", expected="so", found="so" if self.holds else "not so", ok=self.holds)]
+
+    def recover(self):
+        self.asked.append("recover")
+
+    def verify_recovered(self):
+        self.asked.append("verify_recovered")
+        return [Proof(what="it is whole", found="so", ok=True)]
+
+    def close(self):
+        self.asked.append("close")
+
+
+def test_a_fault_that_was_ended_is_proved_to_the_last_and_recovered_from_once():
+    """At its begin, at its end, and gone."""
+    fault = Told()
+    with injected(fault) as acting:
+        proofs = acting.end()
+
+    assert [proof.what for proof in proofs] == ["it is broken", "it is broken", "it is whole"]
+    assert fault.asked == ["inject", "verify", "verify", "recover", "verify_recovered", "close"]
+
+
+def test_a_fault_that_did_not_take_hold_is_refused(refused):
+    """A load under it would show nothing."""
+    fault = Told(holds=False)
+
+    assert refused(injected(fault).__enter__).found == "not so: it is broken: not so"
+    assert fault.asked == ["inject", "verify", "recover", "close"]
+
+
+def test_a_fault_is_gone_after_a_block_that_failed():
+    """Whatever happened."""
+    fault = Told()
+    with pytest.raises(LabError, match="the load"), injected(fault):
+        raise LabError("the load failed")
+
+    assert fault.asked == ["inject", "verify", "recover", "close"]
