@@ -2,9 +2,12 @@
 
 import threading
 from dataclasses import replace
+from types import SimpleNamespace
 
 import pytest
+from replication_lab import experiments
 from replication_lab import replication as redundancy
+from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.replication import drbd as machines
 from replication_lab.replication import galera as cluster
@@ -12,7 +15,7 @@ from replication_lab.replication import kind as nodes
 from replication_lab.replication import pacemaker, source_replica
 from replication_lab.replication.failover import Promoted
 from replication_lab.replication.source_replica import Followers
-from replication_lab.world import catalogue, drbd
+from replication_lab.world import catalogue, drbd, vm
 from replication_lab.world.drbd import Status
 from replication_lab.world.mysql.server import Galera, Replication, SemiSync
 from replication_lab.world.pacemaker import Cluster
@@ -349,3 +352,20 @@ def test_options_that_were_taken_and_are_not_in_force_are_no_drill(refused):
 
     assert "disk-flushes" in refused(enter).expected
     assert ("node1", "adjust") in lab.told
+
+
+@pytest.mark.parametrize("kind", nodes.KINDS.values(), ids=lambda kind: kind.__name__)
+def test_every_kind_names_an_experiment_that_there_is(kind):
+    """`lab up` tells what to run next."""
+    assert experiments.load(kind.experiment).name == kind.experiment
+
+
+def test_a_topology_in_machines_takes_no_storage_and_counts_its_machines(refused, monkeypatch):
+    """The kind says so, whatever the topology is called; each machine's memory is asked for."""
+    asked = []
+    monkeypatch.setattr(vm, "check_memory", asked.append)
+    monkeypatch.setattr(vm, "launcher", lambda: SimpleNamespace(name="uml"))
+
+    assert [up.launcher_of(catalogue.topology(name)) for name in ("drbd", "async")] == ["uml", ""]
+    assert asked == [2]
+    assert "a disk of their own" in refused(up.storage_of, "drbd", ["raid0"], disk="unlimited", backend="auto").found

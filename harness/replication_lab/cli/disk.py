@@ -5,6 +5,7 @@ from typing import Any
 
 import click
 
+from replication_lab import replication
 from replication_lab.cli import FAILED, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_disks, of_lab
@@ -14,9 +15,7 @@ from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.model import bottleneck
 from replication_lab.probes.node_resources import sample
-from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker import project
-from replication_lab.world.drbd import machines as drbd_machines
 
 
 @click.group()
@@ -82,7 +81,7 @@ def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
     """
     lab = project.find(name)
     disks.fail(lab, node, disk)
-    said = f"{node} {disk} fails; then: ./lab {'drbd status' if drbd_machines(lab) else f'disk check {node}'}"
+    said = f"{node} {disk} fails; then: {replication.of(lab).after_disk_failure(node)}"
     print_json({"failed": disk}) if json_ else out.print(said)
 
 
@@ -114,8 +113,9 @@ def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
     """
     lab = project.find(name)
     disks.heal(lab, node, disk)
-    then = f"; DRBD takes it again by ./lab drbd online {node}" if drbd_machines(lab) else ""
-    print_json({"healed": disk}) if json_ else out.print(f"{node} {disk} answers again{then}")
+    then = replication.of(lab).after_disk_healed(node)
+    said = f"{node} {disk} answers again" + (f"; to take it back: {then}" if then else "")
+    print_json({"healed": disk}) if json_ else out.print(said)
 
 
 @disk.command("replace")
@@ -128,7 +128,7 @@ def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
 
     Example: lab disk replace replica disk1
     """
-    array = arrays.array(project.find(name), node)
+    array = disks.array_of(project.find(name), node)
     array.replace(disk, lambda percent: tell(f"  {percent:.0f} % rebuilt"))
     print_json({"replaced": disk}) if json_ else out.print(f"{node} {disk} is rebuilt")
 

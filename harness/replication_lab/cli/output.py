@@ -55,8 +55,7 @@ def _experiment(topology: Topology) -> str:
     """What to run next, for one who has just seen this topology come up."""
     if topology.storage:
         return "raid_replica"
-    usual = {"galera": "galera_vs_semisync", "drbd": "drbd_cost", "none": "temporary_tables"}
-    return usual.get(topology.replication, "semisync_wan")
+    return replication.kind_of(topology).experiment
 
 
 def _usual(topology: Topology, link: Link) -> str:

@@ -3,9 +3,10 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 
+from replication_lab import replication
 from replication_lab.model.errors import LabError
 from replication_lab.model.record import Proof
-from replication_lab.world import clock, drbd
+from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
 START_SECONDS = 180
@@ -51,9 +52,6 @@ class OnNodes:
                 "./lab drill",
             )
         try:
-            if self.lab.topology.node(node).role == "peer":
-                # Only one of two machines has a server: this one may have lost it to the other meanwhile.
-                return bool(drbd.Peer(self.lab, node).status())
-            return bool(self.lab.server(node).version())
+            return replication.of(self.lab).answers(node)
         except LabError:
             return False

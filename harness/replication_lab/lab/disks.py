@@ -7,11 +7,11 @@ from typing import Any
 
 import msgspec
 
+from replication_lab import replication
 from replication_lab.faults import disk_limits
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.record import Proof
-from replication_lab.world import drbd
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.disks.spindle import SWITCH, Spindle
@@ -33,7 +33,7 @@ def prove(lab: Lab) -> list[Proof]:
 
 def check(lab: Lab, node: str) -> list[Proof]:
     """A node's data are on its array and can be read, and each disk does what it is set to now."""
-    array = arrays.array(lab, node)
+    array = array_of(lab, node)
     lost = array.unreadable()
     readable = Proof(
         f"{node}'s data can be read",
@@ -58,12 +58,13 @@ def kept_limits(array: Array) -> list[Proof]:
 
 
 def _spindle(lab: Lab, node: str, disk: str) -> Spindle:
-    """A disk of an array, or the one that a machine has under DRBD."""
-    if not drbd.machines(lab):
+    """Return a disk of an array, or one that replication works on."""
+    own = replication.of(lab).disks(lab.topology.node(node).name)
+    if not own:
         return arrays.array(lab, node).disk(disk)
-    if disk != drbd.DISK:
-        raise unknown_name(f"disk of {node}", disk, [drbd.DISK], "./lab disk list")
-    return drbd.peers(lab)[lab.topology.node(node).name].disk
+    if disk not in own:
+        raise unknown_name(f"disk of {node}", disk, list(own), "./lab disk list")
+    return own[disk]
 
 
 def fail(lab: Lab, node: str, disk: str) -> None:
@@ -78,6 +79,17 @@ def change_limits(lab: Lab, node: str, disk: str, changes: Sequence[str]) -> Lim
     changed = msgspec.structs.replace(before, **dict(_change(text) for text in changes))
     spindle.limit(changed)
     return changed
+
+
+def array_of(lab: Lab, node: str) -> Array:
+    """Return the array under a node's data; LabError where its disk belongs to replication, or where it has none."""
+    if replication.kind_of(lab.topology).in_machines:
+        raise LabError(
+            f"the disk of {node} of {lab.name} is under {lab.topology.replication}",
+            "a disk of an array",
+            f"./lab drill {lab.topology.name} --fault fail-disk",
+        )
+    return arrays.array(lab, node)
 
 
 def _change(text: str) -> tuple[str, Any]:

@@ -128,9 +128,13 @@ def _image(name: str, engine: catalogue.Engine) -> str:
 
 def disks(lab: Lab, nodes: list[str] | None = None) -> list[DiskView]:
     """The disks of some nodes, or of all that have any."""
-    if drbd.machines(lab):
-        peers = [drbd.peers(lab)[lab.topology.node(node).name] for node in nodes or drbd.machines(lab)]
-        return [_disk(peer.node, ("drbd", peer.launcher()), drbd.DISK, peer.disk) for peer in peers]
+    kind = replication.of(lab)
+    if launchers := kind.machines():
+        return [
+            _disk(node, (lab.topology.replication, launchers[node]), name, spindle)
+            for node in nodes or launchers
+            for name, spindle in kind.disks(lab.topology.node(node).name).items()
+        ]
     found = [arrays.array(lab, node) for node in nodes] if nodes else list(arrays.arrays(lab).values())
     return [
         _disk(array.node, (array.storage.level, array.storage.by), name, spindle)
@@ -185,15 +189,13 @@ def view(lab: Lab) -> LabView:
             nodes=list(nodes),
             links=list(links),
             proofs=state.proofs if state else [],
-            machines=_machines(lab),
+            machines=_machines(kind),
         )
 
 
 def client(lab: Lab, node: str) -> list[str]:
     """The command of a client in a node's container, or in its guest; the password is in MYSQL_PWD."""
-    if lab.topology.node(node).role == "peer":
-        return ["guest", "--terminal", "mariadb"]
-    return ["mariadb" if lab.run(node, "sh", "-c", "command -v mariadb || true").strip() else "mysql"]
+    return replication.of(lab).client(lab.topology.node(node).name)
 
 
 def _version(kind: Nodes) -> str:
@@ -202,11 +204,12 @@ def _version(kind: Nodes) -> str:
     return "does not answer"
 
 
-def _machines(lab: Lab) -> str:
-    """What runs a lab's virtual machines, and what their disks cost; nothing where there are none."""
-    for peer in [drbd.Peer(lab, node) for node in drbd.machines(lab)]:
-        with suppress(LabError):
-            return f"machines by {peer.launcher()}; on their disks {peer.disk.limits().costs()}"
+def _machines(kind: Nodes) -> str:
+    """Return what runs a lab's virtual machines, and what their disks cost; nothing where there are none."""
+    with suppress(LabError):
+        for node, launcher in kind.machines().items():
+            costs = ", ".join(disk.limits().costs() for disk in kind.disks(node).values())
+            return f"machines by {launcher}; on their disks {costs}"
     return ""
 
 

@@ -90,7 +90,7 @@ def storage_of(topology: str, texts: Sequence[str], given: Sequence[str] = (), *
     """
     found = catalogue.topology(topology)
     asked = [*(["--storage"] if texts else []), *given]
-    if asked and found.replication == "drbd":
+    if asked and replication.kind_of(found).in_machines:
         raise LabError(
             f"{', '.join(asked)} for {topology}, whose machines have a disk of their own",
             "another topology; or LAB_DISK_SIZE for another size, and other costs once it is up",
@@ -119,10 +119,9 @@ def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
 
 def launcher_of(topology: Topology) -> str:
     """What starts the topology's own virtual machines here, nothing where it has none; LabError without the memory."""
-    machines = [node for node in topology.nodes if node.role == "peer"]
-    if not machines:
+    if not replication.kind_of(topology).in_machines:
         return ""
-    vm.check_memory(len(machines))
+    vm.check_memory(len(topology.nodes))
     return vm.launcher().name
 
 

@@ -12,7 +12,6 @@ import yaml
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import Storage
 
-REPLICATION = ("none", "async", "semisync", "galera", "group", "drbd")
 # Who says which machine serves, where it is not the user.
 MANAGERS = ("", "pacemaker")
 # Ports of a link besides the first, by the ends of their proxies' names; the last two lead to something that answers: a
@@ -154,8 +153,8 @@ def _lab(file: str, document: dict[str, Any]) -> _Lab:
         lab = msgspec.convert(document["x-lab"], _Lab)
     except msgspec.ValidationError as error:
         raise LabError(f"{file}: x-lab: {error}", "the keys about, replication, toxics, storage, manager") from error
-    if lab.replication not in REPLICATION:
-        raise unknown_name(f"replication in {file}: x-lab", lab.replication, REPLICATION)
+    if lab.replication not in _NODES:
+        raise unknown_name(f"replication in {file}: x-lab", lab.replication, _NODES)
     if lab.manager not in MANAGERS:
         raise unknown_name(f"manager in {file}: x-lab", lab.manager, MANAGERS)
     return lab

@@ -12,6 +12,7 @@ from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world import clock, drbd, pacemaker
+from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
 from replication_lab.world.mysql.server import Server
@@ -26,6 +27,9 @@ class Machines(Nodes):
 
     whole = "UpToDate on both disks"
     images = ("vm", "spindle")
+    in_machines = True
+    experiment = "drbd_cost"
+    instead_of_failover = "./lab drbd promote NODE"
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
@@ -38,6 +42,28 @@ class Machines(Nodes):
         with suppress(LabError):
             return drbd.primary(self.lab).node
         return super().written_at()
+
+    def answers(self, name: str) -> bool:
+        """Tell whether a machine answers: its server may have moved to the other one."""
+        return bool(drbd.Peer(self.lab, name).status())
+
+    def client(self, name: str) -> list[str]:
+        """Return the command of the client in the machine, which is reached through its container."""
+        return ["guest", "--terminal", "mariadb"]
+
+    def machines(self) -> dict[str, str]:
+        """Return what starts each machine."""
+        return {name: drbd.Peer(self.lab, name).launcher() for name in self.names}
+
+    def disks(self, name: str) -> dict[str, Spindle]:
+        """Return the disk under DRBD."""
+        return {drbd.DISK: drbd.Peer(self.lab, name).disk}
+
+    def after_disk_failure(self, name: str) -> str:
+        return "./lab drbd status"
+
+    def after_disk_healed(self, name: str) -> str:
+        return f"./lab drbd online {name}"
 
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
         """Return what a machine says of the replicated disk; where it says split brain, also what to type."""

@@ -4,6 +4,7 @@ from contextlib import suppress
 
 import msgspec
 
+from replication_lab import replication
 from replication_lab.model import gtid
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.world import catalogue, clock
@@ -167,10 +168,8 @@ HOW_TO_INSIST = "./lab failover {} --behind, which loses them"
 
 
 def _refuse_unable(lab: Lab) -> None:
-    kind = lab.topology.replication
-    if kind not in ("async", "semisync"):
-        hint = {"galera": "every node takes writes", "drbd": "./lab drbd promote NODE"}.get(kind, "./lab up async")
-        raise LabError(f"{lab.name} has no source and replicas", "a topology with both", hint)
+    if instead := replication.of(lab).instead_of_failover:
+        raise LabError(f"{lab.name} has no source and replicas", "a topology with both", instead)
     if "gtid" not in catalogue.engines()[lab.engine].features:
         raise LabError(
             f"{lab.engine} has no GTIDs: a replica's place in another server's log cannot be told",
@@ -227,7 +226,7 @@ def _missing(new: Server, other: Server) -> dict[str, gtid.Ranges]:
 def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> None:
     """Write down what a server starts as from now on, an option a line."""
     options = {"read-only": not source}
-    if lab.topology.replication == "semisync":
+    if replication.of(lab).acknowledges:
         options[f"loose-{server.dialect.semisync_source}_enabled"] = waits
         options[f"loose-{server.dialect.semisync_replica}_enabled"] = not source
     lines = [f"--{name}={int(on)}\n" for name, on in options.items()]
@@ -237,7 +236,7 @@ def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) ->
 def _wait_for_replicas(lab: Lab, source: Server) -> None:
     """Let a source wait for its replicas where the topology does; without any, each commit would take the timeout."""
     _set_role(lab, source, source=True, waits=True)
-    if lab.topology.replication == "semisync":
+    if replication.of(lab).acknowledges:
         source.set_semisync(True)
 
 
@@ -270,7 +269,7 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
         old.begin_at(clone(source, old))
     else:
         old.resume()
-    if lab.topology.replication == "semisync":
+    if replication.of(lab).acknowledges:
         old.acknowledge()
     old.follow("toxiproxy", _port(lab, source.name, node))
     _set_role(lab, old, source=False)

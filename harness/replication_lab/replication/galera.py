@@ -17,6 +17,8 @@ class Cluster(Nodes):
 
     whole = "Synced in one cluster"
     images = ("sidecar",)
+    experiment = "galera_vs_semisync"
+    instead_of_failover = "every node takes writes"
 
     def view(self, name: str) -> View:
         found = self.server(name).galera()

@@ -13,6 +13,7 @@ from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.world import catalogue
+from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Replication, SemiSync, Server
 
@@ -29,6 +30,14 @@ class Nodes:
     whole = "serving"
     # What it needs from images/ besides the server and Toxiproxy.
     images: ClassVar[Sequence[str]] = ()
+    # Whether a source waits until a replica has acknowledged a commit.
+    acknowledges: ClassVar[bool] = False
+    # Whether each node is a virtual machine, with a disk of its own that other storage cannot replace.
+    in_machines: ClassVar[bool] = False
+    # The experiment that a user of such a lab may run next.
+    experiment: ClassVar[str] = "semisync_wan"
+    # What to do in place of a failover; empty for a kind whose replicas can be promoted by one.
+    instead_of_failover: ClassVar[str] = "./lab up async"
 
     def __init__(self, lab: Lab):
         self.lab = lab
@@ -44,6 +53,31 @@ class Nodes:
     def written_at(self) -> str:
         """Return the node at which clients write now; the first one of the topology where that is unknown."""
         return self.lab.topology.source.name
+
+    def answers(self, name: str) -> bool:
+        """Tell whether what runs on a node answers; LabError where it does not."""
+        return bool(self.server(name).version())
+
+    def client(self, name: str) -> list[str]:
+        """Return the command of a client in a node's container; the password is in MYSQL_PWD."""
+        found = self.lab.run(name, "sh", "-c", "command -v mariadb || true").strip()
+        return ["mariadb" if found else "mysql"]
+
+    def machines(self) -> dict[str, str]:
+        """Return what starts the virtual machine of each node; empty where the nodes are containers."""
+        return {}
+
+    def disks(self, name: str) -> dict[str, Spindle]:
+        """Return the emulated disks that replication works on at a node, by name; those of an array are not."""
+        return {}
+
+    def after_disk_failure(self, name: str) -> str:
+        """Return the command that shows what a failed disk of a node led to."""
+        return f"./lab disk check {name}"
+
+    def after_disk_healed(self, name: str) -> str:
+        """Return the command that takes a healed disk of a node back; empty where it is back already."""
+        return ""
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
         """Return what each node is, and the links as (name, source, target): as they are now where they can change."""

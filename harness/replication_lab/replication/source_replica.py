@@ -23,6 +23,7 @@ class Followers(Nodes):
     """A source and its replicas; it waits for none of them."""
 
     whole = "replicating"
+    instead_of_failover = ""
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
@@ -97,6 +98,8 @@ class Followers(Nodes):
 @register("semisync")
 class AcknowledgingFollowers(Followers):
     """A source and its replicas, of which one has each commit before the source answers it."""
+
+    acknowledges = True
 
     def is_whole(self, name: str) -> bool:
         if name not in self.sources:

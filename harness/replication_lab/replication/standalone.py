@@ -12,6 +12,8 @@ from replication_lab.replication.kind import Nodes, register
 class Alone(Nodes):
     """A topology without replication."""
 
+    experiment = "temporary_tables"
+
     def view(self, name: str) -> View:
         self.server(name).version()
         return View("serving")

@@ -15,7 +15,7 @@ from replication_lab.model.drill import Drill
 from replication_lab.model.drill_result import Evidence, Result
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.runner.drill import carry_out
-from replication_lab.world import catalogue, clock, drbd, host, journal
+from replication_lab.world import catalogue, clock, host, journal
 from replication_lab.world.docker import images, signals
 from replication_lab.world.docker.lab import Lab
 
@@ -156,8 +156,10 @@ def _opening(lab: Lab, drills: Sequence[Drill], seed: int) -> drill_result.Opene
 
 def _machines(lab: Lab) -> dict[str, str]:
     """What runs the virtual machines, and what their disks cost: absolute figures belong to both."""
-    found = [drbd.Peer(lab, node) for node in drbd.machines(lab)]
-    return {"machines": found[0].launcher(), "disks": found[0].disk.limits().costs()} if found else {}
+    kind = replication.of(lab)
+    for node, launcher in kind.machines().items():
+        return {"machines": launcher, "disks": ", ".join(disk.limits().costs() for disk in kind.disks(node).values())}
+    return {}
 
 
 # --- what was recorded ------------------------------------------------------------------------------------------------

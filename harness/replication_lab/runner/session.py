@@ -17,7 +17,7 @@ from replication_lab.model.experiment import Case, Experiment
 from replication_lab.model.storage import Storage
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
-from replication_lab.world import catalogue, clock, drbd
+from replication_lab.world import catalogue, clock
 from replication_lab.world.disks import array
 from replication_lab.world.docker.lab import Lab
 
@@ -214,7 +214,7 @@ def _storage(lab: Lab) -> dict[str, str]:
 
 def _machines(lab: Lab, experiment: Experiment) -> dict[str, str]:
     """What starts the virtual machines, and what their disks cost: absolute figures belong to both."""
-    machines = {f"machine {node}": drbd.Peer(lab, node).launcher() for node in drbd.machines(lab)}
+    machines = {f"machine {node}": launcher for node, launcher in replication.of(lab).machines().items()}
     return machines | ({"disks of machines": experiment.disks} if machines else {})
 
 

@@ -297,9 +297,6 @@ def known(lab: Lab, node: str) -> list[Array]:
 def array(lab: Lab, node: str) -> Array:
     found = arrays(lab)
     if node not in found:
-        if lab.topology.replication == "drbd":
-            fails = "./lab drill drbd --fault fail-disk"
-            raise LabError(f"the disk of {node} of {lab.name} is DRBD's", "a disk of an array", fails)
         expected = f"one of {', '.join(found)}" if found else "a lab with storage"
         raise LabError(f"{node} of {lab.name} has no disks of its own", expected, "./lab up --help")
     return found[node]
