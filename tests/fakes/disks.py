@@ -15,7 +15,7 @@ from replication_lab.model.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Stats, settings_of
-from replication_lab.world.mysql.server import Redo
+from replication_lab.world.mysql.redo_log import Redo
 
 # Sigma of the logarithm: of one measurement of a disk against the next, and of one race.
 OF_DISKS, OF_RACES = 0.003, 0.01

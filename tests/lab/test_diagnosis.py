@@ -14,6 +14,8 @@ from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import images, project, signals
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 
 ROWS, WIDTH = 20_000, 500
 SECONDS = 3
@@ -39,7 +41,7 @@ def lab(docker):
         "CREATE TABLE lab.narrow (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0) ENGINE=InnoDB",
         f"INSERT INTO lab.narrow (id) SELECT seq FROM lab.seq_1_to_{ROWS}",
     )
-    lab.server("replica").wait_for(source.position())
+    Replica(lab.server("replica")).wait_for(BinaryLog(source).position())
     yield lab
     with signals.signals_held():
         lab.down()
@@ -54,8 +56,8 @@ def replica(lab):
     lab.container("replica").update(**FREE)
     array.array(lab, "replica").limit(Limits())
     server.set_global(**RELAXED)
-    server.start_replica()
-    server.wait_for(lab.server("source").position(), 120)
+    Replica(server).start()
+    Replica(server).wait_for(BinaryLog(lab.server("source")).position(), 120)
 
 
 @contextmanager

@@ -8,6 +8,9 @@ from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.replication import failover
 from replication_lab.world import clock
 from replication_lab.world.docker import images, project, signals
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
 # One of each dialect that knows GTIDs.
 OTHERS = [pytest.param(engine, marks=pytest.mark.long) for engine in ("mysql-8.0", "mysql-5.7")]
@@ -42,7 +45,7 @@ def test_a_planned_failover_loses_nothing_and_the_old_source_follows(pair):
     done = failover.failover(pair, "replica")
     back = failover.rejoin(pair, "source")
     write(pair, "replica", 3)
-    pair.server("source").wait_for(pair.server("replica").position())
+    Replica(pair.server("source")).wait_for(BinaryLog(pair.server("replica")).position())
 
     assert (done.old, done.source, done.lacks) == ("source", "replica", "")
     assert (back.source, back.discarded) == ("replica", "")
@@ -100,12 +103,12 @@ def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_
             clock.wait_until(lambda node=node: failover._answers(pair, node), node)
         pair.refresh()
         wait_until_acknowledged(pair.server("replica"), 30)
-        before = pair.server("replica").semisync()
+        before = SemiSync(pair.server("replica")).status()
         write(pair, "replica", 3)
-        after = pair.server("replica").semisync()
+        after = SemiSync(pair.server("replica")).status()
 
         assert after.active and after.acknowledged - before.acknowledged == 3
-        assert not pair.server("source").semisync().enabled
+        assert not SemiSync(pair.server("source")).status().enabled
     finally:
         with signals.signals_held():
             pair.down()
@@ -130,7 +133,7 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
 
     done = failover.rejoin(pair, "source", discard=True)
     write(pair, "replica", 2)
-    pair.server("source").wait_for(pair.server("replica").position())
+    Replica(pair.server("source")).wait_for(BinaryLog(pair.server("replica")).position())
 
     assert "--discard" in refusal.value.next_step
     assert done.discarded.startswith("3 transactions: ")
@@ -183,7 +186,7 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
         kept = count(lab, "near")
         lab.wire("source-near").enable(False)
         write(lab, "source", 3)
-        lab.server("far").wait_for(lab.server("source").position())
+        Replica(lab.server("far")).wait_for(BinaryLog(lab.server("source")).position())
         lab.kill("source")
         clock.wait_until(lambda: lab.state_of("source")[0] == "exited", "the source's end")
 

@@ -8,6 +8,7 @@ from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
+from replication_lab.world.mysql.galera import GaleraNode
 
 NODES = ("node1", "node2", "node3")
 TABLE = "CREATE TABLE IF NOT EXISTS lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY, text VARCHAR(200))"
@@ -67,7 +68,9 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
         for link in cluster.topology.links:
             cluster.wire(link.name).enable(False)
         alone = [cluster.server(node) for node in NODES]
-        wait_until(lambda: not any(server.galera().primary for server in alone), "three nodes without a majority")
+        wait_until(
+            lambda: not any(GaleraNode(server).status().primary for server in alone), "three nodes without a majority"
+        )
 
         with pytest.raises(LabError, match="1047"):
             alone[0].value("SELECT COUNT(*) FROM lab.crossed")
@@ -83,7 +86,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
 def _delivered(server):
     """The group's shortest delivery lately, in ms, while something is written."""
     CommitLatency(server).commits(1)
-    latency = server.galera().replication_ms
+    latency = GaleraNode(server).status().replication_ms
     return latency[0] if latency else 0
 
 

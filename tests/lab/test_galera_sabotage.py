@@ -11,6 +11,8 @@ from replication_lab.model.verdict import Verdict
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images, project, signals
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.lab.sabotage import judgement_of
 
@@ -88,7 +90,7 @@ def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
 
 def test_a_replica_that_stopped_is_unknown(of_pair):
     """The other one acknowledges every commit, but two copies are not three."""
-    judgement, doubts = of_pair(lambda lab: lab.server("replica2").stop_replica())
+    judgement, doubts = of_pair(lambda lab: Replica(lab.server("replica2")).stop())
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "replica2 replicates" in doubts
@@ -98,9 +100,9 @@ def test_a_fall_back_to_asynchronous_is_unknown(of_pair):
     """Both replicas stop; the source waits for its timeout and goes on alone."""
 
     def leave_alone(lab):
-        lab.server("source").set_semisync(True, timeout_ms=300)
+        SemiSync(lab.server("source")).set(True, timeout_ms=300)
         for name in ("replica1", "replica2"):
-            lab.server(name).stop_replica()
+            Replica(lab.server(name)).stop()
 
     judgement, doubts = of_pair(leave_alone)
 

@@ -9,6 +9,7 @@ from replication_lab import replication
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
 from replication_lab.world.docker import leftovers
+from replication_lab.world.mysql.galera import GaleraNode
 
 DATADIR = "/var/lib/mysql"
 
@@ -65,7 +66,7 @@ def start_and_end(lab, node):
 def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     """More was written than the others keep (gcache): SST, its progress in the health; cut short, it begins anew."""
     whole.kill("node3")
-    wait_until(lambda: whole.server("node1").galera().size == 2, "a cluster of two")
+    wait_until(lambda: GaleraNode(whole.server("node1")).status().size == 2, "a cluster of two")
     # Many: what is kept is given up as the nodes tell each other, every some hundred writesets, how far they are.
     for _ in range(400):
         whole.server("node1").execute("INSERT INTO lab.transferred (text) VALUES (REPEAT('x', 50000))")
@@ -110,7 +111,7 @@ def test_a_node_with_others_data_is_refused(whole, make_whole):
     of_another = start_and_end(whole, "node3")
     at_data_of(whole, "node3", f"rm {DATADIR}/membership.log; mv {DATADIR}/grastate.dat {DATADIR}/kept.dat")
     of_none = start_and_end(whole, "node3")
-    others_are_well = whole.server("node1").galera().synced
+    others_are_well = GaleraNode(whole.server("node1")).status().synced
     at_data_of(whole, "node3", f"echo {mine} >{DATADIR}/membership.log; mv {DATADIR}/kept.dat {DATADIR}/grastate.dat")
     make_whole(whole)
 
@@ -122,7 +123,7 @@ def test_a_node_with_others_data_is_refused(whole, make_whole):
 
 def test_after_all_died_nobody_goes_first_until_all_have_said_how_far_they_are(whole):
     """Two of three wait and name the third; told that it is lost, the most advanced leads: the same history goes on."""
-    history = whole.server("node1").galera().history
+    history = GaleraNode(whole.server("node1")).status().history
     for node in NODES:
         whole.kill(node)
     for node in NODES[:2]:
@@ -134,7 +135,7 @@ def test_after_all_died_nobody_goes_first_until_all_have_said_how_far_they_are(w
     at_data_of(whole, "node3", "touch /cluster/node3.lost")
     wait_until(lambda: whole.is_healthy("node2"), "node2 healthy")
     whole.refresh()
-    views = [whole.server(node).galera() for node in NODES[:2]]
+    views = [GaleraNode(whole.server(node)).status() for node in NODES[:2]]
 
     assert [(2, True, history)] * 2 == [(view.size, view.synced, view.history) for view in views]
     at_data_of(whole, "node3", "rm /cluster/node3.lost")

@@ -9,6 +9,7 @@ from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, project, signals
+from replication_lab.world.mysql.galera import GaleraNode
 
 
 @pytest.fixture(scope="module")
@@ -27,7 +28,7 @@ def test_the_casting_vote_goes_on_alone_and_the_other_does_not(pair):
     """Without node2, node1 takes writes; without node1, node2 refuses even to be read, until it is told to go on."""
     first, second = pair.server("node1"), pair.server("node2")
     pair.kill("node2")
-    wait_until(lambda: first.galera().size == 1, "node1 to be alone")
+    wait_until(lambda: GaleraNode(first).status().size == 1, "node1 to be alone")
     first.execute("INSERT INTO lab.t VALUES (1)")
     pair.start_again("node2")
     wait_until(lambda: pair.is_healthy("node2"), "node2 healthy")
@@ -35,11 +36,11 @@ def test_the_casting_vote_goes_on_alone_and_the_other_does_not(pair):
 
     second = pair.server("node2")
     pair.kill("node1")
-    wait_until(lambda: not second.galera().primary, "node2 to have no majority")
+    wait_until(lambda: not GaleraNode(second).status().primary, "node2 to have no majority")
     with pytest.raises(LabError, match="1047"):
         second.value("SELECT COUNT(*) FROM lab.t")
     second.execute("SET GLOBAL wsrep_provider_pc_bootstrap = ON")
-    wait_until(lambda: second.galera().synced, "node2 to go on")
+    wait_until(lambda: GaleraNode(second).status().synced, "node2 to go on")
 
     assert second.value("SELECT COUNT(*) FROM lab.t") == 1
     pair.start_again("node1")

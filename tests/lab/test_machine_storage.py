@@ -10,6 +10,8 @@ from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker import images, project, signals
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 
 LIMITS = Limits(read_iops=400, write_iops=400)
 
@@ -33,7 +35,7 @@ def array(lab):
 
 
 def same_rows(lab):
-    lab.server("replica").wait_for(lab.server("source").position())
+    Replica(lab.server("replica")).wait_for(BinaryLog(lab.server("source")).position())
     return lab.server("replica").checksum("lab.held") == lab.server("source").checksum("lab.held")
 
 

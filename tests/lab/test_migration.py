@@ -9,6 +9,8 @@ from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import images, project, signals, volumes
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 
 from tests.lab.conftest import things_of
 from tests.lab.test_bad_luck import read_until
@@ -86,8 +88,8 @@ def test_an_error_before_the_switch_puts_the_old_data_back_into_service(lab, mon
     lab.refresh()
     assert volumes.of(lab, "replica") == before
     assert set(things_of(lab.name)) == things
-    lab.server("replica").wait_for(lab.server("source").position())
-    assert lab.server("replica").replication().healthy
+    Replica(lab.server("replica")).wait_for(BinaryLog(lab.server("source")).position())
+    assert Replica(lab.server("replica")).status().healthy
 
 
 @pytest.mark.parametrize(
@@ -124,5 +126,5 @@ def test_ctrl_c_leaves_the_replica_on_its_old_disks(name, command, start_command
     assert process.wait(60) == 130, process.stdout.read()
     found = project.find(name)
     assert volumes.of(found, "replica") == [f"{name}_replica-data"]
-    assert found.server("replica").replication().healthy
+    assert Replica(found.server("replica")).status().healthy
     assert not [thing for thing in things_of(name) if "replica-2" in thing]

@@ -14,6 +14,7 @@ from replication_lab.world.disks import array, overlay
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, project, signals
 from replication_lab.world.journal import Journal
+from replication_lab.world.mysql.replica import Replica
 
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
@@ -79,7 +80,7 @@ def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
     watch = Race._watch
 
     def stop_and_watch(race, lag, seconds):
-        lab.server("raid1").stop_applier()
+        Replica(lab.server("raid1")).stop_applier()
         watch(race, lag, seconds)
 
     monkeypatch.setattr(Race, "_watch", stop_and_watch)

@@ -4,6 +4,8 @@ import pytest
 from replication_lab.experiments.semisync_wan import LINK, experiment
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.model.verdict import Verdict
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.lab.sabotage import judgement_of
 
@@ -33,7 +35,7 @@ def test_a_toxic_removed_during_the_load_is_unknown(judged):
 
 def test_semisync_switched_off_during_the_load_is_unknown(judged):
     """Commits that nobody acknowledged are counted, though the status variable of the counters stands still."""
-    judgement = judged(lambda lab: lab.server("source").set_semisync(False))
+    judgement = judged(lambda lab: SemiSync(lab.server("source")).set(False))
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "acknowledged" in judgement.reason
@@ -43,8 +45,8 @@ def test_a_fall_back_to_asynchronous_is_unknown(judged):
     """The replica's IO thread stops; the source waits for its timeout and goes on alone."""
 
     def leave_alone(lab):
-        lab.server("source").set_semisync(True, timeout_ms=300)
-        lab.server("replica").stop_replica()
+        SemiSync(lab.server("source")).set(True, timeout_ms=300)
+        Replica(lab.server("replica")).stop()
 
     judgement = judged(leave_alone)
 

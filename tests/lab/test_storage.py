@@ -13,6 +13,8 @@ from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import engine, images, project, signals
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 
 from tests.lab.conftest import things_of
 
@@ -40,7 +42,7 @@ def lab(docker):
 
 
 def same_rows(lab, node):
-    lab.server(node).wait_for(lab.server("source").position())
+    Replica(lab.server(node)).wait_for(BinaryLog(lab.server("source")).position())
     return lab.server(node).checksum("lab.held") == lab.server("source").checksum("lab.held")
 
 
@@ -161,7 +163,7 @@ def test_a_disk_that_lies_is_noticed_by_who_checks_what_he_reads(lab, command):
     server, needle = lab.server("far"), secrets.token_hex(16)
     lab.server("source").execute("CREATE TABLE lab.needle (id INT PRIMARY KEY, needle CHAR(32)) ENGINE=InnoDB")
     lab.server("source").execute(f"INSERT INTO lab.needle VALUES (1, '{needle}')")
-    server.wait_for(lab.server("source").position())
+    Replica(server).wait_for(BinaryLog(lab.server("source")).position())
     server.execute("FLUSH TABLES lab.needle FOR EXPORT")
     done = [command("disk", "corrupt", "far", disk, needle, "--lab", lab.name) for disk in ("disk1", "disk2")]
     server.execute("UNLOCK TABLES")

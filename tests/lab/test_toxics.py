@@ -7,6 +7,8 @@ from replication_lab.faults.toxic_calibration import calibrated, clear, put
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 
 LINK = "source-replica"
 # As long as a busy machine may spoil one measurement after the other.
@@ -60,7 +62,7 @@ def test_a_black_hole_answers_nothing_while_its_connections_stay(loaded, probe):
 
     with pytest.raises(TimeoutError):
         probe.answer_within(0.5)
-    assert loaded.server("replica").replication().connected
+    assert Replica(loaded.server("replica")).status().connected
 
 
 def test_a_reset_ends_connections(loaded, probe):
@@ -89,9 +91,9 @@ def test_the_replica_is_fed_through_the_link(loaded):
 
     source.execute("CREATE TABLE lab.big (body LONGTEXT)", "INSERT INTO lab.big VALUES (REPEAT('x', 1000000))")
     replica = loaded.server("replica")
-    replica.wait_for(source.position())
+    Replica(replica).wait_for(BinaryLog(source).position())
     # Toxiproxy counts a connection's bytes when it ends.
-    replica.stop_replica()
+    Replica(replica).stop()
     wait_until(lambda: wire.bytes_through() - before > 1_000_000, "a megabyte through the link")
 
-    replica.start_replica()
+    Replica(replica).start()

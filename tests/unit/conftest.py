@@ -19,7 +19,7 @@ from replication_lab.runner.rounds import Run
 from replication_lab.world import catalogue, clock, journal
 from replication_lab.world.docker import engine
 
-from tests.fakes import world as fake
+from tests.fakes.world import FakeWorld
 
 
 @pytest.fixture(autouse=True)
@@ -66,8 +66,8 @@ def undrawn(monkeypatch):
 def fake_world(monkeypatch):
     """Make a FakeWorld whose clock is the harness's."""
 
-    def make(**troubles) -> fake.FakeWorld:
-        world = fake.FakeWorld(**troubles)
+    def make(**troubles) -> FakeWorld:
+        world = FakeWorld(**troubles)
         for name in ("timer", "pause", "wait_until"):
             monkeypatch.setattr(clock, name, getattr(world.clock, name))
         return world

@@ -15,6 +15,8 @@ from replication_lab.world import catalogue
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine, leftovers, project
 
+from tests.fakes import troubles
+
 COMMANDS = sorted(cli.cli.commands)
 # What takes long to import, each longer than the whole of `lab --help` may.
 HEAVY = {"docker", "jinja2", "matplotlib", "msgspec", "numpy", "pymysql", "requests", "rich", "scipy", "testcontainers"}
@@ -259,9 +261,7 @@ def test_a_run_takes_the_usual_engines_those_named_or_all_that_can_be_had(lab, w
 
 def test_a_crashed_run_ends_with_status_3(lab, world):
     """The report is written, and the status tells a crash from a verdict."""
-    from tests.fakes import world as fake
-
-    world.meanwhile = fake.crash
+    world.meanwhile = troubles.crash
     status, _, err = lab("run", "semisync_wan")
 
     assert status == 3 and "a defect of the harness" in err
@@ -270,9 +270,7 @@ def test_a_crashed_run_ends_with_status_3(lab, world):
 
 def test_an_interrupted_run_is_not_green(lab, world):
     """Status 2, with what there is, and the report."""
-    from tests.fakes import world as fake
-
-    world.meanwhile = fake.interrupt
+    world.meanwhile = troubles.interrupt
     status, out, _ = lab("run", "semisync_wan")
 
     assert status == 2 and "interrupted" in out

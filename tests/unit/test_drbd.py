@@ -15,7 +15,7 @@ from replication_lab.world.drbd import Peer, Status, parse_status
 from replication_lab.world.echo import Echo
 from rich.console import Console
 
-from tests.fakes import world
+from tests.fakes.link import FakeWire
 
 CONNECTED = """version: 8.4.11 (api:1/proto:86-101)
 srcversion: AAC9D2685AD926F7D004EAB
@@ -424,7 +424,7 @@ def link(monkeypatch):
         near, far = socket.socketpair()
         monkeypatch.setattr(echo, "dialled", lambda _address: near)
         threading.Thread(target=serve, args=(far, most), daemon=True).start()
-        return world.FakeWire("node1-node2")
+        return FakeWire("node1-node2")
 
     return start
 

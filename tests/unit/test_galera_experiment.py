@@ -7,10 +7,13 @@ from msgspec import structs
 from replication_lab import experiments
 from replication_lab.experiments.galera_vs_semisync import CLIENTS, THREE, TWO
 from replication_lab.model.experiment import Preset
+from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
 from replication_lab.world import catalogue
 
-from tests.fakes import world as fake
+from tests.fakes import lab, troubles
+from tests.fakes.lab import FakeLab
+from tests.fakes.world import FakeWorld
 
 KNOWN = experiments.load("galera_vs_semisync")
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
@@ -65,7 +68,7 @@ def in_model():
     from replication_lab.world import clock
 
     with pytest.MonkeyPatch.context() as patch:
-        world, book = fake.FakeWorld(), Pages()
+        world, book = FakeWorld(), Pages()
         patch.setattr(clock, "timer", world.clock.timer)
         Run(LAWFUL, SMALL, ["mariadb"], 7, book, world, lambda _line: None).run()
         yield summarise(LAWFUL, book.record), book.record, world
@@ -172,13 +175,13 @@ def test_an_engine_without_galera_is_refused(fake_world, refused):
 @pytest.mark.parametrize(
     ("trouble", "claim", "reason"),
     [
-        (fake.leave, "galera-commit-waits", "stayed in the cluster"),
-        (fake.leave_and_come_back, "galera-commit-waits", "saw nobody leave or join"),
-        (fake.take_toxics_off, "galera-commit-waits", "fault not seen"),
-        (fake.take_toxics_off, "after-sync-commit-is-one-round-trip", "fault not seen"),
-        (fake.fall_back, "after-sync-commit-is-one-round-trip", "semi-sync acknowledged every commit"),
-        (fake.fail_load, "galera-commit-waits", "ended with 1"),
-        (fake.diverge, "galera-commit-waits", "node2 differs from node1"),
+        (troubles.leave, "galera-commit-waits", "stayed in the cluster"),
+        (troubles.leave_and_come_back, "galera-commit-waits", "saw nobody leave or join"),
+        (troubles.take_toxics_off, "galera-commit-waits", "fault not seen"),
+        (troubles.take_toxics_off, "after-sync-commit-is-one-round-trip", "fault not seen"),
+        (troubles.fall_back, "after-sync-commit-is-one-round-trip", "semi-sync acknowledged every commit"),
+        (troubles.fail_load, "galera-commit-waits", "ended with 1"),
+        (troubles.diverge, "galera-commit-waits", "node2 differs from node1"),
     ],
 )
 def test_a_sabotaged_load_is_never_judged(ran, monkeypatch, trouble, claim, reason):
@@ -195,14 +198,14 @@ def test_a_sabotaged_load_is_never_judged(ran, monkeypatch, trouble, claim, reas
 @pytest.mark.parametrize("load", ["counters-lan", "hot-galera-3"])
 def test_a_lost_update_is_seen(ran, load):
     """One acknowledged change that is not there afterwards refutes the claim."""
-    summary, _, _ = ran(only(f"{load}-loses-nothing"), preset="brief", meanwhile=fake.lose_an_update)
+    summary, _, _ = ran(only(f"{load}-loses-nothing"), preset="brief", meanwhile=troubles.lose_an_update)
 
     assert summary.claims[0].verdict is Verdict.REFUTED
 
 
 def test_copies_that_differ_are_seen(ran):
     """A sum that differs on one node refutes the claim that the copies agree, before the run's own comparison."""
-    summary, record, _ = ran(only("counters-lan-copies-agree"), preset="brief", meanwhile=fake.diverge)
+    summary, record, _ = ran(only("counters-lan-copies-agree"), preset="brief", meanwhile=troubles.diverge)
 
     assert max(m.figures["diverged"] for m in record.measurements) > 0
     assert summary.claims[0].verdict is not Verdict.HOLDS
@@ -210,7 +213,7 @@ def test_copies_that_differ_are_seen(ran):
 
 def test_a_slow_node_that_throttled_nothing_is_a_doubt(ran, monkeypatch):
     """A limit of the CPU that flow control did not notice proves nothing about flow control."""
-    monkeypatch.setattr(fake, "PAUSED", 0)
+    monkeypatch.setattr(lab, "PAUSED", 0)
     summary, _, _ = ran(only("slow-node-throttles-galera"), preset="brief")
 
     assert summary.claims[0].verdict is Verdict.UNKNOWN
@@ -233,7 +236,7 @@ def test_a_slow_node_that_was_held_back_is_not_doubted(ran, claim):
 @pytest.mark.parametrize("claim", SLOWED)
 def test_a_cpu_limit_that_is_not_set_is_unknown(ran, monkeypatch, claim):
     """The engine takes the order and does nothing: the node was as fast as the others."""
-    monkeypatch.setattr(fake.FakeLab, "limit_cpu", lambda *_: None)
+    monkeypatch.setattr(FakeLab, "limit_cpu", lambda *_: None)
     summary, _, _ = ran(only(claim), preset="brief")
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
@@ -243,7 +246,7 @@ def test_a_cpu_limit_that_is_not_set_is_unknown(ran, monkeypatch, claim):
 @pytest.mark.parametrize("claim", SLOWED)
 def test_a_cpu_limit_that_is_never_reached_is_unknown(ran, monkeypatch, claim):
     """Not one period in which the node wanted more than it got: the limit slowed nothing."""
-    monkeypatch.setattr(fake.FakeLab, "throttled", lambda *_: 7)
+    monkeypatch.setattr(FakeLab, "throttled", lambda *_: 7)
     summary, _, _ = ran(only(claim), preset="brief")
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
@@ -270,7 +273,7 @@ def test_a_toxic_on_a_lan_is_a_doubt(ran):
     def slow(lab, _load):
         wire = lab.wire(lab.topology.links[0].name)
         if not wire.toxics():
-            wire.add(fake.ToxicBody("foreign", "latency", "upstream", {"latency": 30}))
+            wire.add(ToxicBody("foreign", "latency", "upstream", {"latency": 30}))
 
     summary, _, _ = ran(only("slow-node-throttles-galera"), preset="brief", meanwhile=slow)
 

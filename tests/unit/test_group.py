@@ -9,6 +9,10 @@ from replication_lab.model.errors import LabError
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.replication import group
 from replication_lab.world import catalogue
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+
+from tests.fakes.parts import let_the_server_answer
 
 NODES = ("node1", "node2", "node3")
 ALL = dict.fromkeys(NODES, "ONLINE")
@@ -42,6 +46,12 @@ class Server:
 
     def wait_for(self, position, seconds=50):
         self.waited.append(position)
+
+
+@pytest.fixture(autouse=True)
+def servers_answer(monkeypatch):
+    let_the_server_answer(monkeypatch, Replica, wait_for="wait_for")
+    let_the_server_answer(monkeypatch, BinaryLog, position="position")
 
 
 class Silent(Server):

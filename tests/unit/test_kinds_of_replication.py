@@ -17,8 +17,13 @@ from replication_lab.replication.failover import Promoted
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue, drbd, vm
 from replication_lab.world.drbd import Status
-from replication_lab.world.mysql.server import Galera, Replication, SemiSync
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
+from replication_lab.world.mysql.replica import Replica, ReplicaStatus
+from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 from replication_lab.world.pacemaker import Cluster
+
+from tests.fakes.parts import let_the_server_answer
 
 
 class Server:
@@ -52,6 +57,14 @@ class Server:
         self._said("wait_for")
 
 
+@pytest.fixture(autouse=True)
+def servers_answer(monkeypatch):
+    let_the_server_answer(monkeypatch, Replica, status="replication", wait_for="wait_for")
+    let_the_server_answer(monkeypatch, SemiSync, status="semisync")
+    let_the_server_answer(monkeypatch, GaleraNode, status="galera")
+    let_the_server_answer(monkeypatch, BinaryLog, position="position")
+
+
 class Lab:
     def __init__(self, topology, **servers):
         self.topology = catalogue.topology(topology)
@@ -62,8 +75,11 @@ class Lab:
 
 
 SILENCE = LabError("it does not answer", "a connection")
-GOOD = Replication(True, True, "toxiproxy", 21002, "", 0)
-ASYNC, WAITING = SemiSync(False, False, 0, 0, 0, 0, None, 0), SemiSync(True, True, 1, 9, 0, 0, "AFTER_SYNC", 10_000)
+GOOD = ReplicaStatus(True, True, "toxiproxy", 21002, "", 0)
+ASYNC, WAITING = (
+    SemiSyncStatus(False, False, 0, 0, 0, 0, None, 0),
+    SemiSyncStatus(True, True, 1, 9, 0, 0, "AFTER_SYNC", 10_000),
+)
 
 
 def pair(topology="async", source=ASYNC, **replica):
@@ -108,8 +124,8 @@ def test_a_kind_says_which_images_it_needs():
     [
         ({}, True, "replicating"),
         ({"replication": None}, False, "serving"),
-        ({"replication": Replication(False, True, "toxiproxy", 1, "", None)}, False, "not connected"),
-        ({"replication": Replication(True, False, "toxiproxy", 1, "", None)}, False, "not applying"),
+        ({"replication": ReplicaStatus(False, True, "toxiproxy", 1, "", None)}, False, "not connected"),
+        ({"replication": ReplicaStatus(True, False, "toxiproxy", 1, "", None)}, False, "not applying"),
         ({"replication": SILENCE}, False, ""),
         ({"wait_for": LabError("not caught up", "every row")}, False, "replicating"),
     ],
@@ -178,7 +194,7 @@ def test_a_replica_that_is_ahead_of_the_new_source_is_taken_back_like_the_old_on
 
 
 def member(state="Synced", size=3, primary=True):
-    return Galera(True, state, primary, size, 3, "H", 9, 1, 2, 0.0, None, ())
+    return GaleraStatus(True, state, primary, size, 3, "H", 9, 1, 2, 0.0, None, ())
 
 
 @pytest.mark.parametrize(
@@ -292,7 +308,7 @@ def test_clients_write_on_the_primary_and_on_the_first_machine_where_none_answer
 
 def test_a_replica_says_what_stopped_it_and_its_source_whether_it_waits():
     """In the words of lab status."""
-    kind = pair(replication=Replication(False, True, "toxiproxy", 21002, "", None))
+    kind = pair(replication=ReplicaStatus(False, True, "toxiproxy", 21002, "", None))
 
     assert kind.describe("replica", "replica")[0] == "does not replicate: stopped from toxiproxy:21002, lag unknown"
     assert kind.describe("source", "source")[0] == "semi-sync off"

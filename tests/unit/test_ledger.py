@@ -7,7 +7,8 @@ from replication_lab.model.history import Outcome, parse
 from replication_lab.workloads.ledger import IDS_PER_CLIENT, Ledger
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import Answer, Client
-from replication_lab.world.mysql.server import Server, dialects
+from replication_lab.world.mysql.dialects import dialects
+from replication_lab.world.mysql.server import Server
 
 OK = Answer(Outcome.ACKNOWLEDGED)
 

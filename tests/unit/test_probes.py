@@ -12,14 +12,18 @@ from replication_lab.probes.round_trip import RoundTrip, spread
 from replication_lab.workloads.read_visibility import FirstSeen
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue, host
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
-from tests.fakes import world
+from tests.fakes import troubles
+from tests.fakes.lab import FakeLab
+from tests.fakes.link import FakeWire
 
 
 @pytest.fixture
-def lab(fake_world) -> world.FakeLab:
+def lab(fake_world) -> FakeLab:
     """The semi-sync pair, its link bare."""
-    return world.FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
+    return FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
 
 
 # --- semi-sync --------------------------------------------------------------------------------------------------------
@@ -28,7 +32,7 @@ def lab(fake_world) -> world.FakeLab:
 def watched(lab, meanwhile=lambda: None, wanted="semisync", wait_point="AFTER_SYNC", path="proxy") -> dict[str, bool]:
     """Which proofs of a load of ten commits came out, when `meanwhile` happens after the fifth."""
     source, replica = lab.server("source"), lab.server("replica")
-    source.set_semisync(wanted == "semisync", wait_point)
+    SemiSync(source).set(wanted == "semisync", wait_point)
     watch = semisync.Watch(source, [replica], wanted, wait_point, path)
     for number in range(10):
         if number == 5:
@@ -54,31 +58,31 @@ def test_an_undisturbed_load_is_proved(lab):
 
 def test_a_fall_back_fails_two_proofs(lab):
     """Commits that were not acknowledged, and the fall-back itself."""
-    assert failed(watched(lab, lambda: world.fall_back(lab))) == {ACKNOWLEDGED, STAYED}
+    assert failed(watched(lab, lambda: troubles.fall_back(lab))) == {ACKNOWLEDGED, STAYED}
 
 
 def test_a_fall_back_that_healed_is_still_seen(lab):
     """Status is ON again at the end of the load; the counters tell."""
 
     def fall_back_and_heal():
-        world.fall_back(lab)
+        troubles.fall_back(lab)
         lab.commit()
         source = lab.server("source")
-        source.semisync_state = replace(source.semisync_state, active=True)
+        source.semisync = replace(source.semisync, active=True)
 
     assert failed(watched(lab, fall_back_and_heal)) == {ACKNOWLEDGED, STAYED}
 
 
 def test_switching_off_is_seen(lab):
     """Semi-sync that somebody switched off stands as OFF, and its commits are missing from the acknowledged."""
-    assert failed(watched(lab, lambda: world.switch_semisync_off(lab))) == {ACKNOWLEDGED, STAYED}
+    assert failed(watched(lab, lambda: troubles.switch_semisync_off(lab))) == {ACKNOWLEDGED, STAYED}
 
 
 def test_switching_on_is_seen(lab):
     """Semi-sync where none was wanted acknowledges commits that should not have waited."""
 
     def switch_on():
-        lab.server("source").set_semisync(True)
+        SemiSync(lab.server("source")).set(True)
 
     assert failed(watched(lab, switch_on, wanted="async")) == {NOT_WAITED, STAYED}
 
@@ -87,7 +91,7 @@ def test_a_changed_wait_point_is_seen(lab):
     """AFTER_COMMIT where AFTER_SYNC was arranged."""
 
     def change():
-        lab.server("source").set_semisync(True, "AFTER_COMMIT")
+        SemiSync(lab.server("source")).set(True, "AFTER_COMMIT")
 
     assert failed(watched(lab, change)) == {STAYED}
 
@@ -96,7 +100,7 @@ def test_another_path_is_seen(lab):
     """A replica that dials the source itself does not cross the link."""
 
     def redirect():
-        lab.server("replica").replicate_from("source", 3306)
+        Replica(lab.server("replica")).replicate_from("source", 3306)
 
     assert failed(watched(lab, redirect)) == {PATH}
     assert not failed(watched(lab, path="direct"))
@@ -104,20 +108,20 @@ def test_another_path_is_seen(lab):
 
 def test_a_stopped_replica_is_seen(lab):
     """Threads that stand still fail the proof of the path; commits are no longer acknowledged."""
-    assert failed(watched(lab, lab.server("replica").stop_replica)) == {ACKNOWLEDGED, PATH}
+    assert failed(watched(lab, Replica(lab.server("replica")).stop)) == {ACKNOWLEDGED, PATH}
 
 
 def test_a_replica_that_should_be_away_is_seen(lab):
     """Without a replica means that its threads stand still."""
     assert failed(watched(lab, wanted="none")) == {ALONE}
-    lab.server("replica").stop_replica()
+    Replica(lab.server("replica")).stop()
     assert not failed(watched(lab, wanted="none"))
 
 
 def test_fewer_commits_acknowledged_than_made_are_seen(lab):
     """Ten acknowledgements do not prove eleven commits."""
     watch = semisync.Watch(lab.server("source"), [lab.server("replica")], "semisync", "AFTER_SYNC", "proxy")
-    lab.server("source").set_semisync(True, "AFTER_SYNC")
+    SemiSync(lab.server("source")).set(True, "AFTER_SYNC")
     for _ in range(10):
         lab.commit()
 
@@ -135,13 +139,13 @@ def test_a_commit_answered_sooner_than_a_round_trip_is_seen(lab):
 @pytest.mark.parametrize(("engine", "least"), [("mysql", 3), ("mariadb", 10)])
 def test_a_group_that_waited_counts_as_one_where_the_server_counts_so(fake_world, engine, least):
     """MySQL acknowledges a group once at AFTER_SYNC: ten commits of four clients are three groups or more."""
-    lab = world.FakeLab(fake_world(), catalogue.topology("semisync"), engine)
+    lab = FakeLab(fake_world(), catalogue.topology("semisync"), engine)
     source = lab.server("source")
-    source.set_semisync(True, "AFTER_SYNC")
+    SemiSync(source).set(True, "AFTER_SYNC")
     watch = semisync.Watch(source, [lab.server("replica")], "semisync", "AFTER_SYNC", "proxy", clients=4)
-    source.semisync_state = replace(source.semisync_state, acknowledged=least)
+    source.semisync = replace(source.semisync, acknowledged=least)
     assert watch.proofs(10)[0].ok
-    source.semisync_state = replace(source.semisync_state, acknowledged=least - 1)
+    source.semisync = replace(source.semisync, acknowledged=least - 1)
 
     assert not watch.proofs(10)[0].ok
 
@@ -150,9 +154,9 @@ def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
     """A status of ON with nobody acknowledging is not ready."""
     asked = []
     monkeypatch.setattr(semisync, "wait_until", lambda condition, what, seconds: asked.append(condition()))
-    lab.server("source").set_semisync(True)
+    SemiSync(lab.server("source")).set(True)
     semisync.wait_until_acknowledged(lab.server("source"))
-    lab.server("replica").stop_replica()
+    Replica(lab.server("replica")).stop()
     semisync.wait_until_acknowledged(lab.server("source"))
 
     assert asked == [True, False]
@@ -162,9 +166,9 @@ def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
 
 
 @pytest.fixture
-def cluster(fake_world) -> world.FakeLab:
+def cluster(fake_world) -> FakeLab:
     """Three nodes, their links bare."""
-    return world.FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
+    return FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
 
 
 def group_proofs(cluster, meanwhile=lambda: None, commits=10, fastest_ms=None, **expected) -> set[str]:
@@ -184,7 +188,7 @@ def test_an_undisturbed_cluster_is_proved(cluster):
 
 def test_a_node_that_left_fails_the_proofs_of_all(cluster):
     """It is gone itself, the others are fewer, and everybody saw it."""
-    failed_proofs = group_proofs(cluster, lambda: world.leave(cluster))
+    failed_proofs = group_proofs(cluster, lambda: troubles.leave(cluster))
 
     assert {f"node{n} stayed in the cluster" for n in (1, 2, 3)} <= failed_proofs
     assert {f"node{n} saw nobody leave or join" for n in (1, 2, 3)} <= failed_proofs
@@ -192,7 +196,7 @@ def test_a_node_that_left_fails_the_proofs_of_all(cluster):
 
 def test_a_node_that_came_back_is_still_noticed(cluster):
     """All is whole again at the end, but the views were counted."""
-    failed_proofs = group_proofs(cluster, lambda: world.leave_and_come_back(cluster))
+    failed_proofs = group_proofs(cluster, lambda: troubles.leave_and_come_back(cluster))
 
     assert failed_proofs == {f"node{n} saw nobody leave or join" for n in (1, 2, 3)}
 
@@ -289,15 +293,15 @@ class Upstream:
 def test_a_round_trip_goes_through_the_link():
     """The probe dials the link's own port, and hangs up at the end."""
     upstream = Upstream(100)
-    with closing(RoundTrip(world.FakeWire("link"), upstream)) as probe:
+    with closing(RoundTrip(FakeWire("link"), upstream)) as probe:
         assert len(probe.pings(4)) == 4
 
-    assert upstream.address == world.FakeWire.address and upstream.connection.closed
+    assert upstream.address == FakeWire.address and upstream.connection.closed
 
 
 def test_a_lost_connection_gives_fewer_trips_and_no_error():
     """What did not come back is missing; nothing at all is None."""
-    probe = RoundTrip(world.FakeWire("link"), Upstream(2))
+    probe = RoundTrip(FakeWire("link"), Upstream(2))
 
     assert len(probe.pings(5)) == 2
     assert probe.typical() is None
@@ -315,7 +319,7 @@ def test_a_load_is_watched_until_it_ends(monkeypatch):
                 enough.set()
             return trip
 
-    probe = Counted(world.FakeWire("link"), Upstream(100))
+    probe = Counted(FakeWire("link"), Upstream(100))
     with probe.watching() as trips:
         assert enough.wait(5)
 
@@ -325,7 +329,7 @@ def test_a_load_is_watched_until_it_ends(monkeypatch):
 
 def test_watching_ends_with_the_connection():
     """A connection that is ended during the load ends the watch, not the load."""
-    with RoundTrip(world.FakeWire("link"), Upstream(0)).watching() as trips:
+    with RoundTrip(FakeWire("link"), Upstream(0)).watching() as trips:
         pass
 
     assert trips == []
@@ -342,10 +346,10 @@ def test_a_spread_is_smallest_middle_largest_and_count():
 def test_commits_are_timed_one_by_one(lab):
     """As many latencies as commits, each of a statement of its own."""
     source = lab.server("source")
-    source.set_semisync(True)
+    SemiSync(source).set(True)
 
     assert len(CommitLatency(source).commits(3)) == 3
-    assert source.semisync().acknowledged == 3
+    assert SemiSync(source).status().acknowledged == 3
 
 
 # --- workloads --------------------------------------------------------------------------------------------------------
@@ -391,7 +395,7 @@ def test_who_sees_a_row_first_depends_on_the_wait_point(lab, latency, wait_point
     """With AFTER_COMMIT others read a row a round trip before its writer is answered; with AFTER_SYNC never."""
     for body in latency(42, 43).bodies:
         lab.wire("source-replica").add(body)
-    lab.server("source").set_semisync(True, wait_point)
+    SemiSync(lab.server("source")).set(True, wait_point)
     figures = FirstSeen(rows=8).run(lab, seed=1).figures
 
     assert (figures["trials"], figures["seen_early"]) == (8, early)

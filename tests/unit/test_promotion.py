@@ -8,8 +8,13 @@ from replication_lab.cli import output
 from replication_lab.model.errors import LabError
 from replication_lab.replication import failover
 from replication_lab.world import catalogue, clock
-from replication_lab.world.mysql.server import Replication, dialects
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.dialects import dialects
+from replication_lab.world.mysql.replica import Replica, ReplicaStatus
+from replication_lab.world.mysql.semisync import SemiSync
 from rich.console import Console
+
+from tests.fakes.parts import let_the_server_answer
 
 
 @dataclass
@@ -44,7 +49,7 @@ class Node:
 
     def replication(self):
         self._answer()
-        return self.port and Replication(True, True, "toxiproxy", self.port, "", 0)
+        return self.port and ReplicaStatus(True, True, "toxiproxy", self.port, "", 0)
 
     def set_global(self, **settings):
         self._answer()
@@ -82,6 +87,14 @@ class Node:
 
     def wait_for(self, position):
         pass
+
+
+@pytest.fixture(autouse=True)
+def nodes_answer(monkeypatch):
+    same = ("stop_following", "has_applied_all", "follow", "resume", "wait_for")
+    let_the_server_answer(monkeypatch, Replica, status="replication", **dict(zip(same, same, strict=True)))
+    let_the_server_answer(monkeypatch, SemiSync, set="set_semisync", acknowledge="acknowledge")
+    let_the_server_answer(monkeypatch, BinaryLog, gtids="gtids", position="position", begin_at="begin_at")
 
 
 class Proxies:

@@ -13,12 +13,14 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Data, Expectation, Experiment, Preset
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Fault, Record, Spread
+from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner.session import NOISY_REPEATS, Session, all_at_once, trips
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue, journal
 
-from tests.fakes import world as fake
+from tests.fakes import troubles
+from tests.fakes.link import FakeWire
 
 FAR = "after-commit-85ms-1"
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
@@ -56,7 +58,7 @@ def shortened(preset: Preset) -> Experiment:
     return replace(LAWFUL, presets={"quick": preset})
 
 
-def at(load: int, trouble: fake.Meanwhile) -> fake.Meanwhile:
+def at(load: int, trouble: troubles.Meanwhile) -> troubles.Meanwhile:
     """The trouble in one load only."""
     return lambda lab, number: trouble(lab, number) if number == load else None
 
@@ -219,7 +221,7 @@ def test_a_noisy_measurement_is_taken_again_under_the_same_round(ran):
 
 def test_a_load_that_failed_while_the_host_was_noisy_is_taken_again(ran):
     """Who was busy on the machine has to answer for a failed load as well."""
-    summary, record, _ = ran(tiny(), noisy=lambda load: load == 1, meanwhile=at(1, fake.fail_load))
+    summary, record, _ = ran(tiny(), noisy=lambda load: load == 1, meanwhile=at(1, troubles.fail_load))
 
     assert record.measurements[0].doubts and not record.measurements[0].noise.quiet
     assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
@@ -240,11 +242,11 @@ def test_a_host_that_stays_noisy_gives_unknown(ran):
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
-        (fake.fall_back, "semi-sync acknowledged every commit"),
-        (fake.switch_semisync_off, "semi-sync acknowledged every commit"),
-        (fake.take_toxics_off, "fault not seen: asked 85 ms on source-replica, link RTT was 0."),
-        (fake.fail_load, "`sysbench` in load ended with 1"),
-        (fake.diverge, "replica differs from source in lab.foo"),
+        (troubles.fall_back, "semi-sync acknowledged every commit"),
+        (troubles.switch_semisync_off, "semi-sync acknowledged every commit"),
+        (troubles.take_toxics_off, "fault not seen: asked 85 ms on source-replica, link RTT was 0."),
+        (troubles.fail_load, "`sysbench` in load ended with 1"),
+        (troubles.diverge, "replica differs from source in lab.foo"),
     ],
 )
 def test_a_sabotaged_load_is_never_judged(ran, trouble, reason):
@@ -258,7 +260,11 @@ def test_a_sabotaged_load_is_never_judged(ran, trouble, reason):
     assert summary.exit_code == 2
 
 
-SABOTAGED = [(fake.fall_back, "after-"), (fake.switch_semisync_off, "after-"), (fake.take_toxics_off, "85ms")]
+SABOTAGED = [
+    (troubles.fall_back, "after-"),
+    (troubles.switch_semisync_off, "after-"),
+    (troubles.take_toxics_off, "85ms"),
+]
 
 
 @pytest.mark.parametrize(("trouble", "cases"), SABOTAGED, ids=lambda part: getattr(part, "__name__", None))
@@ -292,7 +298,7 @@ def test_a_foreign_toxic_on_the_link_is_a_doubt(ran):
 
     def foreign(lab, number):
         if number == 1:
-            lab.wire("source-replica").add(fake.ToxicBody("foreign", "latency", "upstream", {"latency": 300}))
+            lab.wire("source-replica").add(ToxicBody("foreign", "latency", "upstream", {"latency": 300}))
 
     summary, _, _ = ran(tiny(), meanwhile=foreign)
 
@@ -327,7 +333,7 @@ def _looking(step, seen):
 
 def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
     """After SIGTERM in a load the record says so, the report exists, the lab is gone and the exit status is not 0."""
-    world = fake_world(meanwhile=at(3, fake.interrupt))
+    world = fake_world(meanwhile=at(3, troubles.interrupt))
     folder, summary = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world)
 
     assert summary.interrupted == "SIGTERM"
@@ -352,7 +358,7 @@ def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
 
 def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
     """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised."""
-    world = fake_world(meanwhile=at(3, fake.crash))
+    world = fake_world(meanwhile=at(3, troubles.crash))
     with pytest.raises(ZeroDivisionError):
         running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world)
     folder, record = journal.read(str(runs / "latest"))
@@ -519,14 +525,14 @@ def test_a_calibration_does_not_chase_a_busy_machine(ran):
     def busy(lab, number):
         slow["on"] = number < 3
 
-    plain = fake.FakeWire.round_trip_ms
+    plain = FakeWire.round_trip_ms
 
     def round_trip(wire):
         found = plain(wire)
         return found + 12 if slow["on"] and wire._dice.random() < 0.7 else found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(fake.FakeWire, "round_trip_ms", round_trip)
+        patch.setattr(FakeWire, "round_trip_ms", round_trip)
         _, record, _ = ran(tiny(least=3, most=4), meanwhile=busy)
     last = [fault for m in record.measurements if m.round == 3 for fault in m.faults]
 

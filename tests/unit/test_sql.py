@@ -7,8 +7,13 @@ import pymysql
 import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
-from replication_lab.world.mysql import server as sql
-from replication_lab.world.mysql.server import Conflict, Server, transaction
+from replication_lab.world.mysql import replica
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.connection import Conflict, transaction
+from replication_lab.world.mysql.dialects import dialects
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.server import Server
 
 LOST = pymysql.err.OperationalError(2013, "Lost connection to server during query")
 REFUSED = pymysql.err.OperationalError(1045, "Access denied for user 'root'")
@@ -53,7 +58,7 @@ def dialled(monkeypatch):
             return connections[-1]
 
         monkeypatch.setattr(pymysql, "connect", connect)
-        return Server("replica", ("127.0.0.1", 1), sql.dialects()[dialect], "secret"), connections
+        return Server("replica", ("127.0.0.1", 1), dialects()[dialect], "secret"), connections
 
     return make
 
@@ -78,7 +83,7 @@ WORDS = {
 
 
 def status_row(dialect: str, **changes) -> dict:
-    column = sql.dialects()[dialect].columns
+    column = dialects()[dialect].columns
     row = {
         column.io: "Yes",
         column.sql: "Yes",
@@ -95,17 +100,17 @@ def status_row(dialect: str, **changes) -> dict:
 
 def test_every_engine_has_a_dialect_and_every_dialect_an_engine():
     """A dialect that nobody speaks, or an engine without words, is a mistake in the data."""
-    assert {engine.dialect for engine in catalogue.engines().values()} == set(sql.dialects()) == set(WORDS)
+    assert {engine.dialect for engine in catalogue.engines().values()} == set(dialects()) == set(WORDS)
 
 
 @pytest.mark.parametrize("dialect", sorted(WORDS))
 def test_the_state_of_a_replica_is_read_in_its_dialect(dialect, dialled):
     """Threads, address, error and lag come from columns of different names."""
     words = WORDS[dialect]
-    found = dialled({words.status: [status_row(dialect)]}, dialect)[0].replication()
-    broken = dialled(
-        {words.status: [status_row(dialect, Last_SQL_Error="duplicate key", **{words.sql: "No"})]}, dialect
-    )[0].replication()
+    found = Replica(dialled({words.status: [status_row(dialect)]}, dialect)[0]).status()
+    broken = Replica(
+        dialled({words.status: [status_row(dialect, Last_SQL_Error="duplicate key", **{words.sql: "No"})]}, dialect)[0]
+    ).status()
 
     assert (found.healthy, found.host, found.port, found.error, found.lag_seconds) == (True, "toxiproxy", 21002, "", 0)
     assert (broken.healthy, broken.connected, broken.error) == (False, True, "duplicate key")
@@ -113,7 +118,7 @@ def test_the_state_of_a_replica_is_read_in_its_dialect(dialect, dialled):
 
 def test_a_server_without_a_source_has_no_replication(dialled):
     """No row of status is None, not an error."""
-    assert dialled()[0].replication() is None
+    assert Replica(dialled()[0]).status() is None
 
 
 @pytest.mark.parametrize(
@@ -132,7 +137,7 @@ def test_semi_sync_is_read_in_its_dialect(dialect, prefix, dialled):
         f"SHOW GLOBAL STATUS LIKE '{prefix}%'": rows(counters),
         f"SHOW GLOBAL VARIABLES LIKE '{prefix}%'": rows(settings),
     }
-    found = dialled(answers, dialect)[0].semisync()
+    found = SemiSync(dialled(answers, dialect)[0]).status()
 
     assert (found.enabled, found.active, found.replicas) == (True, True, 1)
     assert (found.acknowledged, found.unacknowledged, found.fallbacks, found.timeout_ms) == (7, 2, 1, 10_000)
@@ -141,7 +146,7 @@ def test_semi_sync_is_read_in_its_dialect(dialect, prefix, dialled):
 
 def test_a_server_without_the_plugin_has_semi_sync_off(dialled):
     """Nothing known of semi-sync reads as off, not as an error."""
-    found = dialled()[0].semisync()
+    found = SemiSync(dialled()[0]).status()
 
     assert (found.enabled, found.active, found.acknowledged) == (False, False, 0)
 
@@ -149,7 +154,7 @@ def test_a_server_without_the_plugin_has_semi_sync_off(dialled):
 def test_semi_sync_is_set_with_the_wait_point_first(dialled):
     """It is switched on last, with the wait point and the timeout already in place."""
     server, connections = dialled()
-    server.set_semisync(True, "AFTER_SYNC", 10_000)
+    SemiSync(server).set(True, "AFTER_SYNC", 10_000)
 
     assert connections[0].asked == [
         "SET GLOBAL rpl_semi_sync_master_wait_point = 'AFTER_SYNC'",
@@ -184,9 +189,9 @@ def test_a_replica_is_told_another_address_once_it_has_applied_everything(dialec
     words = WORDS[dialect]
     row = status_row(dialect, **places, **{words.host: "source", words.port: 3306})
     server, connections = dialled({words.status: [row], "SELECT GTID_SUBSET": [{"subset": 1}]}, dialect)
-    server.replicate_from("source", 3306)
+    Replica(server).replicate_from("source", 3306)
     orders = [each for each in connections[0].asked if not each.startswith(("SHOW", "SELECT"))]
-    dialect = sql.dialects()[dialect]
+    dialect = dialects()[dialect]
 
     assert orders == [dialect.stop_io, dialect.stop, change, dialect.start]
 
@@ -198,28 +203,31 @@ def test_a_replica_that_cannot_apply_all_goes_on_receiving(dialled, monkeypatch,
     def never(*_asked, **_options):
         raise ended_by
 
-    monkeypatch.setattr(sql, "wait_until", never)
+    monkeypatch.setattr(replica, "wait_until", never)
     server, connections = dialled({}, "mysql")
     with pytest.raises(type(ended_by)):
-        server.stop_following()
+        Replica(server).stop_following()
 
     assert connections[0].asked == ["STOP REPLICA IO_THREAD", "START REPLICA IO_THREAD"]
 
 
 def test_the_own_position_is_a_gtid_or_a_place(dialled):
     """With GTIDs one word (newlines out), without them a file and a place in it."""
-    assert dialled({"SELECT @@gtid_executed": [{"x": "a:1-9,\nb:1-3"}]}, "mysql")[0].position() == {
+    assert BinaryLog(dialled({"SELECT @@gtid_executed": [{"x": "a:1-9,\nb:1-3"}]}, "mysql")[0]).position() == {
         "position": "a:1-9,b:1-3"
     }
     row = {"File": "bin.000001", "Position": 107, "Binlog_Do_DB": ""}
-    assert dialled({"SHOW MASTER STATUS": [row]}, "mysql-5.5")[0].position() == {"file": "bin.000001", "place": 107}
+    assert BinaryLog(dialled({"SHOW MASTER STATUS": [row]}, "mysql-5.5")[0]).position() == {
+        "file": "bin.000001",
+        "place": 107,
+    }
 
 
 @pytest.mark.parametrize(("dialect", "caught_up"), [("mariadb", 0), ("mysql", 0), ("mysql-5.5", 3)])
 def test_waiting_for_a_position_that_comes_returns(dialect, caught_up, dialled):
     """MASTER_POS_WAIT answers with the number of events, the others with 0."""
     position = {"file": "bin.000001", "place": 4} if dialect == "mysql-5.5" else {"position": "0-1-1"}
-    dialled({"SELECT": [{"answer": caught_up}]}, dialect)[0].wait_for(position)
+    Replica(dialled({"SELECT": [{"answer": caught_up}]}, dialect)[0]).wait_for(position)
 
 
 @pytest.mark.parametrize(
@@ -230,7 +238,7 @@ def test_waiting_for_a_position_that_does_not_come_is_an_error(dialect, answer, 
     position = {"file": "bin.000001", "place": 4} if dialect == "mysql-5.5" else {"position": "0-1-1"}
     row = status_row(dialect, Last_SQL_Error="row not found")
     server, _ = dialled({"SELECT": [{"answer": answer}], WORDS[dialect].status: [row]}, dialect)
-    error = refused(server.wait_for, position, 5)
+    error = refused(Replica(server).wait_for, position, 5)
 
     assert "replica did not catch up within 5 s (row not found)" in error.found
 
@@ -274,7 +282,7 @@ def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
         raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
 
     monkeypatch.setattr(pymysql, "connect", gone)
-    server = Server("source", ("127.0.0.1", 1), sql.dialects()["mysql"], "secret")
+    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], "secret")
 
     assert "Can't connect" in refused(server.version).found
 
@@ -354,12 +362,12 @@ def test_another_error_is_no_conflict():
 @pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
 def test_following_another_server_names_account_password_and_gtids(dialled, dialect):
     """In one statement, then the threads are started."""
-    running = sql.dialects()[dialect].columns
+    running = dialects()[dialect].columns
     row = {running.io: "Yes", running.sql: "Yes", running.host: "toxiproxy", running.port: 22001}
     row |= {running.io_error: "", running.sql_error: "", running.lag: 0}
     server, connections = dialled({"SHOW": [row]}, dialect)
 
-    server.follow("toxiproxy", 22001)
+    Replica(server).follow("toxiproxy", 22001)
 
     change, start = connections[0].asked[:2]
     assert all(word in change for word in ("toxiproxy", "22001", "replicator", "secret"))
@@ -372,7 +380,7 @@ def test_a_copied_server_forgets_its_own_log(dialled, dialect):
     """And begins at the copy's GTIDs."""
     server, connections = dialled(dialect=dialect)
 
-    server.begin_at("0-1-42")
+    BinaryLog(server).begin_at("0-1-42")
 
     assert connections[0].asked[0].startswith("RESET")
     assert "'0-1-42'" in connections[0].asked[1]
@@ -383,7 +391,7 @@ def test_the_older_spelling_is_used_where_the_newer_one_is_unknown(dialled):
     unknown = pymysql.err.ProgrammingError(1064, "You have an error in your SQL syntax")
     server, connections = dialled({"RESET BINARY": unknown}, "mysql")
 
-    server.begin_at("u:1-9")
+    BinaryLog(server).begin_at("u:1-9")
 
     assert [statement.split()[1] for statement in connections[0].asked[:2]] == ["BINARY", "MASTER"]
 
@@ -393,7 +401,7 @@ def test_a_reset_that_is_refused_in_every_spelling_is_told(dialled, refused):
     denied = pymysql.err.OperationalError(1227, "Access denied")
     server, connections = dialled({"RESET": denied}, "mariadb")
 
-    assert "Access denied" in refused(server.begin_at, "0-1-42").found
+    assert "Access denied" in refused(BinaryLog(server).begin_at, "0-1-42").found
     assert len(connections[0].asked) == 1
 
 

@@ -15,8 +15,10 @@ from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import images
-from replication_lab.world.mysql.server import Galera
+from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from rich.console import Console
+
+from tests.fakes.parts import let_the_server_answer
 
 NODES = [
     NodeView("source", "source", "127.0.0.1:1", "running", "healthy", "semi-sync ON"),
@@ -114,13 +116,18 @@ class Member:
     """A node of a cluster that says what it is told to."""
 
     def __init__(self, **said):
-        usual = dict.fromkeys((each.name for each in fields(Galera)), 0)
+        usual = dict.fromkeys((each.name for each in fields(GaleraStatus)), 0)
         usual |= {"ready": True, "state": "Synced", "primary": True, "size": 2, "cert_failures": 3}
         usual |= {"replication_ms": (80.0, 86.0, 99.0), "addresses": ("10.0.0.1", "10.0.0.9")}
-        self._said = Galera(**usual | said)
+        self._said = GaleraStatus(**usual | said)
 
     def galera(self):
         return self._said
+
+
+@pytest.fixture(autouse=True)
+def members_answer(monkeypatch):
+    let_the_server_answer(monkeypatch, GaleraNode, status="galera")
 
 
 class Clustered:

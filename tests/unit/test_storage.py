@@ -14,7 +14,7 @@ from replication_lab.world.disks import array
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import leftovers
 
-from tests.fakes import world
+from tests.fakes.lab import FakeLab
 
 NODES, REPLICAS = ["source", "near", "far"], ["near", "far"]
 # What this kernel could say: btrfs, no md.
@@ -289,7 +289,7 @@ def test_the_disk_under_drbd_is_no_arrays(refused):
 
 def test_what_a_disk_does_for_others_counts_as_well(fake_world):
     """fio has what a server leaves of a disk; the disk keeps its limit all the same."""
-    lab = world.FakeLab(fake_world(), catalogue.topology("raid"), "mariadb")
+    lab = FakeLab(fake_world(), catalogue.topology("raid"), "mariadb")
     lab.arrays["single"].others = [40]
     [measured] = array.array(lab, "single").measure().values()
 

@@ -9,8 +9,9 @@ from replication_lab.model.experiment import Comparison
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import wording
 from replication_lab.workloads.mysqlslap import Slap
+from replication_lab.world import catalogue
 
-from tests.fakes import world as fake
+from tests.fakes import troubles
 from tests.fakes.slap import CHOICE
 
 KNOWN = experiments.load("temporary_tables")
@@ -78,7 +79,7 @@ def test_a_doubt_about_the_reference_is_a_doubt_about_the_comparison(ran):
 
     def only_there(lab, load):
         if lab.engine == "mysql-5.5":
-            fake.keep_in_memory(lab, load)
+            troubles.keep_in_memory(lab, load)
 
     summary, _, _ = ran(KNOWN, ENGINES, meanwhile=only_there)
     found = verdicts(summary, "mariadb")
@@ -147,7 +148,7 @@ class Prints:
     """A lab whose slap prints what it is told; the command is kept."""
 
     password = "secret"
-    topology = fake.catalogue.topology("single")
+    topology = catalogue.topology("single")
 
     def __init__(self, text):
         self.text = text
@@ -206,7 +207,10 @@ def write_elsewhere(lab, _load):
 @pytest.mark.parametrize(
     ("trouble", "reason"),
     [
-        (fake.keep_in_memory, "temporary table went to disk (Created_tmp_disk_tables): expected at least 60, found 0"),
+        (
+            troubles.keep_in_memory,
+            "temporary table went to disk (Created_tmp_disk_tables): expected at least 60, found 0",
+        ),
         (drop_the_group, "expected ALL, 10000 rows, Using temporary, found index, 10000 rows, Using index"),
         (lose_rows, "found ALL, 10 rows"),
         (write_elsewhere, "written by aria, and by no other storage engine: expected at least 540000 by aria, at most"),
@@ -223,7 +227,7 @@ def test_what_is_not_the_published_test_is_never_judged(ran, trouble, reason):
 
 def test_a_table_in_memory_is_noticed_where_the_server_does_not_count_it(ran):
     """MySQL 8.0 counts no temporary table that went to InnoDB; the rows that InnoDB wrote tell."""
-    _, record, _ = ran(KNOWN, ENGINES, meanwhile=fake.keep_in_memory)
+    _, record, _ = ran(KNOWN, ENGINES, meanwhile=troubles.keep_in_memory)
 
     assert "by innodb, and by no other" in doubts(record, "mysql-8.0", "sort_1-innodb")
 

@@ -10,7 +10,7 @@ from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.model.toxic import parse_toxic
 from replication_lab.world import catalogue
 
-from tests.fakes.world import FakeRoundTrip, FakeWire
+from tests.fakes.link import FakeRoundTrip, FakeWire
 
 BODY = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}}
 

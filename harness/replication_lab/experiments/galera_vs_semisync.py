@@ -19,6 +19,9 @@ from replication_lab.workloads.hot_row import HotRow
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)
 WAN = "wan-85ms"
@@ -188,19 +191,19 @@ def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
     replicas = [lab.server(node.name) for node in lab.topology.replicas]
     wait_point = SYSTEMS[case.settings["system"]].wait_point
     try:
-        source.set_semisync(False)
-        source.set_semisync(True, wait_point, timeout_ms=10_000)
+        SemiSync(source).set(False)
+        SemiSync(source).set(True, wait_point, timeout_ms=10_000)
         semisync_probe.wait_until_acknowledged(source)
         clients = case.settings.get("clients", HOT_CLIENTS)
         yield semisync_probe.Watch(
             source, replicas, "semisync", wait_point, "proxy", clients, round_trip_ms=_round_trip_ms(case)
         )
     finally:
-        source.set_semisync(False)
+        SemiSync(source).set(False)
         for replica in replicas:
             # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
-            replica.start_replica()
-            replica.wait_for(source.position())
+            Replica(replica).start()
+            Replica(replica).wait_for(BinaryLog(source).position())
 
 
 def _round_trip_ms(case: Case) -> float:

@@ -15,6 +15,7 @@ from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.replica import Replica
 
 NODES = {"single": "one disk", "raid0": "RAID0 of two", "raid1": "RAID1 of two"}
 JOBS = 16
@@ -71,8 +72,8 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     limits = catalogue.disk(case.settings["disk"]).limits
     with ExitStack() as stack:
         for node in NODES:
-            lab.server(node).stop_replica()
-            stack.callback(lab.server(node).start_replica)
+            Replica(lab.server(node)).stop()
+            stack.callback(Replica(lab.server(node)).start)
         yield _Watch(stack.enter_context(injected(DiskLimits(lab, [case.settings["node"]], limits))))
 
 

@@ -19,6 +19,9 @@ from replication_lab.workloads.read_visibility import FirstSeen
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
 LINK, WAN = "source-replica", "wan-85ms"
 CLIENTS = (1, 4, 16, 64)
@@ -81,15 +84,15 @@ def arrange(lab: Lab, case: Case):
     """The replication that a case asks for, waited for before the load; yields the watch that proves it afterwards."""
     source, replica = lab.server("source"), lab.server("replica")
     wanted, path = case.settings["replication"], case.settings.get("path", "proxy")
-    wait_point = case.settings.get("wait_point") if source.semisync().wait_point else None
+    wait_point = case.settings.get("wait_point") if SemiSync(source).status().wait_point else None
     try:
-        source.set_semisync(False)
+        SemiSync(source).set(False)
         if wanted == "none":
-            replica.stop_replica()
+            Replica(replica).stop()
         else:
             _dial(replica, path, lab)
         if wanted == "semisync":
-            source.set_semisync(True, wait_point, timeout_ms=10_000)
+            SemiSync(source).set(True, wait_point, timeout_ms=10_000)
             semisync_probe.wait_until_acknowledged(source)
         yield semisync_probe.Watch(
             source,
@@ -101,17 +104,17 @@ def arrange(lab: Lab, case: Case):
             round_trip_ms=catalogue.toxic(WAN).round_trip_ms if _waits_a_round_trip(case) else 0,
         )
     finally:
-        source.set_semisync(False)
+        SemiSync(source).set(False)
         # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
-        replica.start_replica()
-        replica.wait_for(source.position())
+        Replica(replica).start()
+        Replica(replica).wait_for(BinaryLog(source).position())
 
 
 def _dial(replica, path: str, lab: Lab) -> None:
     host, port = ("source", 3306) if path == "direct" else ("toxiproxy", lab.topology.link(LINK).port)
-    found = replica.replication()
+    found = Replica(replica).status()
     if (found.host, found.port) != (host, port):
-        replica.replicate_from(host, port)
+        Replica(replica).replicate_from(host, port)
 
 
 def prepare(lab: Lab) -> None:

@@ -19,6 +19,8 @@ from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
 from replication_lab.world.docker import images, leftovers, project, signals, volumes
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 
 Tell = Callable[[str], None]
 IN_SYNC_SECONDS = 1800
@@ -116,7 +118,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
             f"{node} cannot be moved into or out of a virtual machine", "storage by md or btrfs", "./lab doctor"
         )
     placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
-    replication = lab.server(node).replication()
+    replication = Replica(lab.server(node)).status()
     plan = Plan(node, placed, described(old.storage if old else None), replication.lag_seconds if replication else None)
     files.write_whole(_plan_file(lab), msgspec.json.encode(plan))
     return plan
@@ -160,7 +162,7 @@ class Steps:
     def stop(self) -> None:
         with self._step("stop the applier, then the server"):
             if self.lab.state_of(self.node)[0] == "running":
-                self.lab.server(self.node).stop_replica()
+                Replica(self.lab.server(self.node)).stop()
                 self.lab.container(self.node).stop(timeout=30)
 
     def copy(self) -> None:
@@ -180,7 +182,7 @@ class Steps:
         lag_at_start = self._lag()
         with self._step("wait until in sync"):
             source = self.lab.server(self.lab.topology.source.name)
-            server.wait_for(source.position(), IN_SYNC_SECONDS)
+            Replica(server).wait_for(BinaryLog(source).position(), IN_SYNC_SECONDS)
         tables = self._compared()
         with self._step("remove the old data"):
             self._forget_old()
@@ -204,7 +206,7 @@ class Steps:
             self.lab.start_again(self.node)
         clock.wait_until(lambda: self.lab.is_healthy(self.node), f"{self.node} with its old data", 60)
         self.lab.refresh()
-        self.lab.server(self.node).start_replica()
+        Replica(self.lab.server(self.node)).start()
         volumes.remove_array(self.lab, self.storage, self.node)
         self._next_overlay.unlink(missing_ok=True)
         _plan_file(self.lab).unlink(missing_ok=True)
@@ -226,10 +228,10 @@ class Steps:
             self.lab.start_again(self.node)
         clock.wait_until(lambda: self.lab.is_healthy(self.node), f"{self.node} with its new data", 90)
         self.lab.refresh()
-        self.lab.server(self.node).start_replica()
+        Replica(self.lab.server(self.node)).start()
 
     def _lag(self) -> int | None:
-        found = self.lab.server(self.node).replication()
+        found = Replica(self.lab.server(self.node)).status()
         return found.lag_seconds if found else None
 
     def _compared(self) -> int:
@@ -251,7 +253,7 @@ def _compare(source, copy, table: str) -> None:
     """While clients write, the source's checksum is of a moment: the copy is asked once it has reached the next one."""
     for _ in range(5):
         before = source.checksum(table)
-        copy.wait_for(source.position(), IN_SYNC_SECONDS)
+        Replica(copy).wait_for(BinaryLog(source).position(), IN_SYNC_SECONDS)
         if copy.checksum(table) == before or copy.checksum(table) == source.checksum(table):
             return
     raise LabError(

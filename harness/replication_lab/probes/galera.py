@@ -6,21 +6,22 @@ from dataclasses import dataclass
 from replication_lab.model.record import Proof
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.world.clock import wait_until
-from replication_lab.world.mysql.server import Galera, Server
+from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
+from replication_lab.world.mysql.server import Server
 
 
 def wait_until_synced(servers: Iterable[Server], size: int, seconds: float = 60) -> None:
     """Until each of these nodes says that it is Synced in a Primary cluster of `size` nodes."""
     for server in servers:
         wait_until(
-            lambda server=server: _is_synced(server.galera(), size),
+            lambda server=server: _is_synced(GaleraNode(server).status(), size),
             f"{server.name} to be Synced in a cluster of {size}",
             seconds,
             hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
         )
 
 
-def _is_synced(found: Galera, size: int) -> bool:
+def _is_synced(found: GaleraStatus, size: int) -> bool:
     return found.synced and found.size == size
 
 
@@ -41,7 +42,7 @@ class Counts:
         }
 
 
-def counts(before: dict[str, Galera], after: dict[str, Galera]) -> Counts:
+def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> Counts:
     """Certification failures and aborts of all nodes; paused time of the node that was paused longest."""
     grown = [(before[name], after[name]) for name in before]
     return Counts(
@@ -66,8 +67,8 @@ class Watch:
     def __post_init__(self) -> None:
         self.before = self._views()
 
-    def _views(self) -> dict[str, Galera]:
-        return {server.name: server.galera() for server in self.servers}
+    def _views(self) -> dict[str, GaleraStatus]:
+        return {server.name: GaleraNode(server).status() for server in self.servers}
 
     def figures(self) -> dict[str, float]:
         """Certification failures, brute force aborts and flow control's pauses since the load began."""
@@ -76,7 +77,7 @@ class Watch:
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Proofs over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
         # A commit on another node is answered before the first one has applied it.
-        self.servers[0].wait_for_writesets()
+        GaleraNode(self.servers[0]).wait_for_writesets()
         after = self._views()
         return [
             *(_whole(name, view, len(self.servers)) for name, view in after.items()),
@@ -86,7 +87,7 @@ class Watch:
             *self._slowed_down(after),
         ]
 
-    def _never_left(self, name: str, after: Galera) -> Proof:
+    def _never_left(self, name: str, after: GaleraStatus) -> Proof:
         """A node that left and came back is whole again at the end; the number of views tells."""
         before = self.before[name]
         same = (before.view, before.history) == (after.view, after.history)
@@ -97,7 +98,7 @@ class Watch:
             ok=same,
         )
 
-    def _grown(self, after: dict[str, Galera], commits: int) -> Proof:
+    def _grown(self, after: dict[str, GaleraStatus], commits: int) -> Proof:
         first = self.servers[0].name
         grown = after[first].last_committed - self.before[first].last_committed
         return Proof(
@@ -107,7 +108,7 @@ class Watch:
             ok=grown >= commits,
         )
 
-    def _slowed_down(self, after: dict[str, Galera]) -> Iterator[Proof]:
+    def _slowed_down(self, after: dict[str, GaleraStatus]) -> Iterator[Proof]:
         if self.throttled:
             paused = counts(self.before, after).paused_ms
             yield Proof(
@@ -118,7 +119,7 @@ class Watch:
             )
 
 
-def _whole(name: str, view: Galera, size: int) -> Proof:
+def _whole(name: str, view: GaleraStatus, size: int) -> Proof:
     primary = "Primary" if view.primary else "non-Primary"
     return Proof(
         what=f"{name} stayed in the cluster",

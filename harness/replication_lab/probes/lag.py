@@ -7,6 +7,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.statistics import FEWEST_OF_A_SLOPE as FEWEST
 from replication_lab.model.statistics import Interval, NoInterval, slope
 from replication_lab.world import clock
+from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.server import Server
 
 
@@ -31,8 +32,8 @@ class Lag:
         """Rows behind now. Replicas are asked first, so that they are never flattered."""
         now = clock.timer()
         self.began = self.began if self.at else now
-        counts = {name: server.transactions() for name, server in self.replicas.items()}
-        written = self.source.transactions()
+        counts = {name: BinaryLog(server).transactions() for name, server in self.replicas.items()}
+        written = BinaryLog(self.source).transactions()
         self.at.append(round(now - self.began, 3))
         for name, count in counts.items():
             self.applied.setdefault(name, []).append(count)

@@ -9,6 +9,8 @@ from replication_lab.world import clock, host
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Settings, Stats
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 
 # What each thread of the server has written; a look at all of them every tenth of a second; what each has written then.
 IO = 'for io in /proc/$pid/task/*/io; do echo "$io $(grep ^write_bytes "$io" 2>/dev/null)"; done; echo --; '
@@ -58,9 +60,9 @@ def sample(lab: Lab, node: str, seconds: float) -> Sample:
 def _read(lab: Lab, node: str) -> Reading:
     server = lab.server(node)
     array = arrays.arrays(lab).get(node)
-    progress = server.progress()
+    progress = Replica(server).progress()
     status = {row["Variable_name"]: int(row["Value"]) for row in server.rows(STATUS)}
-    ahead = lab.server(_writer(lab, node)).log_end() if progress else None
+    ahead = BinaryLog(lab.server(_writer(lab, node))).end() if progress else None
     return Reading(
         at=clock.timer(),
         usage=lab.usage(node),
@@ -108,7 +110,7 @@ def _sample(
     used, was = after.usage, before.usage
     cpus = _cpus(lab, node, used)
     lock_time = after.lock_time_ms - before.lock_time_ms
-    progress = lab.server(node).progress()
+    progress = Replica(lab.server(node)).progress()
     return Sample(
         node=node,
         seconds=round(seconds, 2),

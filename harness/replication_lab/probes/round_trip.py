@@ -9,7 +9,8 @@ from statistics import median
 from replication_lab.model.record import Spread
 from replication_lab.world import clock
 from replication_lab.world.echo import Echo
-from replication_lab.world.mysql.server import Server, answers_ping, long_answer
+from replication_lab.world.mysql.connection import answers_ping, long_answer
+from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Wire
 
 PINGS = 5

@@ -8,7 +8,9 @@ from dataclasses import dataclass, field
 from replication_lab.model.record import Proof
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.world.clock import wait_until
-from replication_lab.world.mysql.server import SemiSync, Server
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
+from replication_lab.world.mysql.server import Server
 
 PROBE = "CREATE TABLE IF NOT EXISTS lab.semisync_probe (at DOUBLE) ENGINE=InnoDB"
 
@@ -17,9 +19,9 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
     """Until a commit of our own was acknowledged: right after a change the status says ON and nothing is waited for."""
 
     def acknowledged() -> bool:
-        before = source.semisync().acknowledged
+        before = SemiSync(source).status().acknowledged
         source.execute(PROBE, f"INSERT INTO lab.semisync_probe VALUES ({time.time():.3f})")
-        after = source.semisync()
+        after = SemiSync(source).status()
         return after.active and after.acknowledged >= before + 1
 
     wait_until(acknowledged, "a commit acknowledged by a semi-synchronous replica", seconds)
@@ -39,10 +41,10 @@ class Watch:
     path: str
     clients: int = 1
     round_trip_ms: float = 0
-    before: SemiSync = field(init=False)
+    before: SemiSyncStatus = field(init=False)
 
     def __post_init__(self) -> None:
-        self.before = self.source.semisync()
+        self.before = SemiSync(self.source).status()
 
     def figures(self) -> dict[str, float]:
         """Nothing is counted here that is worth a figure."""
@@ -50,13 +52,13 @@ class Watch:
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         """Proofs over a load of `commits` transactions on the source, the fastest of which took `fastest_ms`."""
-        after = self.source.semisync()
+        after = SemiSync(self.source).status()
         replicas = [self._is_where_it_should(replica) for replica in self.replicas]
         told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
         waits = self.wanted == "semisync"
         return [*told, *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else [])]
 
-    def _counted(self, after: SemiSync, commits: int) -> Proof:
+    def _counted(self, after: SemiSyncStatus, commits: int) -> Proof:
         acknowledged = after.acknowledged - self.before.acknowledged
         waited_in_vain = after.unacknowledged - self.before.unacknowledged
         if self.wanted != "semisync":
@@ -79,7 +81,7 @@ class Watch:
         in_groups = self.source.dialect.acknowledged_in_groups and self.wait_point == "AFTER_SYNC"
         return math.ceil(commits / self.clients) if in_groups else commits
 
-    def _stayed_as_arranged(self, after: SemiSync) -> Proof:
+    def _stayed_as_arranged(self, after: SemiSyncStatus) -> Proof:
         on, is_on = self.wanted == "semisync", after.active and after.enabled
         return Proof(
             what="semi-sync stayed as arranged",
@@ -90,7 +92,7 @@ class Watch:
         )
 
     def _is_where_it_should(self, replica: Server) -> Proof:
-        found = replica.replication()
+        found = Replica(replica).status()
         host = "source" if self.path == "direct" else "toxiproxy"
         if self.wanted == "none":
             return Proof(

@@ -9,7 +9,10 @@ from replication_lab.model import gtid
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.clone import clone
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 # Read by every engine's server at its start, whoever starts it: an old source must not take writes again by itself.
@@ -60,7 +63,7 @@ def following(lab: Lab) -> dict[str, str]:
     found = {}
     for node in lab.topology.nodes:
         with suppress(LabError):
-            state = lab.server(node.name).replication()
+            state = Replica(lab.server(node.name)).status()
             found[node.name] = dialled.get(state.port, state.host) if state else ""
     return found
 
@@ -132,7 +135,7 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
         lacks = _lacks(lab, new, [old, *others])
         if lacks and not behind:
             raise LabError(f"{node} is behind: {lacks}", "a replica with every transaction", HOW_TO_INSIST.format(node))
-        new.stop_following()
+        Replica(new).stop_following()
     except BaseException:
         # Also where somebody would not wait for it.
         unfenced()
@@ -156,11 +159,11 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
 
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     """Let another replica of the old source follow the new one, or nobody where it has what the new one has not."""
-    other.stop_following()
+    Replica(other).stop_following()
     # Not sooner: it has applied only now what it had received.
     missing = _missing(new, other)
     if not missing:
-        other.follow("toxiproxy", _port(lab, new.name, other.name))
+        Replica(other).follow("toxiproxy", _port(lab, new.name, other.name))
     return missing
 
 
@@ -216,11 +219,11 @@ def _is_level(new: Server, other: Server) -> bool:
 
 
 def _is_applying(other: Server) -> bool:
-    return other.replication() is not None and not other.has_applied_all()
+    return Replica(other).status() is not None and not Replica(other).has_applied_all()
 
 
 def _missing(new: Server, other: Server) -> dict[str, gtid.Ranges]:
-    return gtid.beyond(other.gtids(), new.gtids())
+    return gtid.beyond(BinaryLog(other).gtids(), BinaryLog(new).gtids())
 
 
 def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> None:
@@ -237,7 +240,7 @@ def _wait_for_replicas(lab: Lab, source: Server) -> None:
     """Let a source wait for its replicas where the topology does; without any, each commit would take the timeout."""
     _set_role(lab, source, source=True, waits=True)
     if replication.of(lab).acknowledges:
-        source.set_semisync(True)
+        SemiSync(source).set(True)
 
 
 # --- taken back -------------------------------------------------------------------------------------------------------
@@ -254,10 +257,10 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
     source = lab.server(_source_for(lab, node))
     old = lab.server(node)
     clock.wait_until(lambda: _answers(lab, node), f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
-    if old.replication():
+    if Replica(old).status():
         # A failover could not repoint it.
-        old.stop_following()
-    errant = gtid.beyond(old.gtids(), source.gtids())
+        Replica(old).stop_following()
+    errant = gtid.beyond(BinaryLog(old).gtids(), BinaryLog(source).gtids())
     if errant and not discard:
         raise LabError(
             f"{node} has {gtid.words(errant)}, which {source.name} has not",
@@ -266,15 +269,15 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
         )
     old.set_global(read_only=1)
     if errant:
-        old.begin_at(clone(source, old))
+        BinaryLog(old).begin_at(clone(source, old))
     else:
-        old.resume()
+        Replica(old).resume()
     if replication.of(lab).acknowledges:
-        old.acknowledge()
-    old.follow("toxiproxy", _port(lab, source.name, node))
+        SemiSync(old).acknowledge()
+    Replica(old).follow("toxiproxy", _port(lab, source.name, node))
     _set_role(lab, old, source=False)
     _wait_for_replicas(lab, source)
-    old.wait_for(source.position())
+    Replica(old).wait_for(BinaryLog(source).position())
     return Rejoined(node, source.name, gtid.words(errant) if errant else "")
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from replication_lab.model.drill_result import View
 from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes, register
+from replication_lab.world.mysql.galera import GaleraNode
 
 LEFT = re.compile(r"Shifting \w+ -> OPEN|Shifting OPEN -> PRIMARY")
 WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
@@ -21,12 +22,12 @@ class Cluster(Nodes):
     instead_of_failover = "every node takes writes"
 
     def view(self, name: str) -> View:
-        found = self.server(name).galera()
+        found = GaleraNode(self.server(name)).status()
         return View("Primary" if found.primary else "non-Primary", found.size, found.history)
 
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
         """Return what a node believes of its cluster, in words, and the nodes that it sees in it."""
-        found = self.server(name).galera()
+        found = GaleraNode(self.server(name)).status()
         names = {address: node for node in self.names for address in self.lab.addresses(node)}
         cluster = sorted(names.get(address, address) for address in found.addresses)
         # A group without a majority goes on listing those whom it has lost.
@@ -41,7 +42,7 @@ class Cluster(Nodes):
         return "; ".join(said), cluster
 
     def is_whole(self, name: str) -> bool:
-        found = self.server(name).galera()
+        found = GaleraNode(self.server(name)).status()
         return found.synced and found.size == len(self.names)
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
@@ -57,17 +58,17 @@ class Cluster(Nodes):
 
     def _prove_one_cluster(self) -> Proof:
         size = len(self.names)
-        found = {name: self.server(name).galera() for name in self.names}
+        found = {name: GaleraNode(self.server(name)).status() for name in self.names}
         histories = {view.history for view in found.values()}
         said = ", ".join(f"{name} {view.state}" for name, view in found.items())
         whole = all(view.synced and view.size == size for view in found.values())
         return Proof(f"one cluster of {size}", f"{said}; {len(histories)} history", whole and len(histories) == 1)
 
     def wait_until_level(self) -> None:
-        self.of_each(lambda name: self.server(name).wait_for_writesets())
+        self.of_each(lambda name: GaleraNode(self.server(name)).wait_for_writesets())
 
     def counted(self) -> dict[str, int]:
-        found = [self.server(name).galera() for name in self.names]
+        found = [GaleraNode(self.server(name)).status() for name in self.names]
         return {
             "cert_failures": sum(one.cert_failures for one in found),
             "bf_aborts": sum(one.bf_aborts for one in found),

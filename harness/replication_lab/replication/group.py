@@ -10,6 +10,8 @@ from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
 ONLINE, PRIMARY, UNREACHABLE = "ONLINE", "PRIMARY", "UNREACHABLE"
@@ -119,9 +121,9 @@ class Group(Nodes):
         return sorted(self.round_trips(name, toxics))[len(self.names) // 2 - 1]
 
     def wait_until_level(self) -> None:
-        position = self.writer().position()
+        position = BinaryLog(self.writer()).position()
         for name in self.names:
-            self.server(name).wait_for(position)
+            Replica(self.server(name)).wait_for(position)
 
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)

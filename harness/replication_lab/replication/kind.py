@@ -15,7 +15,9 @@ from replication_lab.probes.waited import waited
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.server import Replication, SemiSync, Server
+from replication_lab.world.mysql.replica import Replica, ReplicaStatus
+from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
+from replication_lab.world.mysql.server import Server
 
 Answer = TypeVar("Answer")
 LOOK_SECONDS = 3
@@ -91,9 +93,9 @@ class Nodes:
         `role` is what the node is now. LabError where it does not answer.
         """
         server = self.server(name)
-        said = [_describe_replica(found)] if (found := server.replication()) else []
+        said = [_describe_replica(found)] if (found := Replica(server).status()) else []
         if role != "replica":
-            semisync = server.semisync()
+            semisync = SemiSync(server).status()
             if semisync.enabled:
                 said.append(_describe_semisync(semisync))
             elif role == "source":
@@ -217,13 +219,13 @@ def _difference(copy: Server, source: Server) -> str:
     return f"{copy.name} differs from {source.name} in {', '.join(tables)}" if tables else ""
 
 
-def _describe_replica(found: Replication) -> str:
+def _describe_replica(found: ReplicaStatus) -> str:
     threads = "replicates" if found.healthy else f"does not replicate: {found.error or 'stopped'}"
     lag = "lag unknown" if found.lag_seconds is None else f"{found.lag_seconds} s behind"
     return f"{threads} from {found.host}:{found.port}, {lag}"
 
 
-def _describe_semisync(found: SemiSync) -> str:
+def _describe_semisync(found: SemiSyncStatus) -> str:
     counted = f"{found.replicas} replica(s), {found.acknowledged} commits acknowledged"
     waits = f"{found.wait_point or 'AFTER_COMMIT'}, {counted}"
     return f"semi-sync {'ON' if found.active else 'OFF (fell back to asynchronous)'}, {waits}"

@@ -13,6 +13,9 @@ from replication_lab.probes.waited import waited
 from replication_lab.replication import failover
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
 
 # How far a replica may be behind at a look and be in step all the same: clients go on writing meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
@@ -31,7 +34,7 @@ class Followers(Nodes):
         self._old: list[str] = []
 
     def view(self, name: str) -> View:
-        found = self.server(name).replication()
+        found = Replica(self.server(name)).status()
         if found is None:
             return View(self._as_source(name))
         if found.healthy:
@@ -39,7 +42,7 @@ class Followers(Nodes):
         return View("not connected" if found.applying else "not applying")
 
     def _as_source(self, name: str) -> str:
-        state = self.server(name).semisync()
+        state = SemiSync(self.server(name)).status()
         return f"semi-sync {'ON' if state.active else 'OFF'}" if state.enabled else "serving"
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
@@ -59,23 +62,23 @@ class Followers(Nodes):
         return bool(self.server(name).version())
 
     def _is_in_step(self, name: str) -> bool:
-        found = self.server(name).replication()
+        found = Replica(self.server(name)).status()
         if found is None or not found.healthy:
             return False
-        self.server(name).wait_for(self.server(self.sources[name]).position(), STEP_SECONDS)
+        Replica(self.server(name)).wait_for(BinaryLog(self.server(self.sources[name])).position(), STEP_SECONDS)
         return True
 
     def wait_until_level(self) -> None:
         # A relay before its leaf: the links are in that order.
         for name, source in self.sources.items():
-            self.server(name).wait_for(self.server(source).position())
+            Replica(self.server(name)).wait_for(BinaryLog(self.server(source)).position())
 
     def holders(self) -> dict[str, str]:
         return {name: self.sources.get(name, "") for name in self.names}
 
     def counted(self) -> dict[str, int]:
         name = next(name for name in self.names if name not in self.sources)
-        found = self.server(name).semisync()
+        found = SemiSync(self.server(name)).status()
         return {"fallbacks": found.fallbacks} if found.enabled else {}
 
     def promote(self, name: str) -> None:
@@ -116,9 +119,9 @@ class AcknowledgingFollowers(Followers):
         source = self.writer()
         commit = CommitLatency(source)
         commit.commits(1)
-        before = source.semisync()
+        before = SemiSync(source).status()
         latency = median(commit.commits(COMMITS))
-        after = source.semisync()
+        after = SemiSync(source).status()
         acknowledged = after.acknowledged - before.acknowledged
         # The nearest replica answers first.
         trip = min(self.round_trips(source.name, toxics))

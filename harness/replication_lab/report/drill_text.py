@@ -9,18 +9,9 @@ import jinja2
 from replication_lab.model.drill import Drill
 from replication_lab.model.drill_result import Result
 from replication_lab.model.history import Outcome
+from replication_lab.model.mysql_errors import meaning
 
 TEMPLATE = Path(__file__).parent / "drill_text.txt.j2"
-# What the numbers of the most frequent errors mean to a reader.
-ERRORS = {
-    "1047": "this node does not serve",
-    "1180": "error during commit",
-    "1205": "lock wait timeout",
-    "1213": "deadlock: try again",
-    "1290": "the server is read-only",
-    "2003": "no connection",
-    "2013": "connection lost",
-}
 
 
 def text(results: Sequence[Result]) -> str:
@@ -51,7 +42,7 @@ def _counts(figures: dict, prefix: str = "", suffix: str = "") -> str:
     outcomes = ", ".join(f"{figures.get(prefix + outcome + suffix, 0)} {outcome}" for outcome in Outcome)
     errors = re.compile(rf"{re.escape(prefix)}error\.(\d+){re.escape(suffix)}")
     found = [(match[1], many) for name, many in figures.items() if (match := errors.fullmatch(name))]
-    said = ", ".join(f"{many} × {code} {ERRORS.get(code, '')}".strip() for code, many in found)
+    said = ", ".join(f"{many} × {code} {meaning(int(code))}".strip() for code, many in found)
     return f"{outcomes}; errors: {said}" if said else outcomes
 
 

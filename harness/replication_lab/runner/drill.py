@@ -18,6 +18,7 @@ from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
+from replication_lab.world.mysql.semisync import SemiSync
 
 Tell = Callable[[str], None]
 WHOLE_SECONDS = 240
@@ -115,13 +116,13 @@ class Course:
             yield
             return
         source, asked = self.nodes.writer(), self.what.semisync
-        had = source.semisync()
-        source.set_semisync(True, asked.wait_point, asked.timeout_ms)
+        had = SemiSync(source).status()
+        SemiSync(source).set(True, asked.wait_point, asked.timeout_ms)
         try:
             yield
         finally:
             with suppress(LabError):
-                source.set_semisync(had.enabled, had.wait_point, had.timeout_ms)
+                SemiSync(source).set(had.enabled, had.wait_point, had.timeout_ms)
 
     # -- what happens ----------------------------------------------------------------------------------------------
 

@@ -14,7 +14,8 @@ import numpy as np
 from replication_lab import replication
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.server import Conflict, Connection, transaction
+from replication_lab.world.mysql.connection import Conflict, transaction
+from replication_lab.world.mysql.server import Connection
 
 # What one client does in one transaction, given a cursor and dice of its own.
 Transact = Callable[[Any, Random], None]

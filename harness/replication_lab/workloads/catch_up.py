@@ -18,6 +18,9 @@ from replication_lab.world import clock
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.redo_log import read_redo
+from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
 ON_ONE_DISKS_WRITES = ("single", "raid1")
@@ -103,7 +106,7 @@ class Race:
     def _fall_behind(self, lab: Lab, lag: Lag, seed: int, found: Raced) -> None:
         """A backlog, and as much of it applied as fills a redo log, by fast disks."""
         for server in lag.replicas.values():
-            server.stop_applier()
+            Replica(server).stop_applier()
         with lifted(raced_arrays(lab)):
             found.commits += self.changes.change(lab, seed, self.backlog)
             for server in lag.replicas.values():
@@ -111,9 +114,9 @@ class Race:
             write_back(raced_arrays(lab))
         with ExitStack() as all_fast:
             fast = {name: all_fast.enter_context(_fast_until_closed(arrays.array(lab, name))) for name in lag.replicas}
-            before = {name: server.transactions() for name, server in lag.replicas.items()}
+            before = {name: BinaryLog(server).transactions() for name, server in lag.replicas.items()}
             for server in lag.replicas.values():
-                server.start_replica()
+                Replica(server).start()
             clock.wait_until(
                 lambda: self._slow_down_who_is_warm(fast, lag, before),
                 f"{self.warm} rows applied on each replica",
@@ -126,7 +129,7 @@ class Race:
         """
         for name in list(fast):
             server = lag.replicas[name]
-            if server.transactions() - before[name] >= self.warm:
+            if BinaryLog(server).transactions() - before[name] >= self.warm:
                 fast.pop(name).close()
                 server.set_global(**FLUSHING[self.flushing])
         return not fast
@@ -147,7 +150,7 @@ class Race:
 
     def _catch_up(self, lab: Lab, lag: Lag, found: Raced) -> float:
         """All replicas at once, as fast as their disks let them; the rate of a load between RAID1 and RAID0."""
-        redo = {name: server.redo() for name, server in lag.replicas.items()}
+        redo = {name: read_redo(server) for name, server in lag.replicas.items()}
         rate = 0.0
         with Phase(lab, lag) as both_behind:
             self._watch(lag, self.window)
@@ -156,7 +159,7 @@ class Race:
         for name, server in lag.replicas.items():
             found.proofs += [_still_behind(name, lag.rows[name][-1]), _went_on(name, both_behind, "catching up")]
             if self.flushing == "relaxed":
-                cycle = Cycle(name, redo[name], server.redo())
+                cycle = Cycle(name, redo[name], read_redo(server))
                 found.proofs += [cycle.proof, _saturated(name, both_behind, "catching up")]
             else:
                 # Each commit waits for flushes, one after another: the redo log never fills, and disks take turns.
@@ -401,8 +404,8 @@ def _paced(client: Pace) -> Proof:
 
 
 def _wait_until_received(server: Server, source: Server) -> None:
-    end = source.log_end()
-    clock.wait_until(lambda: server.progress().received >= end, f"{server.name} to have received all", LONGEST)
+    end = BinaryLog(source).end()
+    clock.wait_until(lambda: Replica(server).progress().received >= end, f"{server.name} to have received all", LONGEST)
 
 
 def write_back(chosen: list[Array]) -> None:

@@ -13,7 +13,9 @@ from replication_lab.workloads.catch_up import FLUSHING, REPLICAS, raced_arrays,
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.flush import USUALLY, write_pages
+from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
 # By dialect. On slower disks one of MySQL pauses for longer; on faster ones MariaDB takes more than two CPUs.
@@ -67,10 +69,10 @@ def fill(lab: Lab, *tables: RowChanges) -> None:
     for each in tables:
         each.fill(lab)
         each.change(lab, seed=1, rows=REDO_ROWS)
-    position = lab.server("source").position()
+    position = BinaryLog(lab.server("source")).position()
 
     def settle(server: Server) -> None:
-        server.wait_for(position)
+        Replica(server).wait_for(position)
         write_pages(server)
 
     with ThreadPoolExecutor(len(REPLICAS)) as pool:
@@ -100,17 +102,17 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
 
 def _dress(server: Server, appliers: Mapping[str, str | int] | None) -> None:
     dialect = _dialect(server)
-    server.stop_replica()
+    Replica(server).stop()
     server.set_global(**(appliers or ONE_APPLIER[dialect]), **BATCH[dialect])
-    server.start_replica()
-    server.stop_applier()
+    Replica(server).start()
+    Replica(server).stop_applier()
 
 
 def _catch_up(server: Server, source: Server) -> None:
     # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
-    server.start_replica()
+    Replica(server).start()
     server.set_global(**FLUSHING["relaxed"])
-    server.wait_for(source.position())
+    Replica(server).wait_for(BinaryLog(source).position())
     write_pages(server)
 
 
@@ -133,7 +135,7 @@ class Watch:
 
 
 def _applies(server: Server) -> Proof:
-    found = server.replication()
+    found = Replica(server).status()
     return Proof(
         what=f"{server.name} applies",
         expected="both threads run",

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from typing import Protocol
 
 from replication_lab.model.history import Copy, Ended, Invoked, Look, Outcome, encode, ranges
+from replication_lab.model.mysql_errors import conflict
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import Answer
 from replication_lab.world.mysql.server import Server
@@ -18,7 +19,6 @@ CREATE = f"CREATE TABLE {TABLE} (place BIGINT AUTO_INCREMENT PRIMARY KEY, id BIG
 CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) ENGINE=InnoDB"
 IDS_PER_CLIENT = 1_000_000_000
 # Who lost a conflict tries again at once; where nobody serves, a client asks ten times a second.
-CONFLICTS = frozenset({1205, 1213})
 RETRY_SECONDS = 0.1
 WATCH_SECONDS = 0.02
 
@@ -162,7 +162,7 @@ class _Writer(_Client):
     def _rest_after(self, answer: Answer) -> float:
         if answer.outcome is Outcome.ACKNOWLEDGED:
             return self.ledger.think_ms / 1000
-        return 0 if answer.code in CONFLICTS else RETRY_SECONDS
+        return 0 if conflict(answer.code) else RETRY_SECONDS
 
     def _attempt(self, client: Transacts, number: int) -> Answer:
         self.write(encode(Invoked(number, self.number, self.node, self.time(), clock.now())))

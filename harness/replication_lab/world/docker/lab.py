@@ -23,7 +23,8 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels, leftovers
 from replication_lab.world.echo import Echo
 from replication_lab.world.files import write_whole
-from replication_lab.world.mysql import server as sql
+from replication_lab.world.mysql.dialects import dialects
+from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy, Wire
 
 STOP_SECONDS = 30
@@ -110,14 +111,14 @@ class Lab:
             self.__dict__.pop(name, None)
 
     @cached_property
-    def _servers(self) -> dict[str, sql.Server]:
+    def _servers(self) -> dict[str, Server]:
         return {}
 
-    def _server(self, node: str) -> sql.Server:
-        dialect = sql.dialects()[catalogue.engines()[self.engine].dialect]
-        return sql.Server(node, self.published(node, 3306), dialect, self.password)
+    def _server(self, node: str) -> Server:
+        dialect = dialects()[catalogue.engines()[self.engine].dialect]
+        return Server(node, self.published(node, 3306), dialect, self.password)
 
-    def server(self, node: str) -> sql.Server:
+    def server(self, node: str) -> Server:
         """A node's server; LabError where its container does not run."""
         self.topology.node(node)
         if node not in self._servers:
@@ -133,7 +134,7 @@ class Lab:
         source = made["upstream"].rpartition(":")[0]
         return Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
 
-    def far_end(self, link: str) -> sql.Server | Echo:
+    def far_end(self, link: str) -> Server | Echo:
         """What answers at the far end of a link."""
         found = self.link(link)
         return Echo(found.server) if found.echoes else self.server(found.server)

@@ -8,14 +8,11 @@ import pymysql
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.history import Outcome
+from replication_lab.model.mysql_errors import NO_CONNECTION, code_of, is_definite, is_lost
 from replication_lab.world.mysql.server import Server
 
 # Longer than a group takes to exclude a silent node, so that a stall ends in the server's answer and not in ours.
 ANSWER_SECONDS = 30
-NO_CONNECTION = 2003
-# The server's own words for an end in which the transaction may be past its commit: shut down, error during COMMIT,
-# interrupted, connection killed.
-UNSURE = frozenset({1053, 1180, 1317, 1927})
 
 
 @dataclass(frozen=True)
@@ -43,8 +40,8 @@ class Client:
             self._connect()
         except LabError as error:
             # Whether nobody listened or a proxy hung up: no statement was sent.
-            code = _code(error.__cause__)
-            return Answer(Outcome.FAILED, NO_CONNECTION if _is_lost(code) else code, error.found)
+            code = code_of(error.__cause__)
+            return Answer(Outcome.FAILED, NO_CONNECTION if is_lost(code) else code, error.found)
         steps = statements if len(statements) == 1 else ["BEGIN", *statements, "COMMIT"]
         for number, statement in enumerate(steps, 1):
             try:
@@ -73,8 +70,8 @@ class Client:
         self._connection.query(statement)
 
     def _after(self, error: Exception, is_last: bool) -> Answer:
-        code = _code(error)
-        broken = _is_lost(code) or code in UNSURE
+        code = code_of(error)
+        broken = not is_definite(code)
         if broken:
             self.close()
         else:
@@ -92,14 +89,3 @@ class Client:
             with suppress(pymysql.err.MySQLError, OSError):
                 self._connection.close()
             self._connection = None
-
-
-def _is_lost(code: int | None) -> bool:
-    """Whether the client library says so and not the server."""
-    return code is None or 2000 <= code < 3000
-
-
-def _code(error: BaseException | None) -> int | None:
-    """The number of a server's or the client library's error, or None where it has none."""
-    code = error.args[0] if error is not None and error.args else None
-    return code if isinstance(code, int) and code else None

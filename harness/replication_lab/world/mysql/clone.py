@@ -5,6 +5,7 @@ from typing import Any
 
 import pymysql
 
+from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.server import Connection, Server
 
 SYSTEM = frozenset({"mysql", "information_schema", "performance_schema", "sys"})
@@ -15,7 +16,7 @@ def clone(source: Server, target: Server) -> str:
     """Replace what `target` holds by what `source` holds, whose writers wait meanwhile; all GTIDs of the copy."""
     with source.session() as reader, target.session() as writer:
         _execute(reader, "FLUSH TABLES WITH READ LOCK")
-        gtids = source.gtids()
+        gtids = BinaryLog(source).gtids()
         _execute(writer, "SET SESSION sql_log_bin = 0", "SET SESSION foreign_key_checks = 0")
         for database in _databases(writer):
             _execute(writer, f"DROP DATABASE `{database}`")

@@ -1,0 +1,60 @@
+"""The numbers of MySQL's errors: what each means, and whether it says for certain that nothing was committed."""
+
+from typing import NamedTuple
+
+
+class MySQLError(NamedTuple):
+    """One error that the lab meets.
+
+    After one that is not definite the transaction may be committed or not. `conflict` is how one of several writers
+    lost, and may try again.
+    """
+
+    meaning: str
+    is_definite: bool = True
+    conflict: str = ""
+
+
+NO_CONNECTION = 2003
+MYSQL_ERRORS = {
+    1047: MySQLError("this node does not serve"),
+    1053: MySQLError("the server is being shut down", is_definite=False),
+    1180: MySQLError("error during commit", is_definite=False),
+    1205: MySQLError("lock wait timeout", conflict="timeout"),
+    1213: MySQLError("deadlock: try again", conflict="deadlock"),
+    1290: MySQLError("the server is read-only"),
+    1317: MySQLError("interrupted", is_definite=False),
+    1927: MySQLError("connection killed", is_definite=False),
+    NO_CONNECTION: MySQLError("no connection"),
+    2006: MySQLError("the server has gone away", is_definite=False),
+    2013: MySQLError("connection lost", is_definite=False),
+}
+UNLISTED = MySQLError("")
+
+
+def code_of(error: BaseException | None) -> int | None:
+    """Read the number of a server's or the client library's error; None where it has none."""
+    code = error.args[0] if error is not None and error.args else None
+    return code if isinstance(code, int) and code else None
+
+
+def is_lost(code: int | None) -> bool:
+    """Tell whether the connection was lost, which the client library says, and not a statement refused."""
+    return code is None or 2000 <= code < 3000
+
+
+def is_definite(code: int | None) -> bool:
+    """Tell whether an error in answer to a statement says that it was not done."""
+    if code in MYSQL_ERRORS:
+        return MYSQL_ERRORS[code].is_definite
+    return not is_lost(code)
+
+
+def conflict(code: int | None) -> str:
+    """Say how a writer lost against another one, deadlock or timeout; nothing where it did not."""
+    return MYSQL_ERRORS.get(code, UNLISTED).conflict
+
+
+def meaning(code: int) -> str:
+    """Say what a number means to a reader; nothing where the table does not have it."""
+    return MYSQL_ERRORS.get(code, UNLISTED).meaning

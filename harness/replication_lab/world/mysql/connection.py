@@ -1,0 +1,52 @@
+"""What is done with an open connection to a server, or to an echo in its place."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import pymysql
+
+from replication_lab.model import mysql_errors
+from replication_lab.world.echo import EchoConnection
+
+
+class Conflict(Exception):
+    """A transaction that lost against another one and was rolled back; `kind` is deadlock or timeout."""
+
+    def __init__(self, kind: str):
+        super().__init__(kind)
+        self.kind = kind
+
+
+@contextmanager
+def transaction(connection: pymysql.Connection) -> Iterator[pymysql.cursors.Cursor]:
+    """A transaction, committed at the end of the block; Conflict, and nothing left of it, where it lost."""
+    try:
+        with connection.cursor() as cursor:
+            cursor.execute("BEGIN")
+            yield cursor
+            cursor.execute("COMMIT")
+    except pymysql.err.MySQLError as error:
+        kind = mysql_errors.conflict(mysql_errors.code_of(error))
+        if not kind:
+            raise
+        connection.rollback()
+        raise Conflict(kind) from error
+
+
+def long_answer(connection: pymysql.Connection | EchoConnection, size: int) -> None:
+    """Have so many bytes come back; OSError or an error of MySQL's when they do not."""
+    if isinstance(connection, EchoConnection):
+        connection.long_answer(size)
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(f"SELECT REPEAT('x', {size})")
+        cursor.fetchall()
+
+
+def answers_ping(connection: pymysql.Connection | EchoConnection) -> bool:
+    """Whether a ping came back; no when the connection was ended or the answer took too long."""
+    try:
+        connection.ping(reconnect=False)
+    except (pymysql.err.Error, OSError):
+        return False
+    return True

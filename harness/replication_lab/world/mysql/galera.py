@@ -1,0 +1,64 @@
+"""A node of a Galera cluster: what it believes of its group, and what it has applied."""
+
+from dataclasses import dataclass
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.mysql.server import Server
+
+
+@dataclass(frozen=True)
+class GaleraStatus:
+    """A cluster as one of its nodes believes it to be; counts are since that node's start, times in ms.
+
+    `view` counts the changes of the cluster's membership. `replication_ms` is (shortest, mean, longest) of what the
+    group took to deliver this node's messages lately, or None where it sent none.
+    """
+
+    ready: bool
+    state: str
+    primary: bool
+    size: int
+    view: int
+    history: str
+    last_committed: int
+    cert_failures: int
+    bf_aborts: int
+    paused_ms: float
+    replication_ms: tuple[float, float, float] | None
+    addresses: tuple[str, ...]
+
+    @property
+    def synced(self) -> bool:
+        return self.ready and self.primary and self.state == "Synced"
+
+
+@dataclass(frozen=True)
+class GaleraNode:
+    """A server as a member of its cluster."""
+
+    server: Server
+
+    def status(self) -> GaleraStatus:
+        """This node's cluster; LabError where the server is none of a cluster."""
+        status = {row["Variable_name"]: row["Value"] for row in self.server.rows("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")}
+        if "wsrep_local_state_comment" not in status:
+            raise LabError(f"{self.server.name} is in no Galera cluster", "a topology like galera", "./lab up galera")
+        shortest, mean, longest, _, messages = (float(part) for part in status["wsrep_evs_repl_latency"].split("/"))
+        return GaleraStatus(
+            ready=status["wsrep_ready"] == "ON",
+            state=status["wsrep_local_state_comment"],
+            primary=status["wsrep_cluster_status"] == "Primary",
+            size=int(status["wsrep_cluster_size"]),
+            view=int(status["wsrep_cluster_conf_id"]),
+            history=status["wsrep_cluster_state_uuid"],
+            last_committed=int(status["wsrep_last_committed"]),
+            cert_failures=int(status["wsrep_local_cert_failures"]),
+            bf_aborts=int(status["wsrep_local_bf_aborts"]),
+            paused_ms=int(status["wsrep_flow_control_paused_ns"]) / 1e6,
+            replication_ms=(shortest * 1000, mean * 1000, longest * 1000) if messages else None,
+            addresses=tuple(part.partition(":")[0] for part in status["wsrep_incoming_addresses"].split(",") if part),
+        )
+
+    def wait_for_writesets(self) -> None:
+        """Until this node has applied everything that its group had ordered when it was asked."""
+        self.server.execute("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1")

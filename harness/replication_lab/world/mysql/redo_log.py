@@ -1,0 +1,20 @@
+"""The redo log of one server, by its counters."""
+
+from dataclasses import dataclass
+
+from replication_lab.world.mysql.server import Server
+
+
+@dataclass(frozen=True)
+class Redo:
+    """The redo log: bytes written since the server was made, and those whose pages are not on the disk yet."""
+
+    written: int
+    age: int
+
+
+def read_redo(server: Server) -> Redo:
+    """Read how much a server has written, and how much of that is in the log only."""
+    names = server.dialect.redo
+    found = server.counters(names.written, names.checkpoint)
+    return Redo(found[names.written], found[names.written] - found[names.checkpoint])

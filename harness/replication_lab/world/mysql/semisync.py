@@ -1,0 +1,57 @@
+"""Semi-sync at one server: what its source says of it, and how it is set on either side."""
+
+from dataclasses import dataclass
+
+from replication_lab.world.mysql.server import Server
+
+
+@dataclass(frozen=True)
+class SemiSyncStatus:
+    """A source's semi-sync as it says it is."""
+
+    enabled: bool
+    active: bool
+    replicas: int
+    acknowledged: int
+    unacknowledged: int
+    fallbacks: int
+    wait_point: str | None
+    timeout_ms: int
+
+
+@dataclass(frozen=True)
+class SemiSync:
+    """A server's part in semi-sync."""
+
+    server: Server
+
+    def status(self) -> SemiSyncStatus:
+        prefix = self.server.dialect.semisync_source
+        status = self._named(f"SHOW GLOBAL STATUS LIKE '{prefix}%'")
+        variables = self._named(f"SHOW GLOBAL VARIABLES LIKE '{prefix}%'")
+        return SemiSyncStatus(
+            enabled=variables.get(f"{prefix}_enabled") == "ON",
+            active=status.get(f"{prefix}_status") == "ON",
+            replicas=int(status.get(f"{prefix}_clients", 0)),
+            acknowledged=int(status.get(f"{prefix}_yes_tx", 0)),
+            unacknowledged=int(status.get(f"{prefix}_no_tx", 0)),
+            fallbacks=int(status.get(f"{prefix}_no_times", 0)),
+            wait_point=variables.get(f"{prefix}_wait_point"),
+            timeout_ms=int(variables.get(f"{prefix}_timeout", 0)),
+        )
+
+    def _named(self, statement: str) -> dict[str, str]:
+        return {row["Variable_name"].lower(): row["Value"] for row in self.server.rows(statement)}
+
+    def set(self, enabled: bool, wait_point: str | None = None, timeout_ms: int | None = None) -> None:
+        """The source's side of semi-sync; `wait_point` is AFTER_SYNC or AFTER_COMMIT where there is a choice."""
+        prefix = self.server.dialect.semisync_source
+        if wait_point:
+            self.server.execute(f"SET GLOBAL {prefix}_wait_point = '{wait_point}'")
+        if timeout_ms:
+            self.server.execute(f"SET GLOBAL {prefix}_timeout = {timeout_ms}")
+        self.server.execute(f"SET GLOBAL {prefix}_enabled = {int(enabled)}")
+
+    def acknowledge(self) -> None:
+        """The replica's side of semi-sync, from its next connection on."""
+        self.server.execute(f"SET GLOBAL {self.server.dialect.semisync_replica}_enabled = 1")

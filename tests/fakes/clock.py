@@ -1,0 +1,36 @@
+"""Time of the fake world."""
+
+import threading
+from collections.abc import Callable
+from typing import Any
+
+from replication_lab.model.errors import LabError
+
+
+class FakeClock:
+    """Time that passes only where somebody waits. Every thread has its own, as every client of a server has."""
+
+    def __init__(self) -> None:
+        self._of_thread = threading.local()
+
+    def timer(self) -> float:
+        """Seconds, in place of `clock.timer`."""
+        return getattr(self._of_thread, "seconds", 0.0)
+
+    def reach(self, seconds: float) -> None:
+        self._of_thread.seconds = seconds
+
+    def pause(self, seconds: float, unless: threading.Event | None = None) -> None:
+        """In place of `clock.pause`."""
+        self.reach(self.timer() + seconds)
+
+    def wait_until(
+        self, condition: Callable[[], Any], what: str, seconds: float, every: float = 0.05, hint: str = ""
+    ) -> Any:
+        """In place of `clock.wait_until`."""
+        until = self.timer() + seconds
+        while self.timer() <= until:
+            if found := condition():
+                return found
+            self.pause(every)
+        raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint)

@@ -1,0 +1,206 @@
+"""A lab of the fake world: its servers, its links, and what loads do to them."""
+
+import queue
+from dataclasses import dataclass, field, replace
+from random import Random
+from typing import TYPE_CHECKING, NamedTuple
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.topology import Topology
+from replication_lab.world import catalogue
+from replication_lab.world.disks.overlay import volume_name
+from replication_lab.world.mysql.semisync import SemiSyncStatus
+
+from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
+from tests.fakes.drbd import FakeResource
+from tests.fakes.link import BARE, OF_COMMITS, FakeEcho, FakeWire
+from tests.fakes.programs import Programs
+from tests.fakes.server import FakeServer
+from tests.fakes.session import FakeRows
+from tests.fakes.slap import FakeGrouping
+
+if TYPE_CHECKING:
+    from tests.fakes.world import FakeWorld
+
+# In ms: a commit with nobody to wait for (slow, so that a second of load is few rows).
+COMMIT = 0.6
+# Sigma of the logarithm of one load against the next.
+OF_LOADS = 0.01
+# A load's trouble comes at this commit of it: late enough for figures from before, early enough for every load.
+TROUBLE_AT = 3
+# How much slower a cluster is whose flow control waits for a node with hardly any CPU, and how long it paused, in ms.
+THROTTLED, PAUSED = 10.0, 700.0
+
+
+class Commit(NamedTuple):
+    """When others can read a row and when its writer is answered, in ms after the writer sent it."""
+
+    shown: float
+    answered: float
+
+
+@dataclass
+class FakeGroup:
+    """What all nodes of a cluster count alike."""
+
+    view: int = 3
+    last_committed: int = 100
+    conflicts: int = 0
+    paused_ms: float = 0.0
+
+
+@dataclass
+class FakeContainer:
+    """A node's container: its data's volume, its CPU limit in microseconds of each 100 ms, 0 for none."""
+
+    volume: str = ""
+    quota: int = 0
+    throttled: int = 0
+    labels: dict[str, str] = field(default_factory=dict)
+
+    @property
+    def attrs(self) -> dict[str, list[dict[str, str]]]:
+        return {"Mounts": [{"Name": self.volume}]}
+
+
+class FakeLab:
+    """A topology that came up. Commits go through `commit`, whichever client makes them."""
+
+    password = "fake"
+
+    def __init__(self, world: "FakeWorld", topology: Topology, engine: str):
+        self.name, self.topology, self.engine = f"fake-{topology.name}", topology, engine
+        self.clock, self.shown = world.clock, queue.SimpleQueue()
+        self._world, self._dice = world, Random(f"{world.seed}:{engine}")
+        # Dice of their own: links are measured at the same time, and which asks first must not matter.
+        self._wires = {
+            link.name: FakeWire(link.name, Random(f"{world.seed}:{engine}:{link.name}")) for link in topology.links
+        }
+        self.race = FakeRace(fake_arrays(topology.storage, self._dice), world.clock.timer, self._dice)
+        self.grouping = FakeGrouping(catalogue.engines()[engine].features, self._dice)
+        self.servers = {node.name: self._server(node.name) for node in topology.nodes}
+        self.rows, self.group = FakeRows(), FakeGroup()
+        self._containers = {node.name: FakeContainer(volume_name(self.name, node.name)) for node in topology.nodes}
+        self.arrays = self.race.arrays
+        peers = [node.name for node in topology.nodes if node.role == "peer"]
+        self.resource = FakeResource(peers, self._dice) if peers else None
+        self._pace, self._commits, self._load = 1.0, 0, 0
+        self.programs = Programs(self)
+
+    def _server(self, name: str) -> FakeServer:
+        has_choice = "wait_point" in catalogue.engines()[self.engine].features
+        state = SemiSyncStatus(False, False, 1, 0, 0, 0, "AFTER_COMMIT" if has_choice else None, 10_000)
+        into = next((link for link in self.topology.links if link.target == name), None)
+        dials = ("toxiproxy", into.port) if into else None
+        return FakeServer(name, self, state, dials, globals_=self.grouping.settings)
+
+    def server(self, node: str) -> FakeServer:
+        return self.servers[self.topology.node(node).name]
+
+    @property
+    def containers(self) -> dict[str, FakeContainer | FakeDisk | FakeArrayContainer]:
+        of_arrays = [array.containers() for array in self.arrays.values()]
+        of_resource = {disk.name: disk for disk in self.resource.disks.values()} if self.resource else {}
+        return {service: one for group in (self._containers, of_resource, *of_arrays) for service, one in group.items()}
+
+    def container(self, service: str) -> FakeContainer | FakeDisk | FakeArrayContainer:
+        return self.containers[service]
+
+    def cpu_quota_us(self, service: str) -> int:
+        return self._containers[service].quota
+
+    def limit_cpu(self, service: str, quota_us: int, _period_us: int) -> None:
+        self._containers[service].quota = quota_us
+
+    def throttled(self, service: str) -> int:
+        return self._containers[service].throttled
+
+    def wire(self, link: str) -> FakeWire:
+        return self._wires[self.topology.link(link).name]
+
+    def far_end(self, link: str) -> FakeEcho:
+        return FakeEcho(self.wire(link), self.clock)
+
+    def image_digests(self) -> dict[str, str]:
+        return {node.name: "sha256:fake" for node in self.topology.nodes}
+
+    def put(self, service: str, path: str, content: bytes) -> None:
+        pass
+
+    def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
+        return {}
+
+    def load_begins(self, number: int) -> None:
+        """From here on commits are counted towards the trouble of the load of that number."""
+        self._load, self._commits = number, 0
+        self.race.begin()
+        self.rows.taken.clear()  # every load's clients begin at the beginning of time
+        self._pace = self._dice.lognormvariate(0, OF_LOADS)
+
+    def state_of(self, _service: str) -> tuple[str, int]:
+        return "running", 0
+
+    def why_ended(self) -> str:
+        return ""
+
+    def run(self, service: str, *command: str) -> str:
+        return self.programs.run(service, command)
+
+    @property
+    def has_committed(self) -> bool:
+        return self._commits > 0
+
+    def go_through_trouble(self) -> None:
+        """The trouble of a load that the model does not do commit by commit."""
+        self._commits = TROUBLE_AT - 1
+        self._count()
+
+    def _count(self) -> None:
+        self._commits += 1
+        for container in self._containers.values():
+            container.throttled += container.quota > 0
+        if self._load and self._commits == TROUBLE_AT:
+            self._world.meanwhile(self, self._load)
+
+    def commit(self, clients: int = 1, node: str = "", loses: bool = False) -> Commit:
+        """One commit on `node` (the source if none is named), one of `clients` at once; moves its counters.
+
+        What `loses` in certification has waited as long as what wins.
+        """
+        self._count()
+        own = COMMIT * self._pace * self._dice.lognormvariate(0, OF_COMMITS) * (1 + (clients - 1) / 10)
+        if self.topology.replication == "galera":
+            return self._certified(own, node or self.topology.source.name, loses)
+        if self.resource and self.resource.connected and self.resource.protocol != "A":
+            own += max(self.wire(link.name).round_trip_ms() or 0 for link in self.topology.links)
+        source = self.server(self.topology.source.name)
+        state = source.semisync
+        if not state.enabled:
+            return Commit(own, own)
+        waited = self._acknowledged_after() if state.active else None
+        if waited is None:
+            source.semisync = replace(state, unacknowledged=state.unacknowledged + 1)
+            return Commit(own, own)
+        source.semisync = replace(state, acknowledged=state.acknowledged + 1)
+        return Commit(own + waited if state.wait_point == "AFTER_SYNC" else own, own + waited)
+
+    def _certified(self, own: float, node: str, loses: bool) -> Commit:
+        """A commit that all nodes have to have: it waits for the longest of its node's links."""
+        trips = [self.wire(link.name).round_trip_ms() for link in self.topology.links_from(node)]
+        if None in trips:
+            raise LabError(f"{node} answered `COMMIT` with (1047, 'WSREP has not yet prepared node')", "a commit")
+        if any(container.quota > 0 for container in self._containers.values()):
+            own, self.group.paused_ms = own * THROTTLED, self.group.paused_ms + PAUSED
+        self.group.last_committed += 1
+        self.group.conflicts += loses
+        return Commit(own + max(trips), own + max(trips))
+
+    def _acknowledged_after(self) -> float | None:
+        """The round trip to the replica that answers first, in ms; None where none is connected."""
+        trips = []
+        for link in self.topology.links_from(self.topology.source.name):
+            replica = self.server(link.target)
+            if replica.runs and replica.dials:
+                direct = replica.dials[0] == self.topology.source.name
+                trips.append(BARE if direct else self.wire(link.name).round_trip_ms())
+        return min((trip for trip in trips if trip is not None), default=None)

@@ -1,0 +1,126 @@
+"""The links of the fake world, and what measures them."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from random import Random
+from statistics import median
+from typing import Any
+
+import msgspec
+from replication_lab.model.errors import LabError
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.world.echo import EchoConnection
+
+from tests.fakes.clock import FakeClock
+
+# In ms: a bare round trip, what the proxy adds to it, and what its latency toxic adds to what was asked.
+BARE, PROXY, OVER = 0.15, 0.1, 1.0
+# Sigma of the logarithm of one round trip, or one commit, against the next.
+OF_COMMITS = 0.002
+# What a link carries without a toxic, and how much of a toxic's rate comes out, in KB/s and as a share.
+CARRIES, OF_RATE = 500_000.0, 0.9
+
+
+class FakeWire:
+    """A link: the toxics on it decide its round trip. A body whose name is in `refused` is not taken."""
+
+    address = ("127.0.0.1", 0)
+
+    def __init__(self, name: str, dice: Random | None = None):
+        self.name, self.refused, self._dice = name, set(), dice or Random(1)
+        self._bodies: dict[str, ToxicBody] = {}
+        self._enabled = True
+
+    def toxics(self) -> list[dict[str, Any]]:
+        return [msgspec.to_builtins(body) for body in self._bodies.values()]
+
+    def add(self, body: ToxicBody) -> None:
+        if body.name in self._bodies or body.name in self.refused:
+            raise LabError(f"Toxiproxy refused the toxic {body.name} on {self.name}")
+        self._bodies[body.name] = body
+
+    def remove(self, toxic: str) -> None:
+        if self._bodies.pop(toxic, None) is None:
+            raise LabError(f"Toxiproxy knows no toxic {toxic} on {self.name}")
+
+    def enable(self, enabled: bool) -> None:
+        self._enabled = enabled
+
+    def enabled(self) -> bool:
+        return self._enabled
+
+    def lets_through(self) -> bool:
+        return self._enabled
+
+    def carries(self, toxics: set[str]) -> bool:
+        return toxics <= set(self._bodies)
+
+    def round_trip_ms(self) -> float | None:
+        """One round trip now; None where nothing comes back."""
+        if not self._enabled or any(body.type in ("timeout", "reset_peer") for body in self._bodies.values()):
+            return None
+        asked = sum(body.attributes.get("latency", 0) for body in self._bodies.values())
+        return (BARE + PROXY + asked + (OVER if asked else 0)) * self._dice.lognormvariate(0, OF_COMMITS)
+
+    def kilobytes_per_second(self) -> float:
+        rates = [body.attributes["rate"] for body in self._bodies.values() if body.type == "bandwidth"]
+        return min(rates) * OF_RATE if rates else CARRIES
+
+
+class FakeEcho(EchoConnection):
+    """A far end that answers after the wire's round trip; time passes meanwhile."""
+
+    def __init__(self, wire: FakeWire, clock: FakeClock):
+        self._wire, self._clock = wire, clock
+
+    def connect(self, address: tuple[str, int], answer_seconds: float) -> "FakeEcho":
+        return self
+
+    def ping(self, reconnect: bool = False) -> None:
+        trip = self._wire.round_trip_ms()
+        if trip is None:
+            raise TimeoutError("nothing comes back")
+        self._clock.pause(trip / 1000)
+
+    def long_answer(self, size: int) -> None:
+        self._clock.pause(size / 1000 / self._wire.kilobytes_per_second())
+
+    def close(self) -> None:
+        pass
+
+
+class FakeRoundTrip:
+    """Pings a wire as `probes.round_trip.RoundTrip` does, but watches a load by its first and its last moments."""
+
+    def __init__(self, wire: FakeWire):
+        self.wire = wire
+
+    def close(self) -> None:
+        pass
+
+    def ping(self) -> float | None:
+        return self.wire.round_trip_ms()
+
+    def pings(self, count: int = 5) -> list[float]:
+        return [trip for trip in (self.ping() for _ in range(count)) if trip is not None]
+
+    def typical(self, count: int = 5) -> float | None:
+        trips = self.pings(count)
+        return median(trips) if trips else None
+
+    def answer_within(self, seconds: float) -> float:
+        trip = self.ping()
+        if trip is None:
+            raise TimeoutError(f"nothing came back across {self.wire.name} within {seconds:g} s")
+        return trip
+
+    def kilobytes_per_second(self, _kilobytes: int) -> float:
+        return self.wire.kilobytes_per_second()
+
+    @contextmanager
+    def watching(self) -> Iterator[list[float]]:
+        trips = self.pings()
+        try:
+            yield trips
+        finally:
+            trips += self.pings()

@@ -1,0 +1,96 @@
+"""What programs in the containers of the fake world print."""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from tests.fakes.slap import CHOICE, SLAPS
+
+if TYPE_CHECKING:
+    from tests.fakes.lab import FakeLab
+
+# A program's arguments in, what it prints out; the first one is the service.
+Program = Callable[[str, tuple[str, ...]], str]
+
+
+class Programs:
+    """The programs that a lab's containers can run, by name."""
+
+    def __init__(self, lab: "FakeLab"):
+        self._lab = lab
+        self._programs: dict[str, Program] = {
+            "printenv": lambda _service, _command: "fake\n",
+            "guest": self._in_guest,
+            "sysbench": lambda service, command: self._scripts[command[1].partition(".")[0]](service, command),
+            **dict.fromkeys(SLAPS, self._grouped),
+        }
+        self._scripts: dict[str, Program] = {
+            "/tmp/sequential_inserts": self._inserted,
+            "/tmp/row_updates": self._changed,
+            "oltp_read_write": self._transacted,
+        }
+
+    def run(self, service: str, command: tuple[str, ...]) -> str:
+        if service.endswith("-array"):
+            return self._of_array(service, command)
+        return self._programs[command[0]](service, command)
+
+    def _of_array(self, service: str, command: tuple[str, ...]) -> str:
+        if "fio" in command and not self._lab.has_committed:
+            self._lab.go_through_trouble()
+        return self._lab.arrays[service.removesuffix("-array")].run(command)
+
+    def _grouped(self, _service: str, command: tuple[str, ...]) -> str:
+        self._lab.go_through_trouble()
+        source = self._lab.server(self._lab.topology.source.name)
+        return self._lab.grouping.run(command, source.globals_.get(CHOICE))
+
+    def _in_guest(self, node: str, command: tuple[str, ...]) -> str:
+        _, program, *arguments = command
+        if program == "resource":
+            return self._lab.resource.told(node, *arguments)
+        if not command[-1].startswith("dd "):
+            return ""
+        self._lab.go_through_trouble()
+        links = self._lab.topology.links
+        return self._lab.resource.copies(
+            command[-1], min(self._lab.wire(link.name).kilobytes_per_second() for link in links)
+        )
+
+    def _transacted(self, _service: str, command: tuple[str, ...]) -> str:
+        """What sysbench prints of its OLTP load; nothing of the filling before."""
+        seconds = float(_options(command).get("time", 0))
+        if not seconds:
+            return ""
+        self._lab.go_through_trouble()
+        return self._lab.resource.transacts(seconds)
+
+    def _changed(self, _service: str, command: tuple[str, ...]) -> str:
+        """What sysbench prints of workloads/row_updates.lua."""
+        rows = int(_options(command)["events"])
+        self._lab.race.change(rows)
+        self._lab.go_through_trouble()
+        return f"    total number of events:              {rows}\n"
+
+    def _inserted(self, _service: str, command: tuple[str, ...]) -> str:
+        """What the clients of workloads/sequential_inserts.lua print."""
+        options = _options(command)
+        clients, rows, seconds = int(options["threads"]), int(options["events"]), float(options["time"])
+        think = int(options.get("think", 0)) / 1000
+        lines = []
+        for _ in range(clients):
+            mine = self._client(clients, rows // clients, seconds * 1000, think)
+            ended = (sum(mine) + think * (len(mine) - 1)) / 1000
+            lines.append(f"client 0.000000 {ended:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n")
+        return "".join(lines)
+
+    def _client(self, clients: int, rows: int, milliseconds: float, think: float) -> list[float]:
+        """One client's latencies in ms: of so many rows, or until its time is over, what comes first."""
+        mine, spent = [], 0.0
+        while (not rows or len(mine) < rows) and (not milliseconds or spent < milliseconds):
+            mine.append(self._lab.commit(clients).answered)
+            spent += mine[-1] + think
+        return mine
+
+
+def _options(command: tuple[str, ...]) -> dict[str, str]:
+    return dict(part.removeprefix("--").split("=", 1) for part in command if part.startswith("--") and "=" in part)

@@ -1,0 +1,199 @@
+"""A server of the fake world."""
+
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+from replication_lab.world import catalogue
+from replication_lab.world.mysql.dialects import Dialect, dialects
+from replication_lab.world.mysql.semisync import SemiSyncStatus
+
+from tests.fakes.session import SUMMED, FakeSession
+
+if TYPE_CHECKING:
+    from tests.fakes.lab import FakeLab
+
+HISTORY = "0b1f5a3e-fake"
+FILLED = re.compile(r"REPLACE INTO (\S+) VALUES (.*)")
+DIALLED = re.compile(r"CHANGE .* TO \w+_HOST='(.*)', \w+_PORT=(\d+)")
+SET = re.compile(r"SET GLOBAL (\w+) = '?(\w+)'?")
+
+Rows = list[dict[str, Any]]
+
+
+@dataclass
+class FakeServer:
+    """A node: it understands the statements of its dialect, and is the state that they would leave."""
+
+    name: str
+    lab: "FakeLab"
+    semisync: SemiSyncStatus
+    dials: tuple[str, int] | None
+    runs: bool = True
+    differs: bool = False
+    left: bool = False
+    globals_: dict[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        says = self.dialect
+        self._answers: dict[str, Callable[[], Rows]] = {
+            says.replica_status: self._replica,
+            f"SHOW GLOBAL STATUS LIKE '{says.semisync_source}": self._semisync_status,
+            f"SHOW GLOBAL VARIABLES LIKE '{says.semisync_source}": self._semisync_variables,
+            "SHOW GLOBAL STATUS LIKE 'wsrep": self._galera,
+            "SHOW BINARY LOGS": lambda: [{"Log_name": "bin.1", "File_size": 0}],
+            "SELECT * FROM information_schema.PROCESSLIST": list,
+            "SHOW GLOBAL STATUS LIKE 'Innodb_buffer_pool_pages_dirty'": lambda: [{"Value": "0"}],
+            "EXPLAIN": lambda: [self.lab.grouping.plan],
+            "SELECT GTID_SUBSET": lambda: [{"all": 1}],
+            # Where a dialect asks both in the same words, the number of transactions will do for a position.
+            **({says.transactions: self._transactions} if says.transactions else {}),
+            says.position: lambda: [{"position": "0-1-1"}] if says.gtids else [{"File": "bin.1", "Position": 0}],
+            says.wait_for_position.partition("(")[0]: self._level,
+        }
+        self._orders: dict[str, Callable[[], None]] = {
+            says.start: self._start,
+            says.stop: self._stop,
+            says.stop_applier: self._stop_applier,
+        }
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialects()[catalogue.engines()[self.lab.engine].dialect]
+
+    def version(self) -> str:
+        return f"{self.lab.engine}-fake"
+
+    def settings(self, *names: str) -> dict[str, str]:
+        return {name: self.globals_[name] for name in names if name in self.globals_}
+
+    def set_global(self, **settings: str | int) -> None:
+        self.globals_ |= {name: str(value) for name, value in settings.items()}
+
+    def counters(self, *names: str) -> dict[str, int]:
+        redo = self.dialect.redo
+        if redo and redo.written in names:
+            found = self.lab.race.redo(self.name)
+            return {redo.written: found.written, redo.checkpoint: found.written - found.age}
+        return {name: self.lab.grouping.counters[name] for name in names}
+
+    def close(self) -> None:
+        pass
+
+    def tables(self, database: str) -> list[str]:
+        return [f"{database}.foo"]
+
+    def checksum(self, _table: str) -> int:
+        return int(self.differs)
+
+    @contextmanager
+    def session(self, database: str = "lab") -> Iterator[FakeSession]:
+        session = FakeSession(self.lab, self.name)
+        try:
+            yield session
+        finally:
+            session.rollback()
+
+    def rows(self, statement: str) -> Rows:
+        """What a query of the harness finds; one that the model does not know is a mistake."""
+        if summed := SUMMED.match(statement):
+            return [{"sum": self.lab.rows.sum(summed[1]) + self.differs}]
+        return next(answer for words, answer in self._answers.items() if statement.startswith(words))()
+
+    def value(self, statement: str) -> Any:
+        return next(iter(self.rows(statement)[0].values()))
+
+    def execute(self, *statements: str) -> None:
+        for statement in statements:
+            if statement in self._orders:
+                self._orders[statement]()
+            elif statement.startswith("INSERT"):
+                self.lab.commit()
+            elif filled := FILLED.match(statement):
+                self.lab.rows.fill(*filled.groups())
+            elif dialled := DIALLED.match(statement):
+                self.dials = (dialled[1], int(dialled[2]))
+            elif setting := SET.match(statement):
+                self._set_semisync(setting[1].removeprefix(f"{self.dialect.semisync_source}_"), setting[2])
+
+    def _start(self) -> None:
+        self.runs = True
+        self.lab.race.applying[self.name] = self.name not in self.lab.race.broken
+
+    def _stop(self) -> None:
+        self.runs = False
+        self._stop_applier()
+
+    def _stop_applier(self) -> None:
+        self.lab.race.applying[self.name] = False
+
+    def _level(self) -> Rows:
+        self.lab.race.level(self.name)
+        return [{"answer": 0}]
+
+    def _transactions(self) -> Rows:
+        return [{"gtids": f"0-1-{self.lab.race.transactions(self.name)}"}]
+
+    def _replica(self) -> Rows:
+        if self.dials is None:
+            return []
+        column, state = self.dialect.columns, "Yes" if self.runs else "No"
+        places = {column.received_file: "bin.1", column.received_place: 0}
+        places |= {column.applied_file: "bin.1", column.applied_place: 0}
+        gtids = {"Retrieved_Gtid_Set": "", "Executed_Gtid_Set": ""}
+        threads = {column.io: state, column.sql: state, column.io_error: "", column.sql_error: "", column.lag: 0}
+        return [{column.host: self.dials[0], column.port: self.dials[1], **threads, **places, **gtids}]
+
+    def _set_semisync(self, name: str, value: str) -> None:
+        if name == "enabled":
+            self.semisync = replace(self.semisync, enabled=value == "1", active=value == "1")
+        elif name == "wait_point":
+            self.semisync = replace(self.semisync, wait_point=value)
+        elif name == "timeout":
+            self.semisync = replace(self.semisync, timeout_ms=int(value))
+
+    def fall_back(self) -> None:
+        """What a source does whose timeout passed without an acknowledgement."""
+        self.semisync = replace(self.semisync, active=False, fallbacks=self.semisync.fallbacks + 1)
+
+    def _semisync_status(self) -> Rows:
+        state = self.semisync
+        return self._named(
+            status="ON" if state.active else "OFF",
+            clients=state.replicas,
+            yes_tx=state.acknowledged,
+            no_tx=state.unacknowledged,
+            no_times=state.fallbacks,
+        )
+
+    def _semisync_variables(self) -> Rows:
+        state = self.semisync
+        choice = {"wait_point": state.wait_point} if state.wait_point else {}
+        return self._named(enabled="ON" if state.enabled else "OFF", timeout=state.timeout_ms, **choice)
+
+    def _named(self, **values: str | int) -> Rows:
+        prefix = self.dialect.semisync_source
+        return [{"Variable_name": f"{prefix}_{name}", "Value": str(value)} for name, value in values.items()]
+
+    def _galera(self) -> Rows:
+        group, lab = self.lab.group, self.lab
+        # Who lost is counted where it lost; which node that was makes no difference to a sum over them.
+        lost = group.conflicts if self.name == lab.topology.source.name else 0
+        size = 1 if self.left else len(lab.topology.nodes) - sum(server.left for server in lab.servers.values())
+        status = {
+            "ready": "OFF" if self.left else "ON",
+            "local_state_comment": "Initialized" if self.left else "Synced",
+            "cluster_status": "non-Primary" if self.left else "Primary",
+            "cluster_size": size,
+            "cluster_conf_id": group.view,
+            "cluster_state_uuid": HISTORY,
+            "last_committed": group.last_committed,
+            "local_cert_failures": lost,
+            "local_bf_aborts": lost,
+            "flow_control_paused_ns": round(group.paused_ms * 1e6),
+            "evs_repl_latency": "0/0/0/0/0",
+            "incoming_addresses": "",
+        }
+        return [{"Variable_name": f"wsrep_{name}", "Value": str(value)} for name, value in status.items()]
