@@ -26,7 +26,7 @@ class Lag:
 
     def __post_init__(self) -> None:
         # A slope needs it, and the first import takes a second in which nothing would be read.
-        import scipy.stats  # noqa: F401
+        import scipy.special  # noqa: F401
 
     def read(self) -> dict[str, int]:
         """Rows behind now. Replicas are asked first, so that they are never flattered."""
