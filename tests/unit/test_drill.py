@@ -18,7 +18,7 @@ from replication_lab.probes import forbidden_logs
 from replication_lab.replication.galera import how_returned
 from replication_lab.report import drill_page
 from replication_lab.report.drill_text import listing, text
-from replication_lab.runner import drill as course
+from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
@@ -463,7 +463,7 @@ class EndedLab:
 
 def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(refused):
     """Its exit status is the reason."""
-    going = course.Course(EndedLab(), parsed(), 0, print)
+    going = drill_run.DrillRun(EndedLab(), parsed(), 0, print)
 
     assert "ended with status 1 instead of coming back" in refused(going._until_back, 0.0).found
 
@@ -512,7 +512,7 @@ class SettableLab:
 def test_settings_are_put_on_every_node_and_taken_back():
     """Also after a failure; the server's words become the numbers that it takes."""
     lab, wanted = SettableLab(), {"innodb_flush_log_at_trx_commit": 0, "binlog_format": "MIXED"}
-    going = course.Course(lab, msgspec.structs.replace(parsed(), settings=wanted), 0, print)
+    going = drill_run.DrillRun(lab, msgspec.structs.replace(parsed(), settings=wanted), 0, print)
 
     with pytest.raises(LabError, match="broken"):
         with going._settings():
@@ -524,14 +524,14 @@ def test_settings_are_put_on_every_node_and_taken_back():
 
 def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
     """The reason is in the evidence, and so in every verdict; logs are kept, and their ends told, for CI."""
-    monkeypatch.setattr(course, "WHOLE_SECONDS", 0)
+    monkeypatch.setattr(drill_run, "WHOLE_SECONDS", 0)
     lab, told = DeadLab(), []
 
     def tell(line):
         told.append(line)
         lab.reads_no_more = "to be Synced" in line or lab.reads_no_more
 
-    found = course.carry_out(lab, parsed(), 7, tmp_path / "ledger", tell)
+    found = drill_run.carry_out(lab, parsed(), 7, tmp_path / "ledger", tell)
 
     assert "to be Synced" in found.doubts[0]
     assert "    25 lines of node1" in told and any("node2: does not answer" in line for line in told)
@@ -543,7 +543,7 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
 def test_who_serves_first_is_arranged_before_anything_is_written(tmp_path, monkeypatch):
     """As soon as every node is whole."""
     what = msgspec.structs.replace(parsed(), serves="node2")
-    going = course.Course(DeadLab(), what, 0, print)
+    going = drill_run.DrillRun(DeadLab(), what, 0, print)
     monkeypatch.setattr(going, "_until_whole", lambda: None)
     monkeypatch.setattr(going.nodes, "let_serve", refuse_to_serve)
 

@@ -1,8 +1,20 @@
-"""One drill as it goes: clients write, faults strike on their schedule, are undone, and everything seen is kept."""
+"""One drill as it goes: clients write, faults strike on their schedule, are undone, and everything seen is kept.
+
+    T0  baseline            every node is whole; what the nodes say, count and have logged is kept; clients write
+    T1  inject              the step's faults strike, each at its moment; all of them have struck        broke, struck
+    T2  verified            each is seen to act; it lasts the step's seconds, and is seen once more:     held
+                            every node is asked what it believes, another one may be promoted
+    T3  recover             the faults are undone, the last one first; who was replaced rejoins          healed
+    T4  whole again         nothing is missing at any node                                               whole
+    T5  verified recovered  each fault is seen to be gone                                                gone
+
+T1 to T5 come again with each step, and clients write all the time. On the right is where the record (`Acted`) has the
+moment. After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
+"""
 
 import os
 from collections.abc import Callable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -28,20 +40,29 @@ LAST_LINES = 25
 def carry_out(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -> Evidence:
     """Do one drill on a lab that is up; what was seen. What the lab could not do or read is a doubt, not an error."""
     tell(f"{what.name}: {what.about}")
-    course = Course(lab, what, what.wait_before(seed), tell)
+    run = DrillRun(lab, what, what.wait_before(seed), tell)
     try:
-        course.run(ledger_file)
+        run.run(ledger_file)
     except LabError as error:
         tell(f"  {error.found}")
-        course.seen["doubts"] = [error.found]
-        for line in course.last_words():
+        run.seen["doubts"] = [error.found]
+        for line in run.last_words():
             tell(f"  {line}")
-        tell(f"  the nodes' logs: {', '.join(course.keep_logs(ledger_file.parent))}")
-    return Evidence(drill=what, at=clock.now(), wait_before=course.wait_before, acted=course.acted, **course.seen)
+        tell(f"  the nodes' logs: {', '.join(run.keep_logs(ledger_file.parent))}")
+    return Evidence(drill=what, at=clock.now(), wait_before=run.wait_before, acted=run.acted, **run.seen)
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What the nodes had counted, and had logged, before the clients began."""
+
+    counted: dict[str, int]
+    logged: dict[str, int]
+    forbidden: forbidden_logs.Watch
 
 
 @dataclass
-class Course:
+class DrillRun:
     """One drill as it goes; `acted` and `seen` are filled as things happen, for the evidence."""
 
     lab: Lab
@@ -55,37 +76,57 @@ class Course:
 
     def __post_init__(self) -> None:
         self.nodes: Nodes = replication.of(self.lab)
+        what = self.what
+        self.ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers)
 
     def run(self, ledger_file: Path) -> None:
-        what = self.what
-        ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers)
-        watched = forbidden_logs.Watch(self.lab, self.what.tolerates)
-        self._until_whole()
-        if what.serves:
-            self.nodes.let_serve(what.serves)
-        self.seen["before"] = self.nodes.looks()
-        counted = self.nodes.counted()
-        ledger.prepare(self.nodes.writer())
-        self.nodes.wait_until_level()
-        logged = {name: len(self.lab.logs(name, "all")) for name in self.nodes.names}
+        baseline = self.prepare()
         with ExitStack() as stack:
             stack.enter_context(self._settings())
             stack.enter_context(self._waiting())
-            stack.enter_context(self.nodes.optioned(what.options))
-            schedules = [self._schedule(step) for step in what.steps]
-            for each in schedules:
-                stack.callback(each.close)
-            self._under_load(ledger, schedules, ledger_file)
+            stack.enter_context(self.nodes.optioned(self.what.options))
+            schedules = [stack.enter_context(closing(self._schedule(step))) for step in self.what.steps]
+            self.under_load(schedules, ledger_file)
+        self.collect(baseline)
+
+    def prepare(self) -> Baseline:
+        """T0: every node whole, the ledger's tables on each, and what is to be compared afterwards."""
+        forbidden = forbidden_logs.Watch(self.lab, self.what.tolerates)
+        self._until_whole()
+        if self.what.serves:
+            self.nodes.let_serve(self.what.serves)
+        self.seen["before"] = self.nodes.looks()
+        counted = self.nodes.counted()
+        self.ledger.prepare(self.nodes.writer())
+        self.nodes.wait_until_level()
+        return Baseline(counted, {name: len(self.lab.logs(name, "all")) for name in self.nodes.names}, forbidden)
+
+    def under_load(self, schedules: list[Together], ledger_file: Path) -> None:
+        """T1 to T5 of each step, while clients write."""
+        # The operating system has a line when the call returns: it survives the lab's own death. What ends the machine
+        # ends the servers as well.
+        with ledger_file.open("ab", buffering=0) as file:
+            with self.ledger.writing(self._client, file.write) as self._began:
+                used = host.own_cpu_seconds()
+                clock.pause(self.wait_before)
+                for step, each in zip(self.what.steps, schedules, strict=True):
+                    self._act(step, each)
+                    clock.pause(self.what.after)
+                self.seen["load"] = (0.0, self._time())
+                self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
+
+    def collect(self, baseline: Baseline) -> None:
+        """What is left of it: the nodes' word, the rows of every copy, and what was counted and logged since T0."""
         self._until_whole()
         self.seen["after"] = self.nodes.looks()
-        self.seen["returns"] = self._returns(logged)
-        self.seen["counted"] = self._counted(counted)
+        self.seen["returns"] = self._returns(baseline.logged)
+        self.seen["counted"] = self._counted(baseline.counted)
         self.nodes.wait_until_level()
         self.seen["copies"] = [
-            ledger.copy(self.lab.server(name), source) for name, source in self.nodes.holders().items()
+            self.ledger.copy(self.lab.server(name), source) for name, source in self.nodes.holders().items()
         ]
         self.seen["compared"] = self.nodes.compared()
-        self.seen["forbidden"] = watched.found()
+        self.seen["forbidden"] = baseline.forbidden.found()
 
     # -- how the servers are set -----------------------------------------------------------------------------------
 
@@ -124,23 +165,10 @@ class Course:
             with suppress(LabError):
                 SemiSync(source).set(had.enabled, had.wait_point, had.timeout_ms)
 
-    # -- what happens ----------------------------------------------------------------------------------------------
+    # -- one step --------------------------------------------------------------------------------------------------
 
     def _schedule(self, step: Step) -> Together:
         return Together([(strike.at, faults.of(self.lab, strike)) for strike in step.strikes])
-
-    def _under_load(self, ledger: Ledger, schedules: list[Together], ledger_file: Path) -> None:
-        # The operating system has a line when the call returns: it survives the lab's own death. What ends the machine
-        # ends the servers as well.
-        with ledger_file.open("ab", buffering=0) as file:
-            with ledger.writing(self._client, file.write) as self._began:
-                used = host.own_cpu_seconds()
-                clock.pause(self.wait_before)
-                for step, each in zip(self.what.steps, schedules, strict=True):
-                    self._act(step, each)
-                    clock.pause(self.what.after)
-                self.seen["load"] = (0.0, self._time())
-                self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
 
     def _costs(self, cpu_seconds: float) -> dict[str, float]:
         return {
@@ -156,7 +184,7 @@ class Course:
         return round(clock.timer() - self._began, 3)
 
     def _act(self, step: Step, each: Together) -> None:
-        """One step: on, proved, lasting, proved again, off, and proved to be gone."""
+        """T1 to T5 of one step."""
         broke = self._time()
         try:
             each.inject()
