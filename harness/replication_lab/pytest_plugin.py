@@ -11,7 +11,7 @@ from replication_lab import experiments, runs
 from replication_lab.lab import up
 from replication_lab.model import drill_result, history
 from replication_lab.model.drill_result import Result
-from replication_lab.report import Summary
+from replication_lab.report import ExperimentSummary
 from replication_lab.runner import drill_set
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
@@ -83,11 +83,11 @@ def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def judged(docker: object, pytestconfig: pytest.Config) -> Callable[..., Summary]:
+def judged(docker: object, pytestconfig: pytest.Config) -> Callable[..., ExperimentSummary]:
     """The summary of an experiment on an engine (or several, with commas between) by a preset, run once a session."""
-    known: dict[tuple[str, str, str], Summary] = {}
+    known: dict[tuple[str, str, str], ExperimentSummary] = {}
 
-    def run(experiment: str, engine: str, preset: str = "quick") -> Summary:
+    def run(experiment: str, engine: str, preset: str = "quick") -> ExperimentSummary:
         if (experiment, engine, preset) not in known:
             folder, summary = runs.run(experiments.load(experiment), engine.split(","), preset, 7, quietly)
             print(f"record and report: {folder}")

@@ -1,21 +1,29 @@
-"""From the name of an experiment to a judged run on disk, and back again from its record."""
+"""From the name of an experiment, or from drills, to a judged run on disk, and back again from its record."""
 
 import os
+from collections.abc import Callable, Sequence
 from pathlib import Path
+from typing import TypeVar
 
 from replication_lab import experiments
+from replication_lab.model.drill import Drill
+from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
-from replication_lab.report import Summary, summarise, write
+from replication_lab.model.record import Record
+from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, summarise, summarise_drills, write
+from replication_lab.runner import drill_set
 from replication_lab.runner.rounds import Run, Tell, World
-from replication_lab.world import catalogue, journal
+from replication_lab.world import catalogue
 from replication_lab.world.docker import images
 from replication_lab.world.docker.project import exported
-from replication_lab.world.journal import Journal
+from replication_lab.world.journal import Journal, read
+
+Found = TypeVar("Found", bound=Summary)
 
 
 def run(
     experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, world: World | None = None
-) -> tuple[Path, Summary]:
+) -> tuple[Path, ExperimentSummary]:
     """Run an experiment and write its report; the folder and the summary. Refuses bad names before anything starts."""
     world = world or World()
     engines = engines or list(experiment.usual)
@@ -26,18 +34,34 @@ def run(
 
 def _run(
     experiment: Experiment, engines: list[str], chosen: Preset, seed: int, tell: Tell, world: World
-) -> tuple[Path, Summary]:
+) -> tuple[Path, ExperimentSummary]:
     world.make_ready(engines, experiment.topologies(chosen), tell)
-    started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, Journal(experiment.name), world, tell)
-    folder = started.journal.folder
+    journal = Journal(experiment.name)
+    started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell)
+    return _reported(journal, started.run, lambda: summarise(experiment, journal.record))
+
+
+def drill(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Tell) -> tuple[Path, DrillsSummary]:
+    """Do drills and write their report; the folder and the summary. Refuses an engine that cannot be had."""
+    drill_set.make_ready(topology, engine)
+    journal = Journal(f"drill-{topology}")
+    return _reported(
+        journal,
+        lambda: drill_set.run(topology, engine, drills, seed, journal, tell),
+        lambda: _of_drills(journal.folder, journal.record),
+    )
+
+
+def _reported(journal: Journal, act: Callable[[], object], summed_up: Callable[[], Found]) -> tuple[Path, Found]:
+    """Do what a run does, and write its report whatever ended it; what went wrong is raised again after that."""
     try:
-        started.run()
+        act()
     finally:
         # Nothing was recorded where not even the machine could be described; that error is the one to tell.
-        if started.journal.record.events:
-            summary = summarise(experiment, started.journal.record)
-            write(folder, summary, started.journal.record)
-    return folder, summary
+        if journal.record.events:
+            summary = summed_up()
+            write(journal.folder, summary, journal.record)
+    return journal.folder, summary
 
 
 def available(experiment: Experiment) -> list[str]:
@@ -45,15 +69,22 @@ def available(experiment: Experiment) -> list[str]:
     return [name for name in experiment.engines if images.source() in catalogue.engines()[name].images]
 
 
-def judge(run: str) -> Summary:
-    """Judge a run again from its record alone."""
-    _, record = journal.read(run)
-    return summarise(experiments.load(record.run.experiment), record)
+def judge(run: str | Path) -> Summary:
+    """Judge a run again, of an experiment or of drills, from its files alone."""
+    return _summary(*read(run))
 
 
 def report(run: str) -> list[str]:
     """Write a run's report again; the paths written."""
-    folder, record = journal.read(run)
-    return [
-        str(folder / name) for name in write(folder, summarise(experiments.load(record.run.experiment), record), record)
-    ]
+    folder, record = read(run)
+    return [str(folder / name) for name in write(folder, _summary(folder, record), record)]
+
+
+def _summary(folder: Path, record: Record) -> Summary:
+    if isinstance(record.opening, Drills):
+        return _of_drills(folder, record)
+    return summarise(experiments.load(record.run.experiment), record)
+
+
+def _of_drills(folder: Path, record: Record) -> DrillsSummary:
+    return summarise_drills(record, drill_set.results(folder, record))

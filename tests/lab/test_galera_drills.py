@@ -137,9 +137,9 @@ def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, comma
 
     process.send_signal(signal.SIGTERM)
 
-    assert process.wait(60) == 130
+    assert process.wait(60) == 2
     assert [] == things_of(project)
-    judged = command("drill", "--judge", "latest")
+    judged = command("judge", "latest")
     assert judged.returncode == 2
     assert "interrupted by SIGTERM" in judged.stdout
 

@@ -10,13 +10,11 @@ import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
-import msgspec
 from replication_lab import runs
 from replication_lab.report.summary import encode
-from replication_lab.runner import drill_set
 
 HERE = Path(__file__).parent
-DRILLS, EXPECTED = "drill.jsonl", "expected.json"
+RECORDS, EXPECTED = ("record.jsonl", "drill.jsonl"), "expected.json"
 # Prose may be reworded; what these keys hold may not change.
 OF_RUN = ("experiment", "verdict", "exit_code", "ended", "interrupted", "crashed", "torn")
 OF_CASE = ("engine", "name", "rounds", "noisy", "figures")
@@ -24,7 +22,11 @@ OF_CLAIM = (
     *("id", "engine", "relation", "unit", "verdict", "expected", "changed"),
     *("published", "predicted", "measured", "interval", "rounds"),
 )
-OF_VERDICT = ("says", "verdict", "expected", "figure", "bound", "found")
+# By the names that they had when the first records were kept.
+OF_VERDICT = {
+    **{"says": "sentence", "found": "measured"},
+    **{key: key for key in ("verdict", "expected", "figure", "bound")},
+}
 # A sum may be taken in another order.
 SAME = 1e-9
 
@@ -48,9 +50,8 @@ def unpack(name: str, folder: Path) -> Path:
 
 def judged(run: Path) -> dict | list:
     """Every verdict, figure and interval of a recorded run as the code of today finds them."""
-    if (run / DRILLS).exists():
-        return of_drills(json.loads(msgspec.json.encode(drill_set.as_data(drill_set.judge(run)))))
-    return of_experiment(json.loads(encode(runs.judge(str(run)))))
+    summary = json.loads(encode(runs.judge(run)))
+    return of_drills(summary) if summary["kind"] == "drills" else of_experiment(summary)
 
 
 def of_experiment(summary: dict) -> dict:
@@ -66,15 +67,16 @@ def of_experiment(summary: dict) -> dict:
     }
 
 
-def of_drills(results: list[dict]) -> list[dict]:
-    """What may not change, from the output of `lab drill --judge --json`."""
+def of_drills(summary: dict) -> list[dict]:
+    """What may not change, from the output of `lab judge --json` of drills."""
     return [
         {
-            **_picked(("drill", "exit_code", "figures"), result),
-            "verdicts": [_picked(OF_VERDICT, verdict) for verdict in result["verdicts"]],
-            "doubts": len(result["doubts"]),
+            "drill": drill["name"],
+            **_picked(("exit_code", "figures"), drill),
+            "verdicts": [{kept: each[key] for kept, key in OF_VERDICT.items()} for each in drill["expectations"]],
+            "doubts": len(drill["doubts"]),
         }
-        for result in results
+        for drill in summary["drills"]
     ]
 
 
@@ -116,7 +118,7 @@ def keep(run: Path, name: str, left_out: list[str]) -> None:
     unwanted = {f"ledger-{drill}.jsonl" for drill in left_out}
     for path in sorted(run.glob("*.jsonl")):
         if path.name not in unwanted:
-            content = without(path.read_bytes(), left_out) if path.name == DRILLS else path.read_bytes()
+            content = without(path.read_bytes(), left_out) if left_out and path.name in RECORDS else path.read_bytes()
             (kept / f"{path.name}.xz").write_bytes(lzma.compress(content, preset=lzma.PRESET_EXTREME))
     with TemporaryDirectory() as folder:
         write_expected(name, judged(unpack(name, Path(folder))))

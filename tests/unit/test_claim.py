@@ -6,9 +6,10 @@ import pytest
 from msgspec import structs
 from replication_lab.model.claim import Claim, NotJudged, judge
 from replication_lab.model.errors import LabError
+from replication_lab.model.event import Doubt, End
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
 from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
-from replication_lab.model.record import Crashed, Doubt, Interrupted, Measurement, Noise, Proof, Record
+from replication_lab.model.record import Measurement, Noise, Proof, Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import Expected, Verdict, exit_code
 
@@ -291,8 +292,8 @@ def test_a_doubt_counts_where_the_measurement_does(quiet, relation, verdict):
 
 def test_what_was_decided_before_an_interruption_stays_decided():
     """An interrupted run keeps its decisions; what was open is UNKNOWN because of the interruption."""
-    decided = record(4, ("mariadb",), Interrupted(reason="SIGINT"))
-    still_open = record(2, ("mariadb",), Interrupted(reason="SIGINT"))
+    decided = record(4, ("mariadb",), End(why="interrupted", reason="SIGINT"))
+    still_open = record(2, ("mariadb",), End(why="interrupted", reason="SIGINT"))
 
     assert judged(ASYNC.at_least(0.7), decided).verdict is HOLDS
     assert judged(ASYNC.at_least(0.7), still_open).reason.startswith("interrupted by SIGINT; 2 quiet rounds")
@@ -301,7 +302,7 @@ def test_what_was_decided_before_an_interruption_stays_decided():
 @pytest.mark.parametrize(
     ("of", "reason"),
     [
-        (record(2, ("mariadb",), Crashed(error="no space left")), "the run crashed: no space left"),
+        (record(2, ("mariadb",), End(why="crashed", reason="no space left")), "the run crashed: no space left"),
         (Record(record(2).events, torn=True), "the run was killed"),
     ],
 )

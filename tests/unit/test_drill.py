@@ -2,40 +2,29 @@
 
 import msgspec
 import pytest
-from click.testing import CliRunner
-from replication_lab import cli, faults
-from replication_lab.cli import drill as drill_command
 from replication_lab.faults.schedule import Together
 from replication_lab.model import drill, drill_result
 from replication_lab.model.drill import Expectation, parse_drill
-from replication_lab.model.drill_result import Acted, Evidence, View, judge
+from replication_lab.model.drill_result import judge
 from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import Acted, Evidence
 from replication_lab.model.fault import links_of
-from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
-from replication_lab.model.record import Proof
+from replication_lab.model.history import Copy
+from replication_lab.model.proof import Proof
+from replication_lab.model.record import Record
+from replication_lab.model.record import encode as encode_event
 from replication_lab.model.verdict import Verdict, exit_code
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.galera import how_returned
-from replication_lab.report import drill_page
-from replication_lab.report.drill_text import listing, text
+from replication_lab.report.drill_text import text
 from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
-GALERA = catalogue.topology("galera")
-KINDS = faults.kinds()
+from synthetic_drill import CUT, FILE, GALERA, HISTORY, KINDS, evidence, parsed, summed_up
+
 DOCS = catalogue.ROOT / "docs"
-FILE = """
-about: a test's
-clients: {node1: 1, node2: 1}
-steps: [{fault: cut, targets: [node3], seconds: 3}]
-expected: [{says: nothing is lost, figure: lost, equals: 0}]
-"""
 CLOCK = "fault: clock, skew: 60, targets: [node1]"
-
-
-def parsed(text=FILE):
-    return parse_drill("test", GALERA, text, KINDS)
 
 
 # --- files ------------------------------------------------------------------------------------------------------------
@@ -170,10 +159,10 @@ def test_a_record_of_schema_2_has_settings_as_keys_of_its_strikes():
     strikes = parsed(FILE.replace("fault: cut, targets: [node3]", CLOCK)).steps
     older = b'"skew":60,"toxic":"","at"'
     evidence = Evidence(drill=parsed(), at="now", acted=[Acted(strikes[0], 1, 2, 3, 4, 5)])
-    line = drill_result.encode(evidence)
+    line = encode_event(evidence)
     assert (now := b'"settings":{"skew":60},"at"') in line
 
-    assert drill_result.parse_events([line.replace(now, older)]) == drill_result.parse_events([line]) == [evidence]
+    assert Record.parse([line.replace(now, older)]).events == Record.parse([line]).events == (evidence,)
 
 
 def test_a_node_means_all_links_that_touch_it():
@@ -205,25 +194,6 @@ def test_names_that_are_none_are_refused(refused):
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------
-
-HISTORY = [Attempt(at, 1, "node1", at, at + 0.1, Outcome.ACKNOWLEDGED) for at in range(10)]
-CUT = Proof(what="node1-node3 is cut", expected="nothing gets through", found="nothing gets through", ok=True)
-PRIMARY, ALONE = View("Primary", 3, "H"), View("non-Primary", 1, "H")
-
-
-def evidence(**changes) -> Evidence:
-    """A drill that went as it should."""
-    step = parsed().steps[0]
-    good = Evidence(
-        drill=parsed(),
-        at="t",
-        load=(0.0, 10.1),
-        acted=[Acted(step, 2, 2.5, 5, 5.5, 6, [CUT], {"node1": PRIMARY, "node3": ALONE})],
-        before={"node1": PRIMARY},
-        after={"node1": PRIMARY},
-        copies=[Copy("node1", [(0, 9)]), Copy("node2", [(0, 9)])],
-    )
-    return msgspec.structs.replace(good, **changes)
 
 
 def test_a_drill_that_went_as_it_should_holds():
@@ -272,7 +242,7 @@ def test_a_refutation_that_is_known_is_as_expected():
 
     assert judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY).exit_code == 0
     assert judge(evidence(drill=lossy), HISTORY).exit_code == 1
-    assert "Known: it is asynchronous" in text([judge(evidence(drill=lossy), HISTORY)])
+    assert "Known: it is asynchronous" in text(summed_up(judge(evidence(drill=lossy), HISTORY)))
 
 
 def test_a_fault_that_was_not_seen_makes_everything_unknown():
@@ -323,112 +293,6 @@ def test_the_exit_status_is_the_worst():
     held, open_, changed = (each.judgements for each in (good, unknown, bad))
 
     assert [exit_code(each) for each in ([], held, held + open_, open_ + changed)] == [2, 0, 2, 1]
-
-
-# --- records ----------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def book(runs):
-    """A record of two drills, of which the first was done; its ledger beside it."""
-    runs.mkdir()
-    first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
-    written = drill_set.Book("galera", runs)
-    written.write(drill_result.Opened("galera", "mariadb", "11.8", 7, [first, second], "t"))
-    written.write(evidence(drill=first))
-    with written.ledger("first").open("wb") as ledger:
-        for one in HISTORY:
-            ledger.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
-            ledger.write(encode(Ended(one.id, one.ended, one.outcome)))
-    yield written
-    written.close()
-
-
-def test_recorded_drills_are_judged_again_from_their_files(book):
-    """The verdicts of the one that was done; the other one, after a SIGKILL, is unknown."""
-    first, second = drill_set.judge(book.folder)
-
-    assert {one.verdict for one in first.judgements} == {Verdict.HOLDS}
-    assert first.figures["acknowledged"] == 10
-    assert [one.verdict for one in second.judgements] == [Verdict.UNKNOWN]
-    assert "killed" in second.judgements[0].reason
-
-
-def test_a_record_that_was_never_begun_is_not_the_latest(book):
-    """Who is killed at once leaves a file without a line."""
-    begun = book.folder / drill_set.RECORD
-    empty = book.folder.parent / "99991231-235959-drill-galera" / drill_set.RECORD
-    empty.parent.mkdir()
-    empty.touch()
-
-    assert drill_set.find("latest") == begun.parent
-
-
-def test_the_record_says_why_it_stops(book):
-    """Interrupted, crashed, given up: every drill that was not done says so."""
-    book.write(drill_result.Closed("interrupted by SIGTERM"))
-
-    assert "interrupted by SIGTERM" in drill_set.judge("latest")[1].doubts[0]
-
-
-def test_a_record_that_cannot_be_read_is_refused(book, refused):
-    """A bad line by its number, a missing record with those that are there; a torn last line is none."""
-    record = book.folder / drill_set.RECORD
-    record.write_bytes(record.read_bytes() + b'{"event": "evid')
-    assert len(drill_set.judge(book.folder)) == 2
-    record.write_bytes(b"{}\n{}\n")
-    assert "line 1 of drill.jsonl" in refused(drill_set.judge, book.folder).found
-    assert book.folder.name in refused(drill_set.judge, "gone").expected
-
-
-def test_a_ledger_that_is_damaged_makes_its_drill_unknown(book):
-    """The record alone is no evidence of what clients saw."""
-    book.ledger("first").write_bytes(b"nonsense\n\n")
-
-    assert drill_set.judge(book.folder)[0].judgements[0].verdict is Verdict.UNKNOWN
-
-
-def test_results_read_as_text_and_as_data(book):
-    """Verdicts, what clients saw, the doubts; JSON without objects that only Python knows."""
-    results = drill_set.judge(book.folder)
-    said = text(results)
-
-    assert "HOLDS         nothing is lost: lost is 0, expected 0" in said
-    assert "10 acknowledged, 0 failed, 0 unknown" in said
-    assert "DOUBT         it was not done: killed" in said
-    assert msgspec.json.decode(msgspec.json.encode(drill_set.as_data(results)))[0]["exit_code"] == 0
-
-
-def test_a_changed_verdict_stands_out():
-    """It says what had been expected."""
-    assert "REFUTED (expected HOLDS)" in text([judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)])
-
-
-def test_the_listing_names_every_drill():
-    """By topology, with what it is about."""
-    said = listing(drill_set.known())
-
-    assert all(name in said for name in catalogue.drills("galera"))
-
-
-def test_the_command_judges_a_record_with_its_exit_status(book):
-    """2 where a drill is unknown; the same as data."""
-    said = CliRunner().invoke(cli.cli, ["drill", "--judge", str(book.folder)])
-    data = CliRunner().invoke(cli.cli, ["drill", "--judge", "latest", "--json"])
-
-    assert (said.exit_code, data.exit_code) == (2, 2)
-    assert "HOLDS" in said.output
-    assert [one["drill"] for one in msgspec.json.decode(data.output)] == ["first", "second"]
-
-
-def test_the_command_without_a_topology_lists_the_drills():
-    """As text and as data."""
-    said = CliRunner().invoke(cli.cli, ["drill"])
-    data = CliRunner().invoke(cli.cli, ["drill", "--json"])
-
-    assert (said.exit_code, data.exit_code) == (0, 0)
-    assert "kill-node" in said.output
-    assert set(catalogue.drills("galera")) == set(msgspec.json.decode(data.output)["galera"])
 
 
 # --- how nodes come back ----------------------------------------------------------------------------------------------
@@ -710,60 +574,12 @@ def test_a_forbidden_line_refutes_every_drill():
     result = judge(evidence(forbidden=["node1: crash: mysqld got signal 11"]), HISTORY)
 
     assert (result.judgements[-1].verdict, result.exit_code) == (Verdict.REFUTED, 1)
-    assert "FORBIDDEN     node1: crash: mysqld got signal 11" in text([result])
+    assert "FORBIDDEN     node1: crash: mysqld got signal 11" in text(summed_up(result))
 
 
 def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
     """Tolerating nothing must not look like tolerating something."""
     assert "did you mean crash" in refused(forbidden_logs.Watch, LoggingLab(), ["crashh"]).found
-
-
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_of_drills_has_a_row_for_each(book):
-    """Made from records alone: the one that was done with its figures, the other one with its doubt."""
-    said = drill_page.page([(drill_set.opened(book.folder), drill_set.judge(book.folder))], ["galera"])
-
-    assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
-    assert "| second | a test's | – | – | – | – |" in said
-    assert "**UNKNOWN**: nothing is lost" in said
-
-
-def test_a_table_that_was_not_made_anew_stays(book):
-    """A page of many minutes is not made again for one topology."""
-    runs = [(drill_set.opened(book.folder), drill_set.judge(book.folder))]
-    old = "# A page\n\n## async\n\nolder\n\n## galera\n\nolder\n"
-    said = drill_page.page(runs, ["async", "galera"], old)
-
-    assert said.count("## ") == 2 and "## async\n\nolder" in said and "| first | a test's | 10 |" in said
-
-
-def test_the_page_is_made_again_from_recorded_runs(book, monkeypatch, tmp_path):
-    """`make drills` of a RUN does no drill: its topology's table is new, the others stay, and the status is its own."""
-    monkeypatch.setattr(drill_command, "PAGE", tmp_path / "faults.md")
-    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    monkeypatch.setattr(drill_set, "run", lambda *_: pytest.fail("a drill was done"))
-    (tmp_path / "faults.md").write_text("# A page\n\n## async\n\nolder\n")
-    monkeypatch.setattr(drill_set, "known", lambda: {"async": [], "galera": []})
-    ended = CliRunner().invoke(drill_command.write_page, [str(book.folder)])
-    said = (tmp_path / "faults.md").read_text()
-
-    assert ended.exit_code == 2, "one of the two drills was not done"
-    assert "## async\n\nolder\n\n## galera" in said and "| first | a test's | 10 |" in said
-
-
-def test_the_page_tells_what_is_known_to_be_refuted():
-    """With its reason."""
-    known = Expectation("nothing is lost", "lost", equals=0, expect=Verdict.REFUTED, because="it is asynchronous")
-    lossy = msgspec.structs.replace(parsed(), expected=[known])
-    result = judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY)
-
-    said = drill_page.page(
-        [(drill_result.Opened("galera", "mariadb", "11.8", 7, [lossy], "2030-01-01"), [result])], ["galera"]
-    )
-
-    assert "REFUTED as known: nothing is lost: it is asynchronous |" in said
 
 
 # --- labs of a run's own ----------------------------------------------------------------------------------------------

@@ -10,6 +10,7 @@ from replication_lab.model.experiment import Preset
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
 from replication_lab.world import catalogue
+from replication_lab.world.journal import Journal
 
 from tests.fakes import lab, troubles
 from tests.fakes.lab import FakeLab
@@ -74,7 +75,7 @@ def in_model():
         yield summarise(LAWFUL, book.record), book.record, world
 
 
-class Pages:
+class Pages(Journal):
     """A journal that keeps its record in memory."""
 
     folder = None

@@ -10,11 +10,12 @@ import msgspec
 import pytest
 from junitparser import JUnitXml
 from replication_lab import report
+from replication_lab.model.event import End
 from replication_lab.model.experiment import Curves
 from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Crashed, Interrupted, Noise, Record
+from replication_lab.model.record import Noise, Record
 from replication_lab.report import charts, files, junit, summarise, terminal, wording
-from replication_lab.report.rows import Summary
+from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary
 from replication_lab.report.summary import encode, schema
 from rich.console import Console
 
@@ -25,11 +26,11 @@ CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99)
 OPEN = claim(throughput("async-85ms").over(throughput("none")).at_least(0.895))
 
 
-def summary_of(*claims, of=None) -> Summary:
+def summary_of(*claims, of=None) -> ExperimentSummary:
     return summarise(experiment(claims, data="{}") if claims else experiment(), of or record(4))
 
 
-def told(summary: Summary, width: int = 100) -> str:
+def told(summary: ExperimentSummary, width: int = 100) -> str:
     """What a pipe of this width gets."""
     text = io.StringIO()
     Console(file=text, width=width).print(terminal.render(summary))
@@ -37,7 +38,7 @@ def told(summary: Summary, width: int = 100) -> str:
 
 
 @pytest.fixture(scope="module")
-def whole() -> tuple[Summary, Record]:
+def whole() -> tuple[ExperimentSummary, Record]:
     """A run on two engines, one noisy round in it, and a case that one engine cannot have."""
     ran = replaced(record(4, ("mariadb", "mysql-5.5")), "async-85ms", 2, noise=Noise(quiet=False, why="steal 0.3"))
     ran = ran.plus(lab("mysql-5.5", not_applicable={"after-commit-85ms-1": "no wait point"}))
@@ -54,14 +55,14 @@ def page(whole, tmp_path_factory) -> str:
 
 def test_a_summary_reads_as_it_was_written(whole):
     """summary.json decodes to the summary it was made of."""
-    assert msgspec.json.decode(encode(whole[0]), type=Summary) == whole[0]
+    assert msgspec.json.decode(encode(whole[0]), type=ExperimentSummary) == whole[0]
 
 
 def test_the_summary_holds_what_is_documented(whole):
     """A run's summary names experiment, preset, engines, environment, faults, cases and claims with all their parts."""
     found = json.loads(encode(whole[0]))
 
-    assert (found["schema"], found["experiment"], found["preset"]) == (2, "semisync_wan", "quick")
+    assert (found["schema"], found["experiment"], found["preset"]) == (3, "semisync_wan", "quick")
     assert found["environment"]["labs"][0]["images"]["source"].startswith("sha256:")
     assert found["environment"]["noise"]["noisy"] == 2
     assert {"asked", "before", "during", "after", "seen"} <= found["faults"][0].keys()
@@ -92,7 +93,9 @@ def test_every_part_of_the_summary_is_explained():
     """docs/summary.md names every field at the top of the summary."""
     text = (DOCS / "summary.md").read_text()
 
-    assert [field for field in Summary.__struct_fields__ if f"`{field}`" not in text] == []
+    fields = {*ExperimentSummary.__struct_fields__, *DrillsSummary.__struct_fields__, *DrillRow.__struct_fields__}
+
+    assert [field for field in sorted(fields) if f"`{field}`" not in text] == []
 
 
 def test_figures_stand_beside_what_was_published_and_predicted(whole):
@@ -129,7 +132,7 @@ def test_a_single_round_has_a_value_but_no_interval():
         (summary_of(claim(throughput("none").at_least(1))), "AS_EXPECTED", 0),
         (summary_of(CHANGED), "CHANGED", 1),
         (summary_of(OPEN), "UNKNOWN", 2),
-        (summary_of(of=record(4, ("mariadb",), Crashed(error="disk full"))), "CRASHED", 3),
+        (summary_of(of=record(4, ("mariadb",), End(why="crashed", reason="disk full"))), "CRASHED", 3),
         (summary_of(of=Record([run()])), "UNKNOWN", 2),
     ],
 )
@@ -169,8 +172,8 @@ def test_unknown_is_told_with_its_reason():
 @pytest.mark.parametrize(
     ("of", "warning"),
     [
-        (record(2, ("mariadb",), Interrupted(reason="SIGTERM")), "interrupted by SIGTERM"),
-        (record(2, ("mariadb",), Crashed(error="disk full")), "crashed: disk full"),
+        (record(2, ("mariadb",), End(why="interrupted", reason="SIGTERM")), "interrupted by SIGTERM"),
+        (record(2, ("mariadb",), End(why="crashed", reason="disk full")), "crashed: disk full"),
         (Record(record(2).events[:-1]), "the record has no end"),
     ],
 )
@@ -257,7 +260,13 @@ def test_junit_has_a_case_per_claim_and_engine(whole):
         (summary_of(CHANGED), 1, 0),
         (summary_of(OPEN), 0, 1),
         (summary_of(OPEN, of=Record([run()])), 0, 1),
-        (summary_of(claim(throughput("none").at_least(1)), of=record(4, ("mariadb",), Crashed(error="x"))), 0, 1),
+        (
+            summary_of(
+                claim(throughput("none").at_least(1)), of=record(4, ("mariadb",), End(why="crashed", reason="x"))
+            ),
+            0,
+            1,
+        ),
     ],
 )
 def test_junit_is_never_green_for_what_is_not(summary, failures, errors):
@@ -314,7 +323,7 @@ def test_figures_are_told_with_four_digits(value, text):
 # --- curves -----------------------------------------------------------------------------------------------------------
 
 
-def curved(points=None) -> Summary:
+def curved(points=None) -> ExperimentSummary:
     """The run as an experiment with curves sees it."""
     lines = {"AFTER_SYNC": points or {n: f"after-sync-85ms-{n}" for n in (1, 4, 16, 64)}}
     asked = Curves("Throughput over clients", "clients", {"85 ms": lines, "LAN": {"bare": {1: "semisync-direct"}}})

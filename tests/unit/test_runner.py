@@ -10,6 +10,7 @@ from replication_lab.experiments.semisync_wan import arrange, prepare
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
+from replication_lab.model.event import End
 from replication_lab.model.experiment import Case, Data, Expectation, Experiment, Preset
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Fault, Record, Spread
@@ -363,7 +364,7 @@ def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, und
         running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world)
     folder, record = journal.read(str(runs / "latest"))
 
-    assert record.crashed.error == "ZeroDivisionError: a defect of the harness"
+    assert record.crashed == "ZeroDivisionError: a defect of the harness"
     assert record.end.why == "crashed"
     assert '"exit_code": 3' in (folder / "summary.json").read_text()
     assert world.taken_down == ["mariadb"]
@@ -440,6 +441,8 @@ def test_two_runs_in_one_second_have_folders_of_their_own(runs):
 
     noon = datetime(2030, 1, 1, 12)
     first, second = (journal.Journal("x", now=lambda: noon, runs=runs) for _ in range(2))
+    for each in (first, second):
+        each.write(End(why="done"))
 
     assert (first.folder.name, second.folder.name) == ("20300101-120000-x", "20300101-120000-x-2")
     assert (runs / "latest").resolve() == second.folder

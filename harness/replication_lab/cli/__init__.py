@@ -49,6 +49,8 @@ COMMANDS = {
     },
     "experiment": {
         "run": "Run an experiment and judge its claims; exit status 0 as expected, 1 a verdict changed, 2 unknown.",
+    },
+    "record": {
         "judge": "Judge a run again from its record; needs no Docker.",
         "report": "Write summary.json, junit.xml and report.html of a run again from its record.",
     },

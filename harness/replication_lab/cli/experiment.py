@@ -1,4 +1,4 @@
-"""The commands for experiments: run, judge, report."""
+"""The command for experiments."""
 
 import os
 import sys
@@ -7,11 +7,9 @@ import click
 
 from replication_lab import experiments, runs
 from replication_lab.cli import names
-from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.console import tell
 from replication_lab.cli.options import as_json
-from replication_lab.report import summary as summaries
-from replication_lab.report import terminal
-from replication_lab.report.rows import Summary
+from replication_lab.cli.record import print_summary
 
 
 @click.command()
@@ -32,38 +30,6 @@ def run(experiment: str, engine: str | None, full: bool, seed: int, json_: bool)
     found = experiments.load(experiment)
     engines = runs.available(found) if engine == "all" else engine.split(",") if engine else []
     folder, summary = runs.run(found, engines, "full" if full else "quick", seed, tell)
-    _print_summary(summary, json_)
+    print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
-
-
-@click.command()
-@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
-@as_json
-def judge(run: str, json_: bool) -> None:
-    """Judge a run again from its record; needs no Docker. RUN is a folder, a name under runs/, or latest.
-
-    Example: lab judge latest --json
-    """
-    summary = runs.judge(run)
-    _print_summary(summary, json_)
-    sys.exit(summary.exit_code)
-
-
-@click.command()
-@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
-@as_json
-def report(run: str, json_: bool) -> None:
-    """Write summary.json, junit.xml and report.html of a run again from its record.
-
-    Example: lab report latest
-    """
-    written = runs.report(run)
-    print_json(written) if json_ else out.print("\n".join(written))
-
-
-def _print_summary(summary: Summary, json_: bool) -> None:
-    if json_:
-        click.echo(summaries.encode(summary))
-    else:
-        terminal.show(summary)

@@ -2,7 +2,7 @@
 
 from collections.abc import Callable
 
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, journal
 from replication_lab.world.docker import project
 
 
@@ -42,5 +42,5 @@ def drills() -> list[str]:
 
 
 def runs() -> list[str]:
-    """List the recorded runs, the newest of them under the name that it always has."""
-    return ["latest", *sorted(path.parent.name for path in catalogue.RUNS.glob("*/record.jsonl"))]
+    """List the recorded runs, also the newest of them under the name that it always has."""
+    return [journal.LATEST, *journal.names()]

@@ -111,7 +111,7 @@ def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:
     finding = _decide(claim.relation, record, engine, plan)
     if doubts := _doubts(claim, record, engine):
         return replace(finding, verdict=Verdict.UNKNOWN, reason=_shortened(doubts), settled=True, doubted=True)
-    if finding.verdict is Verdict.UNKNOWN and (stopped := _stopped(record)):
+    if finding.verdict is Verdict.UNKNOWN and (stopped := record.stopped):
         return replace(finding, reason=f"{stopped}; {finding.reason}")
     return finding
 
@@ -134,14 +134,6 @@ def _decide(relation: Relation, record: Record, engine: str, plan: Plan) -> Find
 def _shortened(doubts: list[str]) -> str:
     more = f" (and {len(doubts) - 2} more)" if len(doubts) > 2 else ""
     return "; ".join(doubts[:2]) + more
-
-
-def _stopped(record: Record) -> str | None:
-    if record.crashed:
-        return f"the run crashed: {record.crashed.error}"
-    if record.interrupted:
-        return f"interrupted by {record.interrupted.reason}"
-    return "the run was killed: its record breaks off in the middle of a line" if record.torn else None
 
 
 def _predict(predicted: Prediction, record: Record, engine: str) -> float | None:

@@ -1,4 +1,4 @@
-"""What came of a drill: its evidence, its verdicts, and the lines of its record."""
+"""What came of a drill: its figures and its verdicts, from its evidence and its ledger alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -8,125 +8,10 @@ import msgspec
 
 from replication_lab.model import checkers
 from replication_lab.model.checkers import Figures
-from replication_lab.model.drill import Drill, Expectation, Step, with_settings_apart
-from replication_lab.model.errors import LabError
-from replication_lab.model.history import Attempt, Copy, Look
-from replication_lab.model.lines import Lines
-from replication_lab.model.record import Proof
+from replication_lab.model.drill import Drill, Expectation
+from replication_lab.model.evidence import Evidence
+from replication_lab.model.history import Attempt, Look
 from replication_lab.model.verdict import Expected, Judgement, Verdict, exit_code
-
-SCHEMA = 3
-
-# --- what happened ----------------------------------------------------------------------------------------------------
-
-
-class View(msgspec.Struct, frozen=True):
-    """What a node said of itself (Primary, replicating, semi-sync ON, …), or the error of one that did not answer.
-
-    In a cluster also how many nodes it saw, and which history it had; of a replica, how far it says it is behind.
-    """
-
-    says: str = ""
-    size: int = 0
-    history: str = ""
-    error: str = ""
-    behind_s: int | None = None
-
-    def __str__(self) -> str:
-        return self.error or self.says + (f" of {self.size}" if self.size > 1 else "")
-
-
-class Acted(msgspec.Struct, frozen=True):
-    """A fault at work, in seconds since the load began: begun, seen to act, undone, all nodes whole, seen to be gone.
-
-    `views` are the nodes' own just before it was undone, `struck` is when all of it had been done.
-    """
-
-    step: Step
-    broke: float
-    held: float
-    healed: float
-    whole: float
-    gone: float
-    proofs: list[Proof] = []
-    views: dict[str, View] = {}
-    struck: float | None = None
-
-    @property
-    def window(self) -> tuple[float, float]:
-        """In which it acted all the time; a kill takes a moment."""
-        return (self.broke if self.struck is None else self.struck), self.healed
-
-
-class Return(msgspec.Struct, frozen=True):
-    """How a node came back: by IST, SST, led (it went first) or nothing (it had missed nothing), and how many
-    writesets it was sent; Synced so many seconds after the fault was undone."""
-
-    by: str
-    writesets: int
-    synced_s: float
-
-
-class Event(msgspec.Struct, frozen=True, tag_field="event"):
-    """One line of drill.jsonl."""
-
-
-class Opened(Event, frozen=True, tag="opened"):
-    """The first line: what was asked for and where."""
-
-    topology: str
-    engine: str
-    version: str
-    seed: int
-    drills: list[Drill]
-    started: str
-    environment: dict = {}
-    images: dict[str, str] = {}
-    settings: dict = {}
-    schema: int = SCHEMA
-
-
-class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
-    """Everything about one drill that was done but its ledger. `load` is its begin and end in seconds.
-
-    `compared` is what a comparison of the copies below their rows has found: differing_kib of two replicated disks.
-    `harness` is what the clients cost: memory_mib, the most that their process has held, and cpu_share, of one CPU.
-    `doubts` are reasons to believe none of its figures.
-    """
-
-    drill: Drill
-    at: str
-    wait_before: float = 0
-    load: tuple[float, float] = (0.0, 0.0)
-    acted: list[Acted] = []
-    before: dict[str, View] = {}
-    after: dict[str, View] = {}
-    returns: dict[str, Return] = {}
-    copies: list[Copy] = []
-    counted: dict[str, int] = {}
-    compared: dict[str, int] = {}
-    promoted_s: float | None = None
-    forbidden: list[str] = []
-    harness: dict[str, float] = {}
-    doubts: list[str] = []
-
-    @property
-    def mended(self) -> float:
-        """When the last fault was undone; the end of the load where there was none."""
-        return max((acted.healed for acted in self.acted), default=self.load[1])
-
-    @property
-    def windows(self) -> list[tuple[float, float]]:
-        return [acted.window for acted in self.acted]
-
-
-class Closed(Event, frozen=True, tag="closed"):
-    """The last line: done, interrupted, or crashed with the error that the user saw."""
-
-    why: str
-
-
-# --- what it means ----------------------------------------------------------------------------------------------------
 
 # Every drill's, whatever its file expects: harness/replication_lab/drills/forbidden.yaml says what no log may hold.
 QUIET_LOGS = Expectation("no log holds what none may", "forbidden", equals=0)
@@ -232,29 +117,3 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
 def _none_counted(figure: str) -> int | None:
     """Errors are counted where they occur: one that has no figure did not."""
     return 0 if ".error." in f".{figure}" else None
-
-
-AnyEvent = Opened | Evidence | Closed
-# In schema 2 every strike had the settings of all faults as keys of its own, empty where its fault took none.
-SETTINGS_OF_SCHEMA_2, UNSET = ("toxic", "skew"), ("", 0)
-
-
-def encode(event: Event) -> bytes:
-    return msgspec.json.encode(event) + b"\n"
-
-
-def parse_events(lines: Sequence[bytes]) -> list[Event]:
-    """The events of a record; a last line cut off in its writing is left out. LabError for any other bad line."""
-    return [_decode(line, number) for number, line in Lines(lines)]
-
-
-def _decode(line: bytes, number: int) -> Event:
-    try:
-        event = with_settings_apart(msgspec.json.decode(line), SETTINGS_OF_SCHEMA_2, UNSET)
-        return msgspec.convert(event, AnyEvent)
-    except msgspec.MsgspecError as error:
-        raise LabError(
-            f"line {number} of drill.jsonl cannot be read: {error}",
-            "one event a line",
-            f"sed -n {number}p drill.jsonl",
-        ) from error

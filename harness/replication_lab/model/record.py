@@ -1,4 +1,4 @@
-"""The record of a run: what happened, as it happened, one JSON object a line in `record.jsonl`.
+"""The record of a run, of an experiment or of drills: what happened, one JSON object a line in `record.jsonl`.
 
 A record is only ever appended to. The report and the judge read nothing else, so an old run can be judged again
 without servers. Fields that this version does not know are ignored; an event that it does not know becomes a doubt,
@@ -11,10 +11,23 @@ from functools import cached_property
 
 import msgspec
 
+from replication_lab.model import old_record
 from replication_lab.model.errors import LabError
+from replication_lab.model.event import (
+    CRASHED,
+    INTERRUPTED,
+    OLD_RECORD,
+    RECORD,
+    SCHEMA,
+    Doubt,
+    End,
+    Event,
+    Lab,
+    Opening,
+)
+from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.lines import Lines
-
-SCHEMA = 1
+from replication_lab.model.proof import Proof
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -50,20 +63,6 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
         return f"asked {self.asked} {self.unit} of {self.toxic} on link {self.link}, it was {found} during the load"
 
 
-class Proof(msgspec.Struct, frozen=True):
-    """A state that was checked and not believed, such as "semi-sync stayed on"; `what` may say what was expected."""
-
-    what: str
-    found: str
-    ok: bool
-    expected: str = ""
-
-    @property
-    def doubt(self) -> str | None:
-        expected = f"expected {self.expected}, found " if self.expected else ""
-        return None if self.ok else f"{self.what}: {expected}{self.found}"
-
-
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
     """What else the host did meanwhile. Shares are 0…1 of all CPUs; `quiet` is the verdict, `why` its reason."""
 
@@ -75,40 +74,16 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     why: str = ""
 
 
-class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
-    """One line of a record."""
-
-
-class Run(Event, frozen=True, kw_only=True, tag="run"):
-    """The first line: what was asked for, and on which machine. `settings` holds min_rounds, max_rounds, alpha, …
+class Run(Opening, frozen=True, kw_only=True, tag="run"):
+    """The first line of an experiment's record. `settings` holds min_rounds, max_rounds, alpha, …
 
     `undecidable` maps the claims that the preset is not expected to decide to the reason.
     """
 
-    schema: int = SCHEMA
     experiment: str
     preset: str
-    seed: int
-    engines: list[str]
     settings: dict = {}
     undecidable: dict[str, str] = {}
-    environment: dict = {}
-    started: str
-
-
-class Lab(Event, frozen=True, kw_only=True, tag="lab"):
-    """A topology that came up; a run on several has one event for each.
-
-    `not_applicable` maps the cases that are not measured to the reason: the engine cannot have them, or the preset
-    leaves them out. It is the same in all labs of an engine.
-    """
-
-    engine: str
-    version: str
-    topology: str
-    images: dict[str, str] = {}
-    settings: dict = {}
-    not_applicable: dict[str, str] = {}
 
 
 class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
@@ -137,36 +112,11 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
         return [*self.doubts, *unproved]
 
 
-class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):
-    """Something wrong about all of an engine's figures, or about the whole run when `engine` is None."""
-
-    engine: str | None = None
-    reason: str
-
-
-class Interrupted(Event, frozen=True, kw_only=True, tag="interrupted"):
-    """The user or the system stopped the run; `reason` is the signal's name or the like."""
-
-    reason: str
-
-
-class Crashed(Event, frozen=True, kw_only=True, tag="crashed"):
-    """The harness failed; `error` is the text the user saw."""
-
-    error: str
-
-
-class End(Event, frozen=True, kw_only=True, tag="end"):
-    """The last line: "decided", "round limit", "interrupted" or "crashed"."""
-
-    why: str
-
-
-AnyEvent = Run | Lab | Measurement | Doubt | Interrupted | Crashed | End
+AnyEvent = Run | Drills | Lab | Measurement | Evidence | Doubt | End
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyEvent)
-_KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__}
+_KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__} | old_record.TAGS
 
 
 def encode(event: Event) -> bytes:
@@ -188,38 +138,78 @@ class Record:
     def parse(cls, lines: Iterable[bytes]) -> "Record":
         """Read a record from its lines. Raises LabError for a bad line that is not the last one."""
         whole = Lines(lines)
-        events = [_decode(line, number) for number, line in whole]
+        events = [event for number, line in whole for event in _decode(line, number)]
         return cls(events, whole.torn)
 
     def plus(self, event: Event) -> "Record":
         return Record((*self.events, event), self.torn)
 
     @cached_property
-    def run(self) -> Run:
-        """The first line. Raises LabError when the record holds none."""
-        if found := self._of(Run):
+    def opening(self) -> Run | Drills:
+        """What was asked for. Raises LabError when the record does not say it."""
+        if found := self._of(Opening):
             return found[0]
-        raise LabError("the record does not say what was run", 'a first line with "event": "run"', "lab run EXPERIMENT")
+        raise LabError(
+            "the record does not say what was run", 'a first line with "event": "run" or "drills"', "lab run EXPERIMENT"
+        )
+
+    @property
+    def run(self) -> Run:
+        """The opening of an experiment's record."""
+        return self.opening
 
     @property
     def engines(self) -> list[str]:
-        return self.run.engines
+        return self.opening.engines
+
+    @property
+    def file_name(self) -> str:
+        return OLD_RECORD if isinstance(self.opening, Drills) and self.opening.schema < 4 else RECORD
 
     @cached_property
     def measurements(self) -> list[Measurement]:
         return self._of(Measurement)
 
-    @property
+    @cached_property
+    def evidence(self) -> dict[str, Evidence]:
+        """What happened in each drill that was done, by the drill's name."""
+        return {each.drill.name: each for each in self._of(Evidence)}
+
+    # -- how the run ended -------------------------------------------------------------------------------------------
+
+    @cached_property
     def end(self) -> End | None:
-        return _last(self._of(End))
+        """The first end: older versions wrote the reason of an interruption or a crash before their last line."""
+        return next(iter(self._of(End)), None)
 
     @property
-    def interrupted(self) -> Interrupted | None:
-        return _last(self._of(Interrupted))
+    def interrupted(self) -> str | None:
+        """What stopped the run, if something did: the signal's name or the like."""
+        return self._ended_by(INTERRUPTED)
 
     @property
-    def crashed(self) -> Crashed | None:
-        return _last(self._of(Crashed))
+    def crashed(self) -> str | None:
+        """The error that the harness failed with, if it did."""
+        return self._ended_by(CRASHED)
+
+    def _ended_by(self, why: str) -> str | None:
+        return self.end.reason if self.end and self.end.why == why else None
+
+    @property
+    def stopped(self) -> str | None:
+        """What kept the run from its own end, in words; None where nothing did, and as long as it may still go on."""
+        if self.crashed is not None:
+            return f"the run crashed: {self.crashed}"
+        if self.interrupted is not None:
+            return f"interrupted by {self.interrupted}"
+        return "the run was killed: its record breaks off in the middle of a line" if self.torn else None
+
+    @property
+    def broke_off(self) -> bool:
+        """Whether what comes last in a run, such as the comparison of the copies, never took place."""
+        return self.end is None or self.stopped is not None
+
+    # -- what it holds -----------------------------------------------------------------------------------------------
 
     def lab(self, engine: str) -> Lab | None:
         """The engine's latest lab, None when it never came up."""
@@ -259,29 +249,34 @@ def _number(figure: float | None) -> float:
     return math.nan if figure is None else figure
 
 
-def _decode(line: bytes, number: int) -> Event:
+def _decode(line: bytes, number: int) -> list[Event]:
     try:
-        event = _decoder.decode(line)
+        events = [_decoder.decode(line)]
     except msgspec.DecodeError as error:
-        return _doubt_about_unknown_event(line, number, error)
-    if isinstance(event, Run) and event.schema > SCHEMA:
+        events = _of_another_version(line, number, error)
+    event = events[0]
+    if isinstance(event, Opening) and event.schema > SCHEMA:
         raise LabError(
             f"line {number} of the record has schema {event.schema}",
             f"a schema up to {SCHEMA}",
             "read it with the version of the lab that wrote it",
         )
-    return event
+    return events
 
 
-def _doubt_about_unknown_event(line: bytes, number: int, error: Exception) -> Doubt:
-    kind = _event_name(line)
-    if kind is None or kind in _KNOWN:
+def _of_another_version(line: bytes, number: int, error: Exception) -> list[Event]:
+    """What an older version meant by its line; a doubt where a newer one seems to have written it."""
+    try:
+        return old_record.events(line)
+    except msgspec.MsgspecError as old_error:
+        kind = _event_name(line)
+        if kind is not None and kind not in _KNOWN:
+            return [Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")]
         raise LabError(
-            f"line {number} of the record cannot be read: {error}",
+            f"line {number} of the record cannot be read: {old_error if kind in old_record.TAGS else error}",
             "one JSON object a line",
             f"sed -n {number}p record.jsonl",
         ) from error
-    return Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")
 
 
 def _event_name(line: bytes) -> str | None:

@@ -5,8 +5,8 @@ from contextlib import contextmanager, suppress
 from statistics import median
 
 from replication_lab.model.drill import MOUNT
-from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.evidence import View
 from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited

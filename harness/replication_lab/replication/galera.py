@@ -3,7 +3,7 @@
 import re
 from collections.abc import Mapping
 
-from replication_lab.model.drill_result import View
+from replication_lab.model.evidence import View
 from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world.mysql.galera import GaleraNode

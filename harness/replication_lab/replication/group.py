@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
-from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import View
 from replication_lab.model.record import Proof
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import clock

@@ -7,8 +7,8 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from statistics import median
 from typing import ClassVar, TypeVar
 
-from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import View
 from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited

@@ -4,8 +4,8 @@ from collections.abc import Mapping
 from contextlib import suppress
 from statistics import median
 
-from replication_lab.model.drill_result import View
 from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import View
 from replication_lab.model.record import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged

@@ -1,13 +1,13 @@
 """Telling what a record comes to: a summary, and its renderings for a terminal, a browser and a test system.
 
-A report sees nothing but the experiment and the record. The renderings see the summary; only the charts also read
-the raw samples.
+A report sees nothing but the record, and the experiment or what came of the drills. The renderings see the summary;
+only the charts also read the raw samples.
 """
 
-from replication_lab.report.rows import Summary
-from replication_lab.report.summary import summarise
+from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summary
+from replication_lab.report.summary import summarise, summarise_drills
 
-__all__ = ["Summary", "summarise", "write"]
+__all__ = ["DrillsSummary", "ExperimentSummary", "Summary", "summarise", "summarise_drills", "write"]
 
 
 def write(folder, summary: Summary, record) -> list[str]:

@@ -9,7 +9,7 @@ from matplotlib.figure import Figure
 from matplotlib.ticker import NullFormatter
 
 from replication_lab.model.record import Measurement, Record
-from replication_lab.report.rows import CaseRow, CurvesRow, FaultRow, FigureRow, LineRow, PanelRow, Summary
+from replication_lab.report.rows import CaseRow, CurvesRow, ExperimentSummary, FaultRow, FigureRow, LineRow, PanelRow
 
 PANELS_ACROSS = 2
 CURVE_POINTS = 150  # enough for a smooth curve; ten thousand commits drawn one by one would be megabytes
@@ -26,7 +26,7 @@ STYLE = {
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
-def curves(engine: str, asked: CurvesRow, summary: Summary) -> str | None:
+def curves(engine: str, asked: CurvesRow, summary: ExperimentSummary) -> str | None:
     """A chart that the experiment asks for: lines with 95 % intervals, a panel beside the other, all axes log."""
     known = {case.name: case.figures for case in summary.cases if case.engine == engine}
     panels = [panel for panel in asked.panels if any(_points(line, asked.figure, known) for line in panel.lines)]
@@ -84,13 +84,13 @@ def _panel(axes, panel: PanelRow, asked: CurvesRow, known: dict, colours: dict) 
     axes.legend(frameon=False, fontsize=7.5)
 
 
-def on_curves(summary: Summary) -> set[str]:
+def on_curves(summary: ExperimentSummary) -> set[str]:
     """The cases that the curves show; the other charts leave them to those."""
     lines = [line for asked in summary.curves for panel in asked.panels for line in panel.lines]
     return {point.case for line in lines for point in line.points}
 
 
-def throughput(engine: str, summary: Summary) -> str | None:
+def throughput(engine: str, summary: ExperimentSummary) -> str | None:
     """Commits a second by case with 95 % intervals, and marks for what was published and predicted; log scale."""
     drawn = on_curves(summary)
     rows = [
@@ -114,7 +114,7 @@ def latency(engine: str, record: Record, cases: list[CaseRow]) -> str | None:
     return _drawn(4.2, lambda axes: _latency(axes, samples, colours)) if samples else None
 
 
-def round_trips(engine: str, summary: Summary) -> str | None:
+def round_trips(engine: str, summary: ExperimentSummary) -> str | None:
     """The links' RTT during each round (min, median, max) against the RTT asked for."""
     drawn = on_curves(summary)
     faults = [f for f in summary.faults if f.engine == engine and f.during and f.unit == "ms" and f.case not in drawn]

@@ -6,17 +6,18 @@ from pathlib import Path
 
 import jinja2
 
-from replication_lab.model.drill_result import Opened, Result
 from replication_lab.model.verdict import Verdict
+from replication_lab.report import wording
+from replication_lab.report.rows import DrillRow, DrillsSummary
 
 TEMPLATE = Path(__file__).parent / "drill_page.md.j2"
 
 
-def page(runs: Sequence[tuple[Opened, list[Result]]], topologies: Sequence[str], before: str = "") -> str:
+def page(runs: Sequence[DrillsSummary], topologies: Sequence[str], before: str = "") -> str:
     """Write a table for each of `topologies`, in their order; that of the page `before` where there is no run of it."""
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters |= {"verdicts": _verdicts, "cell": _cell}
-    head, *made = _sections(environment.from_string(TEMPLATE.read_text()).render(runs=runs))
+    head, *made = _sections(environment.from_string(TEMPLATE.read_text()).render(runs=runs, wording=wording))
     _, *old = _sections(before)
     tables = {_topology(section): section for section in (*old, *made)}
     return head + "\n\n".join(tables[name].strip() for name in topologies if name in tables) + "\n"
@@ -31,15 +32,15 @@ def _topology(section: str) -> str:
     return section.split()[1]
 
 
-def _verdicts(result: Result) -> str:
+def _verdicts(drill: DrillRow) -> str:
     """Name the verdicts that need a word, with their sentences; those that are known to be refuted, with the reason."""
-    known = [one for one in result.judgements if one.verdict is Verdict.REFUTED and not one.changed]
-    others = [one for one in result.judgements if one.changed or one.verdict is Verdict.UNKNOWN]
-    said = [f"REFUTED as known: {one.sentence}: {one.expected.because}" for one in known]
+    known = [one for one in drill.expectations if one.verdict is Verdict.REFUTED and not one.changed]
+    others = [one for one in drill.expectations if one.changed or one.verdict is Verdict.UNKNOWN]
+    said = [f"REFUTED as known: {one.sentence}: {one.because}" for one in known]
     said += [f"**{one.verdict}**: {one.sentence}" for one in others]
     return "; ".join(said) or "all hold"
 
 
-def _cell(result: Result, figure: str) -> str:
-    found = result.figures.get(figure)
+def _cell(drill: DrillRow, figure: str) -> str:
+    found = drill.figures.get(figure)
     return "–" if found is None else f"{found:.1f}" if isinstance(found, float) else str(found)

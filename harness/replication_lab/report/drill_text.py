@@ -1,33 +1,36 @@
 """What drills came to, as text for people: harness/replication_lab/report/drill_text.txt.j2 filled in."""
 
 import re
-from collections.abc import Sequence
 from pathlib import Path
 
 import jinja2
 
 from replication_lab.model.drill import Drill
-from replication_lab.model.drill_result import Result
 from replication_lab.model.history import Outcome
 from replication_lab.model.mysql_errors import meaning
+from replication_lab.report import wording
+from replication_lab.report.rows import DrillRow, DrillsSummary
 
 TEMPLATE = Path(__file__).parent / "drill_text.txt.j2"
 
 
-def text(results: Sequence[Result]) -> str:
-    """One paragraph a drill: what clients saw, the stall, what was lost, who came back how, and the verdicts."""
+def text(summary: DrillsSummary) -> str:
+    """What a reader must know first, a paragraph a drill, and the outcome."""
+    first = [f"{line}\n" for line in wording.warnings(summary)]
+    return "\n".join([*first, *map(paragraph, summary.drills), wording.overall(summary)])
+
+
+def paragraph(drill: DrillRow) -> str:
+    """What clients saw, the stall, what was lost, who came back how, and the verdicts."""
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    template = environment.from_string(TEMPLATE.read_text())
-    return "\n".join(template.render(result=result, **_parts(result)) for result in results)
+    return environment.from_string(TEMPLATE.read_text()).render(drill=drill, **_parts(drill))
 
 
-def _parts(result: Result) -> dict:
-    figures, evidence = result.figures, result.evidence
-    nodes = sorted(result.drill.clients)
+def _parts(drill: DrillRow) -> dict:
+    figures, nodes = drill.figures, sorted(drill.clients)
     during = {node: _counts(figures, f"during.{node}.") for node in nodes if f"during.{node}.acknowledged" in figures}
     return {
         "figures": figures,
-        "evidence": evidence,
         "totals": _counts(figures),
         "during": during,
         "by_node": {} if during else {node: _counts(figures, suffix=f".{node}") for node in nodes},

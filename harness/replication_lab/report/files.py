@@ -5,9 +5,10 @@ from pathlib import Path
 
 from replication_lab.model.record import Record
 from replication_lab.report import junit, summary
+from replication_lab.report.rows import Summary
 
 
-def write(folder: str | Path, result: summary.Summary, record: Record) -> list[str]:
+def write(folder: str | Path, result: Summary, record: Record) -> list[str]:
     """Write the report's files into an existing folder and return their names, in the order written."""
     _write(Path(folder) / "summary.json", summary.encode(result))
     _write(Path(folder) / "junit.xml", junit.render(result))

@@ -1,49 +1,93 @@
-"""junit.xml: one test case per claim and engine. A changed verdict is a failure, UNKNOWN an error; neither is green."""
+"""junit.xml: one test case per claim and engine, or per drill and what it expects.
+
+A changed verdict is a failure, UNKNOWN an error; neither is green, nor is a run that did not come to its end.
+"""
+
+from collections.abc import Sequence
 
 from junitparser import Error, Failure, JUnitXml, Skipped, TestCase, TestSuite
 
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import wording
-from replication_lab.report.rows import ClaimRow, NotJudgedRow, Summary
+from replication_lab.report.rows import (
+    ClaimRow,
+    DrillRow,
+    DrillsSummary,
+    ExperimentSummary,
+    JudgementRow,
+    NotJudgedRow,
+    Summary,
+)
 
 
 def render(summary: Summary) -> bytes:
+    """The whole file."""
     xml = JUnitXml("replication-lab")
-    for engine in summary.engines:
-        xml.add_testsuite(_suite(engine, summary))
+    if isinstance(summary, DrillsSummary):
+        xml.add_testsuite(_of_drills(summary))
+    else:
+        for engine in summary.engines:
+            xml.add_testsuite(_of_claims(engine, summary))
     xml.update_statistics()
     return xml.tostring()
 
 
-def _suite(engine: str, summary: Summary) -> TestSuite:
-    suite = TestSuite(f"{summary.experiment} on {engine}")
-    suite.timestamp = summary.started
+def _of_claims(engine: str, summary: ExperimentSummary) -> TestSuite:
+    classname = f"{summary.experiment}.{engine}"
     claims = [claim for claim in summary.claims if claim.engine == engine]
-    suite.add_testcases([_case(claim, summary) for claim in claims])
-    suite.add_testcases([_skipped(left, summary) for left in summary.not_judged if left.engine == engine])
-    if summary.crashed or not claims:
-        suite.add_testcase(_nothing_judged(engine, summary))
+    left = [each for each in summary.not_judged if each.engine == engine]
+    cases = [*(_claim(claim, classname) for claim in claims), *(_skipped(each, classname) for each in left)]
+    return _suite(f"{summary.experiment} on {engine}", summary, cases + _of_its_end(summary, claims, classname))
+
+
+def _of_drills(summary: DrillsSummary) -> TestSuite:
+    classname = f"drill.{summary.topology}"
+    cases = [case for drill in summary.drills for case in _drill(drill, classname)]
+    name = f"drills of {summary.topology} on {', '.join(summary.engines)}"
+    return _suite(name, summary, cases + _of_its_end(summary, summary.judged, classname))
+
+
+def _suite(name: str, summary: Summary, cases: list[TestCase]) -> TestSuite:
+    suite = TestSuite(name)
+    suite.timestamp = summary.started
+    suite.add_testcases(cases)
     return suite
 
 
-def _case(claim: ClaimRow, summary: Summary) -> TestCase:
-    case = TestCase(f"{claim.id}: {claim.sentence}", classname=f"{summary.experiment}.{claim.engine}")
-    told = (wording.verdict(claim), claim.relation, wording.evidence(claim), wording.explanation(claim))
-    case.system_out = "\n".join(told)
-    if claim.changed:
-        case.result = [Failure(f"{wording.verdict(claim)}: {claim.reason}", "changed verdict")]
-    elif claim.verdict is Verdict.UNKNOWN:
-        case.result = [Error(claim.reason, "unknown verdict")]
+def _claim(claim: ClaimRow, classname: str) -> TestCase:
+    return _case(f"{claim.id}: {claim.sentence}", classname, claim, wording.evidence(claim))
+
+
+def _drill(drill: DrillRow, classname: str) -> list[TestCase]:
+    if not drill.expectations:
+        case = TestCase("the drill was done", classname=f"{classname}.{drill.name}")
+        case.result = [Error("; ".join(drill.doubts), "unknown verdict")]
+        return [case]
+    return [_case(row.sentence, f"{classname}.{drill.name}", row) for row in drill.expectations]
+
+
+def _case(name: str, classname: str, row: JudgementRow, *figures: str) -> TestCase:
+    case = TestCase(name, classname=classname)
+    case.system_out = "\n".join((wording.verdict(row), row.relation, *figures, wording.explanation(row)))
+    if row.changed:
+        case.result = [Failure(f"{wording.verdict(row)}: {row.reason}", "changed verdict")]
+    elif row.verdict is Verdict.UNKNOWN:
+        case.result = [Error(row.reason, "unknown verdict")]
     return case
 
 
-def _skipped(left: NotJudgedRow, summary: Summary) -> TestCase:
-    case = TestCase(left.claim, classname=f"{summary.experiment}.{left.engine}")
+def _skipped(left: NotJudgedRow, classname: str) -> TestCase:
+    case = TestCase(left.claim, classname=classname)
     case.result = [Skipped(wording.why_not_judged(left), "not judged")]
     return case
 
 
-def _nothing_judged(engine: str, summary: Summary) -> TestCase:
-    case = TestCase("the run came to its end", classname=f"{summary.experiment}.{engine}")
-    case.result = [Error(summary.crashed or "no claim was judged", "no verdict")]
-    return case
+def _of_its_end(summary: Summary, judged: Sequence[JudgementRow], classname: str) -> list[TestCase]:
+    """An error for a run that crashed or judged nothing; and for one that broke off, where no verdict tells of it."""
+    why = wording.broke_off(summary)
+    green = all(row.verdict is not Verdict.UNKNOWN and not row.changed for row in judged)
+    if summary.crashed is None and judged and not (why and green):
+        return []
+    case = TestCase("the run came to its end", classname=classname)
+    case.result = [Error(summary.crashed or why or "no claim was judged", "no verdict")]
+    return [case]

@@ -3,11 +3,12 @@
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from replication_lab.model.record import Record
-from replication_lab.report import charts, wording
-from replication_lab.report.rows import Summary
+from replication_lab.report import charts, drill_text, wording
+from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summary
 
 
 def render(summary: Summary, record: Record) -> str:
+    """The page of a run of either kind."""
     pages = Environment(
         loader=PackageLoader("replication_lab", "report"),
         autoescape=True,
@@ -16,11 +17,15 @@ def render(summary: Summary, record: Record) -> str:
         lstrip_blocks=True,
     )
     pages.filters["number"] = wording.number
-    drawn = {engine: _charts(engine, summary, record) for engine in summary.engines}
-    return pages.get_template("page.html.j2").render(summary=summary, wording=wording, charts=drawn)
+    if isinstance(summary, DrillsSummary):
+        name, parts = "page_of_drills.html.j2", {"told": drill_text.paragraph}
+    else:
+        drawn = {engine: _charts(engine, summary, record) for engine in summary.engines}
+        name, parts = "page_of_experiment.html.j2", {"charts": drawn}
+    return pages.get_template(name).render(summary=summary, wording=wording, **parts)
 
 
-def _charts(engine: str, summary: Summary, record: Record) -> list[tuple[str, str]]:
+def _charts(engine: str, summary: ExperimentSummary, record: Record) -> list[tuple[str, str]]:
     """(caption, SVG) of the charts that have something to show."""
     others = [case for case in summary.cases if case.name not in charts.on_curves(summary)]
     drawn = (

@@ -1,11 +1,12 @@
-"""The rows of summary.json, one versioned document (docs/summary.md, docs/summary.schema.json)."""
+"""The rows of summary.json, a versioned document for each kind of run (docs/summary.md, docs/summary.schema.json)."""
 
 import msgspec
 
+from replication_lab.model.evidence import Acted, Return
 from replication_lab.model.record import Spread
 from replication_lab.model.verdict import Verdict
 
-SCHEMA = 2
+SCHEMA = 3
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -91,24 +92,53 @@ class IntervalRow(Row, frozen=True, kw_only=True):
     n: int
 
 
-class ClaimRow(Row, frozen=True, kw_only=True):
-    """A claim's verdict on one engine; `changed` tells that it is not the expected one."""
+class JudgementRow(Row, frozen=True, kw_only=True):
+    """A sentence's verdict; `changed` tells that it is not the expected one."""
 
-    id: str
     sentence: str
-    engine: str
     relation: str
-    unit: str
     verdict: Verdict
     expected: Verdict
     changed: bool
     because: str
     reason: str
+
+
+class ClaimRow(JudgementRow, frozen=True, kw_only=True):
+    """A claim's verdict on one engine."""
+
+    id: str
+    engine: str
+    unit: str
     published: float | None
     predicted: float | None
     measured: float | None
     interval: IntervalRow | None
     rounds: int
+
+
+class ExpectationRow(JudgementRow, frozen=True, kw_only=True):
+    """The verdict of what a drill expects: its figure, the bound that it was to keep, and what was measured."""
+
+    figure: str
+    bound: str
+    measured: float | str | None
+
+
+class DrillRow(Row, frozen=True, kw_only=True):
+    """One drill; without figures where it was not done. `clients` are those that wrote, by node, for `seconds`."""
+
+    name: str
+    about: str
+    exit_code: int
+    clients: dict[str, int]
+    seconds: float
+    figures: dict[str, float | str]
+    expectations: list[ExpectationRow]
+    doubts: list[str]
+    acted: list[Acted]
+    returns: dict[str, Return]
+    forbidden: list[str]
 
 
 class NotJudgedRow(Row, frozen=True, kw_only=True):
@@ -174,13 +204,10 @@ class ComparisonRow(Row, frozen=True, kw_only=True):
     rows: list[ComparedRow]
 
 
-class Summary(Row, frozen=True, kw_only=True):
-    """The whole run. `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for the exit codes 0, 1, 2 and 3."""
+class Summary(Row, frozen=True, kw_only=True, tag_field="kind"):
+    """What every run has. `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for the exit codes 0, 1, 2 and 3."""
 
     schema: int = SCHEMA
-    experiment: str
-    question: str
-    preset: str
     seed: int
     started: str
     engines: list[str]
@@ -190,13 +217,36 @@ class Summary(Row, frozen=True, kw_only=True):
     interrupted: str | None
     crashed: str | None
     torn: bool
-    source: str
     environment: Environment
     doubts: list[str]
+    record: str
+
+
+class ExperimentSummary(Summary, frozen=True, kw_only=True, tag="experiment"):
+    """A run of an experiment."""
+
+    experiment: str
+    question: str
+    preset: str
+    source: str
     faults: list[FaultRow]
     cases: list[CaseRow]
     claims: list[ClaimRow]
     not_judged: list[NotJudgedRow]
     curves: list[CurvesRow] = []
     comparison: ComparisonRow | None = None
-    record: str = "record.jsonl"
+
+    @property
+    def judged(self) -> list[JudgementRow]:
+        return [*self.claims]
+
+
+class DrillsSummary(Summary, frozen=True, kw_only=True, tag="drills"):
+    """A run of drills on labs of one topology."""
+
+    topology: str
+    drills: list[DrillRow]
+
+    @property
+    def judged(self) -> list[JudgementRow]:
+        return [each for drill in self.drills for each in drill.expectations]

@@ -1,15 +1,19 @@
-"""summary.json: what a run found, in one versioned document (docs/summary.md, docs/summary.schema.json)."""
+"""summary.json: what a run found, in a versioned document (docs/summary.md, docs/summary.schema.json)."""
 
 import math
+from collections.abc import Sequence
+from typing import Any
 
 import msgspec
 
 from replication_lab.model.claim import ClaimJudgement, NotJudged
+from replication_lab.model.drill_result import Result
+from replication_lab.model.event import Lab
 from replication_lab.model.experiment import Comparison, Curves, Experiment
 from replication_lab.model.quantities import unit_of
-from replication_lab.model.record import Lab, Measurement, Record
+from replication_lab.model.record import Measurement, Record
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
-from replication_lab.model.verdict import exit_code
+from replication_lab.model.verdict import Judgement, exit_code
 from replication_lab.report.rows import (
     CaseRow,
     CellRow,
@@ -17,7 +21,11 @@ from replication_lab.report.rows import (
     ComparedRow,
     ComparisonRow,
     CurvesRow,
+    DrillRow,
+    DrillsSummary,
     Environment,
+    ExpectationRow,
+    ExperimentSummary,
     FaultRow,
     FigureRow,
     IntervalRow,
@@ -35,26 +43,15 @@ DISPLAY_LEVEL = 0.95
 OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHED"}
 
 
-def summarise(experiment: Experiment, record: Record) -> Summary:
-    """Judge the record and sum it up. Raises LabError when the record does not say what was run."""
+def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
+    """Judge the record of an experiment and sum it up. Raises LabError when the record does not say what was run."""
     run, judgements = record.run, experiment.judge(record)
-    code = CRASHED if record.crashed else exit_code(judgements) or (UNKNOWN if _broke_off(record) else 0)
-    return Summary(
+    return ExperimentSummary(
+        **_of_any_run(record, exit_code(judgements)),
         experiment=run.experiment,
         question=experiment.question,
         preset=run.preset,
-        seed=run.seed,
-        started=run.started,
-        engines=run.engines,
-        verdict=OUTCOMES[code],
-        exit_code=code,
-        ended=record.end.why if record.end else None,
-        interrupted=record.interrupted.reason if record.interrupted else None,
-        crashed=record.crashed.error if record.crashed else None,
-        torn=record.torn,
         source=experiment.data.published.source,
-        environment=_environment(record),
-        doubts=list(dict.fromkeys(doubt for engine in run.engines for doubt in record.doubts(engine))),
         faults=_faults(record),
         cases=_cases(experiment, record),
         claims=[_claim(j) for j in judgements],
@@ -64,13 +61,37 @@ def summarise(experiment: Experiment, record: Record) -> Summary:
     )
 
 
+def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary:
+    """Sum up what the drills of a record came to."""
+    codes = {result.exit_code for result in results}
+    return DrillsSummary(
+        **_of_any_run(record, 1 if 1 in codes else 0 if codes == {0} else UNKNOWN),
+        topology=record.opening.topology,
+        drills=[_drill(result) for result in results],
+    )
+
+
+def _of_any_run(record: Record, code: int) -> dict[str, Any]:
+    """What every summary holds. `code` is that of the verdicts; a run that broke off is not as expected."""
+    code = CRASHED if record.crashed is not None else code or (UNKNOWN if record.broke_off else 0)
+    return {
+        "seed": record.opening.seed,
+        "started": record.opening.started,
+        "engines": record.engines,
+        "verdict": OUTCOMES[code],
+        "exit_code": code,
+        "ended": record.end.why if record.end else None,
+        "interrupted": record.interrupted,
+        "crashed": record.crashed,
+        "torn": record.torn,
+        "environment": _environment(record),
+        "record": record.file_name,
+        "doubts": list(dict.fromkeys(doubt for engine in record.engines for doubt in record.doubts(engine))),
+    }
+
+
 def _not_judged(left: NotJudged) -> NotJudgedRow:
     return NotJudgedRow(claim=left.claim, engine=left.engine, case=left.case, reason=left.reason)
-
-
-def _broke_off(record: Record) -> bool:
-    """Whether checks that come after the last round, such as the comparison of the copies, never took place."""
-    return record.end is None or record.torn or record.interrupted is not None
 
 
 def encode(summary: Summary) -> bytes:
@@ -79,7 +100,8 @@ def encode(summary: Summary) -> bytes:
 
 def schema() -> bytes:
     """The JSON schema of summary.json."""
-    return msgspec.json.format(msgspec.json.encode(msgspec.json.schema(Summary)), indent=2) + b"\n"
+    of_both = msgspec.json.schema(ExperimentSummary | DrillsSummary)
+    return msgspec.json.format(msgspec.json.encode(of_both), indent=2) + b"\n"
 
 
 def _environment(record: Record) -> Environment:
@@ -232,12 +254,47 @@ def _ratio(value: float | None, known: float | None) -> float | None:
 
 def _claim(judgement: ClaimJudgement) -> ClaimRow:
     interval = judgement.interval
-    other = ("id", "interval", "expected", "because")
-    shared = {key: getattr(judgement, key) for key in ClaimRow.__struct_fields__ if key not in other}
     return ClaimRow(
+        **_judgement(judgement),
         id=judgement.claim,
-        expected=judgement.expected.verdict,
-        because=judgement.expected.because,
-        **shared,
+        engine=judgement.engine,
+        unit=judgement.unit,
+        published=judgement.published,
+        predicted=judgement.predicted,
+        measured=judgement.measured,
         interval=interval and IntervalRow(low=interval.low, high=interval.high, level=interval.level, n=interval.n),
+        rounds=judgement.rounds,
     )
+
+
+def _drill(result: Result) -> DrillRow:
+    evidence = result.evidence
+    return DrillRow(
+        name=result.drill.name,
+        about=result.drill.about,
+        exit_code=result.exit_code,
+        clients=result.drill.clients,
+        seconds=evidence.load[1] if evidence else 0.0,
+        figures=result.figures,
+        expectations=[
+            ExpectationRow(**_judgement(each), figure=each.figure, bound=each.bound, measured=each.measured)
+            for each in result.judgements
+        ],
+        doubts=result.doubts,
+        acted=evidence.acted if evidence else [],
+        returns=evidence.returns if evidence else {},
+        forbidden=evidence.forbidden if evidence else [],
+    )
+
+
+def _judgement(judgement: Judgement) -> dict[str, Any]:
+    """What the row of every judgement holds."""
+    return {
+        "sentence": judgement.sentence,
+        "relation": judgement.relation,
+        "verdict": judgement.verdict,
+        "expected": judgement.expected.verdict,
+        "changed": judgement.changed,
+        "because": judgement.expected.because,
+        "reason": judgement.reason,
+    }

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from replication_lab.report import wording
-from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, Summary
+from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, ExperimentSummary
 
 STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
@@ -16,17 +16,14 @@ OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN":
 PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break the figures
 
 
-def show(summary: Summary, console: Console | None = None) -> None:
+def show(summary: ExperimentSummary, console: Console | None = None) -> None:
     console = console or (Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH))
     console.print(render(summary))
 
 
-def render(summary: Summary) -> RenderableType:
+def render(summary: ExperimentSummary) -> RenderableType:
     parts: list[RenderableType] = [Text(summary.question, style="bold"), _subtitle(summary), ""]
-    parts += [
-        Text(line, style="yellow")
-        for line in filter(None, [wording.storage(summary), wording.machines(summary), *wording.warnings(summary)])
-    ]
+    parts += [Text(line, style="yellow") for line in wording.warnings(summary)]
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]
     for engine in summary.engines:
@@ -35,7 +32,7 @@ def render(summary: Summary) -> RenderableType:
     return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
 
 
-def _subtitle(summary: Summary) -> Text:
+def _subtitle(summary: ExperimentSummary) -> Text:
     published = f"published: {summary.source}" if summary.source else "nothing published to compare with"
     return Text(f"{summary.experiment}, {summary.preset}, seed {summary.seed} · {published}", style="dim")
 
@@ -51,7 +48,7 @@ def _comparison(comparison: ComparisonRow) -> Table:
     return table
 
 
-def _figures(engine: str, summary: Summary) -> Table:
+def _figures(engine: str, summary: ExperimentSummary) -> Table:
     version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
     table = Table(
         title=f"{engine} ({version}); ratio = measured / predicted",
@@ -85,7 +82,7 @@ def _add(table: Table, case: CaseRow) -> None:
         name = ""
 
 
-def _claims(engine: str, summary: Summary) -> Table:
+def _claims(engine: str, summary: ExperimentSummary) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(max_width=20)
     table.add_column()

@@ -3,13 +3,21 @@
 from collections import Counter
 
 from replication_lab.model.verdict import Verdict
-from replication_lab.report.rows import CellRow, ClaimRow, FigureRow, NotJudgedRow, Summary
+from replication_lab.report.rows import (
+    CellRow,
+    ClaimRow,
+    ExperimentSummary,
+    FigureRow,
+    JudgementRow,
+    NotJudgedRow,
+    Summary,
+)
 
 # The name of a lab's setting.
 DISKS = "disks of machines"
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
-    "AS_EXPECTED": "every claim came out as expected",
+    "AS_EXPECTED": "everything came out as expected",
     "CHANGED": "a verdict changed",
     "UNKNOWN": "not everything could be decided",
     "CRASHED": "the run crashed",
@@ -38,18 +46,18 @@ def cell(found: CellRow | None) -> str:
     return "–" if found is None else f"{number(found.average)} ({number(found.least)}–{number(found.most)})"
 
 
-def verdict(claim: ClaimRow) -> str:
+def verdict(row: JudgementRow) -> str:
     """The verdict, and what it is worth when it is not the plain one."""
-    if claim.changed:
-        return f"{claim.verdict}, expected {claim.expected}"
-    return f"{claim.verdict} as expected" if claim.verdict is Verdict.REFUTED else str(claim.verdict)
+    if row.changed:
+        return f"{row.verdict}, expected {row.expected}"
+    return f"{row.verdict} as expected" if row.verdict is Verdict.REFUTED else str(row.verdict)
 
 
-def tone(claim: ClaimRow) -> str:
-    """How a rendering colours a claim: HOLDS, KNOWN (a refutation that was expected), CHANGED or UNKNOWN."""
-    if claim.changed:
+def tone(row: JudgementRow) -> str:
+    """How a rendering colours a verdict: HOLDS, KNOWN (a refutation that was expected), CHANGED or UNKNOWN."""
+    if row.changed:
         return "CHANGED"
-    return "KNOWN" if claim.verdict is Verdict.REFUTED else str(claim.verdict)
+    return "KNOWN" if row.verdict is Verdict.REFUTED else str(row.verdict)
 
 
 def evidence(claim: ClaimRow) -> str:
@@ -60,28 +68,37 @@ def evidence(claim: ClaimRow) -> str:
     return " · ".join(figures)
 
 
-def explanation(claim: ClaimRow) -> str:
+def explanation(row: JudgementRow) -> str:
     """Why: the reason expected for a known refutation, else how it was or was not decided."""
-    if claim.verdict is Verdict.REFUTED and not claim.changed and claim.because:
-        return f"{claim.because} ({claim.reason})"
-    return claim.reason
+    if row.verdict is Verdict.REFUTED and not row.changed and row.because:
+        return f"{row.because} ({row.reason})"
+    return row.reason
 
 
 def overall(summary: Summary) -> str:
     """One line: the outcome, then how many verdicts of each kind."""
-    counts = Counter(verdict(claim) for claim in summary.claims)
-    if summary.not_judged:
+    counts = Counter(verdict(row) for row in summary.judged)
+    if isinstance(summary, ExperimentSummary) and summary.not_judged:
         counts["not judged"] = len(summary.not_judged)
     told = ", ".join(f"{count} {text}" for text, count in counts.items()) or "nothing was judged"
     return f"{OVERALL[summary.verdict]}: {told} (exit code {summary.exit_code})"
 
 
+def broke_off(summary: Summary) -> str:
+    """What kept the run from its own end; nothing where it came to it."""
+    if summary.crashed is not None:
+        return f"crashed: {summary.crashed}"
+    if summary.interrupted is not None:
+        return f"interrupted by {summary.interrupted}"
+    return "" if summary.ended else "the record has no end: the run was killed, or it is still going"
+
+
 def warnings(summary: Summary) -> list[str]:
     """What a reader must know before the figures."""
     told = [
-        f"crashed: {summary.crashed}" if summary.crashed else "",
-        f"interrupted by {summary.interrupted}" if summary.interrupted else "",
-        "the record has no end: the run was killed, or it is still going" if not summary.ended else "",
+        storage(summary),
+        machines(summary),
+        broke_off(summary),
         f"{summary.environment.noise.noisy} of {summary.environment.noise.measurements} measurements were noisy "
         "and do not count"
         if summary.environment.noise.noisy
@@ -123,7 +140,7 @@ def why_not_judged(left: NotJudgedRow) -> str:
     return f"{left.case}: {left.reason}" if left.case else left.reason
 
 
-def not_judged(summary: Summary) -> list[str]:
+def not_judged(summary: ExperimentSummary) -> list[str]:
     """What was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
     claims: dict[tuple[str, str], list[str]] = {}
     for left in summary.not_judged:

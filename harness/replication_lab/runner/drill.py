@@ -21,8 +21,8 @@ from pathlib import Path
 from replication_lab import faults, replication
 from replication_lab.faults.schedule import Together
 from replication_lab.model.drill import Drill, Step
-from replication_lab.model.drill_result import Acted, Evidence, Return
 from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import Acted, Evidence, Return
 from replication_lab.model.record import Proof
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.kind import Nodes

@@ -1,9 +1,7 @@
 """Drills by name, done one after another on labs of their own, recorded, and judged from the record."""
 
-import os
 import secrets
 from collections.abc import Callable, Sequence
-from datetime import datetime
 from pathlib import Path
 
 import msgspec
@@ -12,17 +10,22 @@ from replication_lab import faults, replication
 from replication_lab.lab import up
 from replication_lab.model import drill, drill_result, history
 from replication_lab.model.drill import Drill
-from replication_lab.model.drill_result import Evidence, Result
+from replication_lab.model.drill_result import Result
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.event import End, Event
+from replication_lab.model.evidence import Drills, Evidence
+from replication_lab.model.record import Record
+from replication_lab.runner import described
 from replication_lab.runner.drill import carry_out
-from replication_lab.world import catalogue, clock, host, journal
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, signals
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.journal import Journal, ledger
 
 Tell = Callable[[str], None]
-RECORD, LEDGERS = "drill.jsonl", "ledger-{}.jsonl"
 TRIES = 3
-SETTINGS = ("innodb_flush_log_at_trx_commit", "sync_binlog", "wsrep_sync_wait", "wsrep_retry_autocommit")
+SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 
 
 # --- which drills -----------------------------------------------------------------------------------------------------
@@ -59,41 +62,54 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
 # --- a run of drills --------------------------------------------------------------------------------------------------
 
 
-def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Tell) -> tuple[Path, list[Result]]:
-    """Do drills one after another on labs of their own, gone at the end whatever happens: the folder, the results."""
-    with Labs(topology, engine, tell, any(each.moves_clocks(faults.kinds()) for each in drills)) as own:
-        opening = _opening(own.lab(), drills, seed)
-        book = Book(topology)
-        book.write(opening)
-        try:
-            _do_all(own, drills, seed, book)
-            book.write(drill_result.Closed("done"))
-        except KeyboardInterrupt as stop:
-            book.write(drill_result.Closed(f"interrupted by {str(stop) or 'SIGINT'}"))
-            raise
-        except BaseException as error:
-            book.write(drill_result.Closed(f"crashed: {type(error).__name__}: {error}"))
-            raise
-        finally:
-            book.close()
-    return book.folder, judge(book.folder)
+def make_ready(topology: str, engine: str) -> None:
+    """Refuse what cannot be had before anything starts, and have containers to start."""
+    catalogue.engine_for(catalogue.topology(topology), engine, images.source())
+    docker_engine.ensure()
 
 
-def _do_all(own: "Labs", drills: Sequence[Drill], seed: int, book: "Book") -> None:
-    for each in drills:
-        book.write(own.do(each, seed, book.ledger(each.name)))
+def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, journal: Journal, tell: Tell) -> None:
+    """Do drills one after another on labs of their own, gone at the end whatever happens."""
+    clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
+    with journal.recording(_opening(topology, engine, drills, seed)):
+        with Labs(topology, engine, tell, clocks_move, lambda lab: journal.write(_came_up(lab))) as own:
+            for each in drills:
+                journal.write(own.do(each, seed, ledger(journal.folder, each.name)))
+        journal.write(End(why="done"))
+
+
+def _opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> Drills:
+    return Drills(
+        topology=topology,
+        engines=[engine],
+        drills=list(drills),
+        seed=seed,
+        started=clock.now(),
+        environment=described.environment(),
+    )
 
 
 class Labs:
     """A lab of a run's own, another one after each that is of no use any more; the last is gone with the block."""
 
-    def __init__(self, topology: str, engine: str, tell: Tell, clocks_move: bool = False):
+    def __init__(
+        self,
+        topology: str,
+        engine: str,
+        tell: Tell,
+        clocks_move: bool = False,
+        note: Callable[[Lab], None] = lambda _: None,
+    ):
+        """`note` is told of each lab that came up."""
         self._topology, self._engine, self._tell, self._clocks_move = topology, engine, tell, clocks_move
+        self._note = note
         self._lab: Lab | None = None
 
     def lab(self) -> Lab:
-        # A machine that is busy for a moment fails a link's proof; a lab that cannot be is refused each time.
-        self._lab = self._lab or clock.try_again(self._up, LabError, TRIES)
+        if self._lab is None:
+            # A machine that is busy for a moment fails a link's proof; a lab that cannot be is refused each time.
+            self._lab = clock.try_again(self._up, LabError, TRIES)
+            self._note(self._lab)
         return self._lab
 
     def _up(self) -> Lab:
@@ -121,125 +137,31 @@ class Labs:
         self.renew()
 
 
-class Book:
-    """The folder of a run of drills: drill.jsonl, and the ledger of each drill."""
-
-    def __init__(self, topology: str, runs: Path | None = None):
-        self.folder = journal.new_folder(runs or catalogue.RUNS, f"{datetime.now():%Y%m%d-%H%M%S}-drill-{topology}")
-        self._file = (self.folder / RECORD).open("ab", buffering=0)
-
-    def write(self, event: drill_result.Event) -> None:
-        self._file.write(drill_result.encode(event))
-        os.fsync(self._file.fileno())
-
-    def ledger(self, name: str) -> Path:
-        return self.folder / LEDGERS.format(name)
-
-    def close(self) -> None:
-        self._file.close()
-
-
-def _opening(lab: Lab, drills: Sequence[Drill], seed: int) -> drill_result.Opened:
-    server = replication.of(lab).writer()
-    return drill_result.Opened(
-        topology=lab.topology.name,
-        engine=lab.engine,
-        version=server.version(),
-        seed=seed,
-        drills=list(drills),
-        started=clock.now(),
-        environment={**host.describe(), "images": images.source(), "load1": host.load1(), **_machines(lab)},
-        images=lab.image_digests(),
-        settings=server.settings(*SETTINGS),
-    )
-
-
-def _machines(lab: Lab) -> dict[str, str]:
-    """What runs the virtual machines, and what their disks cost: absolute figures belong to both."""
+def _came_up(lab: Lab) -> Event:
     kind = replication.of(lab)
-    for node, launcher in kind.machines().items():
-        return {"machines": launcher, "disks": ", ".join(disk.limits().costs() for disk in kind.disks(node).values())}
-    return {}
+    disks = [disk.limits().costs() for node in [*kind.machines()][:1] for disk in kind.disks(node).values()]
+    return described.came_up(lab, kind.writer(), SETTINGS, ", ".join(disks))
 
 
 # --- what was recorded ------------------------------------------------------------------------------------------------
 
 
-def judge(run: str | Path) -> list[Result]:
-    """The results of recorded drills, from their files alone."""
-    folder, events = _events(run)
-    done = {event.drill.name: event for event in events if isinstance(event, Evidence)}
-    closed = next((event.why for event in events if isinstance(event, drill_result.Closed)), "killed")
-    return [
-        _judged(folder, done[each.name])
-        if each.name in done
-        else drill_result.not_done(each, f"it was not done: {closed}")
-        for each in events[0].drills
-    ]
+def results(folder: Path, record: Record) -> list[Result]:
+    """What each drill that was asked for came to, from the record and the ledgers beside it."""
+    return [_result(folder, record, each) for each in record.opening.drills]
 
 
-def _events(run: str | Path) -> tuple[Path, list[drill_result.Event]]:
-    folder = find(run)
-    events = drill_result.parse_events((folder / RECORD).read_bytes().splitlines(keepends=True))
-    if not events or not isinstance(events[0], drill_result.Opened):
-        raise LabError(
-            f"{folder / RECORD} does not say what was asked for", "a first line opened", "./lab drill galera"
-        )
-    return folder, events
-
-
-def opened(run: str | Path) -> drill_result.Opened:
-    """What was asked for in a recorded run of drills, and where."""
-    return _events(run)[1][0]
-
-
-def _judged(folder: Path, evidence: Evidence) -> Result:
-    path = folder / LEDGERS.format(evidence.drill.name)
+def _result(folder: Path, record: Record, what: Drill) -> Result:
+    evidence = record.evidence.get(what.name)
+    if evidence is None:
+        lacking = "the record does not hold it" if record.end else "killed, or it is still going"
+        return drill_result.not_done(what, f"it was not done: {record.stopped or lacking}")
+    evidence = msgspec.structs.replace(evidence, doubts=[*evidence.doubts, *record.doubts(record.engines[0])])
     try:
         # Line by line: a ledger of many clients is larger than all else in memory.
-        with path.open("rb") as lines:
+        with ledger(folder, what.name).open("rb") as lines:
             return drill_result.judge(evidence, *history.parse(lines))
     except FileNotFoundError:
         return drill_result.judge(evidence, [])
     except LabError as error:
-        return drill_result.not_done(evidence.drill, error.found)
-
-
-def find(run: str | Path) -> Path:
-    """The folder of recorded drills: a path, a name under runs/, or `latest`."""
-    # Who is killed at once leaves a record that does not say what was asked for.
-    recorded = sorted(path.parent for path in catalogue.RUNS.glob(f"*/{RECORD}") if path.stat().st_size)
-    if run == "latest" and recorded:
-        return recorded[-1]
-    for folder in (Path(run), catalogue.RUNS / run):
-        if (folder / RECORD).is_file():
-            return folder
-    names = ", ".join(path.name for path in recorded[-5:])
-    raise LabError(f"no drills are recorded in {run}", names or "recorded drills", "./lab drill galera")
-
-
-def as_data(results: Sequence[Result]) -> list[dict]:
-    """Results as plain data for --json: figures, verdicts, doubts, and the evidence without its copies' rows."""
-    return [
-        {
-            "drill": result.drill.name,
-            "figures": result.figures,
-            "verdicts": [
-                {
-                    "says": one.sentence,
-                    "verdict": one.verdict,
-                    "expected": one.expected.verdict,
-                    "figure": one.figure,
-                    "bound": one.bound,
-                    "found": one.measured,
-                    "why": one.reason,
-                }
-                for one in result.judgements
-            ],
-            "doubts": result.doubts,
-            "acted": msgspec.to_builtins(result.evidence.acted) if result.evidence else [],
-            "returns": msgspec.to_builtins(result.evidence.returns) if result.evidence else {},
-            "exit_code": result.exit_code,
-        }
-        for result in results
-    ]
+        return drill_result.not_done(what, error.found)

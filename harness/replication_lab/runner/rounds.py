@@ -13,8 +13,9 @@ from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.relations import Place
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.runner import described
 from replication_lab.runner.session import Session
-from replication_lab.world import catalogue, clock, host
+from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, project, signals
 from replication_lab.world.docker.lab import Lab
@@ -27,14 +28,7 @@ class World:
     """What a run needs of the world; tests.fakes.world has another one for the unit tests."""
 
     def environment(self) -> dict[str, Any]:
-        versions = {"docker": docker_engine.client().version()["Version"], "compose": docker_engine.compose_version()}
-        return {
-            **host.describe(),
-            **versions,
-            "images": images.source(),
-            "load1": host.load1(),
-            "cpu_pressure": host.cpu_pressure(),
-        }
+        return described.environment()
 
     def now(self) -> str:
         return clock.now()
@@ -91,20 +85,10 @@ class Run:
 
     def run(self) -> Path:
         """The run's folder, its record ended in any case; what went wrong besides an interruption is raised again."""
-        self.journal.write(self._opening())
-        try:
+        with self.journal.recording(self._opening()):
             together = [self.engines] if self.experiment.side_by_side else [[engine] for engine in self.engines]
             whys = [self._on_engines(engines) for engines in together]
             self.journal.write(record.End(why="decided" if set(whys) == {"decided"} else "round limit"))
-        except KeyboardInterrupt as stop:
-            self.journal.write(record.Interrupted(reason=str(stop) or "SIGINT"))
-            self.journal.write(record.End(why="interrupted"))
-        except BaseException as error:
-            self.journal.write(record.Crashed(error=f"{type(error).__name__}: {error}"))
-            self.journal.write(record.End(why="crashed"))
-            raise
-        finally:
-            self.journal.close()
         return self.journal.folder
 
     def next_seed(self) -> int:

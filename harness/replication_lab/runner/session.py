@@ -14,9 +14,9 @@ from replication_lab.lab import disks
 from replication_lab.model import record
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment
-from replication_lab.model.storage import Storage
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
+from replication_lab.runner.described import came_up
 from replication_lab.world import catalogue, clock
 from replication_lab.world.disks import array
 from replication_lab.world.docker.lab import Lab
@@ -25,16 +25,6 @@ if TYPE_CHECKING:  # a run opens its sessions
     from replication_lab.runner.rounds import Run, World
 
 NOISY_REPEATS = 2
-# What the servers are read back for; those that an engine does not know are left out.
-SETTINGS = (
-    "innodb_flush_log_at_trx_commit",
-    "sync_binlog",
-    "binlog_format",
-    "innodb_buffer_pool_size",
-    "innodb_autoinc_lock_mode",
-    "wsrep_slave_threads",
-)
-
 
 # A topology, one of its links, and a toxic's name.
 Key = tuple[str, str, str]
@@ -113,7 +103,8 @@ class Session:
             if self.experiment.fill:
                 self.run.tell(f"{self.engine}: {lab.topology.name} is filled with rows")
                 self.experiment.fill(lab, self.run.preset)
-            self.run.journal.write(_described(lab, self.engine, not_applicable, self.experiment))
+            server, known = lab.server(lab.topology.source.name), self.experiment
+            self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable))
         self.calibration.prepare(
             {
                 (lab.topology.name, link, toxic): lab
@@ -193,34 +184,6 @@ class Session:
                 reasons = [f"copies could not be compared: {error.found}"]
             for reason in reasons:
                 self.run.journal.write(record.Doubt(engine=self.engine, reason=reason))
-
-
-def _described(lab: Lab, engine: str, not_applicable: dict[str, str], experiment: Experiment) -> record.Lab:
-    source = lab.server(lab.topology.source.name)
-    return record.Lab(
-        engine=engine,
-        version=source.version(),
-        topology=lab.topology.name,
-        images=lab.image_digests(),
-        settings=source.settings(*SETTINGS, *experiment.settings) | _storage(lab) | _machines(lab, experiment),
-        not_applicable=not_applicable,
-    )
-
-
-def _storage(lab: Lab) -> dict[str, str]:
-    """What each node with disks of its own is on, and by what: "raid0 of 2 disks by btrfs on loop devices, not md"."""
-    return {f"storage {node}": _said(each.storage) for node, each in array.arrays(lab).items()}
-
-
-def _machines(lab: Lab, experiment: Experiment) -> dict[str, str]:
-    """What starts the virtual machines, and what their disks cost: absolute figures belong to both."""
-    machines = {f"machine {node}": launcher for node, launcher in replication.of(lab).machines().items()}
-    return machines | ({"disks of machines": experiment.disks} if machines else {})
-
-
-def _said(storage: Storage) -> str:
-    about = catalogue.backend(storage.backend).about
-    return f"{storage.level} of {storage.members} {storage.disk} by {about}{'' if 'md' in about else ', not md'}"
 
 
 @contextmanager

@@ -1,38 +1,67 @@
-"""The folder of a run: its record, written line by line as things happen."""
+"""The folder of a run, of an experiment or of drills: its record, written line by line as things happen."""
 
 import os
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
 from typing import IO
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Event, Record, encode
+from replication_lab.model.event import CRASHED, INTERRUPTED, OLD_RECORD, RECORD, End, Event, Opening
+from replication_lab.model.record import Record, encode
 from replication_lab.world import catalogue
 
-RECORD = "record.jsonl"
+LATEST = "latest"
 
 
 class Journal:
-    """A run's folder under runs/, with `latest` pointing at it; an event is on disk before the next thing happens."""
+    """A run's folder under runs/; an event is on disk before the next thing happens.
 
-    def __init__(self, experiment: str, now: Callable[[], datetime] = datetime.now, runs: Path = catalogue.RUNS):
-        self.folder = new_folder(runs, f"{now():%Y%m%d-%H%M%S}-{experiment}")
+    `latest` points at it from its first line on: who is killed at once leaves a record that does not say what was run.
+    """
+
+    def __init__(self, what: str, now: Callable[[], datetime] = datetime.now, runs: Path | None = None):
+        self._runs = runs or catalogue.RUNS
+        self.folder = _new_folder(self._runs, f"{now():%Y%m%d-%H%M%S}-{what}")
         self.record = Record()
         self._file: IO[bytes] = (self.folder / RECORD).open("ab")
-        _point_latest(runs, self.folder)
 
     def write(self, event: Event) -> None:
         self._file.write(encode(event))
         self._file.flush()
         os.fsync(self._file.fileno())
+        if not self.record.events:
+            _point_latest(self._runs, self.folder)
         self.record = self.record.plus(event)
+
+    @contextmanager
+    def recording(self, opening: Opening) -> Iterator[None]:
+        """Around all that a run does: its first line before, and after it whatever kept it from writing its own end.
+
+        An interruption is recorded and not raised again, since what was found until then is judged and reported.
+        """
+        self.write(opening)
+        try:
+            yield
+        except KeyboardInterrupt as stop:
+            self.write(End(why=INTERRUPTED, reason=str(stop) or "SIGINT"))
+        except BaseException as error:
+            self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {error}"))
+            raise
+        finally:
+            self.close()
 
     def close(self) -> None:
         self._file.close()
 
 
-def new_folder(runs: Path, name: str) -> Path:
+def ledger(folder: Path, drill: str) -> Path:
+    """The file beside a record in which the clients of a drill write down what they do."""
+    return folder / f"ledger-{drill}.jsonl"
+
+
+def _new_folder(runs: Path, name: str) -> Path:
     """A folder of that name, or with a number after it: two runs may begin within a second."""
     runs.mkdir(parents=True, exist_ok=True)
     for number in range(1, 100):
@@ -46,17 +75,23 @@ def new_folder(runs: Path, name: str) -> Path:
 
 
 def _point_latest(runs: Path, folder: Path) -> None:
-    beside = runs / f".latest.{os.getpid()}"
+    beside = runs / f".{LATEST}.{os.getpid()}"
     beside.unlink(missing_ok=True)
     beside.symlink_to(folder.name)
-    beside.replace(runs / "latest")
+    beside.replace(runs / LATEST)
 
 
-def read(run: str) -> tuple[Path, Record]:
+def names() -> list[str]:
+    """The runs under runs/ that have begun, the newest last."""
+    records = [path for name in (RECORD, OLD_RECORD) for path in catalogue.RUNS.glob(f"*/{name}")]
+    return sorted(path.parent.name for path in records if not path.parent.is_symlink() and path.stat().st_size)
+
+
+def read(run: str | Path) -> tuple[Path, Record]:
     """The folder and the record of a run: a path, a name under runs/, or `latest`."""
     for folder in (Path(run), catalogue.RUNS / run):
-        if (folder / RECORD).is_file():
-            with (folder / RECORD).open("rb") as lines:
-                return folder.resolve(), Record.parse(lines)
-    known = sorted(path.parent.name for path in catalogue.RUNS.glob(f"*/{RECORD}") if not path.parent.is_symlink())
-    raise LabError(f"no record in {run}", ", ".join(known[-5:]) or "a run", "./lab run semisync_wan")
+        for name in (RECORD, OLD_RECORD):
+            if (folder / name).is_file():
+                with (folder / name).open("rb") as lines:
+                    return folder.resolve(), Record.parse(lines)
+    raise LabError(f"no record in {run}", ", ".join(names()[-5:]) or "a run", "./lab run semisync_wan")

@@ -1,0 +1,47 @@
+"""The commands for what was recorded, of an experiment or of drills: judge, report."""
+
+import sys
+
+import click
+
+from replication_lab import runs
+from replication_lab.cli import names
+from replication_lab.cli.console import out, print_json
+from replication_lab.cli.options import as_json
+from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
+from replication_lab.report import summary as summaries
+
+
+@click.command()
+@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+@as_json
+def judge(run: str, json_: bool) -> None:
+    """Judge a run again from its record; needs no Docker. RUN is a folder, a name under runs/, or latest.
+
+    Example: lab judge latest --json
+    """
+    summary = runs.judge(run)
+    print_summary(summary, json_)
+    sys.exit(summary.exit_code)
+
+
+@click.command()
+@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+@as_json
+def report(run: str, json_: bool) -> None:
+    """Write summary.json, junit.xml and report.html of a run again from its record.
+
+    Example: lab report latest
+    """
+    written = runs.report(run)
+    print_json(written) if json_ else out.print("\n".join(written))
+
+
+def print_summary(summary: Summary, json_: bool) -> None:
+    """What a run came to, for people or as data."""
+    if json_:
+        click.echo(summaries.encode(summary))
+    elif isinstance(summary, DrillsSummary):
+        click.echo(drill_text.text(summary))
+    else:
+        terminal.show(summary)

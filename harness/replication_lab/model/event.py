@@ -1,0 +1,56 @@
+"""The lines of a record that every run writes, whether of an experiment or of drills."""
+
+import msgspec
+
+# Of the records of both; docs/summary.md says what changed with each number.
+SCHEMA = 4
+INTERRUPTED, CRASHED = "interrupted", "crashed"
+RECORD = "record.jsonl"
+# Where drills were recorded before schema 4.
+OLD_RECORD = "drill.jsonl"
+
+
+class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
+    """One line of a record."""
+
+
+class Opening(Event, frozen=True, kw_only=True):
+    """The first line: what was asked for, and on which machine. Each kind of run has its own."""
+
+    schema: int = SCHEMA
+    seed: int
+    engines: list[str]
+    environment: dict = {}
+    started: str
+
+
+class Lab(Event, frozen=True, kw_only=True, tag="lab"):
+    """A topology that came up; a run on several, or one that had to renew its lab, has one event for each.
+
+    `not_applicable` maps the cases that are not measured to the reason: the engine cannot have them, or the preset
+    leaves them out. It is the same in all labs of an engine.
+    """
+
+    engine: str
+    version: str
+    topology: str
+    images: dict[str, str] = {}
+    settings: dict = {}
+    not_applicable: dict[str, str] = {}
+
+
+class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):
+    """Something wrong about all of an engine's figures, or about the whole run when `engine` is None."""
+
+    engine: str | None = None
+    reason: str
+
+
+class End(Event, frozen=True, kw_only=True, tag="end"):
+    """The last line. `why` is "decided" or "round limit" of an experiment, "done" of drills, or INTERRUPTED or CRASHED.
+
+    `reason` is then the signal's name, or the error that the user saw.
+    """
+
+    why: str
+    reason: str = ""

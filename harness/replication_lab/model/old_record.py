@@ -1,0 +1,88 @@
+"""Lines that older versions wrote, as the events of today: records of experiments of schema 1, of drills up to 3."""
+
+import msgspec
+
+from replication_lab.model.drill import Drill, with_settings_apart
+from replication_lab.model.event import CRASHED, INTERRUPTED, End, Event, Lab
+from replication_lab.model.evidence import Drills, Evidence
+
+
+class Opened(msgspec.Struct, tag_field="event", tag="opened"):
+    """The first line of drill.jsonl, which held what came up as well: the lab was started before the record."""
+
+    topology: str
+    engine: str
+    version: str
+    seed: int
+    drills: list[Drill]
+    started: str
+    environment: dict = {}
+    images: dict[str, str] = {}
+    settings: dict = {}
+    schema: int = 1
+
+    def events(self) -> list[Event]:
+        environment = dict(self.environment)
+        names = {"machines": "machine of each node", "disks": "disks of machines"}
+        machines = {said: environment.pop(name) for name, said in names.items() if name in environment}
+        opening = Drills(
+            schema=self.schema,
+            seed=self.seed,
+            engines=[self.engine],
+            environment=environment,
+            started=self.started,
+            topology=self.topology,
+            drills=self.drills,
+        )
+        lab = Lab(
+            engine=self.engine,
+            version=self.version,
+            topology=self.topology,
+            images=self.images,
+            settings=self.settings | machines,
+        )
+        return [opening, lab]
+
+
+class Closed(msgspec.Struct, tag_field="event", tag="closed"):
+    """The last line of drill.jsonl: done, "interrupted by SIGNAL" or "crashed: ERROR"."""
+
+    why: str
+
+    def events(self) -> list[Event]:
+        for why, before in ((INTERRUPTED, "interrupted by "), (CRASHED, "crashed: ")):
+            if self.why.startswith(before):
+                return [End(why=why, reason=self.why.removeprefix(before))]
+        return [End(why=self.why)]
+
+
+class Interrupted(msgspec.Struct, tag_field="event", tag="interrupted"):
+    """A line before the last one of an experiment's record."""
+
+    reason: str
+
+    def events(self) -> list[Event]:
+        return [End(why=INTERRUPTED, reason=self.reason)]
+
+
+class Crashed(msgspec.Struct, tag_field="event", tag="crashed"):
+    """A line before the last one of an experiment's record."""
+
+    error: str
+
+    def events(self) -> list[Event]:
+        return [End(why=CRASHED, reason=self.error)]
+
+
+# In schema 2 of drills every strike had the settings of all faults as keys of its own, empty where it took none.
+SETTINGS_OF_SCHEMA_2, UNSET = ("toxic", "skew"), ("", 0)
+
+AnyOld = Opened | Closed | Interrupted | Crashed
+TAGS = {kind.__struct_config__.tag for kind in AnyOld.__args__}
+
+
+def events(line: bytes) -> list[Event]:
+    """What a line of an older version says today. Raises msgspec.MsgspecError where it is none."""
+    found = with_settings_apart(msgspec.json.decode(line), SETTINGS_OF_SCHEMA_2, UNSET)
+    event = msgspec.convert(found, AnyOld | Evidence)
+    return [event] if isinstance(event, Evidence) else event.events()

@@ -1,0 +1,70 @@
+"""What a run writes down of the machine and of its labs, for whoever reads its figures later."""
+
+from collections.abc import Sequence
+from typing import Any
+
+from replication_lab import replication
+from replication_lab.model.event import Lab as LabCameUp
+from replication_lab.model.storage import Storage
+from replication_lab.world import catalogue, host
+from replication_lab.world.disks import array
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Server
+
+# What the servers are read back for; those that an engine does not know are left out.
+SETTINGS = (
+    "innodb_flush_log_at_trx_commit",
+    "sync_binlog",
+    "binlog_format",
+    "innodb_buffer_pool_size",
+    "innodb_autoinc_lock_mode",
+    "wsrep_slave_threads",
+)
+
+
+def environment() -> dict[str, Any]:
+    """The machine, what it runs containers with, and what else it is doing."""
+    versions = {"docker": docker_engine.client().version()["Version"], "compose": docker_engine.compose_version()}
+    return {
+        **host.describe(),
+        **versions,
+        "images": images.source(),
+        "load1": host.load1(),
+        "cpu_pressure": host.cpu_pressure(),
+    }
+
+
+def came_up(
+    lab: Lab,
+    server: Server,
+    settings: Sequence[str] = (),
+    disks: str = "",
+    not_applicable: dict[str, str] | None = None,
+) -> LabCameUp:
+    """A lab as it came up, by one of its servers. `disks` says what the disks of its machines cost, if it has any."""
+    return LabCameUp(
+        engine=lab.engine,
+        version=server.version(),
+        topology=lab.topology.name,
+        images=lab.image_digests(),
+        settings=server.settings(*dict.fromkeys([*SETTINGS, *settings])) | _storage(lab) | _machines(lab, disks),
+        not_applicable=not_applicable or {},
+    )
+
+
+def _storage(lab: Lab) -> dict[str, str]:
+    """What each node with disks of its own is on, and by what: "raid0 of 2 disks by btrfs on loop devices, not md"."""
+    return {f"storage {node}": _said(each.storage) for node, each in array.arrays(lab).items()}
+
+
+def _machines(lab: Lab, disks: str) -> dict[str, str]:
+    """What starts the virtual machines, and what their disks cost: absolute figures belong to both."""
+    machines = {f"machine {node}": launcher for node, launcher in replication.of(lab).machines().items()}
+    return machines | ({"disks of machines": disks} if machines else {})
+
+
+def _said(storage: Storage) -> str:
+    about = catalogue.backend(storage.backend).about
+    return f"{storage.level} of {storage.members} {storage.disk} by {about}{'' if 'md' in about else ', not md'}"

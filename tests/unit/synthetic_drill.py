@@ -1,0 +1,53 @@
+"""Drills that never took place: what was asked for, what was seen of it, and what its clients were told."""
+
+import msgspec
+from replication_lab import faults
+from replication_lab.model.drill import parse_drill
+from replication_lab.model.event import End
+from replication_lab.model.evidence import Acted, Drills, Evidence, View
+from replication_lab.model.history import Attempt, Copy, Outcome
+from replication_lab.model.proof import Proof
+from replication_lab.model.record import Record
+from replication_lab.report import DrillsSummary, summarise_drills
+from replication_lab.world import catalogue
+
+GALERA = catalogue.topology("galera")
+KINDS = faults.kinds()
+FILE = """
+about: a test's
+clients: {node1: 1, node2: 1}
+steps: [{fault: cut, targets: [node3], seconds: 3}]
+expected: [{says: nothing is lost, figure: lost, equals: 0}]
+"""
+HISTORY = [Attempt(at, 1, "node1", at, at + 0.1, Outcome.ACKNOWLEDGED) for at in range(10)]
+CUT = Proof(what="node1-node3 is cut", expected="nothing gets through", found="nothing gets through", ok=True)
+PRIMARY, ALONE = View("Primary", 3, "H"), View("non-Primary", 1, "H")
+
+
+def parsed(text=FILE):
+    return parse_drill("test", GALERA, text, KINDS)
+
+
+def evidence(**changes) -> Evidence:
+    """A drill that went as it should."""
+    step = parsed().steps[0]
+    good = Evidence(
+        drill=parsed(),
+        at="t",
+        load=(0.0, 10.1),
+        acted=[Acted(step, 2, 2.5, 5, 5.5, 6, [CUT], {"node1": PRIMARY, "node3": ALONE})],
+        before={"node1": PRIMARY},
+        after={"node1": PRIMARY},
+        copies=[Copy("node1", [(0, 9)]), Copy("node2", [(0, 9)])],
+    )
+    return msgspec.structs.replace(good, **changes)
+
+
+def summed_up(*results) -> DrillsSummary:
+    """The summary of a run in which drills came to these results."""
+    return summarise_drills(Record([opening(*(each.drill for each in results)), End(why="done")]), results)
+
+
+def opening(*drills) -> Drills:
+    """That drills of a cluster were asked for."""
+    return Drills(topology="galera", engines=["mariadb"], seed=7, drills=[*drills], started="2030-01-01")

@@ -1,0 +1,413 @@
+"""Is a run of drills judged again, told and reported from its files alone, whatever ended it?"""
+
+from datetime import datetime
+
+import msgspec
+import pytest
+from click.testing import CliRunner
+from junitparser import JUnitXml
+from replication_lab import cli
+from replication_lab import runs as running
+from replication_lab.cli import drill as drill_command
+from replication_lab.model import drill_result
+from replication_lab.model.drill import Expectation
+from replication_lab.model.drill_result import judge
+from replication_lab.model.event import End, Lab
+from replication_lab.model.history import Copy, Ended, Invoked, encode
+from replication_lab.model.verdict import Verdict
+from replication_lab.report import DrillsSummary, drill_page, junit
+from replication_lab.report.drill_text import listing, text
+from replication_lab.report.summary import encode as encode_summary
+from replication_lab.runner import drill_set
+from replication_lab.world import catalogue, journal
+
+import synthetic
+from synthetic_drill import HISTORY, evidence, opening, parsed, summed_up
+
+# --- records ----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def book(runs):
+    """A record of two drills, of which the first was done; its ledger beside it."""
+    first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
+    written = journal.Journal("drill-galera", runs=runs)
+    written.write(opening(first, second))
+    written.write(Lab(engine="mariadb", version="11.8", topology="galera"))
+    written.write(evidence(drill=first))
+    with journal.ledger(written.folder, "first").open("wb") as ledger:
+        for one in HISTORY:
+            ledger.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
+            ledger.write(encode(Ended(one.id, one.ended, one.outcome)))
+    yield written
+    written.close()
+
+
+def results(book) -> list[drill_result.Result]:
+    """What each drill came to."""
+    return drill_set.results(*journal.read(book.folder))
+
+
+def test_recorded_drills_are_judged_again_from_their_files(book):
+    """The verdicts of the one that was done; the other one, after a SIGKILL, is unknown."""
+    first, second = results(book)
+
+    assert {one.verdict for one in first.judgements} == {Verdict.HOLDS}
+    assert first.figures["acknowledged"] == 10
+    assert [one.verdict for one in second.judgements] == [Verdict.UNKNOWN]
+    assert "killed" in second.judgements[0].reason
+
+
+def test_a_record_that_was_never_begun_is_not_the_latest(book):
+    """Who is killed at once leaves a file without a line."""
+    empty = journal.Journal("drill-galera", now=lambda: datetime(9999, 12, 31))
+    empty.close()
+
+    assert journal.read("latest")[0] == book.folder
+    assert journal.names() == [book.folder.name]
+
+
+def test_the_record_says_why_it_stops(book):
+    """Interrupted, crashed, given up: every drill that was not done says so."""
+    book.write(End(why="interrupted", reason="SIGTERM"))
+
+    assert "interrupted by SIGTERM" in running.judge("latest").drills[1].doubts[0]
+
+
+def test_a_record_that_cannot_be_read_is_refused(book, refused):
+    """A bad line by its number, a missing record with those that are there; a torn last line is none."""
+    record = book.folder / journal.RECORD
+    record.write_bytes(record.read_bytes() + b'{"event": "evid')
+    assert len(running.judge(book.folder).drills) == 2
+    record.write_bytes(b"{}\n{}\n")
+    assert "line 1 of the record" in refused(running.judge, book.folder).found
+    assert book.folder.name in refused(running.judge, "gone").expected
+
+
+def test_a_ledger_that_is_damaged_makes_its_drill_unknown(book):
+    """The record alone is no evidence of what clients saw."""
+    journal.ledger(book.folder, "first").write_bytes(b"nonsense\n\n")
+
+    assert results(book)[0].judgements[0].verdict is Verdict.UNKNOWN
+
+
+def test_results_read_as_text_and_as_data(book):
+    """Verdicts, what clients saw, the doubts; JSON without objects that only Python knows."""
+    summary = running.judge(book.folder)
+    said = text(summary)
+
+    assert "HOLDS         nothing is lost: lost is 0, expected 0" in said
+    assert "10 acknowledged, 0 failed, 0 unknown" in said
+    assert "DOUBT         it was not done: killed" in said
+    assert msgspec.json.decode(encode_summary(summary))["drills"][0]["exit_code"] == 0
+
+
+def test_a_changed_verdict_stands_out():
+    """It says what had been expected."""
+    assert "REFUTED (expected HOLDS)" in text(summed_up(judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)))
+
+
+def test_the_listing_names_every_drill():
+    """By topology, with what it is about."""
+    said = listing(drill_set.known())
+
+    assert all(name in said for name in catalogue.drills("galera"))
+
+
+def test_the_command_judges_a_record_with_its_exit_status(book):
+    """2 where a drill is unknown; the same as data."""
+    said = CliRunner().invoke(cli.cli, ["judge", str(book.folder)])
+    data = CliRunner().invoke(cli.cli, ["judge", "latest", "--json"])
+
+    assert (said.exit_code, data.exit_code) == (2, 2)
+    assert "HOLDS" in said.output
+    assert [one["name"] for one in msgspec.json.decode(data.output)["drills"]] == ["first", "second"]
+
+
+def test_the_command_without_a_topology_lists_the_drills():
+    """As text and as data."""
+    said = CliRunner().invoke(cli.cli, ["drill"])
+    data = CliRunner().invoke(cli.cli, ["drill", "--json"])
+
+    assert (said.exit_code, data.exit_code) == (0, 0)
+    assert "kill-node" in said.output
+    assert set(catalogue.drills("galera")) == set(msgspec.json.decode(data.output)["galera"])
+
+
+# --- how a run ends ---------------------------------------------------------------------------------------------------
+
+
+class Upped:
+    """A lab that came up, and whether it is gone."""
+
+    def __init__(self):
+        self.gone = False
+
+    def down(self):
+        self.gone = True
+
+
+@pytest.fixture
+def drilling(monkeypatch, runs):
+    """Do the drills "first" and "second" on labs that are none, what happens in the second one given: (labs, run)."""
+    labs, drills = [], [msgspec.structs.replace(parsed(), name=name) for name in ("first", "second")]
+
+    def up(*_, **__):
+        labs.append(Upped())
+        return labs[-1]
+
+    def run(second=lambda: None):
+        def carry_out(_lab, what, _seed, ledger, _tell):
+            if what.name == "second":
+                second()
+            with ledger.open("wb") as file:
+                for one in HISTORY:
+                    file.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
+                    file.write(encode(Ended(one.id, one.ended, one.outcome)))
+            return evidence(drill=what)
+
+        monkeypatch.setattr(drill_set, "carry_out", carry_out)
+        return running.drill("galera", "mariadb", drills, 7, lambda _: None)
+
+    monkeypatch.setattr(drill_set.docker_engine, "ensure", lambda: None)
+    monkeypatch.setattr(drill_set.described, "environment", lambda: {"cpus": 2})
+    monkeypatch.setattr(drill_set, "_came_up", lambda _: Lab(engine="mariadb", version="11.8", topology="galera"))
+    monkeypatch.setattr(drill_set.up, "up", up)
+    return labs, run
+
+
+def stop(signal="SIGTERM"):
+    raise KeyboardInterrupt(signal)
+
+
+FILES = {"record.jsonl", "ledger-first.jsonl", "summary.json", "junit.xml", "report.html"}
+
+
+def names_in(folder) -> set[str]:
+    return {path.name for path in folder.iterdir()}
+
+
+def junit_of(summary) -> JUnitXml:
+    return JUnitXml.fromstring(junit.render(summary))
+
+
+def test_a_run_of_drills_leaves_what_a_run_of_an_experiment_leaves(drilling, runs):
+    """Record, summary, JUnit and page in a folder that `latest` points at; judged again it is the same."""
+    labs, run = drilling
+    folder, summary = run()
+
+    assert names_in(folder) == FILES | {"ledger-second.jsonl"}
+    assert (runs / "latest").resolve() == folder
+    assert (summary.exit_code, summary.ended, [drill.exit_code for drill in summary.drills]) == (0, "done", [0, 0])
+    assert running.judge("latest") == summary
+    assert msgspec.json.decode((folder / "summary.json").read_bytes(), type=DrillsSummary) == summary
+    assert [lab.gone for lab in labs] == [True]
+    assert summary.environment.labs[0].version == "11.8"
+
+
+def test_interrupted_drills_are_reported_like_an_interrupted_experiment(drilling):
+    """The first one's verdicts stay, the second one is unknown, status 2; the lab is gone, nothing is raised."""
+    labs, run = drilling
+    folder, summary = run(stop)
+    first, second = summary.drills
+
+    assert (summary.exit_code, summary.ended, summary.interrupted) == (2, "interrupted", "SIGTERM")
+    assert {row.verdict for row in first.expectations} == {Verdict.HOLDS}
+    assert {row.verdict for row in second.expectations} == {Verdict.UNKNOWN}
+    assert second.doubts == ["it was not done: interrupted by SIGTERM"]
+    assert names_in(folder) == FILES and [lab.gone for lab in labs] == [True]
+    assert running.judge(folder.name) == summary
+    assert junit_of(summary).errors == 1
+
+
+def test_drills_that_crash_are_reported_and_the_error_is_raised(drilling, runs):
+    """Status 3 in the report and from the judge; the lab is gone."""
+    labs, run = drilling
+    with pytest.raises(ZeroDivisionError):
+        run(lambda: 1 / 0)
+    summary = running.judge("latest")
+
+    assert (summary.exit_code, summary.verdict) == (3, "CRASHED")
+    assert summary.crashed == "ZeroDivisionError: division by zero"
+    assert names_in((runs / "latest").resolve()) == FILES and [lab.gone for lab in labs] == [True]
+    assert junit_of(summary).errors == 2, "the drill that was not done, and the crash"
+
+
+def test_a_name_that_is_none_leaves_no_folder(runs, refused):
+    """What cannot be had is refused before anything starts."""
+    assert "did you mean mariadb" in refused(running.drill, "galera", "mariadbb", [parsed()], 7, print).found
+    assert not runs.exists()
+
+
+def test_a_killed_run_is_never_green(drilling):
+    """Also where each of its drills had been done: nothing says that all came to its end."""
+    folder, _ = drilling[1]()
+    record = folder / "record.jsonl"
+    *lines, end = record.read_bytes().splitlines(keepends=True)
+    assert b'"end"' in end
+    record.write_bytes(b"".join(lines))
+    summary = running.judge(folder)
+
+    assert {row.verdict for row in summary.judged} == {Verdict.HOLDS}
+    assert (summary.exit_code, summary.ended) == (2, None)
+    assert junit_of(summary).errors == 1
+    assert "the run was killed" in text(summary)
+
+
+def test_a_line_that_nobody_knows_makes_every_drill_unknown(book):
+    """A newer version wrote it, and it may speak against the figures."""
+    record = book.folder / journal.RECORD
+    record.write_bytes(record.read_bytes() + b'{"event":"earthquake"}\n')
+    first, _ = running.judge(book.folder).drills
+
+    assert {row.verdict for row in first.expectations} == {Verdict.UNKNOWN}
+    assert "'earthquake'" in first.doubts[0]
+
+
+# --- JUnit and the page -----------------------------------------------------------------------------------------------
+
+
+def test_junit_has_a_case_for_each_drill_and_expectation(book):
+    """What holds passes; UNKNOWN is an error, as of an experiment."""
+    xml = junit_of(running.judge(book.folder))
+
+    assert (xml.tests, xml.failures, xml.errors) == (3, 0, 1)
+    assert {case.classname for suite in xml for case in suite} == {"drill.galera.first", "drill.galera.second"}
+
+
+@pytest.mark.parametrize(
+    ("result", "failures", "errors"),
+    [
+        pytest.param(judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY), 1, 0, id="changed"),
+        pytest.param(judge(evidence(doubts=["no proof"]), HISTORY), 0, 2, id="unknown"),
+        pytest.param(
+            drill_result.not_done(msgspec.structs.replace(parsed(), expected=[]), "killed"), 0, 2, id="nothing expected"
+        ),
+    ],
+)
+def test_junit_of_drills_is_never_green_for_what_is_not(result, failures, errors):
+    """A changed verdict fails; UNKNOWN is an error, and so is a drill of which nothing can be said."""
+    xml = junit_of(summed_up(result))
+
+    assert (xml.failures, xml.errors) == (failures, errors)
+
+
+def test_junit_of_no_drill_at_all_is_an_error():
+    """Nothing was judged."""
+    assert junit_of(summed_up()).errors == 1 and summed_up().exit_code == 2
+
+
+def test_the_report_of_drills_can_be_written_again(book, monkeypatch):
+    """`lab report` writes the same three files; the page needs nothing else, and what was said is no markup."""
+    monkeypatch.chdir(book.folder.parent)
+    book.write(End(why="crashed", reason="<script>alert(1)</script>"))
+    said = CliRunner().invoke(cli.cli, ["report", "latest"])
+    page = (book.folder / "report.html").read_text()
+
+    assert said.exit_code == 0
+    assert [line.rpartition("/")[2] for line in said.output.split()] == ["summary.json", "junit.xml", "report.html"]
+    assert "nothing is lost" in page and "node1-node3 is cut" in page and "10 acknowledged" in page
+    assert page.index("the run crashed") < page.index("nothing is lost")
+    assert "<script>" not in page and "&lt;script&gt;" in page
+
+
+# --- records of older versions ----------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def older(book):
+    """Write the record of `book` as versions before schema 4 did, with that last line: its folder."""
+    _, record = journal.read(book.folder)
+    told = msgspec.to_builtins(record.opening)
+
+    def write(*closed: str):
+        kept = ("seed", "drills", "started")
+        asked = {"topology": "galera", "engine": "mariadb", "version": "11.8", "schema": 3, "settings": {"a": "1"}}
+        environment = {"system": "Debian", "machines": "qemu", "disks": "a flush 1 ms"}
+        opened = {"event": "opened", **asked, **{key: told[key] for key in kept}, "environment": environment}
+        lines = [opened, *(msgspec.to_builtins(each) for each in record.evidence.values())]
+        lines += [{"event": "closed", "why": why} for why in closed]
+        (book.folder / "drill.jsonl").write_bytes(b"".join(msgspec.json.encode(line) + b"\n" for line in lines))
+        (book.folder / journal.RECORD).unlink()
+        return book.folder
+
+    return write
+
+
+@pytest.mark.parametrize(
+    ("closed", "ended", "code", "why"),
+    [
+        (["done"], "done", 2, "the record does not hold it"),
+        (["interrupted by SIGINT"], "interrupted", 2, "interrupted by SIGINT"),
+        (["crashed: LabError: no space"], "crashed", 3, "the run crashed: LabError: no space"),
+        ([], None, 2, "killed, or it is still going"),
+    ],
+)
+def test_a_record_of_older_drills_is_judged(older, closed, ended, code, why):
+    """drill.jsonl says the same as today's record, whatever ended the run."""
+    folder = older(*closed)
+    summary = running.judge(folder)
+    first, second = summary.drills
+
+    assert (summary.ended, summary.exit_code, summary.record) == (ended, code, "drill.jsonl")
+    assert {row.verdict for row in first.expectations} == {Verdict.HOLDS}
+    assert second.doubts == [f"it was not done: {why}"]
+    assert summary.environment.host == {"system": "Debian"}
+    assert summary.environment.labs[0].settings["a"] == "1"
+    assert "virtual machines by qemu" in text(summary)
+    assert folder.name in journal.names()
+
+
+def test_a_run_that_is_nowhere_names_the_runs_of_both_kinds(older, refused):
+    """One search, one error."""
+    drills = older("done").name
+    journal.Journal("semisync_wan").write(synthetic.run())
+
+    assert drills in refused(running.judge, "yesterday").expected
+    assert "semisync_wan" in refused(running.report, "yesterday").expected
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_page_of_drills_has_a_row_for_each(book):
+    """Made from records alone: the one that was done with its figures, the other one with its doubt."""
+    said = drill_page.page([running.judge(book.folder)], ["galera"])
+
+    assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
+    assert "| second | a test's | – | – | – | – |" in said
+    assert "**UNKNOWN**: nothing is lost" in said
+
+
+def test_a_table_that_was_not_made_anew_stays(book):
+    """A page of many minutes is not made again for one topology."""
+    runs = [running.judge(book.folder)]
+    old = "# A page\n\n## async\n\nolder\n\n## galera\n\nolder\n"
+    said = drill_page.page(runs, ["async", "galera"], old)
+
+    assert said.count("## ") == 2 and "## async\n\nolder" in said and "| first | a test's | 10 |" in said
+
+
+def test_the_page_is_made_again_from_recorded_runs(book, monkeypatch, tmp_path):
+    """`make drills` of a RUN does no drill: its topology's table is new, the others stay, and the status is its own."""
+    monkeypatch.setattr(drill_command, "PAGE", tmp_path / "faults.md")
+    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
+    monkeypatch.setattr(running, "drill", lambda *_: pytest.fail("a drill was done"))
+    (tmp_path / "faults.md").write_text("# A page\n\n## async\n\nolder\n")
+    monkeypatch.setattr(drill_set, "known", lambda: {"async": [], "galera": []})
+    ended = CliRunner().invoke(drill_command.write_page, [str(book.folder)])
+    said = (tmp_path / "faults.md").read_text()
+
+    assert ended.exit_code == 2, "one of the two drills was not done"
+    assert "## async\n\nolder\n\n## galera" in said and "| first | a test's | 10 |" in said
+
+
+def test_the_page_tells_what_is_known_to_be_refuted():
+    """With its reason."""
+    known = Expectation("nothing is lost", "lost", equals=0, expect=Verdict.REFUTED, because="it is asynchronous")
+    lossy = msgspec.structs.replace(parsed(), expected=[known])
+    result = judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY)
+
+    said = drill_page.page([summed_up(result)], ["galera"])
+
+    assert "REFUTED as known: nothing is lost: it is asynchronous |" in said
