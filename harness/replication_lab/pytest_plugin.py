@@ -9,7 +9,6 @@ import pytest
 
 from replication_lab import experiments, runs
 from replication_lab.lab import up
-from replication_lab.model import drill_result, history
 from replication_lab.model.drill_result import Result
 from replication_lab.report import ExperimentSummary
 from replication_lab.runner import drill_set
@@ -119,8 +118,7 @@ def drilled(drill_labs: Callable[[str], drill_set.Labs], tmp_path: Path) -> Call
     def do(topology: str, name: str, seed: int = 7) -> Result:
         ledger = tmp_path / f"{name}-{seed}"
         evidence = drill_labs(topology).do(drill_set.load(topology, name), seed, ledger)
-        with ledger.open("rb") as lines:
-            return drill_result.judge(evidence, *history.parse(lines))
+        return drill_set.judged(evidence, ledger)
 
     return do
 

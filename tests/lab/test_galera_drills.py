@@ -5,8 +5,6 @@ import signal
 import pytest
 from replication_lab.faults.cut import Cut
 from replication_lab.lab import up
-from replication_lab.model import history
-from replication_lab.model.drill_result import judge
 from replication_lab.model.errors import LabError
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill_set
@@ -36,7 +34,7 @@ def done(cluster, tmp_path_factory):
         if name not in known:
             ledger = folder / name
             evidence = drill_set.carry_out(cluster, what or drill_set.load("galera", name), SEED, ledger, print)
-            known[name] = judge(evidence, *history.parse(ledger.read_bytes().splitlines(keepends=True)))
+            known[name] = drill_set.judged(evidence, ledger)
         return known[name]
 
     return do

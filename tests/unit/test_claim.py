@@ -8,8 +8,9 @@ from replication_lab.model.claim import Claim, NotJudged, judge
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt, End
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
+from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
-from replication_lab.model.record import Measurement, Noise, Proof, Record
+from replication_lab.model.record import Measurement, Noise, Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import Expected, Verdict, exit_code
 

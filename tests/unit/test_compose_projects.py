@@ -9,7 +9,7 @@ import psutil
 import pytest
 from docker.errors import APIError, NotFound
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue, files
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels, leftovers, project, signals

@@ -3,7 +3,7 @@
 import pytest
 from replication_lab.faults.injected import injected
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 
 
 class Told:

@@ -14,7 +14,7 @@ from replication_lab.faults.restart import Restart
 from replication_lab.faults.stop import Stop
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.model.storage import Storage
 from replication_lab.world import catalogue, clock
 from replication_lab.world.disks.spindle import Stats

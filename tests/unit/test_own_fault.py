@@ -10,7 +10,7 @@ from replication_lab.model import history
 from replication_lab.model.drill import parse_drill
 from replication_lab.model.drill_result import judge
 from replication_lab.model.fault import NODES, Setting
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner.drill import carry_out
 from replication_lab.world import catalogue

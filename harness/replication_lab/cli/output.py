@@ -12,7 +12,7 @@ from replication_lab import replication
 from replication_lab.lab.migrate import Migrated
 from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.bottleneck import Diagnosis, Sample
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.replication.drbd import HOW_TO_RESOLVE

@@ -7,8 +7,8 @@ from pathlib import Path
 
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
-from replication_lab.model.record import Proof
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.sequential_inserts import SequentialInserts

@@ -9,8 +9,8 @@ from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset, parse_data
+from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
-from replication_lab.model.record import Proof
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.workloads.bank import Bank

@@ -6,7 +6,7 @@ from contextlib import ExitStack, closing
 from typing import TypeVar
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world.docker.lab import Lab
 

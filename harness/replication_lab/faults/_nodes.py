@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 from replication_lab import replication
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
 from replication_lab.model.fault import NODES
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world.docker.lab import Lab
 
 # Of one CPU; a server that has a hundredth answers, but hardly works.

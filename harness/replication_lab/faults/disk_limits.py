@@ -6,7 +6,7 @@ from contextlib import ExitStack, contextmanager
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.model.disk import Limits
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array, Measured
 from replication_lab.world.docker.lab import Lab

@@ -5,7 +5,7 @@ from typing import Any, ClassVar, Protocol, TypeVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.fault import FaultKind
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 
 
 class Fault(Protocol):

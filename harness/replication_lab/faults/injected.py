@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from replication_lab.faults.fault import Fault
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 
 
 @dataclass

@@ -3,7 +3,7 @@
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
 from replication_lab.model.fault import NODES
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world import clock
 
 SIGKILL_STATUS = 137

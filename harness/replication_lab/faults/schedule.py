@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
 from replication_lab.faults.fault import Fault
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world import clock
 
 

@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
 from replication_lab.model.fault import NODES, REPLICATED_DISK, UNMANAGED
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.world import clock, drbd
 from replication_lab.world.docker.lab import Lab

@@ -8,7 +8,7 @@ from replication_lab.faults.toxic_calibration import rate_of
 from replication_lab.faults.toxic_watch import RATE_PROVED
 from replication_lab.model.errors import unknown_name
 from replication_lab.model.fault import LINKS, Setting
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 

@@ -11,7 +11,7 @@ from replication_lab import replication
 from replication_lab.faults import disk_limits
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.disks.spindle import SWITCH, Spindle

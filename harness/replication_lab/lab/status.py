@@ -9,7 +9,7 @@ from replication_lab import replication
 from replication_lab.lab.disks import full
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, drbd, pacemaker

@@ -10,7 +10,7 @@ from replication_lab.faults.toxic_calibration import calibrated, clear
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.model.storage import AUTO, Storage, parse_storage
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world.mysql.redo_log import Redo
 
 # Of what was written to the log meanwhile: pages of so much were still owed to the disk, or were paid from before.

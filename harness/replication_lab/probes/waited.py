@@ -1,6 +1,6 @@
 """Whether commits waited for a round trip: the proof that a link was in a commit's way."""
 
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 
 # The two ways of a link differ by its timers; a commit that waited for nobody takes a hundredth.
 WAITED_SHARE = 0.9

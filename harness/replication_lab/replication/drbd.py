@@ -7,7 +7,7 @@ from statistics import median
 from replication_lab.model.drill import MOUNT
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.evidence import View
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from replication_lab.model.disk import Limits
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.world import clock, drbd
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECTED, UP_TO_DATE, Peer, Status

@@ -4,7 +4,7 @@ import re
 from collections.abc import Mapping
 
 from replication_lab.model.evidence import View
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world.mysql.galera import GaleraNode
 

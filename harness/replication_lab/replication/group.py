@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab

@@ -9,7 +9,7 @@ from typing import ClassVar, TypeVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.world import catalogue

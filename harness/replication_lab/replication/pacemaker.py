@@ -6,7 +6,7 @@ The manager says which machine serves: in a drill it is waited for, and told not
 from collections.abc import Mapping
 
 from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import register
 from replication_lab.world import clock, drbd, pacemaker

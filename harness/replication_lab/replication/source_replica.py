@@ -6,7 +6,7 @@ from statistics import median
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import waited

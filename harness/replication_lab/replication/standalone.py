@@ -3,7 +3,7 @@
 from collections.abc import Mapping
 
 from replication_lab.model.evidence import View
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.replication.kind import Nodes, register
 

@@ -23,7 +23,7 @@ from replication_lab.faults.schedule import Together
 from replication_lab.model.drill import Drill, Step
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Acted, Evidence, Return
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.kind import Nodes
 from replication_lab.workloads.ledger import Ledger

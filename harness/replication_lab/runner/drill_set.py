@@ -158,10 +158,14 @@ def _result(folder: Path, record: Record, what: Drill) -> Result:
         return drill_result.not_done(what, f"it was not done: {record.stopped or lacking}")
     evidence = msgspec.structs.replace(evidence, doubts=[*evidence.doubts, *record.doubts(record.engines[0])])
     try:
-        # Line by line: a ledger of many clients is larger than all else in memory.
-        with ledger(folder, what.name).open("rb") as lines:
-            return drill_result.judge(evidence, *history.parse(lines))
+        return judged(evidence, ledger(folder, what.name))
     except FileNotFoundError:
         return drill_result.judge(evidence, [])
     except LabError as error:
         return drill_result.not_done(what, error.found)
+
+
+def judged(evidence: Evidence, ledger_file: Path) -> Result:
+    """What a drill came to. Reads the ledger line by line: that of many clients is larger than all else in memory."""
+    with ledger_file.open("rb") as lines:
+        return drill_result.judge(evidence, *history.parse(lines))

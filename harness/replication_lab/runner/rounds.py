@@ -9,6 +9,7 @@ from typing import Any
 
 from replication_lab.lab import up as labs
 from replication_lab.model import record
+from replication_lab.model.event import End
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.relations import Place
 from replication_lab.probes.noise import NoiseMeter
@@ -88,7 +89,7 @@ class Run:
         with self.journal.recording(self._opening()):
             together = [self.engines] if self.experiment.side_by_side else [[engine] for engine in self.engines]
             whys = [self._on_engines(engines) for engines in together]
-            self.journal.write(record.End(why="decided" if set(whys) == {"decided"} else "round limit"))
+            self.journal.write(End(why="decided" if set(whys) == {"decided"} else "round limit"))
         return self.journal.folder
 
     def next_seed(self) -> int:

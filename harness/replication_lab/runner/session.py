@@ -13,6 +13,7 @@ from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks
 from replication_lab.model import record
 from replication_lab.model.errors import LabError
+from replication_lab.model.event import Doubt
 from replication_lab.model.experiment import Case, Experiment
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
@@ -183,7 +184,7 @@ class Session:
             except LabError as error:
                 reasons = [f"copies could not be compared: {error.found}"]
             for reason in reasons:
-                self.run.journal.write(record.Doubt(engine=self.engine, reason=reason))
+                self.run.journal.write(Doubt(engine=self.engine, reason=reason))
 
 
 @contextmanager

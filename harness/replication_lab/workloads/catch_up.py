@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from replication_lab.faults.disk_limits import changed, lifted
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.probes import disk_activity
 from replication_lab.probes.disk_activity import DiskWork
 from replication_lab.probes.lag import Lag

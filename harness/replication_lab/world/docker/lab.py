@@ -16,7 +16,7 @@ from docker.errors import APIError
 from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Proof
+from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
