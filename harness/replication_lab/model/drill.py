@@ -12,7 +12,7 @@ import msgspec
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.fault import FaultKind, Value, setting_names
 from replication_lab.model.topology import Topology
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.verdict import Expected, Verdict
 
 # Kinds of options that a drill may change: DRBD's disk and net, the file system's mount options.
 MOUNT = "mount"
@@ -83,6 +83,11 @@ class Expectation(_Strict, frozen=True):
     at_most: int | float | None = None
     expect: Verdict = Verdict.HOLDS
     because: str = ""
+
+    @property
+    def expected(self) -> Expected:
+        """The known verdict. Raises ValueError for one that can never be expected."""
+        return Expected(self.expect, self.because)
 
     @property
     def bound(self) -> str:
@@ -211,5 +216,8 @@ def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Val
 def _check_expectation(where: str, expected: Expectation) -> None:
     if [expected.equals, expected.at_least, expected.at_most].count(None) != 2:
         raise LabError(f"{where}: {expected.says!r} has not one relation", "one of equals, at_least, at_most")
-    if expected.expect is Verdict.UNKNOWN or (expected.expect is Verdict.REFUTED and not expected.because):
-        raise LabError(f"{where}: {expected.says!r} expects {expected.expect}", "HOLDS, or REFUTED with because")
+    try:
+        _ = expected.expected
+    except ValueError as error:
+        refused = f"{where}: {expected.says!r} expects {expected.expect}"
+        raise LabError(refused, "HOLDS, or REFUTED with because") from error

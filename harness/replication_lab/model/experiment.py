@@ -114,7 +114,7 @@ class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     published: float | None = None
 
 
-class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KnownVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The verdict known for a claim on an engine."""
 
     claim: str
@@ -135,7 +135,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     published: Published = Published(source="")
     claims: dict[str, ClaimData] = {}
-    expected: list[Expectation] = []
+    expected: list[KnownVerdict] = []
 
 
 def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
@@ -150,7 +150,7 @@ def _explained(error: str, name: str) -> LabError:
     unknown = re.search(r"unknown field `(.*?)`", error)
     if not unknown:
         return LabError(f"{name}: {error}", "the keys of docs/statistics.md, section expected verdicts")
-    known = {key for kind in (Data, Published, PublishedRow, ClaimData, Expectation) for key in kind.__struct_fields__}
+    known = {key for kind in (Data, Published, PublishedRow, ClaimData, KnownVerdict) for key in kind.__struct_fields__}
     return unknown_name(f"key in {name}", unknown[1], known)
 
 
