@@ -42,8 +42,8 @@ bench: .venv/installed.txt  ## the lab's own figures, as ratios from one run, in
 drills: .venv/installed.txt  ## every drill of every topology, and docs/faults.md from what they came to
 	@$(PYTHON) -m replication_lab.cli.drill
 
-lint: .venv/installed.txt  ## ruff, import-linter, shellcheck, and that all tests can be collected together
-	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck
+lint: .venv/installed.txt  ## ruff, mypy, import-linter, shellcheck, and that all tests can be collected together
+	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck
 
 # Made by the launcher, from the hash-locked list.
 .venv/installed.txt: harness/requirements.txt

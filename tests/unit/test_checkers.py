@@ -1,5 +1,7 @@
 """Do the checkers find what hand-written histories hold, and nothing where they are good?"""
 
+import math
+
 import pytest
 from replication_lab.model import checkers
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Look, Outcome, encode, parse, ranges
@@ -244,7 +246,7 @@ def test_a_history_is_read_as_it_was_written():
 
     assert attempts == [
         Attempt(1, 1, "node1", 0.5, 0.7, REFUSED, 1047),
-        Attempt(2, 2, "node2", 0.6, None, UNANSWERED, None),
+        Attempt(2, 2, "node2", 0.6, math.inf, UNANSWERED, None),
     ]
     assert looks == []
 

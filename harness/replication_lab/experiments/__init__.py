@@ -1,4 +1,4 @@
-"""Experiments: one question a file, with the figures from the literature in the YAML beside it."""
+"""One question a file, with the figures from the literature in the YAML beside it."""
 
 import importlib
 from pathlib import Path

@@ -1,12 +1,12 @@
-"""Checks of a history and of the final rows of every copy: lost, phantom, duplicate, diverged, stale, stalled rows.
+"""What a history and the final rows of every copy say: lost, phantom, twice, diverged, stale, stalled. Pure functions.
 
-All are pure functions. A checker that fails is reported in place of its figure (`checked`): the figure is unknown,
-never good.
+A checker that fails says so in place of its figure (`checked`): what it would have found is unknown, never good.
 """
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from functools import partial
 from itertools import pairwise
 from statistics import median
 
@@ -14,61 +14,65 @@ from replication_lab.model.history import Attempt, Copy, Look, Outcome
 
 Figures = dict[str, float | str]
 Window = tuple[float, float]
+Checker = Callable[[], float | None]
 
 
 # --- rows -------------------------------------------------------------------------------------------------------------
 
 
 def lost(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
-    """Return the rows that were acknowledged and are missing on some copy."""
+    """Rows that were acknowledged and are missing on some copy."""
     acknowledged = {attempt.id for attempt in history if attempt.acknowledged}
     return set().union(*(acknowledged - set(copy.ids) for copy in copies))
 
 
 def lost_seconds(history: Sequence[Attempt], copies: Sequence[Copy]) -> float:
-    """Return the recovery point: seconds from sending the first lost row to the acknowledgement of the last one."""
+    """The recovery point: seconds from when the first lost row was sent until the last one was acknowledged."""
     gone = lost(history, copies)
     found = [attempt for attempt in history if attempt.id in gone]
     return max(one.ended for one in found) - min(one.invoked for one in found) if found else 0.0
 
 
 def phantoms(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
-    """Return the rows on some copy that no client sent, or whose insert the server reported as failed."""
+    """Rows on some copy whose client was told that they had failed, or that nobody ever sent."""
     possible = {attempt.id for attempt in history if attempt.outcome is not Outcome.FAILED}
     return set().union(*(set(copy.ids) - possible for copy in copies))
 
 
 def duplicates(copies: Sequence[Copy]) -> set[int]:
-    """Return the ids that some copy holds more than once."""
+    """Ids that some copy holds more than once."""
     return {number for copy in copies for number, times in Counter(copy.ids).items() if times > 1}
 
 
 def diverged(copies: Sequence[Copy]) -> list[str]:
-    """Return the nodes whose rows, checksum or counter differ from those of the first copy."""
+    """The nodes whose rows, checksum or counter differ from those of the first copy."""
     first, *others = copies
     return [copy.node for copy in others if _content(copy) != _content(first)]
 
 
-def _content(copy: Copy) -> tuple:
+def _content(copy: Copy) -> tuple[list[int], int | None, int | None]:
     return sorted(copy.ids), copy.checksum, copy.counter
 
 
 def committed_unknown(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
-    """Return the rows whose client got no answer and which are on every copy: they had been committed."""
+    """Rows whose client got no answer and which are on every copy: they had been committed."""
     unknown = {attempt.id for attempt in history if attempt.outcome is Outcome.UNKNOWN}
     return unknown.intersection(*(copy.ids for copy in copies))
 
 
 def miscounted(copies: Sequence[Copy]) -> int:
-    """Return the largest difference on any copy between the hot row's counter and the number of rows.
+    """By how much the hot row's counter differs from the rows beside which it was counted up; the worst copy."""
+    return max(abs(_counter(copy) - len(copy.ids)) for copy in copies)
 
-    Each insert increments the counter in the same transaction.
-    """
-    return max(abs(copy.counter - len(copy.ids)) for copy in copies)
+
+def _counter(copy: Copy) -> int:
+    if copy.counter is None:
+        raise ValueError(f"the hot row of {copy.node} was not read")
+    return copy.counter
 
 
 def ahead(copies: Sequence[Copy]) -> dict[str, int]:
-    """Return by node the number of rows that its copy holds and the copy of its source does not."""
+    """How many rows a copy holds that the copy which it came from does not, by node."""
     held = {copy.node: set(copy.ids) for copy in copies}
     return {copy.node: len(held[copy.node] - held[copy.source]) for copy in copies if copy.source in held}
 
@@ -77,18 +81,18 @@ def ahead(copies: Sequence[Copy]) -> dict[str, int]:
 
 
 def stale_reads(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
-    """Return the reads that missed a row which had been acknowledged to any client before they began."""
+    """Looks that missed a row which was acknowledged, to whomever, before they began."""
     newest = _Newest(history)
     return [look for look in looks if _number(look) < newest.acknowledged(look.writer, look.invoked)]
 
 
 def own_writes_missed(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
-    """Return the reads that missed a row of the same client, already acknowledged to it: no read-your-writes."""
+    """Looks of clients that missed a row of their own, which had been acknowledged to them: no read-your-write."""
     return [look for look in stale_reads(history, looks) if look.reader == look.writer]
 
 
 def backward_reads(looks: Iterable[Look]) -> list[Look]:
-    """Return the reads that missed a row which the same reader had seen there before: no monotonic reads."""
+    """Looks that missed a row which the same reader had seen there before: no monotonic reads."""
     seen: dict[tuple[int, int, str], int] = {}
     found = []
     for look in looks:
@@ -100,14 +104,14 @@ def backward_reads(looks: Iterable[Look]) -> list[Look]:
 
 
 def phantom_reads(looks: Iterable[Look], copies: Sequence[Copy]) -> set[int]:
-    """Return the rows that some client read and that are on no copy at the end."""
+    """Rows that somebody saw and that are on no copy at the end."""
     if not copies:
         _no_copies()
     kept = set().union(*(copy.ids for copy in copies))
     return {look.seen for look in looks if look.seen is not None} - kept
 
 
-# Less than every id.
+# Below every id.
 NOTHING = -1
 
 
@@ -116,7 +120,7 @@ def _number(look: Look) -> int:
 
 
 class _Newest:
-    """The newest acknowledged row of each client at any moment; the ids of a client grow."""
+    """The newest acknowledged row of each client at any moment; ids of a client grow."""
 
     def __init__(self, history: Iterable[Attempt]):
         self._rows: dict[int, tuple[list[float], list[int]]] = {}
@@ -135,34 +139,34 @@ class _Newest:
 
 
 def stall(history: Iterable[Attempt], load: Window) -> float:
-    """Return the longest time in seconds without an acknowledgement within the load, its beginning and end included."""
+    """The longest time in seconds within the load in which nothing was acknowledged, its beginning and end included."""
     ends = sorted(attempt.ended for attempt in history if attempt.acknowledged)
     marks = [load[0], *(end for end in ends if load[0] <= end <= load[1]), load[1]]
     return max(later - earlier for earlier, later in pairwise(marks))
 
 
 def back_after(history: Iterable[Attempt], moment: float) -> float | None:
-    """Return seconds from `moment` until a statement sent after it was acknowledged; None if none was."""
+    """Seconds from `moment` until a statement that was sent after it was acknowledged, or None where none was."""
     ends = [attempt.ended for attempt in history if attempt.acknowledged and attempt.invoked >= moment]
     return min(ends) - moment if ends else None
 
 
 def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attempt]:
-    """Return the attempts that were sent within one of the windows."""
+    """The attempts that were sent within one of the windows."""
     return [attempt for attempt in history if any(begin <= attempt.invoked <= end for begin, end in windows)]
 
 
 def slowed(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
-    """Return the median latency of statements sent within the windows, over that of those that ended before."""
+    """The median latency of what was sent within the windows over that of what ended before the first of them."""
     before = [one.latency for one in history if one.acknowledged and one.ended < windows[0][0]]
     during = [one.latency for one in within(history, windows) if one.acknowledged]
     return median(during) / median(before) if before and during else None
 
 
 def kept_rate(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
-    """Return the acknowledgements a second of statements sent within the windows, over the rate before them.
+    """Acknowledgements a second of what was sent within the windows, over those of before the first of them.
 
-    A throttled server alternates between full speed and no answer at all, so its median latency does not show the loss.
+    A server that is throttled serves at full speed, and then nobody for a while: its median latency does not tell.
     """
     sent = [one.invoked for one in history]
     before = windows[0][0] - min(sent) if sent else 0.0
@@ -174,7 +178,7 @@ def kept_rate(history: Sequence[Attempt], windows: Sequence[Window]) -> float | 
 
 
 def longest(history: Iterable[Attempt]) -> float | None:
-    """Return the seconds that the slowest acknowledged statement took; None if none was acknowledged."""
+    """Seconds that the slowest acknowledged statement took, or None where none was."""
     return max((attempt.latency for attempt in history if attempt.acknowledged), default=None)
 
 
@@ -182,8 +186,8 @@ def longest(history: Iterable[Attempt]) -> float | None:
 
 
 def rows(history: Sequence[Attempt], copies: Sequence[Copy]) -> tuple[Figures, list[str]]:
-    """Return the figures about rows, and a sentence for each figure that could not be computed."""
-    found = {
+    """The figures of rows, and what could not be found out, in words."""
+    found: dict[str, Checker] = {
         "lost": lambda: len(lost(history, copies)),
         "lost_s": lambda: lost_seconds(history, copies),
         "phantoms": lambda: len(phantoms(history, copies)),
@@ -194,7 +198,7 @@ def rows(history: Sequence[Attempt], copies: Sequence[Copy]) -> tuple[Figures, l
     if any(copy.counter is not None for copy in copies):
         found["miscounted"] = lambda: miscounted(copies)
     if any(copy.source for copy in copies):
-        found |= {f"ahead.{node}": lambda many=many: many for node, many in ahead(copies).items()}
+        found |= {f"ahead.{node}": _counted(many) for node, many in ahead(copies).items()}
     return checked(found if copies else dict.fromkeys(found, _no_copies))
 
 
@@ -205,10 +209,10 @@ def _no_copies() -> float:
 def reads(
     history: Sequence[Attempt], looks: Sequence[Look], copies: Sequence[Copy], mended: float
 ) -> tuple[Figures, list[str]]:
-    """Return the figures about what clients read; none if no client read.
+    """The figures of what clients read; none where nobody looked.
 
-    Rows that are missing in the end are counted apart if they were seen only after the faults were `mended`: an old
-    source that is restarted shows the rows that it recovered, before these are discarded.
+    Rows that are gone in the end count apart where they were seen only after the faults had been `mended`: an old
+    source that is started again shows what it recovers, before it is made to give that up.
     """
     if not looks:
         return {}, []
@@ -226,41 +230,46 @@ def reads(
 
 
 def service(history: Sequence[Attempt], load: Window, windows: Sequence[Window]) -> tuple[Figures, list[str]]:
-    """Return the figures of time and of answers: over all nodes (NAME), and for each (NAME.NODE).
+    """The figures of time and of answers: over all nodes (NAME), and for each (NAME.NODE).
 
-    `windows` are the times in which a fault acted; during.* counts the statements sent within them.
+    `windows` are the times in which a fault acted; during.* counts what was sent within them.
     """
-    parts: dict[str, Callable[[], float | None]] = {}
+    parts: dict[str, Checker] = {}
     for node in ("", *sorted({attempt.node for attempt in history})):
         own = [attempt for attempt in history if node in ("", attempt.node)]
         end = f".{node}" if node else ""
-        parts[f"stall_s{end}"] = lambda own=own: stall(own, load)
-        parts[f"longest_s{end}"] = lambda own=own: longest(own)
-        parts |= {f"{name}{end}": lambda many=many: many for name, many in counts(own).items()}
+        parts[f"stall_s{end}"] = partial(stall, own, load)
+        parts[f"longest_s{end}"] = partial(longest, own)
+        parts |= {f"{name}{end}": _counted(many) for name, many in counts(own).items()}
         if windows:
-            parts[f"service_back_s{end}"] = lambda own=own: back_after(own, windows[0][0])
-            parts[f"slowed{end}"] = lambda own=own: slowed(own, windows)
-            parts[f"kept_rate{end}"] = lambda own=own: kept_rate(own, windows)
+            parts[f"service_back_s{end}"] = partial(back_after, own, windows[0][0])
+            parts[f"slowed{end}"] = partial(slowed, own, windows)
+            parts[f"kept_rate{end}"] = partial(kept_rate, own, windows)
             during = counts(within(own, windows))
-            parts |= {f"during{end}.{name}": lambda many=many: many for name, many in during.items()}
+            parts |= {f"during{end}.{name}": _counted(many) for name, many in during.items()}
     return checked(parts)
 
 
+def _counted(many: int) -> Checker:
+    return lambda: many
+
+
 def counts(history: Iterable[Attempt]) -> dict[str, int]:
-    """Return the number of attempts by outcome and by error: {acknowledged, failed, unknown, error.CODE}."""
+    """How many attempts ended in which way, and with which error: {acknowledged, failed, unknown, error.CODE}."""
     history = list(history)
     outcomes = Counter(attempt.outcome.value for attempt in history)
     errors = Counter(f"error.{attempt.code}" for attempt in history if attempt.code is not None)
     return {**{outcome.value: outcomes[outcome.value] for outcome in Outcome}, **dict(sorted(errors.items()))}
 
 
-def checked(checkers: dict[str, Callable[[], float | None]]) -> tuple[Figures, list[str]]:
-    """Return the checkers' figures by name, without None, and a sentence for each checker that failed."""
-    figures, failures = {}, []
+def checked(checkers: Mapping[str, Checker]) -> tuple[Figures, list[str]]:
+    """The figures of checkers by name, those without an answer left out, and a sentence for each that failed."""
+    figures: Figures = {}
+    failures: list[str] = []
     for name, check in checkers.items():
         try:
             found = check()
-        except Exception as error:  # whatever it is: one unknown figure must not remove the others
+        except Exception as error:  # whatever it is: an unknown figure must not take the others with it
             failures.append(f"the checker of {name} failed: {type(error).__name__}: {error}")
             continue
         if found is not None:

@@ -1,5 +1,7 @@
 """The lines of a record that every run writes, whether of an experiment or of drills."""
 
+from typing import Any
+
 import msgspec
 
 # Of the records of both; docs/summary.md says what changed with each number.
@@ -20,7 +22,7 @@ class Opening(Event, frozen=True, kw_only=True):
     schema: int = SCHEMA
     seed: int
     engines: list[str]
-    environment: dict = {}
+    environment: dict[str, Any] = {}
     started: str
 
 
@@ -35,7 +37,7 @@ class Lab(Event, frozen=True, kw_only=True, tag="lab"):
     version: str
     topology: str
     images: dict[str, str] = {}
-    settings: dict = {}
+    settings: dict[str, Any] = {}
     not_applicable: dict[str, str] = {}
 
 

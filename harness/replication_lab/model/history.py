@@ -1,9 +1,10 @@
-"""The history of the clients' statements: one JSON object a line, two lines for each statement.
+"""What clients did and were told: a history of statements, one JSON object a line, each statement twice.
 
 The line `invoked` is written before a statement is sent, the line `ended` before the next one. A statement that has no
 second line was under way when its client was cut off: its outcome is unknown.
 """
 
+import math
 from collections.abc import Iterable
 from enum import StrEnum
 
@@ -14,7 +15,7 @@ from replication_lab.model.lines import Lines
 
 
 class Outcome(StrEnum):
-    """The outcome of a statement for its client; UNKNOWN: the answer was lost, the row may be there or not."""
+    """What a client knows of its statement. UNKNOWN: the answer was lost, the row may be there or not."""
 
     ACKNOWLEDGED = "acknowledged"
     FAILED = "failed"
@@ -32,7 +33,7 @@ class Invoked(msgspec.Struct, frozen=True, tag_field="event", tag="invoked"):
 
 
 class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
-    """The answer to a statement; `code` and `text` are those of the server's or the client library's error."""
+    """What came back; `code` and `text` are those of the server's or the client library's error."""
 
     id: int
     at: float
@@ -42,9 +43,9 @@ class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
 
 
 class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
-    """An answered query on `node` for the newest row of a client: its id, None if there was none. Times are seconds.
+    """A query for the newest row of a client on `node`, answered: its id, None where there was none. Times are seconds.
 
-    `reader` is the client that asked: the writer itself or another one.
+    `reader` is who asked, the client itself or another one.
     """
 
     reader: int
@@ -56,13 +57,13 @@ class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One statement with its end; `ended` is None where the record stops before it. Times are seconds."""
+    """One statement with its end: `ended` is infinite where the record stops before it. Times are seconds."""
 
     id: int
     client: int
     node: str
     invoked: float
-    ended: float | None = None
+    ended: float = math.inf
     outcome: Outcome = Outcome.UNKNOWN
     code: int | None = None
 
@@ -71,9 +72,9 @@ class Attempt(msgspec.Struct, frozen=True):
         return self.outcome is Outcome.ACKNOWLEDGED
 
     @property
-    def latency(self) -> float | None:
+    def latency(self) -> float:
         """Seconds from the statement to its answer."""
-        return None if self.ended is None else self.ended - self.invoked
+        return self.ended - self.invoked
 
 
 class Copy(msgspec.Struct, frozen=True):
@@ -102,7 +103,7 @@ def encode(line: Invoked | Ended | Look) -> bytes:
 
 
 def parse(lines: Iterable[bytes]) -> tuple[list[Attempt], list[Look]]:
-    """Return the attempts and the reads of a history in their order; LabError for an unreadable line.
+    """The attempts and the looks of a history in the order in which they were made; LabError for an unreadable line.
 
     A last line that was cut off in the middle of its writing is left out.
     """
@@ -119,11 +120,12 @@ def parse(lines: Iterable[bytes]) -> tuple[list[Attempt], list[Look]]:
 
 def _decode(line: bytes, number: int) -> Invoked | Ended | Look:
     try:
-        return _decoder.decode(line)
+        event: Invoked | Ended | Look = _decoder.decode(line)
     except msgspec.DecodeError as error:
         raise LabError(
             f"line {number} of the ledger cannot be read: {error}", "an event invoked, ended or look"
         ) from error
+    return event
 
 
 def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> None:
@@ -140,7 +142,7 @@ def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> N
 
 
 def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
-    """Return sorted ids as inclusive ranges; an id that occurs twice begins a range of its own."""
+    """Sorted ids as inclusive ranges; an id that occurs twice begins a range of its own."""
     found: list[tuple[int, int]] = []
     for number in sorted(ids):
         if found and number == found[-1][1] + 1:

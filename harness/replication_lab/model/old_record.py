@@ -1,5 +1,7 @@
 """Lines that older versions wrote, as the events of today: records of experiments of schema 1, of drills up to 3."""
 
+from typing import Any
+
 import msgspec
 
 from replication_lab.model.drill import Drill, with_settings_apart
@@ -16,9 +18,9 @@ class Opened(msgspec.Struct, tag_field="event", tag="opened"):
     seed: int
     drills: list[Drill]
     started: str
-    environment: dict = {}
+    environment: dict[str, Any] = {}
     images: dict[str, str] = {}
-    settings: dict = {}
+    settings: dict[str, Any] = {}
     schema: int = 1
 
     def events(self) -> list[Event]:

@@ -8,6 +8,7 @@ because it may hold something that speaks against the figures.
 import math
 from collections.abc import Iterable
 from functools import cached_property
+from typing import Any, TypeVar
 
 import msgspec
 
@@ -82,7 +83,7 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
 
     experiment: str
     preset: str
-    settings: dict = {}
+    settings: dict[str, Any] = {}
     undecidable: dict[str, str] = {}
 
 
@@ -108,10 +109,11 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     @property
     def reasons_to_doubt(self) -> list[str]:
         """Everything that makes this measurement untrustworthy, noise apart."""
-        unproved = [part.doubt for part in (*self.faults, *self.proofs) if part.doubt]
-        return [*self.doubts, *unproved]
+        parts: list[Fault | Proof] = [*self.faults, *self.proofs]
+        return [*self.doubts, *(part.doubt for part in parts if part.doubt)]
 
 
+Kind = TypeVar("Kind", bound=Event)
 AnyEvent = Run | Drills | Lab | Measurement | Evidence | Doubt | End
 
 _encoder = msgspec.json.Encoder()
@@ -147,16 +149,19 @@ class Record:
     @cached_property
     def opening(self) -> Run | Drills:
         """What was asked for. Raises LabError when the record does not say it."""
-        if found := self._of(Opening):
-            return found[0]
+        for event in self.events:
+            if isinstance(event, Run | Drills):
+                return event
         raise LabError(
             "the record does not say what was run", 'a first line with "event": "run" or "drills"', "lab run EXPERIMENT"
         )
 
     @property
     def run(self) -> Run:
-        """The opening of an experiment's record."""
-        return self.opening
+        """The opening of an experiment's record. Raises LabError where it is of drills."""
+        if isinstance(self.opening, Run):
+            return self.opening
+        raise LabError("the record is of drills", "one of an experiment", "./lab report RUN")
 
     @property
     def engines(self) -> list[str]:
@@ -237,11 +242,11 @@ class Record:
         whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]
         return whole + [f"{m.case}, round {m.round}: {reason}" for m in counted for reason in m.reasons_to_doubt]
 
-    def _of(self, kind: type) -> list:
+    def _of(self, kind: type[Kind]) -> list[Kind]:
         return [event for event in self.events if isinstance(event, kind)]
 
 
-def _last(events: list):
+def _last(events: list[Kind]) -> Kind | None:
     return events[-1] if events else None
 
 

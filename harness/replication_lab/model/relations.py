@@ -1,4 +1,4 @@
-"""Relations: what a claim states about quantities, decided from the record.
+"""Relations: what a claim says of quantities, decided from the record.
 
 A relation decides by an interval that lies inside or outside its bounds; anything between is UNKNOWN.
 """
@@ -6,7 +6,7 @@ A relation decides by an interval that lies inside or outside its bounds; anythi
 import math
 from collections.abc import Iterable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 from replication_lab.model.record import Measurement, Record
 from replication_lab.model.statistics import Interval, Plan, highest_share
@@ -21,7 +21,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a relation; `settled`: more rounds cannot change it; `doubted`: something went wrong."""
+    """What a relation came to. `settled`: more rounds cannot change it; `doubted`: something went wrong."""
 
     verdict: Verdict
     reason: str
@@ -60,7 +60,7 @@ class Bounds:
         return f"{self.quantity.label} {self._limits}"
 
     def counted(self, record: Record, engine: str) -> list[Measurement]:
-        """Return the measurements that decide: the quiet ones."""
+        """The measurements that are decided by: of what noise made of another one no figure is used."""
         return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
 
     def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
@@ -105,7 +105,7 @@ class NoneSeen:
     at_least: int
 
     unit = ""
-    references = frozenset()
+    references: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -142,7 +142,7 @@ class SomeSeen:
     count: "Total"
 
     unit = ""
-    references = frozenset()
+    references: ClassVar[frozenset[str]] = frozenset()
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -168,7 +168,9 @@ class SomeSeen:
         return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
 
 
-def _why_not_decidable(quantity: "Quantity", values: dict, record: Record, engine: str, plan: Plan) -> str | None:
+def _why_not_decidable(
+    quantity: "Quantity", values: dict[int, float], record: Record, engine: str, plan: Plan
+) -> str | None:
     failed = [str(n) for n, value in values.items() if not math.isfinite(value)]
     if failed:
         return f"{quantity.label} could not be computed in round {', '.join(failed)}"

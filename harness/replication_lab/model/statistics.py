@@ -1,4 +1,4 @@
-"""Intervals on per-round figures, wide enough for every interim look of a sequential run.
+"""Intervals on per-round figures, wide enough for every look that a sequential run takes at them.
 
 The method is Student's t on the logarithms of paired ratios (or on plain values), at a level from Bonferroni's
 correction for the planned looks. docs/statistics.md shows what this and the other candidates gave in simulation.
@@ -8,17 +8,22 @@ import math
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:  # it takes long to import
+    import numpy as np
+    from numpy.typing import ArrayLike, NDArray
 
 FEWEST_OF_A_SLOPE = 5
 
 
 class NoInterval(ValueError):
-    """An error for figures that admit no interval; the text says why. The verdict is then UNKNOWN."""
+    """The figures admit no interval; the text says why. A verdict made of them is UNKNOWN."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """The number of quiet rounds of a run and the accepted risk of a wrong verdict per claim.
+    """How many quiet rounds a run takes and what risk of a wrong verdict it accepts per claim.
 
     The run looks at its figures after each round from `min_rounds` to `max_rounds`. `alpha` is shared equally by these
     looks (Bonferroni), so that the chance of even one wrong decision among them is at most `alpha`.
@@ -63,17 +68,17 @@ class Interval:
 
 
 def interval_of_mean(values: Sequence[float], level: float) -> Interval:
-    """Return Student's t interval of the mean. Raise NoInterval for fewer than 2, non-finite or all equal values."""
+    """Student's t interval of the mean. Raises NoInterval for fewer than 2, non-finite or all equal values."""
     _check(values)
     low, high = student(values, level)
     return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), level)
 
 
 def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Interval:
-    """Return the interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios.
+    """Interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios, geometric mean.
 
-    The estimate is the geometric mean. What both sides of a pair share (a warm CPU, a busy disk, a drift) cancels.
-    Raise NoInterval as `interval_of_mean` does, and for figures that are not positive, since they have no logarithm.
+    What both sides of a pair share (a warm CPU, a busy disk, a drift) cancels. Raises NoInterval as
+    `interval_of_mean` does, and for figures that are not positive, since they have no logarithm.
     """
     for pair in pairs:
         if not all(math.isfinite(side) and side > 0 for side in pair):
@@ -82,26 +87,28 @@ def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Int
     return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level)
 
 
-def student(values, level: float):
-    """Return the bounds of Student's t interval of the mean along the last axis; a simulation judges many runs at once.
+def student(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
+    """Bounds of Student's t interval of the mean along the last axis, so that a simulation can judge many runs.
 
-    It uses the t distribution's quantile instead of scipy.stats, whose tests take a millisecond each: a run judges its
+    From the t distribution's quantile and not by scipy.stats, whose tests take a millisecond each: a run looks at its
     claims after every round.
     """
     import numpy as np
     from scipy.special import stdtrit
 
-    n = np.shape(values)[-1]
-    half = stdtrit(n - 1, (1 + level) / 2) * np.std(values, axis=-1, ddof=1) / math.sqrt(n)
-    middle = np.mean(values, axis=-1)
+    rounds = np.asarray(values, float)
+    n = rounds.shape[-1]
+    half = stdtrit(n - 1, (1 + level) / 2) * np.std(rounds, axis=-1, ddof=1) / math.sqrt(n)
+    middle = np.mean(rounds, axis=-1)
     return middle - half, middle + half
 
 
 def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
-    """Return the typical rise of `values` in a unit of time: the median of the slopes between all pairs (Theil, Sen).
+    """The typical rise of `values` in a unit of time: Theil and Sen's median of the slopes between all pairs.
 
-    A few late readings do not bend it. Raise NoInterval for fewer than FEWEST_OF_A_SLOPE readings. The result is that
-    of scipy.stats.theilslopes in a fifth of its time, since a race computes its slopes at each reading.
+    A few late readings do not bend it. Raises NoInterval for fewer than FEWEST_OF_A_SLOPE readings.
+
+    The same as scipy.stats.theilslopes in a fifth of its time, since a race looks at its slopes at each reading.
     """
     import numpy as np
     from scipy.special import ndtri
@@ -127,17 +134,17 @@ def _kendall(count: int) -> int:
     return count * (count - 1) * (2 * count + 5)
 
 
-def _ties(values) -> int:
-    """Return what equal values take from the variance of Kendall's count."""
+def _ties(values: "NDArray[np.float64]") -> int:
+    """What equal values take from the variance of Kendall's count."""
     return sum(map(_kendall, Counter(values.tolist()).values()))
 
 
 def highest_share(trials: int, level: float = 0.95) -> float:
-    """Return the highest share of bad trials that still fits none seen in `trials`.
+    """The highest share of bad trials that still fits none seen in `trials`.
 
     Clopper and Pearson's exact one-sided bound, which for none seen has this closed form.
     """
-    return 1 - (1 - level) ** (1 / trials)
+    return 1 - math.pow(1 - level, 1 / trials)
 
 
 def _check(values: Sequence[float]) -> None:

@@ -1,1 +1,1 @@
-"""Probes: each file reads one kind of figure."""
+"""How one number is read, one file a kind."""

@@ -106,7 +106,9 @@ def schema() -> bytes:
 
 def _environment(record: Record) -> Environment:
     labs = [lab for engine in record.engines for lab in record.labs(engine)]
-    return Environment(host=record.run.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record.measurements))
+    return Environment(
+        host=record.opening.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record.measurements)
+    )
 
 
 def _lab(lab: Lab) -> LabRow:
