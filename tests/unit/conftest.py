@@ -1,6 +1,7 @@
 """What keeps the unit tests without Docker, network and waiting, and the fake world that they run experiments in."""
 
 import functools
+import gc
 import os
 import signal
 import socket
@@ -22,8 +23,14 @@ from replication_lab.world.docker import engine
 from tests.fakes.world import FakeWorld
 
 
-@pytest.fixture(autouse=True)
-def no_world(monkeypatch):
+def pytest_collection_finish():
+    """Collect garbage seldom: what the tests share, records and modules, is large, and each look goes through it."""
+    gc.freeze()
+    gc.set_threshold(50_000, 20, 20)
+
+
+@pytest.fixture(autouse=True, scope="module")
+def no_world():
     """Docker, sockets, installations and sleep are out of reach: a test that tries to use them fails at once."""
 
     def forbidden(what):
@@ -32,11 +39,18 @@ def no_world(monkeypatch):
 
         return refuse
 
-    monkeypatch.setattr(docker, "from_env", forbidden("the Docker engine"))
-    monkeypatch.setattr(engine, "run_as_root", forbidden("root's power"))
-    monkeypatch.setattr(socket.socket, "connect", forbidden("a socket"))
-    monkeypatch.setattr(time, "sleep", forbidden("sleep"))
-    monkeypatch.setattr(engine, "_run_quietly", lambda _command: None)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(docker, "from_env", forbidden("the Docker engine"))
+        patch.setattr(engine, "run_as_root", forbidden("root's power"))
+        patch.setattr(socket.socket, "connect", forbidden("a socket"))
+        patch.setattr(time, "sleep", forbidden("sleep"))
+        patch.setattr(engine, "_run_quietly", lambda _command: None)
+        yield
+
+
+@pytest.fixture(autouse=True)
+def nothing_remembered():
+    """No test knows what another one's engine answered."""
     remembered = (engine.client, engine.compose_version)
     for answer in remembered:
         answer.cache_clear()

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
 
 import pytest
@@ -70,54 +71,68 @@ def test_a_module_without_a_place_is_noticed(copy):
     assert lint(copy).returncode == 1
 
 
+@dataclass(frozen=True)
+class Said:
+    """What the tests below ask of a module: its dotted names, called and mentioned at all, and its calls' keywords."""
+
+    calls: set[str]
+    mentions: set[str]
+    keywords: set[str | None]
+    docstring: bool
+    empty: bool
+    tests_without_docstring: list[str]
+
+
 @functools.cache
-def parsed(path: Path) -> ast.Module:
-    """A module's syntax tree, made once for all tests that look at it."""
-    return ast.parse(path.read_text())
+def said(path: Path) -> Said:
+    """Of a module, read once for all tests; its syntax tree is not kept, since the collector would walk through it."""
+    tree = ast.parse(path.read_text())
+    nodes = list(ast.walk(tree))
+    calls = [node for node in nodes if isinstance(node, ast.Call)]
+    tests = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
+    return Said(
+        calls={dotted(node.func) for node in calls},
+        mentions={dotted(node) for node in nodes if isinstance(node, ast.Attribute)},
+        keywords={word.arg for node in calls for word in node.keywords},
+        docstring=bool(ast.get_docstring(tree)),
+        empty=not tree.body,
+        tests_without_docstring=[node.name for node in tests if not ast.get_docstring(node)],
+    )
 
 
-def calls(path: Path) -> set[str]:
-    """The dotted names that a module calls."""
-    return {ast.unparse(node.func) for node in ast.walk(parsed(path)) if isinstance(node, ast.Call)}
-
-
-def mentions(path: Path) -> set[str]:
-    """The dotted names that a module uses, called or handed on."""
-    return {ast.unparse(node) for node in ast.walk(parsed(path)) if isinstance(node, ast.Attribute)}
+def dotted(node: ast.expr) -> str:
+    """The name of what is called or mentioned; what has none, as the result of a call, is a question mark."""
+    if isinstance(node, ast.Attribute):
+        return f"{dotted(node.value)}.{node.attr}"
+    return node.id if isinstance(node, ast.Name) else "?"
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_only_the_clock_sleeps(path):
     """Everything waits on conditions, by clock.wait_until."""
     if path.name == "clock.py":
-        assert "time.sleep" in mentions(path)
+        assert "time.sleep" in said(path).mentions
     else:
-        assert not {name for name in mentions(path) | calls(path) if name.rpartition(".")[2] == "sleep"}
+        assert not {name for name in said(path).mentions | said(path).calls if name.rpartition(".")[2] == "sleep"}
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_no_command_goes_through_a_shell(path):
     """Commands are lists of words, so that no name can become a command."""
-    keywords = [word for node in ast.walk(parsed(path)) if isinstance(node, ast.Call) for word in node.keywords]
-
-    assert "os.system" not in calls(path)
-    assert not [word for word in keywords if word.arg == "shell"]
+    assert "os.system" not in said(path).calls
+    assert "shell" not in said(path).keywords
 
 
 @pytest.mark.parametrize("path", MODULES, ids=lambda path: path.relative_to(ROOT).as_posix())
 def test_every_module_says_what_it_is(path):
     """A docstring at the head of each module that holds anything."""
-    tree = parsed(path)
-
-    assert ast.get_docstring(tree) or not tree.body
+    assert said(path).docstring or said(path).empty
 
 
 @pytest.mark.parametrize("path", sorted((ROOT / "tests").rglob("test_*.py")), ids=lambda path: path.stem)
 def test_every_test_says_what_it_tests(path):
     """Each test function has one sentence."""
-    functions = [node for node in ast.walk(parsed(path)) if isinstance(node, ast.FunctionDef)]
-
-    assert not [node.name for node in functions if node.name.startswith("test_") and not ast.get_docstring(node)]
+    assert not said(path).tests_without_docstring
 
 
 def test_shell_scripts_are_found_by_their_first_line(tmp_path):

@@ -1,5 +1,7 @@
 """Is what the documents say to type there to be typed, and is everything there mentioned?"""
 
+import functools
+import os
 import re
 import shlex
 from pathlib import Path
@@ -12,7 +14,6 @@ ROOT = catalogue.ROOT
 README = ROOT / "README.md"
 DOCUMENTS = [path for path in (README, *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
 LEFT_OUT = {".git", ".venv", "runs", "__pycache__"} | {f".{tool}_cache" for tool in ("pytest", "ruff", "import_linter")}
-FILES = [path for path in ROOT.rglob("*") if path.is_file() and not LEFT_OUT & set(path.relative_to(ROOT).parts)]
 # Put together here, so that this file does not name what no file may name.
 HOSTS = (
     *(f"{host}.debian.org" for host in ("deb", "security", "snapshot", "ftp")),
@@ -102,8 +103,10 @@ def anchors(text: str) -> set[str]:
     return {re.sub(r"[^\w\- ]", "", heading.lower()).strip().replace(" ", "-") for heading in headings}
 
 
-def everything() -> str:
-    return "\n".join(path.read_text() for path in DOCUMENTS)
+@functools.cache
+def documented(*programs: str) -> list[list[str]]:
+    """The commands of these programs in all documents."""
+    return [words for path in DOCUMENTS for words in commands(path.read_text(), programs)]
 
 
 # --- the documents ----------------------------------------------------------------------------------------------------
@@ -135,13 +138,13 @@ def test_links_lead_somewhere(path):
 @pytest.mark.parametrize("name", sorted(cli.cli.commands))
 def test_every_command_is_documented(name):
     """README or the book has a line with it."""
-    assert name in {words[0] for words in commands(everything(), ("lab", "./lab"))}
+    assert name in {words[0] for words in documented("lab", "./lab")}
 
 
 @pytest.mark.parametrize("name", sorted(targets()))
 def test_every_make_target_is_documented(name):
     """README or the book has a line with it."""
-    assert name in {word for words in commands(everything(), ("make",)) for word in words}
+    assert name in {word for words in documented("make") for word in words}
 
 
 def test_the_tests_of_this_file_see_mistakes(tmp_path):
@@ -161,10 +164,20 @@ def test_the_tests_of_this_file_see_mistakes(tmp_path):
 # --- all files --------------------------------------------------------------------------------------------------------
 
 
-def offenders(pattern: re.Pattern, files: list[Path]) -> list[str]:
+@functools.cache
+def files() -> list[Path]:
+    """Every file of the project; what others put there is not looked through."""
+    found = []
+    for folder, folders, names in os.walk(ROOT):
+        folders[:] = [name for name in folders if name not in LEFT_OUT]
+        found += [path for name in names if name not in LEFT_OUT and (path := Path(folder, name)).is_file()]
+    return found
+
+
+def offenders(pattern: re.Pattern, paths: list[Path]) -> list[str]:
     """FILE:LINE of every match, text files only."""
     found = []
-    for path in files:
+    for path in paths:
         try:
             lines = path.read_text().splitlines()
         except UnicodeDecodeError:
@@ -175,10 +188,10 @@ def offenders(pattern: re.Pattern, files: list[Path]) -> list[str]:
 
 def test_users_read_source_and_replica():
     """The old words appear only where servers are spoken to."""
-    assert offenders(OLD_WORDS, [path for path in FILES if not DIALECTS.match(relative(path))]) == []
+    assert offenders(OLD_WORDS, [path for path in files() if not DIALECTS.match(relative(path))]) == []
 
 
 def test_no_file_names_a_registry_or_a_path_of_one_machine():
     """The lab takes packages from where its machine takes them."""
-    assert offenders(re.compile("|".join(map(re.escape, HOSTS))), FILES) == []
-    assert offenders(MACHINE_PATH, FILES) == []
+    assert offenders(re.compile("|".join(map(re.escape, HOSTS))), files()) == []
+    assert offenders(MACHINE_PATH, files()) == []
