@@ -1,5 +1,7 @@
 """Are drills read strictly, judged by their evidence alone, and never green where something is not known?"""
 
+from types import SimpleNamespace
+
 import msgspec
 import pytest
 from replication_lab.faults.schedule import Together
@@ -384,6 +386,20 @@ def test_settings_are_put_on_every_node_and_taken_back():
             raise LabError("broken")
     assert [server.has["innodb_flush_log_at_trx_commit"] for server in lab.servers.values()] == [1, 1, 1]
     assert {server.has["binlog_format"] for server in lab.servers.values()} == {"ROW"}
+
+
+def test_an_interruption_that_a_failing_undo_covers_stops_the_drill(monkeypatch, tmp_path):
+    """It is no doubt about the lab: the drills after it are not done either."""
+
+    def stopped(*_):
+        try:
+            raise KeyboardInterrupt("SIGINT")
+        finally:
+            raise LabError("node3 cannot be started", "a node that serves")
+
+    monkeypatch.setattr(drill_run, "DrillRun", lambda *_: SimpleNamespace(run=stopped))
+    with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+        drill_run.carry_out(None, parsed(), 7, tmp_path / "ledger", lambda _: None)
 
 
 def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):

@@ -402,6 +402,24 @@ def test_the_page_is_made_again_from_recorded_runs(book, monkeypatch, tmp_path):
     assert "## async\n\nolder\n\n## galera" in said and "| first | a test's | 10 |" in said
 
 
+def test_the_page_is_not_made_of_an_experiment(runs, refused, monkeypatch):
+    """Which has no drills."""
+    journal.Journal("semisync_wan").write(synthetic.run())
+
+    assert "is a run of an experiment" in refused(drill_command.write_page.callback, ("latest",)).found
+
+
+@pytest.mark.parametrize("arguments", [[], ["--json"]])
+def test_the_command_tells_what_the_drills_came_to(drilling, monkeypatch, arguments):
+    """On standard output, with the status of the summary; where the files are on standard error."""
+    done = drilling[1]()
+    monkeypatch.setattr(running, "drill", lambda *_: done)
+    said = CliRunner().invoke(cli.cli, ["drill", "galera", "--fault", "cut-node", *arguments])
+
+    assert said.exit_code == 0
+    assert ("nothing is lost: lost is 0, expected 0" if not arguments else '"kind": "drills"') in said.stdout
+
+
 def test_the_page_tells_what_is_known_to_be_refuted():
     """With its reason."""
     known = Expectation("nothing is lost", "lost", equals=0, expect=Verdict.REFUTED, because="it is asynchronous")

@@ -11,7 +11,7 @@ from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import End
-from replication_lab.model.experiment import Case, Data, Expectation, Experiment, Preset
+from replication_lab.model.experiment import Case, Data, Experiment, KnownVerdict, Preset
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Fault, Record, Spread
 from replication_lab.model.toxic import ToxicBody
@@ -156,7 +156,7 @@ def test_a_changed_verdict_fails_the_run(ran):
 def test_an_expected_refutation_is_green(ran):
     """A refutation that the data expect, with a reason, gives exit status 0."""
     never = Claim("never", "semi-sync is faster", throughput(FAR).over(throughput("none")).at_least(1.0))
-    known = Data(expected=[Expectation("never", "mariadb", Verdict.REFUTED, "it waits for the replica")])
+    known = Data(expected=[KnownVerdict("never", "mariadb", Verdict.REFUTED, "it waits for the replica")])
 
     assert ran(tiny(never, data=known))[0].exit_code == 0
 

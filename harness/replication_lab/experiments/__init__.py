@@ -1,4 +1,4 @@
-"""One question a file, with the figures from the literature in the YAML beside it."""
+"""Experiments: one question a file, with the figures from the literature in the YAML beside it."""
 
 import importlib
 from pathlib import Path

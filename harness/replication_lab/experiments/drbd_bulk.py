@@ -38,13 +38,13 @@ def workload(_case: Case, preset: Preset) -> BulkWrite:
 
 
 def prepare(lab: Lab) -> None:
-    """Disks without costs: the link is to be the limit where it is narrow."""
+    """Set the disks to cost nothing: the link is to be the limit if it is slow."""
     drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
 
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
-    """The case's connection, across a narrow link where it says so."""
+    """Set up the case's connection, across a slow link if the case has one."""
     machines, toxic = drbd_state.pair(lab), case.settings["toxic"]
     with ExitStack() as stack:
         stack.enter_context(drbd_state.in_state(machines, {}, case.settings["connected"]))
@@ -54,7 +54,7 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
 
 @dataclass
 class _Watch:
-    """That the peer was there, and got every byte, or stood by and got none."""
+    """A check that the peer was connected and got every byte, or was disconnected and got none."""
 
     case: Case
     machines: list[Peer]
@@ -80,21 +80,21 @@ class _Watch:
                 what="the peer wrote what the primary wrote" if connected else "the peer wrote nothing",
                 expected=f"{own if connected else 0} KiB",
                 found=f"{there} KiB",
-                # What is written while one is looked at and then the other.
+                # The tolerance covers what is written between reading the two counters.
                 ok=abs(own - there) <= 0.02 * own if connected else there == 0,
             ),
         ]
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
-    """The law: what is narrow bounds it, and the link of 100 Mbit is."""
+    """Return the law's figures: the slowest part bounds the load, and that is the link of 100 Mbit."""
     if not case.settings["toxic"]:
         return {}
     return {f"{way}_mb_per_second": link_rate() for way in WAYS}
 
 
 def link_rate() -> float:
-    """What the narrow link carries each way, in MB a second."""
+    """Return the bandwidth of the slow link in each direction, in MB a second."""
     return catalogue.toxic(NARROW).rate_kbps / 1000
 
 

@@ -25,10 +25,10 @@ DISK = "pc-2014"
 
 # --- settings ---------------------------------------------------------------------------------------------------------
 
-# A commit is one write of the redo log, durable; there is no binary log.
+# A commit is one durable write of the redo log; there is no binary log.
 SERVER = {"innodb_flush_log_at_trx_commit": 1}
-# What file systems of the published test's time did unless told otherwise (ext3), or on a disk that was trusted:
-# an fsync writes, and does not flush. Who flushes then is DRBD.
+# File systems at the time of the published test did this by default (ext3), or on a trusted disk: an fsync writes, and
+# does not flush. Only DRBD flushes then.
 MOUNT = "barrier=0"
 # Writes inodes and the journal, so that their extents are in DRBD's activity log.
 TOUCH = "touch /var/lib/mysql/touched && sync && rm /var/lib/mysql/touched && sync"
@@ -40,8 +40,8 @@ TUNED = {
     "disk": (*FLUSHING["disk"], *ACTIVITY_LOG["disk"], "--on-io-error=detach", "--resync-rate=10M"),
     "net": NETWORK["net"],
 }
-# What is in force where nothing is set, of the published settings that can change a load. Others of them are DRBD 8.4's
-# defaults already (on-io-error detach, sndbuf-size 0), or the resource's file has one (resync-rate).
+# Defaults of those published settings that can change a load. Others are DRBD 8.4's defaults already (on-io-error
+# detach, sndbuf-size 0), or the resource's file sets one (resync-rate).
 DEFAULTS = {"disk-flushes": "yes", "al-extents": "1237", "max-buffers": "2048", "max-epoch-size": "2048"}
 OF_CONNECTION = ("max-buffers", "max-epoch-size")
 
@@ -61,7 +61,7 @@ CASES = (
 
 
 def workload(_case: Case, preset: Preset) -> SysbenchOltp:
-    """The published load: OLTP read-write, 4 clients, one table."""
+    """Return the published load: OLTP read-write, 4 clients, one table."""
     sizes = preset.sizes
     return SysbenchOltp(NODE, sizes["rows"], sizes["seconds"])
 
@@ -70,7 +70,7 @@ def workload(_case: Case, preset: Preset) -> SysbenchOltp:
 
 
 def prepare(lab: Lab) -> None:
-    """A redo log as of a server that has run for a while, settings, disks that are in nobody's way."""
+    """Fill a redo log as on a server that has run for a while, set variables, remove the disks' limits."""
     replicated_disk.fill_redo(lab, NODE)
     lab.server(NODE).set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
@@ -83,12 +83,12 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
-    """The case's options on both machines, its connection, and slow disks.
+    """Set the case's options on both machines, its connection, and slow disks.
 
-    The disks are fast until nothing is left over from before. A load of the seventh round has waited 22 s for pages of
-    earlier loads, and made nine writes a transaction. And a change of al-extents, which a case undoes at its end as
-    well, empties DRBD's activity log: the file system's own blocks and the place that the redo log has reached have to
-    be in it again, or the load waits for each of them.
+    The disks stay fast until nothing is left over from before. Without that, a load of the seventh round waited 22 s
+    for pages of earlier loads, and made nine writes a transaction. A change of al-extents, which a case also undoes at
+    its end, empties DRBD's activity log: the file system's own blocks and the current place of the redo log have to be
+    in it again, or the load waits for each of them.
     """
     machines, limits, server = drbd_state.pair(lab), catalogue.disk(DISK).limits, lab.server(NODE)
     with drbd_state.in_state(machines, case.settings["options"], case.settings["connected"]):
@@ -113,7 +113,7 @@ class Look:
 
 @dataclass
 class _Watch:
-    """Both machines before the load and after it: what their disks did, and that the state was the case's."""
+    """Both machines before the load and after it: the work of their disks, and the check of the case's state."""
 
     case: Case
     pair: list[Peer]
@@ -128,7 +128,7 @@ class _Watch:
         return [Look(peer.status(), peer.disk.stats(), peer.settings()) for peer in self.pair]
 
     def figures(self) -> dict[str, float]:
-        """Writes and flushes of both disks and how busy they were during the load, the activity log's with them."""
+        """Return writes, flushes and busy time of both disks during the load, and the activity log's writes."""
         self.after = self._look()
         logged = self.after[0].status.activity_log_writes - self.before[0].status.activity_log_writes
         return {"activity_log_writes": logged} | {
@@ -149,7 +149,7 @@ class _Watch:
         ]
 
     def _costs(self, number: int) -> Proof:
-        """The arm's time is what its writes and flushes cost by the case's limits."""
+        """Prove that the disk was busy for as long as its writes and flushes cost by the case's limits."""
         then, now = self.before[number].disk, self.after[number].disk
         work = _work(then, now)
         asked = work["writes"] * 1e6 / self.limits.write_iops + work["flushes"] * self.limits.flush_us
@@ -194,13 +194,13 @@ def _order(case: Case) -> str:
 
 
 def _in_force(case: Case) -> dict[str, str]:
-    """The options that a case is about, as its machines have to say them."""
+    """Return the options that a case is about, with the values that its machines should report."""
     words = [word.removeprefix("--").split("=") for group in case.settings["options"].values() for word in group]
     return DEFAULTS | {name: value for name, value in words if name in DEFAULTS}
 
 
 def _has_settings(looks: list[Look], asked: dict[str, str]) -> Proof:
-    """An option that is taken and not acted on makes a case that is another one."""
+    """Prove that DRBD acts on the case's options: one that is accepted and ignored would make it another case."""
     found = [(name, look.settings.get(name, "nothing")) for look in looks for name in _told_by(look)]
     other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
     said = ", ".join(f"{name} {value}" for name, value in asked.items())
@@ -213,7 +213,7 @@ def _has_settings(looks: list[Look], asked: dict[str, str]) -> Proof:
 
 
 def _told_by(look: Look) -> list[str]:
-    """The options that a machine can tell: one that stands by has no connection, and with it no options of one."""
+    """Return the options that a machine can report: without a connection it has none of a connection's."""
     return [name for name in DEFAULTS if name not in OF_CONNECTION or look.status.connection != STAND_ALONE]
 
 
@@ -231,13 +231,13 @@ def _keeps_order(looks: list[Look], order: str) -> Proof:
 
 
 def write_and_flush_us() -> tuple[float, float]:
-    """W and F of the cases' disk, in microseconds."""
+    """Return W and F of the cases' disk: the time of a write and of a flush, in microseconds."""
     limits = catalogue.disk(DISK).limits
     return 1e6 / limits.write_iops, float(limits.flush_us)
 
 
 def kept() -> float:
-    """The law: a commit waits W alone, and W + F where the peer flushes after it; the loss is F/(W+F)."""
+    """Return the law's share: a commit waits W alone, and W + F if the peer flushes after it; the loss is F/(W+F)."""
     write, flush = write_and_flush_us()
     return write / (write + flush)
 
@@ -283,7 +283,7 @@ def _claims() -> tuple[Claim, ...]:
 
 
 def _claims_on_groups() -> Iterator[Claim]:
-    """Which of the settings does it."""
+    """Yield the claims about which of the settings has the effect."""
     yield Claim(
         "flushing-alone-does-it",
         "disk-flushes no alone gains as much as all settings together (±10 %)",
@@ -327,7 +327,7 @@ experiment = Experiment(
             sizes={"rows": 20_000, "seconds": 20},
             undecidable={"tuned-costs-nothing": "20 rounds of such loads gave 0.932 to 0.957 of alone, beside 0.95"},
         ),
-        # 1.2 GB of rows, all of them in memory. Where they are not, a page is written for each that is read: 3 of 20
+        # 1.2 GB of rows, all of them in memory. If they are not, a page is written for each that is read: 3 of 20
         # transactions a second were left.
         "full": Preset(
             "full",

@@ -1,4 +1,4 @@
-"""What does a commit on a replicated disk wait for under protocols A, B and C, by the length of the link?"""
+"""What does a commit on a replicated disk wait for under protocols A, B and C, by the round trip of the link?"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -19,7 +19,7 @@ from replication_lab.world.drbd import CONNECTED, Peer, Status
 NODE, LINK = "node1", "node1-node2"
 WAITS_FOR = {"A": "sent", "B": "in the peer's memory", "C": "written by the peer's disk"}
 PLACES = {0: "lan", 1: "campus-1ms", 10: "metro-10ms", 85: "wan-85ms"}
-# The topology's own: small costs, so that the link is what differs.
+# The topology's own disk: small costs, so that the link makes the difference.
 DISK = "ssd"
 # A commit is one write of the redo log; there is no binary log.
 SERVER = {"innodb_flush_log_at_trx_commit": 1}
@@ -39,12 +39,12 @@ CASES = tuple(_case(protocol, milliseconds) for protocol in WAITS_FOR for millis
 
 
 def workload(_case: Case, preset: Preset) -> SequentialInserts:
-    """One client, row after row, as the published test of semi-sync."""
+    """Return the load: one client, row after row, as in the published test of semi-sync."""
     return SequentialInserts(seconds=preset.sizes["seconds"], nodes=(NODE,))
 
 
 def prepare(lab: Lab) -> None:
-    """A redo log as of a server that has run for a while, the table, disks that are in nobody's way until a load."""
+    """Fill a redo log as on a server that has run for a while, create the table, remove the disks' limits."""
     replicated_disk.fill_redo(lab, NODE)
     lab.server(NODE).set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
@@ -54,7 +54,7 @@ def prepare(lab: Lab) -> None:
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
-    """The case's protocol on both machines."""
+    """Set the case's protocol on both machines."""
     machines, protocol = drbd_state.pair(lab), case.settings["protocol"]
     with drbd_state.in_state(machines, {"net": (f"--protocol={protocol}",)}, True):
         drbd_state.limit(machines, catalogue.disk(DISK).limits)
@@ -63,7 +63,7 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
 
 @dataclass
 class _Watch:
-    """That both machines spoke the case's protocol at the end of the load, and had not parted since before it."""
+    """A check that both machines used the case's protocol at the end of the load, and stayed connected until then."""
 
     machines: list[Peer]
     protocol: str
@@ -91,7 +91,7 @@ class _Watch:
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
-    """The law: who waits for an answer of the peer commits once a round trip at the most."""
+    """Return the law's figures: a client that waits for the peer's answer commits at most once a round trip."""
     trip = figures.get("rtt_p50_ms")
     if case.settings["protocol"] == "A" or not trip or case.settings["toxics"][LINK] == "lan":
         return {}

@@ -26,16 +26,16 @@ from replication_lab.world.mysql.semisync import SemiSync
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)
 WAN = "wan-85ms"
 DISTANCES = {"lan": "on a LAN", "85ms": "at 85 ms"}
-# As published; a semi-synchronous source of that time did not sync its binary log either. On every copy alike.
+# As published; a semi-synchronous source of that time did not sync its binary log either. Set on every copy.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0}
 RELAXED_LOG = {"sync_binlog": 0}
-# The provider's windows, in messages: its own defaults, and what its manual advises for a WAN.
+# The provider's send windows, in messages: its defaults, and what its manual advises for a WAN.
 WINDOWS, WAN_WINDOWS = (4, 2), (512, 256)
 WINDOWED = (128, 256)
-# Of one CPU.
+# As a share of one CPU.
 SLOW_SHARE = 0.1
 HOT_CLIENTS = 6
-# The chart was published without values. Nobody replaces one system by another for less, nor sees less in a chart.
+# The chart was published without values. A smaller gain justifies no replacement, nor is it visible in a chart.
 OUTPERFORMS = 1.1
 
 Watch = galera_probe.Watch | semisync_probe.Watch
@@ -43,7 +43,7 @@ Watch = galera_probe.Watch | semisync_probe.Watch
 
 @dataclass(frozen=True)
 class System:
-    """What is compared: a way to have several copies."""
+    """A replication system to compare."""
 
     about: str
     topology: str
@@ -124,7 +124,7 @@ def _cases() -> tuple[Case, ...]:
 
 
 def workload(case: Case, preset: Preset):
-    """What the clients do in a case, for as many rows or seconds as the preset says."""
+    """Return the load of a case, with as many rows or seconds as the preset says."""
     writers = NODES[: case.settings.get("writers", 0)]
     # At 85 ms one client takes hours for the published rows; its rate is known after a minute.
     seconds = preset.sizes["most_seconds" if case.settings["toxics"] else "seconds"]
@@ -142,9 +142,9 @@ def workload(case: Case, preset: Preset):
 
 
 def prepare(lab: Lab) -> None:
-    """Two sites as if in two places, the published test's settings on every copy, tables, and the script of the load.
+    """Pin CPUs as for two sites, set the published test's variables on every copy, create tables, install the script.
 
-    The node that is written to shares its CPUs with the clients, all other nodes and the proxy share the rest: the same
+    The node that is written to shares its CPUs with the clients; all other nodes and the proxy share the rest: the same
     for both systems, and for two copies as for three.
     """
     first = lab.topology.source.name
@@ -161,7 +161,7 @@ def _is_galera(lab: Lab) -> bool:
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator:
-    """The state that a case asks for, waited for before the load; yields the watch that proves it afterwards."""
+    """Set up a case's state and wait for it before the load; yield the watch that proves it afterwards."""
     with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as watch:
         with _slowed(lab, case.settings.get("slow", ""), watch) as watch:
             yield _BareLinks(watch, lab) if not case.settings["toxics"] else watch
@@ -179,7 +179,7 @@ def _galera(lab: Lab, case: Case) -> Iterator[galera_probe.Watch]:
 
 
 def _set_windows(servers: list, group: int, own: int) -> None:
-    """A node's own window may at no moment be wider than the group's."""
+    """Set the send windows: a node's own window may never be wider than the group's."""
     for server in servers:
         server.set_global(wsrep_provider_evs_user_send_window=min(own, WINDOWS[1]))
         server.set_global(wsrep_provider_evs_send_window=group, wsrep_provider_evs_user_send_window=own)
@@ -201,7 +201,7 @@ def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
     finally:
         SemiSync(source).set(False)
         for replica in replicas:
-            # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
+            # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
             Replica(replica).start()
             Replica(replica).wait_for(BinaryLog(source).position())
 
@@ -212,7 +212,7 @@ def _round_trip_ms(case: Case) -> float:
 
 @contextmanager
 def _slowed(lab: Lab, node: str, watch: Watch) -> Iterator[Watch]:
-    """Within the block a node, if one is named, has a tenth of a CPU; yields the watch that proves that as well."""
+    """Limit the node, if one is named, to a tenth of a CPU within the block; yield a watch that proves that as well."""
     if not node:
         yield watch
         return
@@ -222,7 +222,7 @@ def _slowed(lab: Lab, node: str, watch: Watch) -> Iterator[Watch]:
 
 @dataclass
 class _Squeezed:
-    """A watch, and besides that a node's limit was set and held it back."""
+    """A watch that also proves that a node's limit was set and throttled it."""
 
     watch: Watch
     squeeze: Injected
@@ -231,13 +231,13 @@ class _Squeezed:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        # Before the watch asks the node: what its answers cost must not be what ran into the limit.
+        # Before the watch queries the node: the cost of its answers must not be what reached the limit.
         return [*self.squeeze.end(), *self.watch.proofs(commits, fastest_ms)]
 
 
 @dataclass
 class _BareLinks:
-    """A watch, and besides that no link has a toxic, which a LAN must not have."""
+    """A watch that also proves that no link has a toxic, as a LAN requires."""
 
     watch: Watch
     lab: Lab
@@ -257,7 +257,7 @@ class _BareLinks:
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
-    """The laws: a commit waits one round trip; n clients commit n/RTT times a second; one row changes 1/RTT times."""
+    """Return the laws' figures: a commit waits one round trip; n clients commit n/RTT a second; a row changes 1/RTT."""
     trip = figures.get("rtt_p50_ms")
     if not trip or case.settings.get("load") in ("counters", "bank"):
         return {}
@@ -338,7 +338,7 @@ def _claims_on_waiting() -> tuple[Claim, ...]:
             throughput("galera-85ms-64").over(throughput("galera-85ms-1")).at_least(32),
             predicted=64.0,
         ),
-        # On a LAN the answer would be that of the machine: which nodes share their CPUs with the clients.
+        # On a LAN the result would depend on which nodes share their CPUs with the clients.
         Claim(
             "writing-nodes-cost-nothing",
             "at 85 ms 64 clients on three nodes commit at least 0.8 of what they do on one",
@@ -443,10 +443,10 @@ def _of_systems(systems: dict[str, System], distance: str, clients: tuple[int, .
     return tuple(f"{system}-{distance}-{n}" for system in systems for n in clients)
 
 
-# A second a point is enough for its rate; on one row there are a dozen changes a second, so that takes longer.
+# A second per point suffices for its rate; one row changes a dozen times a second, so that takes longer.
 SHORT = {"rows": 0, "seconds": 1, "most_seconds": 1, "far_seconds": 2, "hot_seconds": 3}
 # On a LAN of two CPUs the ratio at 64 clients lies near 1 and varies by a seventh from round to round, so that sixteen
-# rounds may not tell. At 8 clients it is 0.7, and a few do.
+# rounds may not decide it. At 8 clients it is 0.7, and a few rounds do.
 BRIEF = (
     *_of_systems(THREE, "lan", (1, 8)),
     *_of_systems(THREE, "85ms", (1, 64)),

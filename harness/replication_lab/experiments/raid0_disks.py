@@ -23,7 +23,7 @@ JOBS = 16
 
 @dataclass(frozen=True)
 class Calibration:
-    """Which disks (of compose/storage/disks.yaml) a single one and the members of an array are."""
+    """The disk models (of compose/storage/disks.yaml) of a single disk and of the members of an array."""
 
     about: str
     single: str
@@ -32,7 +32,7 @@ class Calibration:
 
 CALIBRATIONS = {
     "plain": Calibration("plain spindles", "plain-400", "plain-400"),
-    # One instance passes on less than two volumes can do; the cap of the published table, shared evenly.
+    # An instance passes on less than two volumes can do; the cap of the published table, shared evenly.
     "cloud": Calibration("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
 }
 
@@ -50,7 +50,7 @@ def _disk(calibration: Calibration, node: str) -> str:
 
 
 def workload(case: Case, preset: Preset) -> Fio:
-    """The published test: 16 jobs, 4 KiB, direct I/O, four patterns."""
+    """Return the published test: 16 jobs, 4 KiB, direct I/O, four patterns."""
     return _fio(case.settings["node"], preset)
 
 
@@ -60,7 +60,7 @@ def _fio(node: str, preset: Preset) -> Fio:
 
 
 def fill(lab: Lab, preset: Preset) -> None:
-    """Each job's file, on each array, before the disks are slow."""
+    """Write each job's file on each array, before the disks are slow."""
     for node in NODES:
         with lifted([arrays.array(lab, node)]):
             _fio(node, preset).lay_out(lab)
@@ -68,7 +68,7 @@ def fill(lab: Lab, preset: Preset) -> None:
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
-    """The case's disks under its node, while no server of the lab replicates."""
+    """Set the case's limits on its node's disks, while no server of the lab replicates."""
     limits = catalogue.disk(case.settings["disk"]).limits
     with ExitStack() as stack:
         for node in NODES:
@@ -79,7 +79,7 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
 
 @dataclass
 class _Watch:
-    """That the disks were as the case asks for before the load and after it; fio itself counts who else used them."""
+    """A check that the disks had the case's limits before and after the load; fio itself checks for foreign I/O."""
 
     limited: Injected
 
@@ -91,10 +91,10 @@ class _Watch:
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
-    """The law: RAID0 does what its members do together; RAID1 reads so too, and writes as one of them does.
+    """Return the law's figures: RAID0 does what its members do together; RAID1 reads so too, and writes as one does.
 
-    On random places a member of RAID0 has nothing to do whenever all jobs wait for the other one: of `d` disks `n` jobs
-    keep n/(n+d-1) busy, as customers in a closed network of equal servers do (Gordon and Newell, 1967).
+    With random access a member of RAID0 is idle whenever all jobs wait for the other one: of `d` disks `n` jobs keep
+    n/(n+d-1) busy, as customers in a closed network of equal servers do (Gordon and Newell, 1967).
     """
     limits, node = catalogue.disk(case.settings["disk"]).limits, case.settings["node"]
     reads = limits.read_iops * (1 if node == "single" else 2)
@@ -115,7 +115,7 @@ def _gain(calibration: str, node: str, pattern: str) -> Ratio:
 
 
 def _law(calibration: str, node: str, pattern: str) -> float:
-    """The predicted gain over one disk."""
+    """Return the predicted gain over one disk."""
     case = {case.settings["node"]: case for case in _cases() if case.name.startswith(calibration)}
     name = f"{pattern}_iops_per_job"
     return predict(case[node], {})[name] / predict(case["single"], {})[name]
@@ -143,7 +143,7 @@ def _claims() -> tuple[Claim, ...]:
         *(_claim("plain", "raid1", f"{order}_read", both, 1.5, 2.1) for order in ("random", "sequential")),
         *(_claim("cloud", "raid0", f"{order}_read", as_one, 0.9, 1.1) for order in ("random", "sequential")),
         _claim("cloud", "raid0", "random_write", "1.45 times one volume (±10 %)", 1.3, 1.6),
-        # Of the two published gains for writes the calibration is that of random ones.
+        # The calibration matches the random one of the two published gains for writes.
         _claim("cloud", "raid0", "sequential_write", "at least 1.2 times, at most 1.6 times one volume", 1.2, 1.6),
     )
 
@@ -163,7 +163,7 @@ experiment = Experiment(
             cases=tuple(f"plain-{node}" for node in NODES),
         ),
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 8, "loops": 5, "seconds": 1}),
-        # The published sizes; at a tenth of the published rates five loops take hours, a minute of them does not.
+        # The published sizes; at a tenth of the published rates five loops take hours, so a minute of them has to do.
         "full": Preset("full", min_rounds=3, max_rounds=8, sizes={"mib": 100, "loops": 5, "seconds": 60}),
     },
     engines=("mariadb", "mysql-8.0", "mysql", "mysql-5.5", "percona"),

@@ -57,7 +57,7 @@ CASES = (
 
 
 def workload(case: Case, preset: Preset) -> Race:
-    """All replicas catch up at the same time."""
+    """Return a race in which all replicas catch up at the same time."""
     sizes, relaxed = preset.sizes, case.settings["flushing"] == "relaxed"
     return Race(
         RowChanges(rows=sizes["rows"], databases=case.settings["databases"]),
@@ -69,7 +69,7 @@ def workload(case: Case, preset: Preset) -> Race:
 
 
 def fill(lab: Lab, preset: Preset) -> None:
-    """The tables of one database, and of many where a case of the preset needs them, the same on each server."""
+    """Create the tables of one database, and of many if a case of the preset needs them, the same on each server."""
     sets = dict.fromkeys(case.settings["databases"] for case in experiment.chosen(preset))
     catch_up_setup.fill(lab, *(RowChanges(rows=preset.sizes["rows"], databases=databases) for databases in sets))
 
@@ -129,7 +129,7 @@ QUICK = (
     "one-durable",
     *(f"{mode.replace('_', '-')}{suffix}" for mode in FOUR_APPLIERS for suffix in ("", "-durable")),
 )
-# Rows of a table, to fall behind by (durable commits are slower) and to warm up by; seconds of what is measured.
+# Rows of a table, of the warm-up and of the backlog (durable commits are slower); seconds of the measurement.
 SMALL = {"rows": 8000, "warm": 4500, "backlog": 23_000, "durable_backlog": 8000, "window": 20, "durable_window": 20}
 LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "durable_backlog": 20_000, "window": 60, "durable_window": 60}
 

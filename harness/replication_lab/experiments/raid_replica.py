@@ -15,7 +15,7 @@ CASES = (Case("one", "one applier, one database, relaxed flushing", {}, frozense
 
 
 def workload(_case: Case, preset: Preset) -> Race:
-    """All replicas catch up at the same time; a steady load follows."""
+    """Return a race in which all replicas catch up at the same time; a steady load follows."""
     sizes = preset.sizes
     changes = RowChanges(rows=sizes["rows"], databases=("lab",))
     names = ("backlog", "warm", "window", "paced", "rest")
@@ -23,7 +23,7 @@ def workload(_case: Case, preset: Preset) -> Race:
 
 
 def fill(lab: Lab, preset: Preset) -> None:
-    """The tables, the same on each server."""
+    """Create the tables, the same on each server."""
     catch_up_setup.fill(lab, RowChanges(rows=preset.sizes["rows"], databases=("lab",)))
 
 
@@ -103,7 +103,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
 
 
 SHORT = "slopes of loads of 16 s vary too much for an interval of a few"
-# Rows of a table, to fall behind by and to warm up by; seconds of what is measured.
+# Rows of a table, of the backlog and of the warm-up; seconds of the measurement.
 BRIEF = {"rows": 8000, "warm": 4500, "backlog": 10_500, "window": 8, "paced": 16, "rest": 6}
 SMALL = {"rows": 8000, "warm": 4500, "backlog": 14_000, "window": 12, "paced": 16, "rest": 10}
 LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "window": 60, "paced": 120, "rest": 60}

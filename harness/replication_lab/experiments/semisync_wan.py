@@ -25,12 +25,12 @@ from replication_lab.world.mysql.semisync import SemiSync
 
 LINK, WAN = "source-replica", "wan-85ms"
 CLIENTS = (1, 4, 16, 64)
-# "About n/RTT" is at least this share of it. From 16 clients on, their own CPU time on the source's site shows.
+# "About n/RTT" means at least this share of it. From 16 clients on, their own CPU time on the source's site matters.
 PIPELINED = {4: 0.9, 16: 0.8, 64: 0.75}
-# The published my.cnf as far as its values still exist and are not those of every lab; 5.5 did not sync its binary log.
+# The published my.cnf, without obsolete values and those of every lab; 5.5 did not sync its binary log.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 # The published client's own time for an insert: 9.37 s for 10 000 of them, of which the server took 0.18 ms each.
-# Without it a server of today, 0.03 ms an insert, measures who gets the CPU and not what replication costs a writer.
+# Without this pause a current server, at 0.03 ms an insert, would measure CPU contention, not the cost of replication.
 THINK_MS = 9.37e3 / 10_000 - 0.18
 WAIT_POINTS = {"after-sync": "AFTER_SYNC", "after-commit": "AFTER_COMMIT"}
 
@@ -44,7 +44,7 @@ def _cases() -> tuple[Case, ...]:
 
 
 def _semisync_cases(short: str) -> tuple[Case, ...]:
-    # A server without the choice waits where AFTER_COMMIT does; the other wait point it cannot have.
+    # A server without the choice waits where AFTER_COMMIT does; it does not have the other wait point.
     needs = frozenset({"wait_point"}) if short == "after-sync" else frozenset()
     common = {"replication": "semisync", "wait_point": WAIT_POINTS[short]}
     near = (
@@ -63,7 +63,7 @@ def _semisync_cases(short: str) -> tuple[Case, ...]:
 
 
 def workload(case: Case, preset: Preset) -> SequentialInserts | FirstSeen:
-    """What the clients do in a case: the published test, for as many rows or seconds as the preset says."""
+    """Return the load of a case: the published test, with as many rows or seconds as the preset says."""
     if case.settings.get("workload") == "first-seen":
         return FirstSeen(rows=preset.sizes["seen_rows"])
     clients = case.settings.get("clients", 1)
@@ -81,7 +81,7 @@ def _waits_a_round_trip(case: Case) -> bool:
 
 @contextmanager
 def arrange(lab: Lab, case: Case):
-    """The replication that a case asks for, waited for before the load; yields the watch that proves it afterwards."""
+    """Set up a case's replication and wait for it before the load; yield the watch that proves it afterwards."""
     source, replica = lab.server("source"), lab.server("replica")
     wanted, path = case.settings["replication"], case.settings.get("path", "proxy")
     wait_point = case.settings.get("wait_point") if SemiSync(source).status().wait_point else None
@@ -105,7 +105,7 @@ def arrange(lab: Lab, case: Case):
         )
     finally:
         SemiSync(source).set(False)
-        # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
+        # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
         Replica(replica).start()
         Replica(replica).wait_for(BinaryLog(source).position())
 
@@ -118,14 +118,14 @@ def _dial(replica, path: str, lab: Lab) -> None:
 
 
 def prepare(lab: Lab) -> None:
-    """Two sites as in the published test, its settings on the source, the table, and the script of the load."""
+    """Pin CPUs as for the published test's sites, set its variables on the source, create the table and the script."""
     lab.place(("source", "load"), ("replica", "toxiproxy"))
     lab.server("source").set_global(**RELAXED)
     SequentialInserts().prepare(lab)
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
-    """The laws: a semi-synchronous commit waits one round trip; n clients commit n/RTT times a second."""
+    """Return the laws' figures: a semi-synchronous commit waits one round trip; n clients commit n/RTT a second."""
     trip = figures.get("rtt_p50_ms")
     if not _waits_a_round_trip(case) or not trip:
         return {}

@@ -14,14 +14,14 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 ROWS, AT_ONCE = 10_000, 1_000
-# The published tables: what a row is besides its number.
+# The published tables, by the columns that a row has besides its number.
 TABLES = {"sort_1": "with a text column", "sort_id": "of numbers only"}
-# Where a server may keep a temporary table that does not fit into memory; the program of its own image.
+# Where a server may keep a temporary table that does not fit into memory; the client program of its own image.
 STORAGES = {"aria": "Aria", "myisam": "MyISAM", "innodb": "InnoDB"}
 OWN_SLAP = {"aria": "mariadb-slap", "myisam": "mysqlslap", "innodb": "mysqlslap"}
-# Then: nearest to the published MySQL 5.5.12. Now: of MySQL's that are built from a fixed version, the newest.
+# THEN is nearest to the published MySQL 5.5.12. NOW is the newest MySQL that is built from a fixed version.
 THEN, NOW = ("mysql-5.5", "myisam"), ("mysql-8.0", "innodb")
-# Whole numbers, rounded: the published table itself has 2.93 to 4.16, by which of its servers are compared.
+# Bounds of rounded whole numbers: the published table itself has 2.93 to 4.16, depending on the servers compared.
 THREE_TO_FOUR = (2.5, 4.5)
 CHOICE = "internal_tmp_disk_storage_engine"
 
@@ -38,7 +38,7 @@ def _cases() -> tuple[Case, ...]:
         for own in (False, True)
         for table, said in TABLES.items()
         for storage in STORAGES
-        # One table is enough to tell whether the client matters.
+        # One table suffices to show whether the client matters.
         if not own or table == "sort_1"
     )
 
@@ -48,21 +48,21 @@ def _statement(table: str) -> str:
 
 
 def workload(case: Case, preset: Preset) -> Slap:
-    """The published test: 20 queries in a row, by one client."""
+    """Return the published test: 20 queries in a row, by one client."""
     own = OWN_SLAP[case.settings["storage"]] if case.settings["own"] else ""
     return Slap(_statement(case.settings["table"]), preset.sizes["queries"], preset.sizes["iterations"], own)
 
 
 def prepare(lab: Lab) -> None:
-    """A CPU for the server and one for the client, as far as there are two; the published setting, tables and rows."""
+    """Pin a CPU for the server and one for the client, if there are two; set the published variable, fill tables."""
     lab.place(("server",), ("load",))
     server = lab.server("server")
     server.set_global(tmp_table_size=1024, sql_mode="")
     if server.settings("explain_format"):
         server.set_global(explain_format="TRADITIONAL")
-    # What is set for all sessions holds for those to come.
+    # Global variables apply to new sessions only.
     server.close()
-    # MyISAM knows exactly how many rows it has, as the published plan does; reading it costs the same everywhere.
+    # MyISAM knows exactly how many rows it has, as the published plan does; reading it costs the same on every engine.
     server.execute(
         "CREATE TABLE lab.sort_id (id INT) ENGINE=MyISAM", "CREATE TABLE lab.sort_1 (id INT, tea TEXT) ENGINE=MyISAM"
     )
@@ -78,7 +78,7 @@ def prepare(lab: Lab) -> None:
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
-    """The case's storage engine, where the server leaves the choice; the watch that it was this one."""
+    """Set the case's storage engine, if the server has the choice; yield the watch that proves it was this one."""
     server, storage = lab.server("server"), case.settings["storage"]
     if server.settings(CHOICE):
         server.set_global(**{CHOICE: storage.upper()})
@@ -91,7 +91,7 @@ def _average(table: str, storage: str, engine: str | None = None) -> Figure:
 
 
 def _over(table: str, storage: str, reference: tuple[str, str]) -> Ratio:
-    """How many times as long as on the reference."""
+    """Return the ratio of a table's time to its time on the reference."""
     engine, theirs = reference
     return _average(table, storage).over(_average(table, theirs, engine))
 
@@ -152,7 +152,7 @@ def _about_the_client(storage: str) -> Claim:
     )
 
 
-# 16 rounds of brief loads have left an interval of 2.1 to 2.8 beside 2.5, and as wide ones beside 3.
+# 16 rounds of brief loads gave an interval of 2.1 to 2.8 around the bound 2.5, and an equally wide one around 3.
 NEARER = "its bound is nearer than brief loads can tell"
 
 experiment = Experiment(

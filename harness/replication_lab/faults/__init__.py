@@ -1,4 +1,4 @@
-"""What breaks: one file a kind. Each verifies that it took hold, and recovers exactly what it broke.
+"""Faults: each file is one kind. Each fault verifies that it took hold, and recovers exactly what it broke.
 
 A fault registers itself (`fault.register`), so that a new one is a new module in this folder and no line elsewhere.
 """
@@ -16,7 +16,7 @@ for _found in iter_modules(__path__):
 
 
 def kinds() -> dict[str, FaultKind]:
-    """Return what is known of each fault, by name."""
+    """Return the kind of each fault, by name."""
     return {name: fault.kind for name, fault in FAULTS.items()}
 
 

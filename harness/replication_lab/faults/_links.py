@@ -1,4 +1,4 @@
-"""What the faults of links share: a probe across each of them, and the round trip that they have without the fault."""
+"""Helpers for faults of links: a probe across each of them, and the round trip that they have without the fault."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -11,12 +11,12 @@ from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world.docker.lab import Lab
 
 Made = TypeVar("Made")
-# A link is itself again when its round trip is: within the spread of a busy machine.
+# A link has recovered when its round trip is as before, within the spread of a busy machine.
 NEAR_SHARE, NEAR_MS = 0.15, 10.0
 
 
 class Links:
-    """Links with a connection across each, made while they are whole; LabError where one is not."""
+    """Links with a connection across each, made before the fault; LabError if a link does not work."""
 
     def __init__(self, lab: Lab, names: Sequence[str]):
         self.lab, self.names = lab, names
@@ -27,7 +27,7 @@ class Links:
         self.before_ms = dict(zip(names, self.each(self._trip), strict=True))
 
     def each(self, act: Callable[[str], Made]) -> list[Made]:
-        """`act` on every link at once: across a WAN each is mostly waiting."""
+        """Call `act` for every link at once: across a WAN each call is mostly waiting."""
         with ThreadPoolExecutor(len(self.names)) as pool:
             return list(pool.map(act, self.names))
 
@@ -38,11 +38,11 @@ class Links:
         found = self.probes[name].pings()
         if not found:
             raise LabError(f"nothing comes back across {name} before the fault", "a whole link", "./lab status")
-        # A busy machine lengthens a round trip, and shortens none.
+        # A busy machine lengthens a round trip and never shortens one.
         return min(found)
 
     def as_before(self) -> list[Proof]:
-        """Each link carries new connections again, as fast as it did."""
+        """Prove that each link carries new connections again, as fast as before."""
         return self.each(self._as_before)
 
     def _as_before(self, name: str) -> Proof:

@@ -1,4 +1,4 @@
-"""What the faults of nodes share: all nodes at once, and waiting until their containers are healthy again."""
+"""Helpers for faults of nodes: act on all nodes at once, and wait until their containers are healthy again."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ START_SECONDS = 180
 
 
 class OnNodes:
-    """A fault of nodes, by itself one that does nothing."""
+    """A fault of nodes that does nothing by itself."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         self.lab, self.nodes = lab, list(nodes)
@@ -29,16 +29,16 @@ class OnNodes:
         raise NotImplementedError
 
     def recover(self) -> None:
-        """Nothing has to be undone."""
+        """Do nothing: there is nothing to undo."""
 
     def verify_recovered(self) -> list[Proof]:
         raise NotImplementedError
 
     def close(self) -> None:
-        """Nothing is held."""
+        """Do nothing: there is nothing to release."""
 
     def runs_again(self) -> list[Proof]:
-        """Each server answers again, in a container that runs."""
+        """Wait until each server answers again, in a container that runs."""
         for node in self.nodes:
             clock.wait_until(lambda node=node: self._serves(node), f"{node} to serve again", START_SECONDS, every=0.1)
         return [Proof(what=f"{node} runs again", expected="serving", found="serving", ok=True) for node in self.nodes]

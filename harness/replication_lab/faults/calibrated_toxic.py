@@ -1,4 +1,4 @@
-"""A toxic alone on links, corrected until they are just as its file says: what a load on them is held against."""
+"""A toxic alone on links, corrected until they are as its file says: the conditions of a measured load."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from replication_lab.world.docker.lab import Lab
 
 
 class CalibratedToxic:
-    """Bare links that get a toxic; recovered from, they are bare again."""
+    """Bare links that get a toxic; after recovery they are bare again."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: Toxic):
         self.links, self.toxic = Links(lab, links), toxic

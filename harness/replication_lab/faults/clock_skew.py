@@ -1,4 +1,4 @@
-"""A server's clock that is wrong: the time that it writes down and compares, not the time that it waits."""
+"""A wrong server clock: the time that the server records and compares, not the time that it waits."""
 
 from collections.abc import Sequence
 from contextlib import suppress
@@ -11,7 +11,7 @@ from replication_lab.model.proof import Proof
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
-# The server looks its clock up once a second, and tells whole seconds.
+# The server reads its clock once a second, in whole seconds.
 PATIENCE_SECONDS, TOLERANCE_SECONDS = 20, 2
 OWN_CONTAINER = Need(
     "nodes in containers",
@@ -26,7 +26,7 @@ def _check_skew(where: str, skew: int) -> None:
         raise SKEW.refusal(where, "clock", skew, "clock, and seconds that are not 0")
 
 
-# Seconds; ahead where it is positive.
+# Seconds; a positive skew puts the clock ahead.
 SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
 
 
@@ -40,7 +40,7 @@ SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
     moves_clocks=True,
 )
 class ClockSkew(OnNodes):
-    """Nodes whose time jumps by so many seconds; undone, it jumps back."""
+    """Nodes whose time jumps by this many seconds, and jumps back on recovery."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str], skew: int):
         super().__init__(lab, nodes)
@@ -53,7 +53,7 @@ class ClockSkew(OnNodes):
         return [self._is_off(node, self.skew) for node in self.nodes]
 
     def recover(self) -> None:
-        # One that was killed meanwhile begins with the right time again.
+        # A server that was killed meanwhile starts with the right time.
         self.each(self._set_right)
 
     def _set_right(self, node: str) -> None:

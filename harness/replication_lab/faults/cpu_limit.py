@@ -1,4 +1,4 @@
-"""Nodes with less CPU than they had: a limit of their containers, changed while they run."""
+"""Nodes with less CPU than before: a limit of their containers, changed while they run."""
 
 from collections.abc import Sequence
 
@@ -8,7 +8,7 @@ from replication_lab.model.fault import NODES
 from replication_lab.model.proof import Proof
 from replication_lab.world.docker.lab import Lab
 
-# Of one CPU; a server that has a hundredth answers, but hardly works.
+# As a share of one CPU; a server with a hundredth answers, but hardly works.
 CPU_SHARE, PERIOD_US = 0.05, 100_000
 
 
@@ -19,7 +19,7 @@ CPU_SHARE, PERIOD_US = 0.05, 100_000
     proof="the limit, and periods in which the server ran into it; the limit of before",
 )
 class CpuSqueeze(OnNodes):
-    """Nodes that get a share of a CPU, by itself a twentieth; undone, as much as they had."""
+    """Nodes that get a share of a CPU, by default a twentieth; recovery restores their previous limit."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str], share: float = CPU_SHARE):
         super().__init__(lab, nodes)
@@ -31,7 +31,7 @@ class CpuSqueeze(OnNodes):
         self.each(lambda node: self.lab.limit_cpu(node, self._quota_us, PERIOD_US))
 
     def verify(self) -> list[Proof]:
-        """The limit is set; that the server ran into it is seen at the fault's end."""
+        """Prove that the limit is set; at the fault's end its throttling of the server is proved."""
         return [self._is_limited(node) for node in self.nodes]
 
     def _is_limited(self, node: str) -> Proof:

@@ -1,4 +1,4 @@
-"""A cut: links are switched off, what crossed them is ended, and nothing new gets through."""
+"""A cut: the proxies of links are switched off, so that connections end and no new one gets through."""
 
 from collections.abc import Sequence
 from contextlib import closing
@@ -18,7 +18,7 @@ from replication_lab.world.docker.lab import Lab
     proof="neither the old connection nor a new one answers; the round trip is back",
 )
 class Cut:
-    """Links to cut; undone, those that were on before are on again."""
+    """Links to cut; recovery switches on those that were on before."""
 
     def __init__(self, lab: Lab, links: Sequence[str]):
         self.links = Links(lab, links)
@@ -30,11 +30,11 @@ class Cut:
         self.links.each(lambda name: self._wires[name].enable(False))
 
     def verify(self) -> list[Proof]:
-        """The connection that crossed the link is gone, and another cannot be had: the switch alone proves nothing."""
+        """Prove that each link's connection has ended and no new one is possible: the switch alone proves nothing."""
         return self.links.each(self._is_cut)
 
     def verify_anew(self) -> list[Proof]:
-        """The same of a link that was cut before: the old connection has ended long ago."""
+        """Prove that each link is still cut; its old connection ended long ago."""
         return self.links.each(lambda name: self._is_cut(name, anew=True))
 
     def _is_cut(self, name: str, anew: bool = False) -> Proof:
@@ -42,7 +42,7 @@ class Cut:
         through = [
             *(["the old connection answers"] if old is not None else []),
             *(["a new connection answers"] if self._connects(name) else []),
-            # Where the far end is dead as well nothing answers in any case.
+            # Only if the far end works: where it is dead as well nothing answers in any case.
             *(["the link is switched on"] if self._wires[name].lets_through() else []),
         ]
         return Proof(

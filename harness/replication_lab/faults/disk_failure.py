@@ -29,7 +29,7 @@ MIRRORED_DISKS = Need(
     needs=(MIRRORED_DISKS,),
 )
 class DiskFail(OnNodes):
-    """Nodes on RAID1 whose first disk fails; undone, it is replaced and rebuilt."""
+    """Nodes on RAID1 whose first disk fails; recovery replaces and rebuilds it."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
@@ -46,7 +46,7 @@ class DiskFail(OnNodes):
         self.each(lambda node: self._arrays[node].disk(DISK).fail())
 
     def verify(self) -> list[Proof]:
-        """The disk says so; that the array met it is seen at the fault's end."""
+        """Prove by the disk's state that it fails; at the fault's end it is proved that the array met the failure."""
         return [self._fails(node) for node in self.nodes]
 
     def _fails(self, node: str) -> Proof:
@@ -66,7 +66,7 @@ class DiskFail(OnNodes):
         return [*(self._was_met(node) for node in self.nodes), *(self._is_good(node) for node in self.nodes)]
 
     def _was_met(self, node: str) -> Proof:
-        """A failure that nobody reads or writes shows nothing."""
+        """Prove that requests failed: a failed disk without any reads or writes shows nothing."""
         errors = self._errors[node]
         return Proof(
             what=f"the array of {node} met the failure",

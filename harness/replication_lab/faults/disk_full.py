@@ -1,4 +1,4 @@
-"""Disks under nodes that are full: a file takes all room there is, and is removed again."""
+"""Full disks under nodes: a file takes all free space, and is removed on recovery."""
 
 from collections.abc import Sequence
 
@@ -11,13 +11,13 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
 
 FILE, STEP = ".full", 1 << 20
-# In ever smaller steps, and the rest byte by byte: how much a file system keeps for itself nobody says.
+# In ever smaller steps, and the rest byte by byte: how much a file system keeps for itself is not documented.
 FILL = (
     f"touch {FILE}; for step in 256MiB 32MiB 4MiB 1MiB; do "
     f"while fallocate --offset $(stat --format=%s {FILE}) --length $step {FILE} 2>/dev/null; do :; done; done; "
     f"cat /dev/zero >>{FILE}.rest 2>/dev/null; sync --file-system .; true"
 )
-# What the server wrote meanwhile is not given back, and btrfs keeps a chunk of 256 MiB that it took for its metadata.
+# Free space may shrink by what the server wrote meanwhile, and btrfs keeps a metadata chunk of 256 MiB.
 SPARE = (64 + 256) << 20
 
 
@@ -29,7 +29,7 @@ SPARE = (64 + 256) << 20
     needs=(EMULATED_DISKS,),
 )
 class DiskFull(OnNodes):
-    """Nodes without room for another page; undone, with what they had."""
+    """Nodes without space for another page; recovery gives them the space that they had."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)

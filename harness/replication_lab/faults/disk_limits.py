@@ -1,4 +1,4 @@
-"""Disks that are as slow as they are asked to be: set, proved by direct I/O, and set back."""
+"""Disks with given limits: set, proved by direct I/O, and set back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -13,7 +13,7 @@ from replication_lab.world.docker.lab import Lab
 
 
 class DiskLimits(OnNodes):
-    """Nodes whose disks have these limits; recovered from, those that each of them had."""
+    """Nodes whose disks have these limits; recovery restores the previous ones."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str], limits: Limits):
         super().__init__(lab, nodes)
@@ -27,7 +27,10 @@ class DiskLimits(OnNodes):
         self._changed.enter_context(changed(self._arrays, self._limits))
 
     def verify(self) -> list[Proof]:
-        """By direct I/O at first. Later by the disks' own word: a measurement would stand in the queue of a load's."""
+        """Prove the limits by direct I/O at first, and later by the disks' reported limits.
+
+        Under load a measurement would queue behind the server's requests.
+        """
         if self._is_measured:
             return [self._is_unchanged(array) for array in self._arrays]
         self._is_measured = True
@@ -51,16 +54,16 @@ class DiskLimits(OnNodes):
 
 @contextmanager
 def lifted(arrays_: Iterable[Array]) -> Iterator[None]:
-    """Within the block the disks of the arrays have no limits, and afterwards those that they had."""
+    """Remove the limits of the arrays' disks within the block; restore them at its end."""
     with changed(arrays_, Limits()):
         yield
 
 
 @contextmanager
 def changed(arrays_: Iterable[Array], limits: Limits) -> Iterator[None]:
-    """Within the block the disks of the arrays have these limits, unproved, and afterwards those that they had.
+    """Set the limits of the arrays' disks within the block, without proof; restore the previous ones at its end.
 
-    All at the same time: what has no limit any more must not run ahead of the others.
+    All change at the same time: a disk without limits must not run ahead of the others.
     """
     disks = [spindle for array in arrays_ for spindle in array.disks.values()]
     with ThreadPoolExecutor(len(disks)) as pool:
@@ -73,7 +76,7 @@ def changed(arrays_: Iterable[Array], limits: Limits) -> Iterator[None]:
 
 
 def proofs(array: Array, limits: Mapping[str, Limits]) -> list[Proof]:
-    """Whether each disk keeps the limits that are given for it, by direct I/O on a part that holds no data."""
+    """Return proofs that each disk keeps its given limits, by direct I/O on a part that holds no data."""
     found = arrays.measured(array, dict(limits))
     return [_proof(limits[name], measured) for name, measured in found.items()]
 
@@ -82,7 +85,7 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
     both = (("reads", measured.read_iops, limits.read_iops), ("writes", measured.write_iops, limits.write_iops))
     said = ", ".join(f"{what} {found:.0f} of {limit or 'any'}" for what, found, limit in both)
     ok = arrays.keeps(measured, limits)
-    # Nothing but the machine is to blame where a disk is too slow: a spindle waits, and never hurries.
+    # A disk that is too slow means a busy machine: a spindle delays requests and never speeds them up.
     remedy = "" if ok else "; a quieter machine keeps it, or a slower --disk (compose/storage/disks.yaml)"
     return Proof(
         what=f"{measured.disk} keeps its limits",
@@ -93,7 +96,7 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
 
 
 def set_to(array: Array, limits: Mapping[str, Limits], what: str) -> Proof:
-    """Whether each disk says that it has the limits that are given for it."""
+    """Return a proof that each disk reports its given limits."""
     others = [name for name, found in array.limits().items() if found != limits[name]]
     said = f"others on {', '.join(others)}" if others else "the limits of the case"
     return Proof(what=what, expected="the limits of the case", found=said, ok=not others)

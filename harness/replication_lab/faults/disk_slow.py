@@ -16,7 +16,7 @@ from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 
 WRITE_IOPS = 20
-# A load that leaves the disks idle half of the time does not show what they cost.
+# A load that leaves the disks idle half of the time does not show their cost.
 BUSY = 0.5
 
 
@@ -29,7 +29,7 @@ BUSY = 0.5
     needs=(EMULATED_DISKS,),
 )
 class DiskSlow(OnNodes):
-    """Nodes whose disks do 20 writes a second; undone, as many as before."""
+    """Nodes whose disks do 20 writes a second; recovery restores their limits."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
@@ -44,8 +44,10 @@ class DiskSlow(OnNodes):
         return msgspec.structs.replace(self._had[node], write_iops=WRITE_IOPS)
 
     def verify(self) -> list[Proof]:
-        """The disks' own word: a measurement by I/O would stand in the queue of the server's. What they did under the
-        load is seen at the fault's end.
+        """Prove by the disks' reported limits that they are slow.
+
+        A measurement by I/O would queue behind the server's requests. At the fault's end the disks' work under load is
+        proved.
         """
         return [self._is(node, self._slow(node)) for node in self.nodes]
 

@@ -1,4 +1,4 @@
-"""A disk under DRBD that answers every request with EIO, so that DRBD lets go of it; good and attached afterwards."""
+"""A disk under DRBD that answers every request with EIO, so that DRBD detaches it; later repaired and attached."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ DETACH_SECONDS = 20
     needs=(REPLICATED_DISK,),
 )
 class DrbdDiskFail(OnNodes):
-    """Machines of a DRBD resource whose disk fails; undone, it is attached, and gets what it lacks from the peer."""
+    """Machines of a DRBD resource whose disk fails; recovery attaches it, and DRBD resyncs it from the peer."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
@@ -32,7 +32,7 @@ class DrbdDiskFail(OnNodes):
         self.each(lambda node: self._peers[node].disk.fail())
 
     def verify(self) -> list[Proof]:
-        """DRBD met the failure and let go of the disk: one that nobody reads or writes shows nothing."""
+        """Prove that DRBD met the failure and detached the disk: without reads or writes the failure shows nothing."""
         return [self._is_detached(node) for node in self.nodes]
 
     def _is_detached(self, node: str) -> Proof:
@@ -52,7 +52,7 @@ class DrbdDiskFail(OnNodes):
         self.each(self._attach)
 
     def _attach(self, node: str) -> None:
-        # A disk that DRBD never let go of cannot be attached: the refusal would hide why nothing was proved.
+        # A disk that DRBD never detached cannot be attached: that error would hide why the proof failed.
         if self._before[node] == DISKLESS:
             self._peers[node].tell("attach")
 

@@ -1,4 +1,4 @@
-"""What every fault does, and the register of those that there are."""
+"""The methods that every fault has, and the register of all faults."""
 
 from collections.abc import Callable
 from typing import Any, ClassVar, Protocol, TypeVar
@@ -9,10 +9,10 @@ from replication_lab.model.proof import Proof
 
 
 class Fault(Protocol):
-    """Something that breaks, made for a lab and its targets, with its settings by their names.
+    """A fault made for a lab and its targets, with its settings by their names.
 
-    `inject` breaks it and `verify` proves that it is broken, more than once if asked. `recover` mends exactly what
-    `inject` broke, also where that came only half-way; `verify_recovered` proves it. `close` gives back what is held.
+    `inject` breaks the targets and `verify` proves it, also repeatedly. `recover` undoes exactly what `inject` did,
+    also after a partial `inject`; `verify_recovered` proves it. `close` releases what is held.
     """
 
     kind: ClassVar[FaultKind]
@@ -36,7 +36,7 @@ Kind = TypeVar("Kind", bound=type)
 
 
 def register(name: str, **known: Any) -> Callable[[Kind], Kind]:
-    """Make a class the fault of that name; `known` are the fields of its FaultKind. LabError where there is one."""
+    """Make a class the fault of that name; `known` are the fields of its FaultKind. LabError if the name is taken."""
     kind = FaultKind(name, **known)
 
     def registered(fault: Kind) -> Kind:

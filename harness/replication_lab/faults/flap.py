@@ -1,4 +1,4 @@
-"""A flapping link: off, on, off again, faster than anybody comes to terms with."""
+"""A flapping link: cut and restored faster than replication can recover."""
 
 import threading
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ OFF_SECONDS, ON_SECONDS = 0.4, 1.2
     proof="no new connection at each cut; the round trip is back",
 )
 class Flap:
-    """Links that are cut again and again; undone, those that were on before are on again."""
+    """Links that are cut again and again; recovery switches on those that were on before."""
 
     def __init__(self, lab: Lab, links: Sequence[str]):
         self._cut = Cut(lab, links)
@@ -43,13 +43,13 @@ class Flap:
             clock.pause(ON_SECONDS, unless=self._stop)
 
     def verify(self) -> list[Proof]:
-        """Each interruption since the last look, seen by a connection that could not be had."""
+        """Return a proof of each interruption since the last call, by a connection that failed."""
         new = self._seen[self._told :]
         self._told += len(new)
         return new
 
     def recover(self) -> None:
-        """The link is on again also where the flapping failed, whose error is told then."""
+        """Switch the links on again, also if the flapping failed; then raise its error."""
         self._stop.set()
         try:
             if self._flapping is not None:

@@ -1,4 +1,4 @@
-"""A fault for the length of a block, as an experiment needs it: injected, verified, and recovered from at its end."""
+"""A fault for the length of a block, as an experiment needs it: injected, verified, and recovered at its end."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -11,14 +11,14 @@ from replication_lab.model.proof import Proof
 
 @dataclass
 class Injected:
-    """A fault at work, and the proofs that it took hold."""
+    """An injected fault, and the proofs that it took hold."""
 
     fault: Fault
     proofs: list[Proof]
     recovered: bool = False
 
     def end(self) -> list[Proof]:
-        """Recover from the fault, once it is seen that it acts to the last; all proofs of its begin and its end."""
+        """Verify once more that the fault acts, then recover; return all proofs of its begin and its end."""
         to_the_last = self.fault.verify()
         self.recover()
         return [*self.proofs, *to_the_last, *self.fault.verify_recovered()]
@@ -31,9 +31,9 @@ class Injected:
 
 @contextmanager
 def injected(fault: Fault) -> Iterator[Injected]:
-    """Within the block the fault acts, unless it was ended before; afterwards it is gone, whatever happened.
+    """Inject the fault within the block, unless it is ended earlier; recover in any case.
 
-    LabError where it did not take hold: a load under it would show nothing.
+    LabError if it did not take hold: a load under it would show nothing.
     """
     acting = Injected(fault, [])
     with closing(fault):

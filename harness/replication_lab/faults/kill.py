@@ -1,4 +1,4 @@
-"""The end of nodes, all in the same instant, and their start again on the data that they had."""
+"""The kill of nodes, all in the same instant, and their restart on the data that they had."""
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
@@ -18,7 +18,7 @@ END_SECONDS = 60
     ends_servers=True,
 )
 class Kill(OnNodes):
-    """Nodes to kill with SIGKILL; undone, the same containers run on the same data."""
+    """Nodes to kill with SIGKILL; recovery starts the same containers on the same data."""
 
     status, said = SIGKILL_STATUS, "killed"
 
@@ -33,7 +33,7 @@ class Kill(OnNodes):
         self.lab.kill(node)
 
     def verify(self) -> list[Proof]:
-        """The containers ended by the signal, and by nothing else."""
+        """Prove that the containers ended by the signal, and by nothing else."""
         return [self._dead(node) for node in self.nodes]
 
     def _dead(self, node: str) -> Proof:

@@ -1,4 +1,4 @@
-"""Nodes with less memory than they had: a limit of their containers, changed while they run."""
+"""Nodes with less memory than before: a limit of their containers, changed while they run."""
 
 from collections.abc import Sequence
 
@@ -8,11 +8,11 @@ from replication_lab.model.fault import NODES
 from replication_lab.model.proof import Proof
 from replication_lab.world.docker.lab import Lab
 
-# What is left over what a server uses when the fault begins.
+# Memory left above the server's use when the fault begins.
 MEMORY_SPARE_MIB = 16
-# More than that is left.
+# More data than the remaining memory can cache.
 READ_FILES = "cat /var/lib/mysql/ib* >/dev/null"
-# The kernel hands memory out by small portions, and takes it back by such.
+# The kernel charges and releases memory in small batches.
 UNUSED_MIB = 4
 MIB = 1 << 20
 
@@ -24,7 +24,7 @@ MIB = 1 << 20
     proof="the limit, and that all of it is used; the limit of before",
 )
 class MemorySqueeze(OnNodes):
-    """Nodes that may use hardly more memory than they do, while their files are read; undone, as much as they might."""
+    """Nodes limited to hardly more memory than they use, while their files are read; recovery restores the limit."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
@@ -38,11 +38,11 @@ class MemorySqueeze(OnNodes):
         self.each(self._read_files)
 
     def _read_files(self, node: str) -> None:
-        """As a backup does: what is kept of them has to leave again for the server's own."""
+        """Read the files as a backup does: their cached pages compete with the server's own."""
         self.lab.run(node, "sh", "-c", READ_FILES)
 
     def verify(self) -> list[Proof]:
-        """The limit is set; that the server ran into it is seen at the fault's end."""
+        """Prove that the limit is set; at the fault's end it is proved that the server ran into it."""
         return [self._has(node, "has hardly any memory left", self._asked[node]) for node in self.nodes]
 
     def _has(self, node: str, what: str, limit: int) -> Proof:

@@ -1,4 +1,4 @@
-"""Frozen nodes: their processes get no CPU, their connections stay open, and nobody is told."""
+"""Frozen nodes: their processes get no CPU and their connections stay open, so that no peer sees an error."""
 
 import threading
 
@@ -18,7 +18,7 @@ SILENCE_SECONDS = 0.5
     proof="no answer to a new connection; serving again",
 )
 class Pause(OnNodes):
-    """Nodes to freeze; undone, they go on in the middle of what they were doing."""
+    """Nodes to freeze; after recovery they continue where they were."""
 
     def inject(self) -> None:
         self.each(self.lab.pause)
@@ -27,7 +27,7 @@ class Pause(OnNodes):
         return [self._is_frozen(node) for node in self.nodes]
 
     def _is_frozen(self, node: str) -> Proof:
-        # A machine without a server answers nobody anyway: its container says whether it is frozen.
+        # A machine without a server answers no query anyway: its container's state says whether it is frozen.
         answers, state = self._answers(node), self.lab.state_of(node)[0]
         return Proof(
             what=f"{node} is frozen",
@@ -44,7 +44,7 @@ class Pause(OnNodes):
     def _ask(self, node: str, answered: threading.Event) -> None:
         server = self.lab.server(node)
         try:
-            # A connection of its own: the lab's must not be lost in the silence.
+            # A connection of its own: the lab's must not be lost by the timeout.
             server.connect(answer_seconds=SILENCE_SECONDS).close()
         except LabError:
             return

@@ -1,4 +1,4 @@
-"""The power of machines and of the disks under them, at once: what a disk had not flushed is gone as well."""
+"""Power loss of machines and of the disks under them, at once: what a disk had not flushed is lost as well."""
 
 from collections.abc import Sequence
 
@@ -21,7 +21,7 @@ from replication_lab.world.docker.lab import Lab
     ends_servers=True,
 )
 class PowerCut(Kill):
-    """Machines of a DRBD resource; undone, who was primary is so again, unless another one was promoted."""
+    """Machines of a DRBD resource; recovery makes the former primary primary again, unless another was promoted."""
 
     said = "without power"
 
@@ -36,7 +36,7 @@ class PowerCut(Kill):
         super().inject()
 
     def end(self, node: str) -> None:
-        """The machine first: nobody is answered once the disk is gone."""
+        """End the machine first: without its disk it answers nothing."""
         super().end(node)
         self._peers[node].disk.power_cut()
 
@@ -50,7 +50,7 @@ class PowerCut(Kill):
     def recover(self) -> None:
         for peer in self._peers.values():
             peer.power_on()
-        # Unless somebody was promoted meanwhile.
+        # Unless another machine was promoted meanwhile.
         if not any(peer.status().primary for peer in drbd.peers(self.lab).values()):
             drbd.wait_until_whole(self.lab)
             replicated_disk.promote(self.lab, self._primary)

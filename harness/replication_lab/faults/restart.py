@@ -1,4 +1,4 @@
-"""A restart of nodes, as after an upgrade: stopped gently and started at once."""
+"""A restart of nodes, as after an upgrade: stopped by SIGTERM and started at once."""
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register

@@ -10,7 +10,7 @@ from replication_lab.world import clock
 
 
 class Together:
-    """Faults with their moments, in seconds since `inject`. Those of the same moment strike in the same instant."""
+    """Faults with their moments, in seconds since `inject`; those of the same moment strike in the same instant."""
 
     def __init__(self, faults: Sequence[tuple[float, Fault]]):
         self.faults = list(faults)
@@ -32,7 +32,7 @@ class Together:
         return [proof for _, fault in self.faults for proof in ask(fault)]
 
     def recover(self) -> None:
-        """All of them, the last first, also where one cannot be recovered from; that one's error is told then."""
+        """Recover all, the last first, also if one fails to recover; then raise that one's error."""
         with ExitStack() as stack:
             for _, fault in self.faults:
                 stack.callback(fault.recover)

@@ -1,4 +1,4 @@
-"""Two primaries of one replicated disk, made on purpose: its link cut, a second machine promoted; one is given up."""
+"""Two primaries of one replicated disk, made on purpose: cut its link, promote the secondary, later discard one."""
 
 from collections.abc import Sequence
 
@@ -23,7 +23,7 @@ NOTICED_SECONDS, MET_SECONDS = 30, 60
     one_target=True,
 )
 class SplitBrain(OnNodes):
-    """The machine to promote beside the primary, which is the victim: undone, what only it has written is gone."""
+    """The machine to promote beside the primary; it is the victim: recovery discards its own writes."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
@@ -55,7 +55,7 @@ class SplitBrain(OnNodes):
         ]
 
     def recover(self) -> None:
-        """The link is whole, DRBD has noticed, and the victim gives its writes up."""
+        """Restore the link, wait until DRBD detects the split brain, and discard the victim's writes."""
         for wire in self._wires:
             wire.enable(True)
         if not self.victim.status().primary:

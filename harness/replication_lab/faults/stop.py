@@ -1,4 +1,4 @@
-"""The gentle end of nodes: SIGTERM, upon which a server writes back what it has in memory."""
+"""A clean shutdown of nodes: on SIGTERM a server writes its memory back to disk."""
 
 from replication_lab.faults.fault import register
 from replication_lab.faults.kill import Kill
@@ -13,7 +13,7 @@ from replication_lab.model.fault import NODES
     ends_servers=True,
 )
 class Stop(Kill):
-    """Nodes to stop with SIGTERM; undone, the same containers run on the same data."""
+    """Nodes to stop with SIGTERM; recovery starts the same containers on the same data."""
 
     status, said = 0, "stopped"
 

@@ -1,4 +1,4 @@
-"""A toxic on several links at once, on top of what is there already: a black hole, a line that is slower still."""
+"""Another toxic on several links at once, on top of those there: a black hole, an even slower line."""
 
 from collections.abc import Sequence
 
@@ -13,7 +13,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 SILENCE_SECONDS = 0.5
-# Of the latency that was asked for: the proxy's timers are late, never early, and the link's own trip varies a little.
+# As a share of the requested latency: the proxy's timers are late, never early, and the link's own round trip varies.
 SEEN_SHARE = 0.9
 
 
@@ -34,7 +34,7 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     settings=(TOXIC,),
 )
 class MoreToxic:
-    """Links that get a toxic more; undone, they have the toxics that they had."""
+    """Links that get another toxic; recovery leaves them with the toxics that they had."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: str):
         self.links, self.toxic = Links(lab, links), catalogue.toxic(toxic)
@@ -50,7 +50,7 @@ class MoreToxic:
             self._wires[name].add(body)
 
     def verify(self) -> list[Proof]:
-        """What crosses the link tells, and at any later look the toxic is still there."""
+        """Prove the toxic by what crosses each link, and in later calls that it is still there."""
         return self.links.each(self._acts)
 
     def _acts(self, name: str) -> Proof:
@@ -84,7 +84,7 @@ class MoreToxic:
         return self._wires[name].carries({body.name for body in self.toxic.bodies})
 
     def _is_silent(self, name: str) -> Proof:
-        # The question that was not answered occupies its connection: afterwards the toxic's presence has to do.
+        # A probe without an answer occupies its connection: afterwards the toxic's presence has to suffice.
         answered = False if name in self._silent else self._answers(name)
         there = self._is_there(name)
         return Proof(
@@ -108,7 +108,7 @@ class MoreToxic:
             trip = self.links.probes[name].answer_within(SILENCE_SECONDS)
         except TimeoutError:
             trip = 0.0
-        # The end of a connection, as of one whose far end was killed as well, is no answer: it has no round trip.
+        # A connection that ended, as after a kill of its far end, gives no round trip and proves nothing.
         if not trip:
             self._silent.add(name)
         return bool(trip)

@@ -1,4 +1,4 @@
-"""A toxic on a link: put on whole, calibrated until the link is as asked, and taken off to the last body."""
+"""A toxic on a link: added as a whole, calibrated until the link is as requested, and removed as a whole."""
 
 from dataclasses import replace
 from statistics import median
@@ -11,18 +11,18 @@ from replication_lab.model.toxic import Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world.toxiproxy import Wire
 
-# As short a round trip is left as its file says: what an idle proxy's timers add is gone under load, a fifth of it, and
-# who made up for it would have a link that is too short then; one of a millisecond would be none.
+# Such short round trips are left as the file says. A fifth of one is an idle proxy's timers, which add less under load:
+# a corrected link would be too short then, and one of a millisecond would have no delay at all.
 SHORT_MS = 10
-# By how much the median of a link's round trips lies above the shortest where the machine is quiet.
+# By how much the median of a link's round trips exceeds the shortest on a quiet machine.
 QUEUED_MS = 2.0
 CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
-# A rate is measured by so many KB, or for so many seconds.
+# A rate is measured with this many KB, or for this many seconds if that is less.
 RATE_KB, RATE_SECONDS = 8_000, 4
 
 
 def put(wire: Wire, toxic: Toxic) -> None:
-    """Put a toxic on a link, in place of any other toxic there; what was there is put back if Toxiproxy refuses."""
+    """Put a toxic on a link in place of any other toxic there; put the old ones back if Toxiproxy refuses."""
     before = wire.toxics()
     clear(wire)
     try:
@@ -36,7 +36,7 @@ def put(wire: Wire, toxic: Toxic) -> None:
 
 
 def clear(wire: Wire) -> None:
-    """Take every toxic off a link."""
+    """Remove every toxic from a link."""
     for found in wire.toxics():
         wire.remove(found["name"])
 
@@ -46,10 +46,10 @@ def _body(found: dict[str, Any]) -> ToxicBody:
 
 
 def calibrated(wire: Wire, asked: Toxic, probe: RoundTrip) -> Toxic:
-    """The toxic corrected by what the proxy adds or loses, so that the link's round trip and rate are as asked.
+    """Correct the toxic by what the proxy adds or loses, so that the link's round trip and rate are as requested.
 
     Toxiproxy's latency is an integer and comes out up to 2 ms long; its rate comes out short, as it sleeps a little too
-    long after each 32 KB. Leaves the toxic that it returns on the link.
+    long after each 32 KB. The returned toxic is on the link.
     """
     put(wire, asked)
     toxic = asked
@@ -63,7 +63,7 @@ def calibrated(wire: Wire, asked: Toxic, probe: RoundTrip) -> Toxic:
 
 
 def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
-    """The toxic nearer to what was asked, by a measurement of it as it is; the same one where it is near enough."""
+    """Return a toxic nearer to the requested link, by a measurement of the present one; the same one if it is near."""
     if asked.silences or asked.resets:
         return toxic
     if asked.round_trip_ms:
@@ -82,21 +82,21 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
 
 
 def rate_of(probe: RoundTrip, asked_kbps: int) -> float:
-    """KB/s of a link that should carry so much."""
+    """Return the measured KB/s of a link that should carry `asked_kbps`."""
     return probe.kilobytes_per_second(min(RATE_KB, asked_kbps * RATE_SECONDS))
 
 
 def undisturbed(shortest_ms: float, typical_ms: float) -> float:
-    """The typical round trip as it would be on a quiet machine.
+    """Return the typical round trip as it would be on a quiet machine.
 
-    A machine that is short of CPU for a moment lengthens most round trips and not the shortest. Whoever made up for the
-    former would find a link that is too short as soon as the machine is quiet again.
+    A short lack of CPU lengthens most round trips and not the shortest. A toxic corrected for that would be too short
+    as soon as the machine is quiet again.
     """
     return min(typical_ms, shortest_ms + QUEUED_MS)
 
 
 def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float) -> Toxic:
-    """The toxic with its latency nearer to what was asked, given the round trip that it made; the same one if near."""
+    """Return the toxic with its latency corrected by the measured round trip; the same one if it is near."""
     over = round(found_ms - asked.round_trip_ms)
     if asked.round_trip_ms <= SHORT_MS or asked.jitter_ms or not over:
         return toxic
@@ -104,7 +104,7 @@ def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float) -> Toxic:
 
 
 def _widened(toxic: Toxic, share: float) -> Toxic:
-    """Both directions' rates times `share`."""
+    """Return the toxic with both directions' rates multiplied by `share`."""
     return replace(
         toxic,
         bodies=tuple(
@@ -115,7 +115,7 @@ def _widened(toxic: Toxic, share: float) -> Toxic:
 
 
 def _shortened(toxic: Toxic, over_ms: int) -> Toxic:
-    """The latency of the slower stream less what the round trip is over (more, where it is under)."""
+    """Return the toxic with the latency of the slower stream reduced by `over_ms` (or raised, if negative)."""
     slowest = max(toxic.bodies, key=lambda body: body.attributes.get("latency", 0))
     shorter = replace_attributes(slowest, latency=max(0, int(slowest.attributes["latency"]) - over_ms))
     return replace(toxic, bodies=tuple(shorter if body is slowest else body for body in toxic.bodies))

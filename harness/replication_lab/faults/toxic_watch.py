@@ -1,4 +1,4 @@
-"""The evidence of a toxic: what crosses its link, before a load, during it and after it, is what was asked."""
+"""The evidence of a toxic: what crosses its link before, during and after a load is as requested."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -11,19 +11,19 @@ from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import RoundTrip, spread
 from replication_lab.world.toxiproxy import Wire
 
-# A link counts as slowed when its round trip is within a tenth of what was asked; the proxy itself costs < 3 ms.
+# A link counts as slowed when its round trip is within a tenth of the requested one; the proxy itself costs < 3 ms.
 SHARE, PROXY_MS = 0.10, 3.0
-# A trip is shorter than the median for which the toxic was calibrated by what the proxy's timers vary.
+# A single round trip may be this much shorter than the calibrated median, by the proxy's timers.
 TIMERS_MS = 2.0
 SILENCE_SECONDS = 0.5
-# A rate is proved when it is within so much of what was asked.
+# A rate is proved when it is within this share of the requested one.
 RATE_PROVED = 0.1
 
 
 def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:
-    """What the link does with `toxic` on it, in words, and whether that is what its file says.
+    """Return in words what the link does with `toxic` on it, and whether that is what its file says.
 
-    `bare_ms` is its round trip without any toxic: a toxic without latency leaves it as it is, and an emulated machine
+    `bare_ms` is its round trip without any toxic: a toxic without latency does not change it, and an emulated machine
     answers late across any link.
     """
     if toxic.silences:
@@ -39,7 +39,7 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     trips = probe.pings()
     if not trips:
         return "nothing comes back across it", False
-    # A busy machine lengthens a round trip, and shortens none: that nothing is added is told by the shortest.
+    # A busy machine lengthens a round trip and never shortens one: the shortest proves that nothing is added.
     trip = median(trips) if toxic.round_trip_ms else min(trips)
     asked = toxic.round_trip_ms or min(trip, bare_ms)
     near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05) and trip >= asked / 2
@@ -53,7 +53,7 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
 
 @dataclass
 class ToxicOnLink:
-    """A toxic at work and what was measured of it; `fault()` is the evidence once the block has ended."""
+    """A toxic at work and its measurements; `fault()` is the evidence once the block has ended."""
 
     link: str
     toxic: str
@@ -84,7 +84,7 @@ class ToxicOnLink:
             return f"{self.toxic} is more than a latency: round trips do not prove it"
         if not self.trips:
             return f"{asked}, no round trip came back during the load"
-        # Every single trip: a toxic that was gone for one second of ten has bent the figures as well.
+        # Every single round trip counts: a toxic missing for one second of ten has bent the figures as well.
         if min(self.trips) < self.asked_ms - self.tolerance_ms:
             return f"{asked}, link RTT was {min(self.trips):.1f} ms during the load"
         if spread(self.trips).p50 > self.asked_ms + self.tolerance_ms + PROXY_MS:
@@ -101,12 +101,12 @@ def _rounded(value: float | None) -> float | None:
 
 @contextmanager
 def toxic_on(wire: Wire, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterator[ToxicOnLink]:
-    """Within the block `toxic` (calibrated from `asked`) acts on the link, watched all the time; afterwards it is off.
+    """Apply `toxic` (calibrated from `asked`) to the link within the block, and watch it all the time.
 
-    Only the bodies that were put on are taken off. One that is gone already, behind the lab's back, is not an error
-    here: the evidence tells.
+    Only the bodies that were added are removed. One that was removed by other means is not an error here: the evidence
+    shows it.
     """
-    # A toxic that does nothing must never be within the tolerance.
+    # A link without any effect of the toxic must never be within the tolerance.
     varies = max(asked.round_trip_ms * SHARE, min(TIMERS_MS, asked.round_trip_ms / 2))
     tolerance = varies + asked.jitter_ms
     acting = ToxicOnLink(wire.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, probe.typical())

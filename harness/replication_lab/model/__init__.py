@@ -1,1 +1,1 @@
-"""Pure: what can be asked for, what was recorded, what it means."""
+"""Pure data and rules: topologies, faults, experiments, records, and the verdicts that follow from them."""

@@ -1,14 +1,14 @@
-"""Which resource is a node's bottleneck, decided from what was sampled, as one reads top, iostat, iotop and dstat."""
+"""The resource that is a node's bottleneck, decided from samples like those of top, iostat, iotop and dstat."""
 
 from collections.abc import Iterator
 from enum import StrEnum
 
 import msgspec
 
-# A resource that is taken for so much of the time leaves nothing to those who wait for it.
+# A resource in use for at least this share of the time counts as saturated.
 SATURATED = 0.85
 MOSTLY = 0.6
-# Of a disk for which one thread waits all the time: its requests and what the file system adds leave pauses.
+# The bound for a disk on which one thread waits all the time: between its requests the file system leaves pauses.
 HALF = 0.4
 
 
@@ -24,7 +24,7 @@ class Bottleneck(StrEnum):
 
 
 class Thread(msgspec.Struct, frozen=True):
-    """A thread of the server: share of one CPU, share of looks in which it waited for a disk, KiB written a second."""
+    """A server thread: share of one CPU, share of samples in which it waited for a disk, KiB written a second."""
 
     tid: int
     name: str
@@ -34,9 +34,9 @@ class Thread(msgspec.Struct, frozen=True):
 
 
 class Device(msgspec.Struct, frozen=True):
-    """A disk: requests a second, shares of the time in which it was busy, with what, and how long a request took in ms.
+    """A disk: requests a second, shares of the time in which it was busy, and how long a request took in ms.
 
-    `reading`, `writing` and `flushing` add up to `busy`; they are known of emulated disks only.
+    `reading`, `writing` and `flushing` add up to `busy`; only emulated disks report them.
     """
 
     name: str
@@ -52,7 +52,7 @@ class Device(msgspec.Struct, frozen=True):
 
 
 class Applier(msgspec.Struct, frozen=True):
-    """A replica's applier: its thread, what it says it does, and what it has before it.
+    """A replica's applier: its thread, the state that the server reports, and its backlog.
 
     `behind` is whether something received was not applied, `starved` whether something written on the source was not
     received; each both at the beginning and at the end. `rate` is bytes of the source's log applied a second.
@@ -66,10 +66,11 @@ class Applier(msgspec.Struct, frozen=True):
 
 
 class Sample(msgspec.Struct, frozen=True):
-    """Some seconds of a node. `cpu` is in CPUs of `cpus`; `throttled` the share of periods in which its limit acted.
+    """A node over some seconds.
 
-    `lock_waiting` is how many transactions waited for a row on average; `fsyncs` the server's own, a second.
-    `pressure` is the kernel's: shares of the time in which some task waited, by resource.
+    `cpu` is in CPUs of `cpus`; `throttled` is the share of periods in which the container's CPU limit acted.
+    `lock_waiting` is the average number of transactions that waited for a row lock; `fsyncs` is the server's own count,
+    a second. `pressure` is the kernel's: shares of the time in which some task waited, by resource.
     """
 
     node: str
@@ -88,7 +89,7 @@ class Sample(msgspec.Struct, frozen=True):
 
 
 class Diagnosis(msgspec.Struct, frozen=True):
-    """The bottleneck, why, and which other resources were nearly taken: (share, sentence) each, the largest first."""
+    """The bottleneck, the reason for it, and one line of evidence for each resource."""
 
     node: str
     bottleneck: Bottleneck
@@ -97,10 +98,10 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def diagnose(sample: Sample) -> Diagnosis:
-    """The first of the resources that explains the wait of those behind it.
+    """Return the first resource that explains why the others were waited for.
 
-    The order is that of causes: who waits for a lock or the network uses neither CPU nor disk, and an applier that
-    waits for its disk is not slow itself.
+    The order is that of causes: a thread that waits for a lock or the network uses neither CPU nor disk, and an applier
+    that waits for its disk is not slow itself.
     """
     found = next(_suspects(sample), (Bottleneck.NONE, "no resource was taken for most of the time"))
     return Diagnosis(sample.node, *found, evidence=list(_evidence(sample)))
@@ -126,7 +127,10 @@ def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
 
 
 def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
-    """A disk that is always busy, or for which somebody always waits: who flushes alone leaves it idle in between."""
+    """Yield each disk that is always busy, or for which a thread always waits.
+
+    A single thread that flushes leaves the disk idle between its requests, so the lower bound applies to it.
+    """
     waited = _waited_for_disk(sample)
     for device in sorted(sample.devices, key=lambda each: -each.busy):
         if device.busy < (HALF if waited >= SATURATED else SATURATED):
@@ -137,7 +141,7 @@ def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
 
 
 def _most_of(device: Device) -> Bottleneck:
-    """What a disk was busy with; of a disk that tells no shares, what it did more of."""
+    """Return what a disk was busy with; for a disk that reports no shares, the more frequent kind of request."""
     if device.reading or device.writing or device.flushing:
         shares = {
             Bottleneck.FSYNC: device.flushing,
@@ -149,7 +153,10 @@ def _most_of(device: Device) -> Bottleneck:
 
 
 def _waited_for_disk(sample: Sample) -> float:
-    """The applier's share where it has work, since that is the question then; else all threads' together, at most 1."""
+    """Return the share of samples with a thread waiting for the disk.
+
+    That is the applier's share if the applier has work; else the sum over all threads, at most 1.
+    """
     if sample.applier and sample.applier.behind:
         mine = [thread.waits_for_disk for thread in sample.threads if thread.tid == sample.applier.tid]
         if mine:
@@ -178,7 +185,7 @@ def _threads(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
 
 
 def _evidence(sample: Sample) -> Iterator[str]:
-    """One line for each tool that a person would have looked at."""
+    """Yield one line for each tool that an administrator would use."""
     yield f"CPU        {sample.cpu:.2f} of {sample.cpus:g}, held back in {sample.throttled:.0%} of the periods"
     if sample.pressure:
         said = ", ".join(f"{name} {share:.0%}" for name, share in sample.pressure.items())

@@ -1,6 +1,7 @@
-"""What a history and the final rows of every copy say: lost, phantom, twice, diverged, stale, stalled. Pure functions.
+"""Checks of a history and of the final rows of every copy: lost, phantom, duplicate, diverged, stale, stalled rows.
 
-A checker that fails says so in place of its figure (`checked`): what it would have found is unknown, never good.
+All are pure functions. A checker that fails is reported in place of its figure (`checked`): the figure is unknown,
+never good.
 """
 
 from bisect import bisect_left
@@ -21,31 +22,31 @@ Checker = Callable[[], float | None]
 
 
 def lost(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
-    """Rows that were acknowledged and are missing on some copy."""
+    """Return the rows that were acknowledged and are missing on some copy."""
     acknowledged = {attempt.id for attempt in history if attempt.acknowledged}
     return set().union(*(acknowledged - set(copy.ids) for copy in copies))
 
 
 def lost_seconds(history: Sequence[Attempt], copies: Sequence[Copy]) -> float:
-    """The recovery point: seconds from when the first lost row was sent until the last one was acknowledged."""
+    """Return the recovery point: seconds from sending the first lost row to the acknowledgement of the last one."""
     gone = lost(history, copies)
     found = [attempt for attempt in history if attempt.id in gone]
     return max(one.ended for one in found) - min(one.invoked for one in found) if found else 0.0
 
 
 def phantoms(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
-    """Rows on some copy whose client was told that they had failed, or that nobody ever sent."""
+    """Return the rows on some copy that no client sent, or whose insert the server reported as failed."""
     possible = {attempt.id for attempt in history if attempt.outcome is not Outcome.FAILED}
     return set().union(*(set(copy.ids) - possible for copy in copies))
 
 
 def duplicates(copies: Sequence[Copy]) -> set[int]:
-    """Ids that some copy holds more than once."""
+    """Return the ids that some copy holds more than once."""
     return {number for copy in copies for number, times in Counter(copy.ids).items() if times > 1}
 
 
 def diverged(copies: Sequence[Copy]) -> list[str]:
-    """The nodes whose rows, checksum or counter differ from those of the first copy."""
+    """Return the nodes whose rows, checksum or counter differ from those of the first copy."""
     first, *others = copies
     return [copy.node for copy in others if _content(copy) != _content(first)]
 
@@ -55,13 +56,16 @@ def _content(copy: Copy) -> tuple[list[int], int | None, int | None]:
 
 
 def committed_unknown(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
-    """Rows whose client got no answer and which are on every copy: they had been committed."""
+    """Return the rows whose client got no answer and which are on every copy: they had been committed."""
     unknown = {attempt.id for attempt in history if attempt.outcome is Outcome.UNKNOWN}
     return unknown.intersection(*(copy.ids for copy in copies))
 
 
 def miscounted(copies: Sequence[Copy]) -> int:
-    """By how much the hot row's counter differs from the rows beside which it was counted up; the worst copy."""
+    """Return the largest difference on any copy between the hot row's counter and the number of rows.
+
+    Each insert increments the counter in the same transaction.
+    """
     return max(abs(_counter(copy) - len(copy.ids)) for copy in copies)
 
 
@@ -72,7 +76,7 @@ def _counter(copy: Copy) -> int:
 
 
 def ahead(copies: Sequence[Copy]) -> dict[str, int]:
-    """How many rows a copy holds that the copy which it came from does not, by node."""
+    """Return by node the number of rows that its copy holds and the copy of its source does not."""
     held = {copy.node: set(copy.ids) for copy in copies}
     return {copy.node: len(held[copy.node] - held[copy.source]) for copy in copies if copy.source in held}
 
@@ -81,18 +85,18 @@ def ahead(copies: Sequence[Copy]) -> dict[str, int]:
 
 
 def stale_reads(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
-    """Looks that missed a row which was acknowledged, to whomever, before they began."""
+    """Return the reads that missed a row which had been acknowledged to any client before they began."""
     newest = _Newest(history)
     return [look for look in looks if _number(look) < newest.acknowledged(look.writer, look.invoked)]
 
 
 def own_writes_missed(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
-    """Looks of clients that missed a row of their own, which had been acknowledged to them: no read-your-write."""
+    """Return the reads that missed a row of the same client, already acknowledged to it: no read-your-writes."""
     return [look for look in stale_reads(history, looks) if look.reader == look.writer]
 
 
 def backward_reads(looks: Iterable[Look]) -> list[Look]:
-    """Looks that missed a row which the same reader had seen there before: no monotonic reads."""
+    """Return the reads that missed a row which the same reader had seen there before: no monotonic reads."""
     seen: dict[tuple[int, int, str], int] = {}
     found = []
     for look in looks:
@@ -104,14 +108,14 @@ def backward_reads(looks: Iterable[Look]) -> list[Look]:
 
 
 def phantom_reads(looks: Iterable[Look], copies: Sequence[Copy]) -> set[int]:
-    """Rows that somebody saw and that are on no copy at the end."""
+    """Return the rows that some client read and that are on no copy at the end."""
     if not copies:
         _no_copies()
     kept = set().union(*(copy.ids for copy in copies))
     return {look.seen for look in looks if look.seen is not None} - kept
 
 
-# Below every id.
+# Less than every id.
 NOTHING = -1
 
 
@@ -120,7 +124,7 @@ def _number(look: Look) -> int:
 
 
 class _Newest:
-    """The newest acknowledged row of each client at any moment; ids of a client grow."""
+    """The newest acknowledged row of each client at any moment; the ids of a client grow."""
 
     def __init__(self, history: Iterable[Attempt]):
         self._rows: dict[int, tuple[list[float], list[int]]] = {}
@@ -139,34 +143,34 @@ class _Newest:
 
 
 def stall(history: Iterable[Attempt], load: Window) -> float:
-    """The longest time in seconds within the load in which nothing was acknowledged, its beginning and end included."""
+    """Return the longest time in seconds without an acknowledgement within the load, its beginning and end included."""
     ends = sorted(attempt.ended for attempt in history if attempt.acknowledged)
     marks = [load[0], *(end for end in ends if load[0] <= end <= load[1]), load[1]]
     return max(later - earlier for earlier, later in pairwise(marks))
 
 
 def back_after(history: Iterable[Attempt], moment: float) -> float | None:
-    """Seconds from `moment` until a statement that was sent after it was acknowledged, or None where none was."""
+    """Return seconds from `moment` until a statement sent after it was acknowledged; None if none was."""
     ends = [attempt.ended for attempt in history if attempt.acknowledged and attempt.invoked >= moment]
     return min(ends) - moment if ends else None
 
 
 def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attempt]:
-    """The attempts that were sent within one of the windows."""
+    """Return the attempts that were sent within one of the windows."""
     return [attempt for attempt in history if any(begin <= attempt.invoked <= end for begin, end in windows)]
 
 
 def slowed(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
-    """The median latency of what was sent within the windows over that of what ended before the first of them."""
+    """Return the median latency of statements sent within the windows, over that of those that ended before."""
     before = [one.latency for one in history if one.acknowledged and one.ended < windows[0][0]]
     during = [one.latency for one in within(history, windows) if one.acknowledged]
     return median(during) / median(before) if before and during else None
 
 
 def kept_rate(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
-    """Acknowledgements a second of what was sent within the windows, over those of before the first of them.
+    """Return the acknowledgements a second of statements sent within the windows, over the rate before them.
 
-    A server that is throttled serves at full speed, and then nobody for a while: its median latency does not tell.
+    A throttled server alternates between full speed and no answer at all, so its median latency does not show the loss.
     """
     sent = [one.invoked for one in history]
     before = windows[0][0] - min(sent) if sent else 0.0
@@ -178,7 +182,7 @@ def kept_rate(history: Sequence[Attempt], windows: Sequence[Window]) -> float | 
 
 
 def longest(history: Iterable[Attempt]) -> float | None:
-    """Seconds that the slowest acknowledged statement took, or None where none was."""
+    """Return the seconds that the slowest acknowledged statement took; None if none was acknowledged."""
     return max((attempt.latency for attempt in history if attempt.acknowledged), default=None)
 
 
@@ -186,7 +190,7 @@ def longest(history: Iterable[Attempt]) -> float | None:
 
 
 def rows(history: Sequence[Attempt], copies: Sequence[Copy]) -> tuple[Figures, list[str]]:
-    """The figures of rows, and what could not be found out, in words."""
+    """Return the figures about rows, and a sentence for each figure that could not be computed."""
     found: dict[str, Checker] = {
         "lost": lambda: len(lost(history, copies)),
         "lost_s": lambda: lost_seconds(history, copies),
@@ -209,10 +213,10 @@ def _no_copies() -> float:
 def reads(
     history: Sequence[Attempt], looks: Sequence[Look], copies: Sequence[Copy], mended: float
 ) -> tuple[Figures, list[str]]:
-    """The figures of what clients read; none where nobody looked.
+    """Return the figures about what clients read; none if no client read.
 
-    Rows that are gone in the end count apart where they were seen only after the faults had been `mended`: an old
-    source that is started again shows what it recovers, before it is made to give that up.
+    Rows that are missing in the end are counted apart if they were seen only after the faults were `mended`: an old
+    source that is restarted shows the rows that it recovered, before these are discarded.
     """
     if not looks:
         return {}, []
@@ -230,9 +234,9 @@ def reads(
 
 
 def service(history: Sequence[Attempt], load: Window, windows: Sequence[Window]) -> tuple[Figures, list[str]]:
-    """The figures of time and of answers: over all nodes (NAME), and for each (NAME.NODE).
+    """Return the figures of time and of answers: over all nodes (NAME), and for each (NAME.NODE).
 
-    `windows` are the times in which a fault acted; during.* counts what was sent within them.
+    `windows` are the times in which a fault acted; during.* counts the statements sent within them.
     """
     parts: dict[str, Checker] = {}
     for node in ("", *sorted({attempt.node for attempt in history})):
@@ -255,7 +259,7 @@ def _counted(many: int) -> Checker:
 
 
 def counts(history: Iterable[Attempt]) -> dict[str, int]:
-    """How many attempts ended in which way, and with which error: {acknowledged, failed, unknown, error.CODE}."""
+    """Return the number of attempts by outcome and by error: {acknowledged, failed, unknown, error.CODE}."""
     history = list(history)
     outcomes = Counter(attempt.outcome.value for attempt in history)
     errors = Counter(f"error.{attempt.code}" for attempt in history if attempt.code is not None)
@@ -263,13 +267,13 @@ def counts(history: Iterable[Attempt]) -> dict[str, int]:
 
 
 def checked(checkers: Mapping[str, Checker]) -> tuple[Figures, list[str]]:
-    """The figures of checkers by name, those without an answer left out, and a sentence for each that failed."""
+    """Return the checkers' figures by name, without None, and a sentence for each checker that failed."""
     figures: Figures = {}
     failures: list[str] = []
     for name, check in checkers.items():
         try:
             found = check()
-        except Exception as error:  # whatever it is: an unknown figure must not take the others with it
+        except Exception as error:  # whatever it is: one unknown figure must not remove the others
             failures.append(f"the checker of {name} failed: {type(error).__name__}: {error}")
             continue
         if found is not None:

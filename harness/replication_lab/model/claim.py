@@ -1,4 +1,4 @@
-"""Claims: a sentence, a relation over the record, and the verdict that it comes to; anything doubtful is UNKNOWN."""
+"""Claims: a sentence, a relation over the record, and the resulting verdict; anything doubtful is UNKNOWN."""
 
 import math
 from collections.abc import Callable
@@ -11,7 +11,7 @@ from replication_lab.model.relations import Bounds, Finding, NoneSeen, SomeSeen
 from replication_lab.model.statistics import Interval, NoInterval, Plan, highest_share
 from replication_lab.model.verdict import TO_HOLD, Expected, Judgement, Verdict
 
-# A claim of never that needs so few trials that more than this share could still be bad (95 %) says how few.
+# A claim of "never" has to state its number of trials if, with that few, the bad share could exceed this (at 95 %).
 MOST_UNSAID = 0.2
 
 Relation = Bounds | NoneSeen | SomeSeen
@@ -20,7 +20,7 @@ Prediction = Quantity | float | Callable[[Record, str], float | None] | None
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence that can turn out false. `published` and `predicted` are in the unit of what the relation measures."""
+    """A sentence that can turn out false; `published` and `predicted` are in the unit that the relation measures."""
 
     id: str
     sentence: str
@@ -29,7 +29,7 @@ class Claim:
     predicted: Prediction = None
 
     def __post_init__(self) -> None:
-        """Refuse "never" of a few trials that does not say how few: none seen in 4 still allows for 53 % of all."""
+        """Refuse a "never" over a few trials without their number: none seen in 4 still allows for 53 % of all."""
         if not isinstance(self.relation, NoneSeen):
             return
         needed = self.relation.at_least
@@ -42,7 +42,7 @@ class Claim:
 
 @dataclass(frozen=True, kw_only=True)
 class ClaimJudgement(Judgement):
-    """A claim's verdict on one engine. `doubted` says that it is UNKNOWN for more than a lack of figures."""
+    """A claim's verdict on one engine; `doubted` means that it is UNKNOWN for more reasons than missing figures."""
 
     claim: str
     engine: str
@@ -56,7 +56,7 @@ class ClaimJudgement(Judgement):
 
 
 def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expected = TO_HOLD) -> ClaimJudgement:
-    """Judge one claim on one engine. Never raises: a judge that crashes comes to UNKNOWN with its error."""
+    """Judge one claim on one engine; never raise: an error in the judging gives UNKNOWN with that error."""
     try:
         finding = _find(claim, record, engine, plan)
         predicted = _predict(claim.predicted, record, engine)
@@ -84,7 +84,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A claim without a verdict on an engine, and why; `case` is the one that was not measured, if that is why."""
+    """A claim without a verdict on an engine, and the reason; `case` is the missing case, if that is the reason."""
 
     claim: str
     engine: str
@@ -93,7 +93,7 @@ class NotJudged:
 
 
 def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | None:
-    """That a case of the claim was not measured, since the engine cannot have it or the preset leaves it out."""
+    """Return why a case of the claim was not measured: the engine does not support it, or the preset omits it."""
     if engine in claim.relation.references:
         return NotJudged(claim.id, engine, f"{engine} is what others are compared with", claim.relation.cases[0])
     for server, case in claim.relation.measured_on(engine):
@@ -116,7 +116,7 @@ def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:
 
 
 def _doubts(claim: Claim, record: Record, engine: str) -> list[str]:
-    """Reasons to doubt what is read for a claim, those about the whole run once."""
+    """Return the reasons to doubt the figures that a claim reads, those about the whole run once."""
     counted = claim.relation.counted(record, engine)
     servers = dict.fromkeys([engine, *(server for server, _ in claim.relation.measured_on(engine))])
     told = [record.doubts(server, [m for m in counted if m.engine == server]) for server in servers]

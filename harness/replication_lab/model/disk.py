@@ -1,4 +1,4 @@
-"""Disks: how much one of them can do, and the named ones of compose/storage/disks.yaml."""
+"""Disk limits, and the named disk models of compose/storage/disks.yaml."""
 
 import msgspec
 
@@ -9,10 +9,9 @@ BLOCK_BYTES = 4096
 
 
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
-    """What a disk can do: requests a second, bytes a second (None: no limit), microseconds of a flush.
+    """The limits of a disk: requests a second, bytes a second (None: no limit), microseconds of a flush.
 
-    Of the two rates the one that takes longer counts for a request. Making one with a bad figure is a LabError, so
-    that none exists.
+    A request takes the longer of the times that the two rates give. A figure out of range is a LabError on creation.
     """
 
     read_iops: int | None = None
@@ -32,14 +31,14 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise LabError(f"a disk with flush_us {self.flush_us}", "0 or more", f"compare with {WHERE}")
 
     def costs(self) -> str:
-        """What a write and a flush take, in words: what a figure measured on it belongs to."""
+        """The time of a write and of a flush, in words, to state with every figure that was measured on the disk."""
         write = f"{1000 / self.write_iops:.3g} ms" if self.write_iops else "no time"
         flush = f"{self.flush_us / 1000:.3g} ms" if self.flush_us else "no time"
         return f"a write takes {write}, a flush {flush}, {'a volatile' if self.write_cache else 'no volatile'} cache"
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A named disk: what it is, what it can do, and where the figures come from."""
+    """A named disk: what it is, its limits, and where the figures come from."""
 
     about: str
     limits: Limits
@@ -47,7 +46,7 @@ class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_disks(text: str | bytes) -> dict[str, Disk]:
-    """The named disks from the text of their file; LabError names the key or the figure that is wrong."""
+    """Return the named disks from the text of their file; LabError names the key or the figure that is wrong."""
     try:
         return msgspec.yaml.decode(text, type=dict[str, Disk])
     except msgspec.DecodeError as error:
@@ -57,7 +56,7 @@ def parse_disks(text: str | bytes) -> dict[str, Disk]:
 
 
 def check_size(bytes_: int) -> int:
-    """The size of a disk in bytes, as it was given; LabError unless it is some whole blocks of 4096 bytes."""
+    """Return the size of a disk in bytes unchanged; LabError unless it is a multiple of 4096 bytes, more than 0."""
     if bytes_ < BLOCK_BYTES or bytes_ % BLOCK_BYTES:
         raise LabError(f"a disk of {bytes_} bytes", "a multiple of 4096, more than 0", "ask for 1 << 30, one GiB")
     return bytes_

@@ -1,6 +1,6 @@
-"""A drill: clients write, something breaks, it is mended, and what was promised is held against what happened.
+"""A drill: clients write, a fault is injected and undone, and the result is compared with what was promised.
 
-Data only: one YAML file per drill (drills/TOPOLOGY/NAME.yaml). What came of one that was done is in drill_result.
+Data only: one YAML file per drill (drills/TOPOLOGY/NAME.yaml). The result of a drill is in drill_result.
 """
 
 import random
@@ -12,12 +12,12 @@ import msgspec
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.fault import FaultKind, Value, setting_names
 from replication_lab.model.topology import Topology
-from replication_lab.model.verdict import Verdict
+from replication_lab.model.verdict import Expected, Verdict
 
-# Whose options a drill may change: DRBD's disk and net, the file system's.
+# Kinds of options that a drill may change: DRBD's disk and net, the file system's mount options.
 MOUNT = "mount"
 OPTIONS = ("disk", "net", MOUNT)
-# What the schedule's seed draws: up to so long a wait before the first fault, so that it does not always hit alike.
+# The longest random wait before the first fault, drawn by the seed, so that it does not always strike alike.
 DRAWN_SECONDS = 0.5
 # The keys, of a drill's file and of its record, below which there are strikes.
 HOLD_STRIKES = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
@@ -28,7 +28,7 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Strike(_Strict, frozen=True, kw_only=True):
-    """One fault on `targets`, `at` seconds into its step: nodes, or links, a node for all links that touch it.
+    """One fault on `targets`, `at` seconds into its step: nodes, or links; a node then means all links that touch it.
 
     `settings` are those that its kind of fault takes. In a drill's file they are keys beside the others.
     """
@@ -45,10 +45,10 @@ class Strike(_Strict, frozen=True, kw_only=True):
 
 
 class Step(Strike, frozen=True, kw_only=True):
-    """A fault that lasts `seconds`, and `also` others that strike in the same instant, or later, and end with it.
+    """A fault that lasts `seconds`, and `also` others that strike in the same instant or later, and end with it.
 
-    `failover` names the node that takes the writes over just before the end; who did before comes back as its replica,
-    and so does who is ahead of it; what only they had is discarded.
+    `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
+    so does any replica that is ahead of it; transactions that only they have are discarded.
     """
 
     seconds: float
@@ -64,14 +64,14 @@ class Step(Strike, frozen=True, kw_only=True):
 
 
 class Waiting(_Strict, frozen=True):
-    """How a semi-synchronous source waits: AFTER_SYNC or AFTER_COMMIT, and at most so many ms."""
+    """How a semi-synchronous source waits: AFTER_SYNC or AFTER_COMMIT, and for at most this many ms."""
 
     wait_point: str | None = None
     timeout_ms: int | None = None
 
 
 class Expectation(_Strict, frozen=True):
-    """A sentence about a figure of checkers or of the evidence, and the verdict that is known for it.
+    """A sentence about a figure of the checkers or of the evidence, and the verdict that is known for it.
 
     One of `equals`, `at_least` and `at_most` is the relation. A verdict REFUTED needs its reason in `because`.
     """
@@ -83,6 +83,11 @@ class Expectation(_Strict, frozen=True):
     at_most: int | float | None = None
     expect: Verdict = Verdict.HOLDS
     because: str = ""
+
+    @property
+    def expected(self) -> Expected:
+        """The known verdict. Raises ValueError for one that can never be expected."""
+        return Expected(self.expect, self.because)
 
     @property
     def bound(self) -> str:
@@ -100,11 +105,11 @@ class Expectation(_Strict, frozen=True):
 
 
 class Drill(_Strict, frozen=True):
-    """What is done to a topology under load, and what is expected of it. Times are seconds.
+    """A topology under load, the faults injected there, and the expected results. Times are seconds.
 
-    `clients` maps nodes to how many clients write there, `reads` such a node to the one on which its clients look for
-    their rows after each statement, `think_ms` is what each takes for itself after one; `watchers` only read. `before`
-    and `after` are the times without a fault. `settings` are global variables that every node has meanwhile,
+    `clients` maps nodes to how many clients write there. `reads` maps such a node to the one on which its clients look
+    for their rows after each statement. `think_ms` is the pause of each client after a statement; `watchers` only read.
+    `before` and `after` are the times without a fault. `settings` are global variables that every node has meanwhile,
     `semisync` is how the source waits, `serves` is the node that serves first where the topology leaves that open.
     `options` are those of DRBD on both machines meanwhile, by kind (disk, net), and of its file system (mount).
     `tolerates` names patterns of forbidden.yaml.
@@ -130,7 +135,7 @@ class Drill(_Strict, frozen=True):
 
     @property
     def rearranges(self) -> bool:
-        """Whether another node is the source afterwards, or one of them began to count anew."""
+        """Whether another node is the source afterwards, or a node restarted its transaction numbers."""
         return any(step.failover for step in self.steps)
 
     @property
@@ -144,7 +149,7 @@ class Drill(_Strict, frozen=True):
         return any(kinds[strike.fault].moves_clocks for strike in self.strikes)
 
     def lasting(self, seconds: float | None) -> "Drill":
-        """The same drill with its faults (or its undisturbed load, where it has none) lasting so long."""
+        """Return the same drill with this duration of its faults, or of its undisturbed load if it has no fault."""
         if seconds is None:
             return self
         if not self.steps:
@@ -153,12 +158,12 @@ class Drill(_Strict, frozen=True):
         return msgspec.structs.replace(self, steps=steps)
 
     def wait_before(self, seed: int) -> float:
-        """The time before the first fault, by the seed."""
+        """Return the seconds before the first fault, which depend on the seed."""
         return round(self.before + random.Random(f"{seed}:{self.name}").uniform(0, DRAWN_SECONDS), 3)
 
 
 def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping[str, FaultKind]) -> Drill:
-    """A Drill from its YAML; LabError names the key, fault, node, link or setting that does not fit."""
+    """Return the drill of a YAML text; LabError names the key, fault, node, link or setting that does not fit."""
     where = f"harness/replication_lab/drills/{topology.name}/{name}.yaml"
     try:
         given = msgspec.yaml.decode(text)
@@ -194,9 +199,9 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping
 
 
 def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Value] = ()) -> Any:
-    """What was read, with those `keys` of its strikes in a dict of their own, but for values that mean none.
+    """Return the document with the `keys` of its strikes moved into a dict of their own, without `unset` values.
 
-    A drill's file has them beside the other keys. What is shaped otherwise is left to whoever converts it.
+    A drill's file has them beside the other keys. Parts of another shape stay as they are; the conversion refuses them.
     """
     if isinstance(found, list):
         return [with_settings_apart(each, keys, unset) for each in found]
@@ -215,5 +220,8 @@ def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Val
 def _check_expectation(where: str, expected: Expectation) -> None:
     if [expected.equals, expected.at_least, expected.at_most].count(None) != 2:
         raise LabError(f"{where}: {expected.says!r} has not one relation", "one of equals, at_least, at_most")
-    if expected.expect is Verdict.UNKNOWN or (expected.expect is Verdict.REFUTED and not expected.because):
-        raise LabError(f"{where}: {expected.says!r} expects {expected.expect}", "HOLDS, or REFUTED with because")
+    try:
+        _ = expected.expected
+    except ValueError as error:
+        refused = f"{where}: {expected.says!r} expects {expected.expect}"
+        raise LabError(refused, "HOLDS, or REFUTED with because") from error

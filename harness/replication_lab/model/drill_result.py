@@ -11,7 +11,7 @@ from replication_lab.model.checkers import Figures
 from replication_lab.model.drill import Drill, Expectation
 from replication_lab.model.evidence import Evidence
 from replication_lab.model.history import Attempt, Look
-from replication_lab.model.verdict import Expected, Judgement, Verdict, exit_code
+from replication_lab.model.verdict import Judgement, Verdict, exit_code
 
 # Every drill's, whatever its file expects: harness/replication_lab/drills/forbidden.yaml says what no log may hold.
 QUIET_LOGS = Expectation("no log holds what none may", "forbidden", equals=0)
@@ -107,7 +107,7 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
         relation=f"{asked.figure} is {asked.bound}",
         verdict=verdict,
         reason=reason,
-        expected=Expected(asked.expect, asked.because),
+        expected=asked.expected,
         measured=found,
         figure=asked.figure,
         bound=asked.bound,

@@ -1,11 +1,11 @@
-"""What a user is told when something is wrong: what was found, what was expected, and what to type next."""
+"""The error that a user sees: what was found, what was expected, and what to type next."""
 
 import difflib
 from collections.abc import Iterable
 
 
 class LabError(Exception):
-    """An error with a remedy. `found` is a sentence; `expected` and `next_step` may be empty."""
+    """An error with a remedy; `found` is a sentence, `expected` and `next_step` may be empty."""
 
     def __init__(self, found: str, expected: str = "", next_step: str = ""):
         super().__init__(found)
@@ -21,7 +21,7 @@ class LabError(Exception):
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "") -> LabError:
-    """The error for a name that does not exist, with the nearest one that does."""
+    """Return the error for a name that does not exist, with the nearest one that does."""
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     guess = f"; did you mean {nearest[0]}?" if nearest else ""

@@ -19,9 +19,9 @@ from replication_lab.model.verdict import TO_HOLD, Expected, Verdict
 
 @dataclass(frozen=True)
 class Case:
-    """One setting of the experiment's variable. `needs` are engine features without which it cannot be had.
+    """One setting of the experiment's variable; `needs` are the engine features that it requires.
 
-    `topology` is the one that it is measured on, the experiment's own where none is named.
+    `topology` is the one that it is measured on; if empty, the experiment's own.
     """
 
     name: str
@@ -33,11 +33,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Preset:
-    """How much of an experiment is run: its rounds, the workload's sizes, and which cases (by name; all if none is).
+    """The extent of a run: its rounds, the workload's sizes, and which cases (by name; all if none is given).
 
     `undecidable` maps the claims that it is not expected to decide to the reason: no round is spent on them, and they
-    have no verdict unless the figures suffice all the same. `room` are variables of the topology's Compose file without
-    which its sizes have no room (LAB_DISK_SIZE); the caller's own win.
+    have no verdict unless the figures suffice all the same. `room` are variables of the topology's Compose file that
+    its sizes need (LAB_DISK_SIZE); the user's own values take precedence.
     """
 
     name: str
@@ -74,7 +74,7 @@ class Curves:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A table of engines beside each other: in a row the cases of one label, of which each engine may have several.
+    """A table that compares engines: a row has the cases of one label, of which each engine may have several.
 
     `average`, `least` and `most` name the figures of a cell; `columns` maps the word for a column to its rows, a row's
     label to its case.
@@ -111,12 +111,12 @@ class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the literature says of a claim."""
+    """What the literature says about a claim."""
 
     published: float | None = None
 
 
-class Expectation(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+class KnownVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The verdict known for a claim on an engine."""
 
     claim: str
@@ -137,11 +137,11 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     published: Published = Published(source="")
     claims: dict[str, ClaimData] = {}
-    expected: list[Expectation] = []
+    expected: list[KnownVerdict] = []
 
 
 def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
-    """Decode the YAML beside an experiment. Raises LabError that names the bad key and the nearest good one."""
+    """Decode the YAML beside an experiment. Raise LabError that names the bad key and the nearest good one."""
     try:
         return msgspec.yaml.decode(text, type=Data)
     except msgspec.MsgspecError as error:
@@ -152,7 +152,7 @@ def _explained(error: str, name: str) -> LabError:
     unknown = re.search(r"unknown field `(.*?)`", error)
     if not unknown:
         return LabError(f"{name}: {error}", "the keys of docs/statistics.md, section expected verdicts")
-    known = {key for kind in (Data, Published, PublishedRow, ClaimData, Expectation) for key in kind.__struct_fields__}
+    known = {key for kind in (Data, Published, PublishedRow, ClaimData, KnownVerdict) for key in kind.__struct_fields__}
     return unknown_name(f"key in {name}", unknown[1], known)
 
 
@@ -174,14 +174,13 @@ def _not_arranged(_lab: object, case: Case) -> AbstractContextManager[Watch]:
 class Experiment(Generic[LabT]):
     """One question, answered by claims over cases.
 
-    `workload`, `prepare`, `fill` (the data whose size the preset sets) and `arrange` are for the runner, and the kind
-    of lab that they act on is unknown here. `predict` maps a case and its
-    measured figures (such as rtt_p50_ms) to the figures that theory gives for it. Raises LabError when its parts do
-    not fit.
+    `workload`, `prepare`, `fill` (the data whose size the preset sets) and `arrange` are called by the runner. The kind
+    of lab that they act on is opaque here. `predict` maps a case and its measured figures (such as rtt_p50_ms) to the
+    figures that theory gives for it. LabError when its parts do not fit.
 
     With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
     engines. `usual` are the engines that are measured when none is named, `settings` the servers' variables that are
-    recorded besides those of every experiment. `disks` says in words what the disks under it cost.
+    recorded besides those of every experiment. `disks` says in words what a write and a flush cost on its disks.
     """
 
     name: str
@@ -236,49 +235,49 @@ class Experiment(Generic[LabT]):
         return case.topology or self.topology
 
     def chosen(self, preset: Preset) -> tuple[Case, ...]:
-        """The cases that a preset measures."""
+        """Return the cases that a preset measures."""
         return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
 
     def topologies(self, preset: Preset) -> tuple[str, ...]:
-        """The topologies that a preset's cases are measured on, each once, in the order of the cases."""
+        """Return the topologies that a preset's cases are measured on, each once, in the order of the cases."""
         return tuple(dict.fromkeys(map(self.topology_of, self.chosen(preset))))
 
     def expected(self, claim: str, engine: str) -> Expected:
-        """The verdict known for this claim and engine; HOLDS unless the data say otherwise."""
+        """Return the verdict known for this claim and engine; HOLDS unless the data say otherwise."""
         found = [known for known in self.data.expected if (known.claim, known.engine) == (claim, engine)]
         return found[-1].expected if found else TO_HOLD
 
     def judge(self, record: Record, engine: str | None = None) -> list[ClaimJudgement]:
-        """Claim by claim, engine by engine, by the plan that the record itself states."""
+        """Judge claim by claim, engine by engine, with the plan that the record itself states."""
         return [found for found in self._outcomes(record, engine) if isinstance(found, ClaimJudgement)]
 
     def not_judged(self, record: Record) -> list[NotJudged]:
-        """What an engine cannot have, or the preset leaves out or cannot decide."""
+        """Return the claims without a verdict: not supported by an engine, omitted or undecidable by the preset."""
         return [found for found in self._outcomes(record) if isinstance(found, NotJudged)]
 
     def plan(self, record: Record) -> Plan:
-        """The plan that the run followed: its recorded settings, else its preset's."""
+        """Return the plan that the run followed: its recorded settings, else its preset's."""
         preset = self.presets.get(record.run.preset) or Preset(record.run.preset)
         return Plan(
             **{key: record.run.settings.get(key, getattr(preset, key)) for key in ("min_rounds", "max_rounds", "alpha")}
         )
 
     def published(self, case: str) -> dict[str, float]:
-        """The literature's figures of a case by name."""
+        """Return the literature's figures of a case by name."""
         return {row.figure: row.value for row in self.data.published.rows if row.case == case}
 
     def predicted(self, case: str, figures: dict[str, float]) -> dict[str, float]:
-        """Theory's figures of a case by name, given the measured ones."""
+        """Return theory's figures of a case by name, given the measured ones."""
         return self.predict(self.case(case), figures) if self.predict else {}
 
     def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[ClaimJudgement | NotJudged]:
-        """Of every claim on this engine, or on all."""
+        """Yield the outcome of every claim on this engine, or on all engines."""
         for name in record.engines if engine is None else [engine]:
             for claim in self.claims:
                 yield without_its_cases(claim, record, name) or self._judged(claim, record, name)
 
     def _judged(self, claim: Claim, record: Record, engine: str) -> ClaimJudgement | NotJudged:
-        """The verdict; none where the preset is not expected to decide the claim, and nothing but figures lacks."""
+        """Return the verdict; a NotJudged if only figures are missing and the preset does not try to decide it."""
         known = self.data.claims.get(claim.id, ClaimData())
         of = claim if known.published is None else replace(claim, published=known.published)
         found = judge(of, record, engine, self.plan(record), self.expected(claim.id, engine))
@@ -298,7 +297,7 @@ class Experiment(Generic[LabT]):
 
 
 def schedule(cases: Sequence[Each], rounds: int, seed: int) -> Iterator[tuple[int, list[Each]]]:
-    """(round, cases in that round's order), rounds from 1; each round is shuffled on its own, by the seed.
+    """Yield (round, cases in that round's order), rounds from 1; each round is shuffled on its own, by the seed.
 
     Interleaving spreads what drifts (a filling disk, a warming CPU) over all cases alike. A round's order depends on
     the seed and its number only, so a repeated round is the same round.

@@ -1,4 +1,4 @@
-"""What is known of a kind of fault before it is injected: what it acts on, which settings it takes, what it needs."""
+"""The description of a kind of fault: what it acts on, which settings it takes, what it needs."""
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
@@ -17,8 +17,8 @@ Value = int | float | str
 class Setting:
     """A key of a strike that one kind of fault takes.
 
-    `said` is how a refusal names a value of it, `unset` is its value where a file does not give one. `check` raises
-    LabError for a value that does not fit; it is given the place of the strike as well, to name it.
+    `said` is how an error message names a value of it, `unset` is its default. `check` raises LabError for a value that
+    does not fit; it also gets the place of the strike, to name it.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Need:
-    """What a fault asks of a topology: whether its targets have it, and what is said of those that have not.
+    """A requirement of a fault: whether a topology's targets meet it, and the error if they do not.
 
-    `nodes` is how nodes that have it are called. `refusal` may use {fault}, {topology} and {manager}.
+    `nodes` is how nodes that meet it are called. `refusal` may use {fault}, {topology} and {manager}.
     """
 
     nodes: str
@@ -72,7 +72,8 @@ EMULATED_DISKS = Need(
 class FaultKind:
     """A kind of fault, by the name that a drill gives it.
 
-    `does` and `proof` are for the table of docs/drills.md. After one that `ends_servers` a server counts anew.
+    `does` and `proof` are for the table of docs/drills.md. After one that `ends_servers` a server's counters start
+    anew.
     """
 
     name: str
@@ -87,7 +88,7 @@ class FaultKind:
 
     @property
     def targets(self) -> str:
-        """Which targets it takes, in words."""
+        """The targets that it takes, in words."""
         if self.acts_on == LINKS:
             return "links, or nodes for all their links"
         return f"one of the {self._nodes}" if self.one_target else self._nodes
@@ -130,12 +131,12 @@ class FaultKind:
 
 
 def setting_names(kinds: Mapping[str, FaultKind]) -> set[str]:
-    """Every key of a strike that some kind takes."""
+    """Return every key of a strike that some kind takes."""
     return {setting.name for kind in kinds.values() for setting in kind.settings}
 
 
 def links_of(topology: Topology, names: Sequence[str]) -> list[str]:
-    """The links that are meant by names of links and nodes, in the topology's order; LabError for any other name."""
+    """Return the links named directly or by their nodes, in the topology's order; LabError for any other name."""
     nodes = {node.name for node in topology.nodes}
     for name in names:
         if name not in nodes:

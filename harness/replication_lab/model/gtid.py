@@ -1,4 +1,4 @@
-"""Global transaction identifiers as sets: what one server has committed and another has not."""
+"""Global transaction identifiers as sets: transactions that one server has committed and another has not."""
 
 import re
 
@@ -10,7 +10,7 @@ Domain = dict[str, int]
 
 
 def beyond(mine: str, theirs: str) -> dict[str, Ranges]:
-    """Say what the first server holds and the second does not, as inclusive ranges by who gave the numbers.
+    """Return what the first server has and the second lacks, as inclusive ranges by the server that numbered them.
 
     MySQL's are sets, UUID:1-5:8. MariaDB's are a binary log's state: the last number of each server in each domain.
     """
@@ -26,7 +26,7 @@ def beyond(mine: str, theirs: str) -> dict[str, Ranges]:
 
 
 def transactions_in(text: str) -> int:
-    """Count what GTIDs stand for: MariaDB's 0-1-42 for 42, and 0-1-42,0-2-50 for 50; MySQL's UUID:1-5:8 for 6."""
+    """Count a text's transactions: MariaDB's 0-1-42 is 42, and 0-1-42,0-2-50 is 50; MySQL's UUID:1-5:8 is 6."""
     return count(beyond(text, ""))
 
 
@@ -53,7 +53,7 @@ def _mariadb(text: str) -> dict[str, Domain]:
 
 
 def _unknown(mine: Domain, theirs: Domain) -> dict[str, Ranges]:
-    """Range what only the first has of a domain, whose numbers go on when another server gives them.
+    """Return the ranges of a domain that only the first has; a domain's numbers go on when another server writes.
 
     A state does not say where a server's numbers began: not before the one ahead of it ended, nor in what both have.
     """
@@ -67,7 +67,7 @@ def _unknown(mine: Domain, theirs: Domain) -> dict[str, Ranges]:
 
 
 def _common(mine: Domain, theirs: Domain) -> int:
-    """Find the last number up to which both have the same: the last that a server gave to both.
+    """Return the last number up to which both have the same: the last that a server gave to both.
 
     Where no server is in both states, all of the second one is taken as common, as far as the first goes beyond it.
     """
@@ -83,12 +83,12 @@ def _minus(ranges: Ranges, others: Ranges) -> Ranges:
 
 
 def count(found: dict[str, Ranges]) -> int:
-    """Add up the ranges."""
+    """Return the number of transactions in the ranges."""
     return sum(last - first + 1 for ranges in found.values() for first, last in ranges)
 
 
 def words(found: dict[str, Ranges]) -> str:
-    """Say how many, and which: 3 transactions: 0-1-201 to 0-1-203."""
+    """Return their number and their ranges in words: 3 transactions: 0-1-201 to 0-1-203."""
     many = count(found)
     said = [_range(giver, *each) for giver, ranges in found.items() for each in ranges]
     return f"{many} transaction{'s' if many != 1 else ''}{': ' if said else ''}{', '.join(said)}"

@@ -1,4 +1,4 @@
-"""What clients did and were told: a history of statements, one JSON object a line, each statement twice.
+"""The history of the clients' statements: one JSON object a line, two lines for each statement.
 
 The line `invoked` is written before a statement is sent, the line `ended` before the next one. A statement that has no
 second line was under way when its client was cut off: its outcome is unknown.
@@ -15,7 +15,7 @@ from replication_lab.model.lines import Lines
 
 
 class Outcome(StrEnum):
-    """What a client knows of its statement. UNKNOWN: the answer was lost, the row may be there or not."""
+    """The outcome of a statement for its client; UNKNOWN: the answer was lost, the row may be there or not."""
 
     ACKNOWLEDGED = "acknowledged"
     FAILED = "failed"
@@ -33,7 +33,7 @@ class Invoked(msgspec.Struct, frozen=True, tag_field="event", tag="invoked"):
 
 
 class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
-    """What came back; `code` and `text` are those of the server's or the client library's error."""
+    """The answer to a statement; `code` and `text` are those of the server's or the client library's error."""
 
     id: int
     at: float
@@ -43,9 +43,9 @@ class Ended(msgspec.Struct, frozen=True, tag_field="event", tag="ended"):
 
 
 class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
-    """A query for the newest row of a client on `node`, answered: its id, None where there was none. Times are seconds.
+    """An answered query on `node` for the newest row of a client: its id, None if there was none. Times are seconds.
 
-    `reader` is who asked, the client itself or another one.
+    `reader` is the client that asked: the writer itself or another one.
     """
 
     reader: int
@@ -57,7 +57,7 @@ class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One statement with its end: `ended` is infinite where the record stops before it. Times are seconds."""
+    """One statement with its end; `ended` is infinite where the record stops before it. Times are seconds."""
 
     id: int
     client: int
@@ -103,7 +103,7 @@ def encode(line: Invoked | Ended | Look) -> bytes:
 
 
 def parse(lines: Iterable[bytes]) -> tuple[list[Attempt], list[Look]]:
-    """The attempts and the looks of a history in the order in which they were made; LabError for an unreadable line.
+    """Return the attempts and the reads of a history in their order; LabError for an unreadable line.
 
     A last line that was cut off in the middle of its writing is left out.
     """
@@ -142,7 +142,7 @@ def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> N
 
 
 def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:
-    """Sorted ids as inclusive ranges; an id that occurs twice begins a range of its own."""
+    """Return sorted ids as inclusive ranges; an id that occurs twice begins a range of its own."""
     found: list[tuple[int, int]] = []
     for number in sorted(ids):
         if found and number == found[-1][1] + 1:

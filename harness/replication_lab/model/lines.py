@@ -1,4 +1,4 @@
-"""One event a line, as every record and ledger is written; a process that is killed may tear the last one."""
+"""Files of one JSON event a line, as records and ledgers are; a process that is killed may truncate the last line."""
 
 from collections.abc import Iterable, Iterator
 
@@ -6,9 +6,9 @@ import msgspec
 
 
 class Lines:
-    """The numbered lines of a file, without empty ones and without a last one that was cut off in its writing.
+    """The numbered lines of a file, without empty ones and without a truncated last one.
 
-    Read once, line by line: a ledger of many clients is larger than all else in memory. `torn` is known at the end.
+    The file is read once, line by line: a ledger of many clients is too large for memory. `torn` is known at the end.
     """
 
     def __init__(self, lines: Iterable[bytes]):
@@ -21,7 +21,7 @@ class Lines:
             if line.strip():
                 yield number, line
             line = following
-        # Whole but for its newline is whole: all of the event was written.
+        # A last line without its newline is complete if it is valid JSON.
         self.torn = not line.endswith(b"\n") and not _is_json(line) and line != b""
         if line.strip() and not self.torn:
             yield number + 1, line

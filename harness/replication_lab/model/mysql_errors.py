@@ -1,13 +1,13 @@
-"""The numbers of MySQL's errors: what each means, and whether it says for certain that nothing was committed."""
+"""MySQL's error numbers: what each means, and whether it rules out that the statement was committed."""
 
 from typing import NamedTuple
 
 
 class MySQLError(NamedTuple):
-    """One error that the lab meets.
+    """One error that the lab may meet.
 
-    After one that is not definite the transaction may be committed or not. `conflict` is how one of several writers
-    lost, and may try again.
+    After one that is not definite the transaction may be committed or not. `conflict` is how a writer lost against
+    another one; it may try again.
     """
 
     meaning: str
@@ -33,28 +33,28 @@ UNLISTED = MySQLError("")
 
 
 def code_of(error: BaseException | None) -> int | None:
-    """Read the number of a server's or the client library's error; None where it has none."""
+    """Return the number of a server's or the client library's error; None if it has none."""
     code = error.args[0] if error is not None and error.args else None
     return code if isinstance(code, int) and code else None
 
 
 def is_lost(code: int | None) -> bool:
-    """Tell whether the connection was lost, which the client library says, and not a statement refused."""
+    """Return whether the connection was lost: an error of the client library, not of the server."""
     return code is None or 2000 <= code < 3000
 
 
 def is_definite(code: int | None) -> bool:
-    """Tell whether an error in answer to a statement says that it was not done."""
+    """Return whether an error rules out that the statement was committed."""
     if code in MYSQL_ERRORS:
         return MYSQL_ERRORS[code].is_definite
     return not is_lost(code)
 
 
 def conflict(code: int | None) -> str:
-    """Say how a writer lost against another one, deadlock or timeout; nothing where it did not."""
+    """Return how a writer lost against another one, deadlock or timeout; an empty string if it did not."""
     return UNLISTED.conflict if code is None else MYSQL_ERRORS.get(code, UNLISTED).conflict
 
 
 def meaning(code: int) -> str:
-    """Say what a number means to a reader; nothing where the table does not have it."""
+    """Return what an error number means; an empty string if the table lacks it."""
     return MYSQL_ERRORS.get(code, UNLISTED).meaning

@@ -1,4 +1,4 @@
-"""Quantities: figures of a record by round, and what is computed of them.
+"""Quantities: figures of a record by round, and values computed from them.
 
 A quantity names a figure of a case and yields it by round; compared with bounds it is a relation.
 """
@@ -14,12 +14,12 @@ from replication_lab.model.statistics import Interval, NoInterval, interval_of_m
 
 
 class Quantity(ABC):
-    """Something that is read of a record by round."""
+    """A value that is read of a record by round."""
 
     @property
     @abstractmethod
     def label(self) -> str:
-        """How it is named in a claim's relation."""
+        """Return its name in a claim's relation."""
 
     @property
     @abstractmethod
@@ -28,11 +28,11 @@ class Quantity(ABC):
     @property
     @abstractmethod
     def figures(self) -> tuple["Figure", ...]:
-        """The recorded figures that it reads."""
+        """Return the recorded figures that it reads."""
 
     @abstractmethod
     def series(self, record: Record, engine: str) -> dict[int, float]:
-        """The values of quiet rounds by round."""
+        """Return the values of quiet rounds by round."""
 
     @property
     def cases(self) -> tuple[str, ...]:
@@ -44,7 +44,7 @@ class Quantity(ABC):
         return frozenset(figure.engine for figure in self.figures if figure.engine)
 
     def measured_on(self, engine: str) -> tuple[Place, ...]:
-        """(engine, case) of all that is read for a claim about `engine`."""
+        """Return (engine, case) of everything that is read for a claim about `engine`."""
         return tuple(dict.fromkeys((figure.engine or engine, figure.case) for figure in self.figures))
 
     def over(self, other: "Quantity") -> "Ratio":
@@ -60,7 +60,7 @@ class Quantity(ABC):
         return Bounds(self, low, high)
 
     def typical(self, record: Record, engine: str) -> float | None:
-        """The median over the rounds, None when a round's figure is missing or could not be computed."""
+        """Return the median over the rounds; None when a round's figure is missing or could not be computed."""
         values = list(self.series(record, engine).values())
         return median(values) if values and all(map(math.isfinite, values)) else None
 
@@ -70,7 +70,7 @@ class Quantity(ABC):
 
 @dataclass(frozen=True)
 class Figure(Quantity):
-    """A figure as it was recorded for a case, on the engine that is judged or on the one that is named."""
+    """A figure as it was recorded for a case, on the engine that is judged or on the `engine` that is named."""
 
     case: str
     name: str
@@ -94,9 +94,9 @@ class Figure(Quantity):
 
 @dataclass(frozen=True)
 class PerRoundTrip(Quantity):
-    """The law clients/RTT: how often a second `clients` commit that each wait one measured round trip (1/s).
+    """The law clients/RTT: commits a second of `clients` that each wait for one measured round trip (1/s).
 
-    `trip` is the figure of the round trip that is meant: the median one, or the shortest, which no commit can beat.
+    `trip` is the figure of the round trip: the median one, or the shortest, which no commit can beat.
     """
 
     case: str
@@ -136,7 +136,7 @@ class Ratio(Quantity):
         return self.numerator.figures + self.denominator.figures
 
     def equals(self, within: float = 0.05) -> "Bounds":
-        """The two are the same but for a share of `within`."""
+        """Return the relation that the two are equal within this share."""
         return Bounds(self, 1 - within, 1 + within)
 
     def series(self, record: Record, engine: str) -> dict[int, float]:
@@ -152,7 +152,7 @@ class Ratio(Quantity):
 
 @dataclass(frozen=True)
 class Sum(Quantity):
-    """Several figures of the same unit together, paired by round."""
+    """The sum of several figures of the same unit, paired by round."""
 
     parts: tuple[Figure, ...]
 
@@ -174,22 +174,22 @@ class Sum(Quantity):
 
 
 def throughput(case: str) -> Figure:
-    """Commits a second."""
+    """Return the figure of commits a second."""
     return Figure(case, "throughput")
 
 
 def latency_p50(case: str) -> Figure:
-    """Median commit latency, ms."""
+    """Return the figure of the median commit latency, ms."""
     return Figure(case, "latency_p50_ms")
 
 
 def rtt(case: str) -> Figure:
-    """Median measured round trip of the link, ms."""
+    """Return the figure of the median measured round trip of the link, ms."""
     return Figure(case, "rtt_p50_ms")
 
 
 def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
-    """The law's upper bound: a median of pings has half of the round trips below it, and their spread with it."""
+    """Return the law's upper bound, by the shortest ping: half of the round trips are shorter than the median one."""
     return PerRoundTrip(case, clients, "rtt_min_ms")
 
 
@@ -197,7 +197,8 @@ def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
 class Total:
     """A count summed over all rounds. Noisy rounds count too: a lost row is lost, however busy the host was.
 
-    `quiet` leaves them out: of a count that time has a part in, such as who caught up, a noisy round says nothing.
+    `quiet` leaves noisy rounds out: a count that depends on time, such as the replicas that caught up, needs quiet
+    ones.
     """
 
     case: str
@@ -205,18 +206,18 @@ class Total:
     quiet: bool = False
 
     def is_zero(self, trials: str, at_least: int = 30) -> "NoneSeen":
-        """It never happened, in at least so many trials (`trials` names the figure that counts them)."""
+        """Return the relation that it never happened, in at least this many trials, counted by the figure `trials`."""
         return NoneSeen(self, trials, at_least)
 
     def is_positive(self) -> "SomeSeen":
-        """It happened at least once."""
+        """Return the relation that it happened at least once."""
         return SomeSeen(self)
 
     def counted(self, record: Record, engine: str) -> list[Measurement]:
         return list(record.quiet(engine, self.case).values()) if self.quiet else record.of(engine, self.case)
 
     def sum(self, record: Record, engine: str, name: str | None = None) -> tuple[int, int]:
-        """(sum of the figure, number of measurements that took it). Raises NoInterval when one failed to compute."""
+        """Return (sum of the figure, number of measurements that took it); NoInterval if one failed to compute."""
         name = name or self.name
         taken = [m.figures[name] for m in self.counted(record, engine) if name in m.figures]
         counts = [count for count in taken if count is not None and math.isfinite(count)]
@@ -226,7 +227,7 @@ class Total:
 
 
 def unit_of(name: str) -> str:
-    """The unit that a figure's name tells: `…_ms` is in milliseconds, throughput in 1/s, all else are counts."""
+    """Return a figure's unit by its name: `…_ms` is in milliseconds, throughput in 1/s, all others are counts."""
     if name.endswith("_ms"):
         return "ms"
     return "1/s" if name == "throughput" else ""

@@ -1,4 +1,4 @@
-"""Relations: what a claim says of quantities, decided from the record.
+"""Relations: what a claim states about quantities, decided from the record.
 
 A relation decides by an interval that lies inside or outside its bounds; anything between is UNKNOWN.
 """
@@ -21,7 +21,7 @@ Place = tuple[str, str]
 
 @dataclass(frozen=True)
 class Finding:
-    """What a relation came to. `settled`: more rounds cannot change it; `doubted`: something went wrong."""
+    """The result of a relation; `settled`: more rounds cannot change it; `doubted`: something went wrong."""
 
     verdict: Verdict
     reason: str
@@ -60,7 +60,7 @@ class Bounds:
         return f"{self.quantity.label} {self._limits}"
 
     def counted(self, record: Record, engine: str) -> list[Measurement]:
-        """The measurements that are decided by: of what noise made of another one no figure is used."""
+        """Return the measurements that decide: the quiet ones."""
         return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
 
     def decide(self, record: Record, engine: str, plan: Plan) -> Finding:

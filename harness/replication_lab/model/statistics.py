@@ -1,4 +1,4 @@
-"""Intervals on per-round figures, wide enough for every look that a sequential run takes at them.
+"""Intervals on per-round figures, wide enough for every interim look of a sequential run.
 
 The method is Student's t on the logarithms of paired ratios (or on plain values), at a level from Bonferroni's
 correction for the planned looks. docs/statistics.md shows what this and the other candidates gave in simulation.
@@ -18,12 +18,12 @@ FEWEST_OF_A_SLOPE = 5
 
 
 class NoInterval(ValueError):
-    """The figures admit no interval; the text says why. A verdict made of them is UNKNOWN."""
+    """An error for figures that admit no interval; the text says why. The verdict is then UNKNOWN."""
 
 
 @dataclass(frozen=True)
 class Plan:
-    """How many quiet rounds a run takes and what risk of a wrong verdict it accepts per claim.
+    """The number of quiet rounds of a run and the accepted risk of a wrong verdict per claim.
 
     The run looks at its figures after each round from `min_rounds` to `max_rounds`. `alpha` is shared equally by these
     looks (Bonferroni), so that the chance of even one wrong decision among them is at most `alpha`.
@@ -68,17 +68,17 @@ class Interval:
 
 
 def interval_of_mean(values: Sequence[float], level: float) -> Interval:
-    """Student's t interval of the mean. Raises NoInterval for fewer than 2, non-finite or all equal values."""
+    """Return Student's t interval of the mean. Raise NoInterval for fewer than 2, non-finite or all equal values."""
     _check(values)
     low, high = student(values, level)
     return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), level)
 
 
 def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Interval:
-    """Interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios, geometric mean.
+    """Return the interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios.
 
-    What both sides of a pair share (a warm CPU, a busy disk, a drift) cancels. Raises NoInterval as
-    `interval_of_mean` does, and for figures that are not positive, since they have no logarithm.
+    The estimate is the geometric mean. What both sides of a pair share (a warm CPU, a busy disk, a drift) cancels.
+    Raise NoInterval as `interval_of_mean` does, and for figures that are not positive, since they have no logarithm.
     """
     for pair in pairs:
         if not all(math.isfinite(side) and side > 0 for side in pair):
@@ -88,9 +88,9 @@ def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Int
 
 
 def student(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
-    """Bounds of Student's t interval of the mean along the last axis, so that a simulation can judge many runs.
+    """Return the bounds of Student's t interval of the mean along the last axis; a simulation judges many runs at once.
 
-    From the t distribution's quantile and not by scipy.stats, whose tests take a millisecond each: a run looks at its
+    It uses the t distribution's quantile instead of scipy.stats, whose tests take a millisecond each: a run judges its
     claims after every round.
     """
     import numpy as np
@@ -104,11 +104,10 @@ def student(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "
 
 
 def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
-    """The typical rise of `values` in a unit of time: Theil and Sen's median of the slopes between all pairs.
+    """Return the typical rise of `values` in a unit of time: the median of the slopes between all pairs (Theil, Sen).
 
-    A few late readings do not bend it. Raises NoInterval for fewer than FEWEST_OF_A_SLOPE readings.
-
-    The same as scipy.stats.theilslopes in a fifth of its time, since a race looks at its slopes at each reading.
+    A few late readings do not bend it. Raise NoInterval for fewer than FEWEST_OF_A_SLOPE readings. The result is that
+    of scipy.stats.theilslopes in a fifth of its time, since a race computes its slopes at each reading.
     """
     import numpy as np
     from scipy.special import ndtri
@@ -135,12 +134,12 @@ def _kendall(count: int) -> int:
 
 
 def _ties(values: "NDArray[np.float64]") -> int:
-    """What equal values take from the variance of Kendall's count."""
+    """Return what equal values take from the variance of Kendall's count."""
     return sum(map(_kendall, Counter(values.tolist()).values()))
 
 
 def highest_share(trials: int, level: float = 0.95) -> float:
-    """The highest share of bad trials that still fits none seen in `trials`.
+    """Return the highest share of bad trials that still fits none seen in `trials`.
 
     Clopper and Pearson's exact one-sided bound, which for none seen has this closed form.
     """

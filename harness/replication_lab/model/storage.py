@@ -1,4 +1,4 @@
-"""Storage: on how many disks of which kind, joined how, a node keeps its data."""
+"""The storage of a node: how many disks, of which model, and the RAID level."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -10,13 +10,13 @@ from replication_lab.model.errors import LabError, unknown_name
 LEVELS = ("single", "raid0", "raid1")
 AUTO = "auto"
 MOST_DISKS = 8
-# What a server's empty data directory, its logs and a test's rows take, and btrfs for the rebuilding of a disk.
+# The space for an empty data directory, its logs and a test's rows, and what btrfs needs to rebuild a disk.
 LEAST_MIB = 1024
 USAGE = "./lab up --help"
 
 
 class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What a backend needs of the host's kernel: file systems, device nodes, other files."""
+    """The requirements of a backend on the host's kernel: file systems, device nodes, other files."""
 
     filesystems: list[str] = []
     devices: list[str] = []
@@ -24,7 +24,7 @@ class Needs(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """How arrays are made: x-storage of compose/storage/NAME.yaml; `module` gives a kernel what it lacks."""
+    """How arrays are made: x-storage of compose/storage/NAME.yaml; `module` adds a missing driver to a kernel."""
 
     about: str
     needs: Needs
@@ -36,9 +36,9 @@ class Backend(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """A node's storage: `disks` disks named in compose/storage/disks.yaml, of `mib` MiB each, joined as `level` says.
 
-    `place` is what its services and its volume are named after where the node's own name is taken: during and after a
-    migration. `launcher` is what runs the machine of backend vm, whose figures are comparable to the same launcher's
-    only. Making one that cannot be is a LabError.
+    `place` names its services and its volume while the node's own name is taken: during and after a migration.
+    `launcher` is the program that runs the machine of backend vm; compare such figures only with those of the same
+    launcher. Invalid values are a LabError on creation.
     """
 
     level: str
@@ -70,19 +70,19 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def room_mib(self) -> int:
-        """How much fits, in MiB, before what the file system takes for itself."""
+        """Its capacity in MiB, before the file system's own use."""
         return self.mib * (self.members if self.level == "raid0" else 1)
 
     @property
     def survives(self) -> int:
-        """How many members may fail without any loss."""
+        """The number of members that may fail without any loss."""
         return self.members - 1 if self.level == "raid1" else 0
 
 
 def parse_storage(
     texts: Sequence[str], nodes: Sequence[str], replicas: Sequence[str], **common: Any
 ) -> dict[str, Storage]:
-    """{node: Storage} from [NODE=]LEVEL texts; a level without a node is that of all replicas."""
+    """Return {node: Storage} from [NODE=]LEVEL texts; a level without a node applies to all replicas."""
     wanted: dict[str, Storage] = {}
     for text in texts:
         node, equals, level = text.rpartition("=")

@@ -12,23 +12,23 @@ import yaml
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import Storage
 
-# Who says which machine serves, where it is not the user.
+# What chooses the serving machine, if not the user.
 MANAGERS = ("", "pacemaker")
-# Ports of a link besides the first, by the ends of their proxies' names; the last two lead to something that answers: a
-# database server, or an echo where the far end serves nobody.
+# Further ports of a link, by the suffixes of their proxies' names. The last two lead to something that answers: a
+# database server, or an echo server where no database runs at the far end.
 SQL, ECHO = "-sql", "-echo"
-# Of two that dial each other, what the link's target dials: the streams of such an entry are the other way round.
+# Of two nodes that dial each other, the port that the link's target dials: its streams have the opposite direction.
 BACK = "-back"
 CHANNELS = ("ist", "sst", "back", "sql", "echo")
 # Two nodes may have a second link, of another kind: that of a cluster's membership is FROM-TO-ring.
 RING = "-ring"
-# The same safe reader in C where PyYAML has it: commands read topologies before they do anything.
+# The same safe reader in C where PyYAML has it: every command reads topologies first.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
 @dataclass(frozen=True)
 class Node:
-    """A database server. Its role follows from the links: source, relay (both ends) or replica; in a cluster, member.
+    """A database server; its role follows from the links: source, relay (both ends) or replica; in a cluster, member.
 
     With DRBD it is a machine, a peer: the server runs on one of the two, and on which one changes.
     """
@@ -41,8 +41,8 @@ class Node:
 class Link:
     """One direction between two nodes that crosses Toxiproxy; the fields are those of the Toxiproxy proxy entry.
 
-    Where nodes talk on several ports there is an entry for each, FROM-TO-CHANNEL; what is done to the link is done to
-    all of its `proxies`. `listen` and `upstream` are those of the entry that leads to something that answers.
+    Where nodes talk on several ports there is an entry for each, FROM-TO-CHANNEL; a toxic on the link applies to all of
+    its `proxies`. `listen` and `upstream` are those of the entry that leads to something that answers.
     """
 
     name: str
@@ -63,7 +63,7 @@ class Link:
 
     @property
     def echoes(self) -> bool:
-        """Whether what answers there is an echo, and no database server."""
+        """Whether an echo server answers there, not a database server."""
         return any(name.endswith(ECHO) for name in self.proxies)
 
 
@@ -93,7 +93,7 @@ class Topology:
         raise unknown_name(f"link of {self.name}", name, [link.name for link in self.links])
 
     def links_from(self, node: str) -> tuple[Link, ...]:
-        """The links that carry what `node` writes to its replicas."""
+        """Return the links that carry what `node` writes to its replicas."""
         names = {each.name for each in self.nodes}
         return tuple(
             link for link in self.links if link.source == node and link.target in names and not link.name.endswith(RING)
@@ -101,7 +101,7 @@ class Topology:
 
     @cached_property
     def source(self) -> Node:
-        """Where clients write unless told otherwise: the node that all others follow, or a cluster's first."""
+        """The node where clients write by default: the one that all others follow, or a cluster's first."""
         return next((node for node in self.nodes if node.role == "source"), self.nodes[0])
 
     @property
@@ -120,7 +120,7 @@ class _Lab(msgspec.Struct, forbid_unknown_fields=True):
 
 @cache
 def parse_topology(name: str, text: str) -> Topology:
-    """A Topology from the text of compose/NAME.yaml; LabError says which key or value does not fit."""
+    """Return the Topology of the text of compose/NAME.yaml; LabError says which key or value does not fit."""
     file = f"compose/{name}.yaml"
     document = _mapping(file, text)
     lab = _lab(file, document)
@@ -193,7 +193,7 @@ def _with_channel(link: Link, channel: Link) -> Link:
 
 
 def _alone(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
-    """The one server that nobody follows: the service that is a source."""
+    """Return the only server of a topology without replication: the service that extends source."""
     found = [name for name, each in document["services"].items() if each.get("extends", {}).get("service") == "source"]
     if len(found) != 1:
         raise LabError(
@@ -214,7 +214,7 @@ def _nodes(_file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tup
 
 
 def _peers(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
-    """The two machines of a DRBD resource; LabError unless each names the other."""
+    """Return the two machines of a DRBD resource; LabError unless each names the other."""
     peers = {
         name: service["environment"]["LAB_PEER"]
         for name, service in document["services"].items()
@@ -230,7 +230,7 @@ def _peers(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tup
 
 
 def _members(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
-    """The nodes of a cluster or a group; LabError where their list or their votes would not make one."""
+    """Return the nodes of a cluster or a group; LabError if their list or their votes do not form one."""
     settings = {
         name: service["environment"]
         for name, service in document["services"].items()

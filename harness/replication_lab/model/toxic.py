@@ -6,7 +6,7 @@ import msgspec
 
 from replication_lab.model.errors import LabError, unknown_name
 
-# Toxiproxy 2.12's toxics and their attributes; a value of zero is refused where it would stop the stream for good.
+# Toxiproxy 2.12's toxics and their attributes, with the smallest value: a zero would stop some streams for good.
 ATTRIBUTES: dict[str, dict[str, int]] = {
     "latency": {"latency": 0, "jitter": 0},
     "bandwidth": {"rate": 1},
@@ -28,7 +28,7 @@ class ToxicBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     toxicity: float = 1.0
 
     def reversed(self) -> "ToxicBody":
-        """The same on the other stream: of a connection that was dialled from the other end."""
+        """Return the same toxic on the other stream, for a connection that was dialled from the other end."""
         other = {"upstream": "downstream", "downstream": "upstream"}[self.stream]
         return msgspec.structs.replace(self, stream=other)
 
@@ -47,12 +47,12 @@ class Toxic:
     bodies: tuple[ToxicBody, ...]
 
     def sum_of(self, kind: str, attribute: str) -> int:
-        """The attribute added up over both streams: latencies of the two ways make the round trip, in ms."""
+        """Return the attribute's sum over both streams: latencies of the two directions make the round trip, in ms."""
         return sum(int(body.attributes.get(attribute, 0)) for body in self.bodies if body.type == kind)
 
     @property
     def round_trip_ms(self) -> int:
-        """What the toxic adds to a round trip across its link, in milliseconds."""
+        """The delay that the toxic adds to a round trip across its link, in milliseconds."""
         return self.sum_of("latency", "latency")
 
     @property
@@ -62,13 +62,13 @@ class Toxic:
 
     @property
     def rate_kbps(self) -> int | None:
-        """KB/s of the narrower direction, or None where nothing limits it."""
+        """KB/s of the slower direction; None if nothing limits it."""
         rates = [int(body.attributes["rate"]) for body in self.bodies if body.type == "bandwidth"]
         return min(rates, default=None)
 
     @property
     def is_latency(self) -> bool:
-        """Whether round trips alone prove it: nothing but latency, for every connection."""
+        """Whether round trips suffice as its proof: nothing but latency, for every connection."""
         return all(body.type == "latency" and body.toxicity == 1 for body in self.bodies)
 
     @property
@@ -78,7 +78,7 @@ class Toxic:
 
     @property
     def silences(self) -> bool:
-        """Whether nothing comes back across the link any more while its connections stay open."""
+        """Whether nothing comes back across the link although its connections stay open."""
         return any(body.type == "timeout" for body in self.bodies)
 
     @property
@@ -88,7 +88,7 @@ class Toxic:
 
 
 def parse_toxic(name: str, text: str | bytes) -> Toxic:
-    """A Toxic from the JSON of its file; LabError names the key or the value that is wrong."""
+    """Return the Toxic of the JSON of its file; LabError names the key or the value that is wrong."""
     try:
         file = msgspec.json.decode(text, type=_File)
     except msgspec.DecodeError as error:

@@ -1,4 +1,4 @@
-"""The three verdicts, those that are known beforehand, and what was judged; UNKNOWN is never green."""
+"""The three verdicts, expected verdicts, and judgements; UNKNOWN never passes."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -13,7 +13,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Expected:
-    """The verdict that a sentence is known to come to, with the reason where it is not HOLDS."""
+    """The verdict that a sentence is known to have, with the reason where it is not HOLDS."""
 
     verdict: Verdict = Verdict.HOLDS
     because: str = ""
@@ -32,8 +32,8 @@ TO_HOLD = Expected()
 class Judgement:
     """A sentence with its verdict, of a claim or of a drill's expectation.
 
-    `relation` is what was compared, as text, `measured` is what was found of it, and `reason` says how it was decided,
-    or why not.
+    `relation` is the comparison as text, `measured` is the measured value, and `reason` says how it was decided, or why
+    not.
     """
 
     sentence: str
@@ -45,7 +45,7 @@ class Judgement:
 
     @property
     def changed(self) -> bool:
-        """Whether it was decided, and not as expected: what fails a regression run."""
+        """Whether it was decided, and not as expected: this fails a regression run."""
         return self.verdict is not Verdict.UNKNOWN and self.verdict is not self.expected.verdict
 
 

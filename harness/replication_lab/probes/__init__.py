@@ -1,1 +1,1 @@
-"""How one number is read, one file a kind."""
+"""Probes: each file reads one kind of figure."""

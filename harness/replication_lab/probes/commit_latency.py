@@ -1,4 +1,4 @@
-"""How long a commit takes: single-row inserts timed one by one, in a table of the probe's own."""
+"""The time that a commit takes: single-row inserts timed one by one, in a table of the probe's own."""
 
 import time
 
@@ -9,14 +9,14 @@ TABLE = "lab.commit_probe"
 
 
 class CommitLatency:
-    """Commits on `server`, timed from the client; the table is made by the first one."""
+    """Commits on `server`, timed from the client; the first one creates the table."""
 
     def __init__(self, server: Server):
         self._server = server
         self._server.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT AUTO_INCREMENT PRIMARY KEY, at DOUBLE)")
 
     def commits(self, count: int) -> list[float]:
-        """The latencies of `count` autocommit inserts in ms."""
+        """Return the latencies of `count` autocommit inserts in ms."""
         return [self._commit() for _ in range(count)]
 
     def _commit(self) -> float:

@@ -1,4 +1,4 @@
-"""What the disks of an array did between two looks, by their own counters and clocks, as iostat tells it."""
+"""The work of an array's disks between two readings, by their own counters and clocks, as iostat shows it."""
 
 from dataclasses import dataclass
 
@@ -8,9 +8,9 @@ from replication_lab.world.disks.spindle import Stats
 
 @dataclass(frozen=True)
 class DiskWork:
-    """Requests a second of the whole array, as iostat shows them for it; the share of time in which its disks worked.
+    """Requests a second of the whole array, as iostat shows them, and the share of time in which its disks were busy.
 
-    A RAID1 writes everything once, whatever the number of its disks.
+    A RAID1 counts every write once, whatever the number of its disks.
     """
 
     reads_per_second: float
@@ -20,12 +20,12 @@ class DiskWork:
 
 
 def look(array: Array) -> list[Stats]:
-    """The counters of the array's disks now."""
+    """Return the current counters of the array's disks."""
     return list(array.looks().values())
 
 
 def work(array: Array, before: list[Stats], after: list[Stats]) -> DiskWork:
-    """What the disks did from one look to the next."""
+    """Return the work of the disks from one reading to the next."""
     each = [_work(then, now) for then, now in zip(before, after, strict=True)]
     copies = len(each) if array.storage.level == "raid1" else 1
     return DiskWork(

@@ -1,4 +1,4 @@
-"""What no log may hold, watched in all logs of a lab from its start on."""
+"""Forbidden log lines, looked for in all logs of a lab from its start on."""
 
 import re
 from collections.abc import Sequence
@@ -13,14 +13,14 @@ LONGEST = 160
 
 
 class Forbidden(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A regular expression that no log line may hold, and why."""
+    """A regular expression that no log line may match, and why."""
 
     pattern: str
     because: str
 
 
 def forbidden() -> dict[str, Forbidden]:
-    """harness/replication_lab/drills/forbidden.yaml."""
+    """Return the patterns of harness/replication_lab/drills/forbidden.yaml by name."""
     return msgspec.yaml.decode(catalogue.forbidden_file().read_bytes(), type=dict[str, Forbidden])
 
 
@@ -40,7 +40,7 @@ class Watch:
         return self._lab.logs(node, "all")
 
     def found(self) -> list[str]:
-        """NODE: NAME: the line, for each line since that holds what it may not."""
+        """Return each new log line that matches a pattern, as NODE: NAME: LINE."""
         return [
             f"{node}: {name}: {line.strip()[:LONGEST]}"
             for node, read in self._read.items()

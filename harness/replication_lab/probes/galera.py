@@ -1,4 +1,4 @@
-"""Whether a Galera cluster is what it says: its nodes' own view, a write read elsewhere, a commit that waited."""
+"""Proofs about a Galera cluster: its nodes' own view, a write read elsewhere, a commit that waited."""
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -11,7 +11,7 @@ from replication_lab.world.mysql.server import Server
 
 
 def wait_until_synced(servers: Iterable[Server], size: int, seconds: float = 60) -> None:
-    """Until each of these nodes says that it is Synced in a Primary cluster of `size` nodes."""
+    """Wait until each of these nodes reports Synced in a Primary cluster of `size` nodes."""
     for server in servers:
         wait_until(
             lambda server=server: _is_synced(GaleraNode(server).status(), size),
@@ -27,7 +27,7 @@ def _is_synced(found: GaleraStatus, size: int) -> bool:
 
 @dataclass(frozen=True)
 class Counts:
-    """What the nodes counted between two readings, summed over them."""
+    """The growth of the nodes' counters between two readings, summed over the nodes."""
 
     cert_failures: int
     bf_aborts: int
@@ -43,7 +43,7 @@ class Counts:
 
 
 def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> Counts:
-    """Certification failures and aborts of all nodes; paused time of the node that was paused longest."""
+    """Return certification failures and aborts of all nodes, and the paused time of the node paused longest."""
     grown = [(before[name], after[name]) for name in before]
     return Counts(
         sum(now.cert_failures - then.cert_failures for then, now in grown),
@@ -54,7 +54,7 @@ def counts(before: dict[str, GaleraStatus], after: dict[str, GaleraStatus]) -> C
 
 @dataclass
 class Watch:
-    """A cluster before a load; `proofs` says whether it was the same whole cluster all through it.
+    """A cluster before a load; `proofs` says whether it stayed the same complete cluster all through it.
 
     `round_trip_ms` is what the toxics add between any two nodes: no commit may be answered sooner. Where `throttled`,
     flow control must have paused the nodes.
@@ -71,12 +71,12 @@ class Watch:
         return {server.name: GaleraNode(server).status() for server in self.servers}
 
     def figures(self) -> dict[str, float]:
-        """Certification failures, brute force aborts and flow control's pauses since the load began."""
+        """Return certification failures, brute force aborts and flow control's pauses since the load began."""
         return counts(self.before, self._views()).figures
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        """Proofs over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
-        # A commit on another node is answered before the first one has applied it.
+        """Return the proofs over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
+        # The first node answers a commit of another node before it has applied it.
         GaleraNode(self.servers[0]).wait_for_writesets()
         after = self._views()
         return [
@@ -88,7 +88,7 @@ class Watch:
         ]
 
     def _never_left(self, name: str, after: GaleraStatus) -> Proof:
-        """A node that left and came back is whole again at the end; the number of views tells."""
+        """Prove by the number of views that a node stayed: one that left and came back is in sync again at the end."""
         before = self.before[name]
         same = (before.view, before.history) == (after.view, after.history)
         return Proof(

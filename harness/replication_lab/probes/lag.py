@@ -1,4 +1,4 @@
-"""How many rows replicas are behind their source, by counting transactions of one row each."""
+"""The number of rows that replicas are behind their source, by counting transactions of one row each."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -13,8 +13,10 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass
 class Lag:
-    """Readings of several replicas: moments in seconds from the first one; by replica the rows that it was behind at
-    each, and the rows that it had applied.
+    """Readings of several replicas, in order.
+
+    `at` are their moments in seconds from the first one. By replica, `rows` are the rows that it was behind at each,
+    and `applied` the rows that it had applied.
     """
 
     source: Server
@@ -25,11 +27,14 @@ class Lag:
     began: float = 0.0
 
     def __post_init__(self) -> None:
-        # A slope needs it, and the first import takes a second in which nothing would be read.
+        # Import it before the first reading: the first import takes a second, in which nothing would be read.
         import scipy.special  # noqa: F401
 
     def read(self) -> dict[str, int]:
-        """Rows behind now. Replicas are asked first, so that they are never flattered."""
+        """Return the rows behind now, by replica.
+
+        The replicas are read before the source, so that their lag is never understated.
+        """
         now = clock.timer()
         self.began = self.began if self.at else now
         counts = {name: BinaryLog(server).transactions() for name, server in self.replicas.items()}
@@ -46,16 +51,16 @@ class Lag:
         return clock.timer() - self.began
 
     def slope(self, replica: str, first: float, last: float) -> Interval | None:
-        """Rows a second that a replica fell further behind between two moments; negative where it caught up.
+        """Return the rows a second by which a replica's lag grew between two moments; negative where it caught up.
 
-        None where there are too few readings for one.
+        None if there are too few readings for a slope.
         """
         return _slope(self._between(self.rows[replica], first, last))
 
     def rate(self, replica: str, first: float, last: float) -> float | None:
-        """Rows a second that a replica applied between two moments; None where there are too few readings.
+        """Return the rows a second that a replica applied between two moments; None if there are too few readings.
 
-        A slope: an applier goes on in bursts, and what is counted between two moments depends on where these fall.
+        It is a slope: an applier works in bursts, and a difference of two counts depends on where the moments fall.
         """
         counts = self._between(self.applied[replica], first, last)
         if len(counts) >= FEWEST and counts[0][1] == counts[-1][1]:
@@ -64,13 +69,13 @@ class Lag:
         return found and round(found.estimate, 3)
 
     def longest_pause(self, replica: str, first: float, last: float) -> float:
-        """Seconds between two moments in which no reading told of anything applied, at the longest."""
+        """Return the longest time in seconds between two moments in which no reading showed newly applied rows."""
         counts = self._between(self.applied[replica], first, last)
         grew = [at for (_, before), (at, now) in pairwise(counts) if now > before]
         return max(later - earlier for earlier, later in pairwise([first, *grew, last]))
 
     def least(self, replica: str, first: float, last: float) -> int:
-        """Rows that a replica was behind between two moments, at the least; LabError where nobody read them."""
+        """Return the fewest rows that a replica was behind between two moments; LabError if there is no reading."""
         rows = [rows for _, rows in self._between(self.rows[replica], first, last)]
         if not rows:
             found = f"a busy machine left {replica} unread from {first:.0f} to {last:.0f} s of the race"
@@ -82,7 +87,7 @@ class Lag:
 
     @property
     def samples(self) -> dict[str, list[float]]:
-        """For the record: the moments of the readings (s); rows behind, and rows applied since the first reading."""
+        """The samples for the record: moments of the readings (s), rows behind, rows applied since the first one."""
         behind = {f"lag_{name}": [float(count) for count in rows] for name, rows in self.rows.items()}
         applied = {f"applied_{name}": [float(now - rows[0]) for now in rows] for name, rows in self.applied.items()}
         return {"at_s": self.at} | behind | applied

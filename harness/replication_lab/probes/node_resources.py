@@ -1,4 +1,4 @@
-"""What a node's server, its disks and its network did for some seconds: what diagnosis.py decides from."""
+"""The resources that a node's server, disks and network used for some seconds: the input of model/bottleneck.py."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -12,7 +12,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
-# What each thread of the server has written; a look at all of them every tenth of a second; what each has written then.
+# The bytes written by each thread of the server; the state of all threads every tenth of a second; the bytes again.
 IO = 'for io in /proc/$pid/task/*/io; do echo "$io $(grep ^write_bytes "$io" 2>/dev/null)"; done; echo --; '
 LOOKS = (
     "pid=$(pidof mariadbd mysqld || echo 1); "
@@ -47,7 +47,7 @@ class Reading:
 
 
 def sample(lab: Lab, node: str, seconds: float) -> Sample:
-    """A node's resources over some seconds; LabError when it does not run or is no node."""
+    """Return a node's resources over some seconds; LabError when it does not run or is no node."""
     lab.topology.node(node)
     if lab.state_of(node)[0] != "running":
         raise LabError(f"{node} of {lab.name} does not run", "a running server", f"./lab status {lab.name}")
@@ -78,12 +78,12 @@ def _read(lab: Lab, node: str) -> Reading:
 
 
 def _writer(lab: Lab, node: str) -> str:
-    """The node whose log a replica follows."""
+    """Return the node whose log a replica follows."""
     return next((link.source for link in lab.topology.links if link.target == node), node)
 
 
 def _look(lab: Lab, node: str, count: int) -> tuple[list[dict[int, list[str]]], dict[int, int]]:
-    """The fields of every thread's stat at each look, and the bytes that each thread wrote meanwhile, by tid."""
+    """Return the fields of every thread's stat in each sample, and the bytes written meanwhile, by tid."""
     array = arrays.arrays(lab).get(node)
     said = lab.run(node, *(array.inside if array else ()), "sh", "-c", LOOKS, "look", str(count))
     first, *looks, last, _ = said.split("--\n")
@@ -97,7 +97,7 @@ def _written(text: str) -> dict[int, int]:
 
 
 def _stat(line: str) -> tuple[int, list[str]]:
-    """A thread's number, and its fields from its state on, with its name at the end; proc(5), /proc/pid/stat."""
+    """Return a thread's number, and its fields from its state on, with its name at the end; proc(5), /proc/pid/stat."""
     head, _, rest = line.rpartition(") ")
     tid, _, name = head.partition(" (")
     return int(tid), [*rest.split(), name]
@@ -136,14 +136,14 @@ def _sample(
 
 
 def _applied(before: Reading, after: Reading) -> int:
-    """Bytes of the source's log; across a change of files only those of the last one."""
+    """Return the applied bytes of the source's log; across a change of files, only those of the last file."""
     if before.applied[0] == after.applied[0]:
         return after.applied[1] - before.applied[1]
     return after.applied[1]
 
 
 def _cpus(lab: Lab, node: str, usage: dict[str, Any]) -> float:
-    """How many CPUs the container may use: of its set, or all."""
+    """Return the number of CPUs that the container may use: of its set, or all."""
     chosen = lab.container(node).attrs["HostConfig"].get("CpusetCpus") or ""
     if chosen:
         ends = [part.split("-") for part in chosen.split(",")]
@@ -165,12 +165,12 @@ def _throttled(was: dict[str, Any], used: dict[str, Any]) -> float:
 
 
 def _network(usage: dict[str, Any], name: str) -> int:
-    """Zero where the network is a sidecar's."""
+    """Return the bytes of the container's networks; zero where a sidecar holds the network."""
     return sum(each[name] for each in usage.get("networks", {}).values())
 
 
 def _threads(looks: list[dict[int, list[str]]], written: dict[int, int], seconds: float) -> list[Thread]:
-    """The threads that were there all the time."""
+    """Return the threads that existed all the time."""
     first, last = looks[0], looks[-1]
     found = []
     for tid in first.keys() & last.keys():
@@ -199,7 +199,7 @@ def _devices(before: Reading, after: Reading, seconds: float) -> list[Device]:
 
 
 def _spindle(name: str, before: tuple[Settings, Stats], after: tuple[Settings, Stats]) -> Device:
-    """An emulated disk's time: each flush and each read takes what it is set to, the rest of its work was writing."""
+    """Return an emulated disk's work: flushes and reads take their configured times, the rest was writing."""
     (_, then), (settings, now) = before, after
     passed = max(now.clock_us - then.clock_us, 1)
     busy = min((now.busy_us - then.busy_us) / passed, 1.0)
@@ -218,7 +218,7 @@ def _spindle(name: str, before: tuple[Settings, Stats], after: tuple[Settings, S
 
 
 def _host_disk(before: dict[str, int], after: dict[str, int], seconds: float) -> Device:
-    """The host's disk as iostat shows it: it is everybody's."""
+    """Return the host's disk as iostat shows it, with the requests of all processes on the host."""
     grown = {name: after[name] - before[name] for name in ("reads", "writes", "flushes", "busy_ms", "waited_ms")}
     requests = grown["reads"] + grown["writes"]
     return Device(

@@ -1,4 +1,4 @@
-"""What else the machine did meanwhile: CPU that neither the lab's containers nor the harness used, and stolen time."""
+"""Noise: CPU time that neither the lab's containers nor the harness used, and stolen time."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -8,13 +8,13 @@ from replication_lab.world import host
 from replication_lab.world.docker.lab import Lab
 
 # The engine, its shims and the kernel's own work for the lab count as foreign too: measured at 2-9 % of two cores
-# under full load. A quarter is somebody else. Stolen time above a twentieth has bent every timing seen here.
+# under full load. A quarter means another program. Stolen time above a twentieth has bent every timing seen here.
 FOREIGN_LIMIT, STEAL_LIMIT = 0.25, 0.05
 
 
 @dataclass(frozen=True)
 class NoiseMeter:
-    """Started before a measurement, read after it."""
+    """A meter that is started before a measurement and read after it."""
 
     labs: tuple[Lab, ...]
     machine: host.CpuTime
@@ -26,11 +26,11 @@ class NoiseMeter:
         return cls(labs, host.CpuTime.read(), _cpu_seconds(labs))
 
     def anew(self) -> "NoiseMeter":
-        """Another meter for the same labs, started now."""
+        """Return another meter for the same labs, started now."""
         return NoiseMeter.start(self.labs)
 
     def read(self) -> Noise:
-        """Shares of all CPUs since the start; quiet unless a limit was passed."""
+        """Return the shares of all CPUs since the start; quiet unless a limit was exceeded."""
         now, used = host.CpuTime.read(), _cpu_seconds(self.labs) - self.containers
         total = max(now.total - self.machine.total, 1e-3)
         foreign = (now.busy - self.machine.busy - used - (now.own - self.machine.own)) / total

@@ -1,12 +1,12 @@
-"""Whether a server's redo log is in its steady cycle: only then does a change cost what it does in the end."""
+"""The steady cycle of a server's redo log: only there does a change cost what it costs in the long run."""
 
 from dataclasses import dataclass
 
 from replication_lab.model.proof import Proof
 from replication_lab.world.mysql.redo_log import Redo
 
-# Of what was written to the log meanwhile: pages of so much were still owed to the disk, or were paid from before.
-# Pages are written in batches, so that a small share of the whole log is always a little more or less.
+# Tolerated change of the checkpoint age, as a share of the redo written meanwhile, and as a share of the whole log:
+# pages are written in batches, so that the age always varies by a small share of the log.
 OWED, BATCH = 0.2, 0.05
 
 
@@ -20,7 +20,7 @@ class Cycle:
 
     @property
     def owed(self) -> float:
-        """The change of the checkpoint's age, as a share of what was written."""
+        """The change of the checkpoint age, as a share of the redo written meanwhile."""
         return (self.after.age - self.before.age) / max(self.after.written - self.before.written, 1)
 
     @property

@@ -15,14 +15,14 @@ from replication_lab.world.toxiproxy import Wire
 
 PINGS = 5
 PAUSE_SECONDS = 0.02
-# Above any round trip and any bulk answer that is asked for here; a black hole costs a probe this long, no longer.
+# Longer than any round trip and any bulk answer that is requested here; a black hole costs a probe this long.
 ANSWER_SECONDS = 3
 
 
 class RoundTrip:
-    """Pings `server` (the link's far end) through `wire`. Connected before a toxic goes on, so as not to wait.
+    """Pings of `server` (the link's far end) through `wire`, connected before a toxic is added, so as not to wait.
 
-    With `lanes` connections so many round trips are measured at once: across a WAN, five take as long as one.
+    With `lanes` connections as many round trips are measured at once: across a WAN, five take as long as one.
     """
 
     def __init__(self, wire: Wire, server: Server | Echo, lanes: int = 1):
@@ -38,25 +38,28 @@ class RoundTrip:
             each.close()
 
     def ping(self) -> float | None:
-        """One round trip in ms; None when the connection was ended or nothing came back."""
+        """Return one round trip in ms; None when the connection was ended or nothing came back."""
         with self._busy:
             began = clock.timer()
             return (clock.timer() - began) * 1000 if answers_ping(self._connection) else None
 
     def pings(self, count: int = PINGS) -> list[float]:
-        """`count` round trips in ms, one after another on each connection; fewer when a connection is lost."""
+        """Return `count` round trips in ms, one after another on each connection; fewer when a connection is lost."""
         lanes = [self, *self._beside]
         with ThreadPoolExecutor(len(lanes)) as pool:
             trips = list(pool.map(lambda number: lanes[number % len(lanes)].ping(), range(count)))
         return [trip for trip in trips if trip is not None]
 
     def typical(self, count: int = PINGS) -> float | None:
-        """The median of `count` round trips in ms, None when none came back."""
+        """Return the median of `count` round trips in ms; None when none came back."""
         trips = self.pings(count)
         return median(trips) if trips else None
 
     def answer_within(self, seconds: float) -> float:
-        """One round trip in ms; TimeoutError when nothing came back in time. The connection is of no use after that."""
+        """Return one round trip in ms; TimeoutError when no answer came in time.
+
+        The connection is of no use after that.
+        """
         answered: list[float | None] = []
         asking = threading.Thread(target=lambda: answered.append(self.ping()), daemon=True)
         asking.start()
@@ -66,7 +69,7 @@ class RoundTrip:
         return answered[0] or 0.0
 
     def kilobytes_per_second(self, kilobytes: int) -> float:
-        """What the link carries from its upstream, by one long answer; 1 KB is 1000 bytes, as in Toxiproxy's rate."""
+        """Return the bandwidth from the link's upstream by one long answer; 1 KB is 1000 bytes, as in Toxiproxy."""
         began = clock.timer()
         with self._busy:
             long_answer(self._connection, kilobytes * 1000)
@@ -74,7 +77,7 @@ class RoundTrip:
 
     @contextmanager
     def watching(self) -> Iterator[list[float]]:
-        """Pings all through the block; the list fills as they come back, in ms."""
+        """Ping all through the block; the yielded list receives the round trips in ms."""
         trips: list[float] = []
         done = threading.Event()
 
@@ -96,7 +99,7 @@ class RoundTrip:
 
 
 def spread(values: list[float]) -> Spread | None:
-    """Smallest, median, largest and count, or None of nothing."""
+    """Return smallest, median, largest and count; None for an empty list."""
     if not values:
         return None
     return Spread(min=round(min(values), 3), p50=round(median(values), 3), max=round(max(values), 3), n=len(values))

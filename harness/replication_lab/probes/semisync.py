@@ -1,4 +1,4 @@
-"""Whether semi-sync did what it says: commits counted as acknowledged, not a status that may be stale."""
+"""Proofs that semi-sync worked: by commits counted as acknowledged, not by a status that may be stale."""
 
 import math
 import time
@@ -16,7 +16,10 @@ PROBE = "CREATE TABLE IF NOT EXISTS lab.semisync_probe (at DOUBLE) ENGINE=InnoDB
 
 
 def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
-    """Until a commit of our own was acknowledged: right after a change the status says ON and nothing is waited for."""
+    """Wait until a commit of the probe's own was acknowledged.
+
+    Right after a change the status says ON although no commit waits yet.
+    """
 
     def acknowledged() -> bool:
         before = SemiSync(source).status().acknowledged
@@ -29,7 +32,7 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
 
 @dataclass
 class Watch:
-    """What a source and its replicas said before the load; `proofs` compares with what they say after it.
+    """The status of a source and its replicas before the load; `proofs` compares it with the status after it.
 
     `round_trip_ms` is what the toxics add to the nearest replica's link: no commit may be answered sooner.
     """
@@ -47,11 +50,11 @@ class Watch:
         self.before = SemiSync(self.source).status()
 
     def figures(self) -> dict[str, float]:
-        """Nothing is counted here that is worth a figure."""
+        """Return no figures: semi-sync counts nothing that belongs into a record."""
         return {}
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        """Proofs over a load of `commits` transactions on the source, the fastest of which took `fastest_ms`."""
+        """Return the proofs over `commits` transactions on the source, the fastest of which took `fastest_ms`."""
         after = SemiSync(self.source).status()
         replicas = [self._is_where_it_should(replica) for replica in self.replicas]
         told = [self._counted(after, commits), self._stayed_as_arranged(after), *replicas]
@@ -77,7 +80,7 @@ class Watch:
         )
 
     def _acknowledgements_of(self, commits: int) -> int:
-        """The fewest acknowledgements that so many commits can have had: MySQL counts a group that waited as one."""
+        """Return the fewest acknowledgements possible for these commits: MySQL counts a group that waited as one."""
         in_groups = self.source.dialect.acknowledged_in_groups and self.wait_point == "AFTER_SYNC"
         return math.ceil(commits / self.clients) if in_groups else commits
 

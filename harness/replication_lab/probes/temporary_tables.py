@@ -1,4 +1,4 @@
-"""Whether temporary tables went to disk, and into which storage engine: by what was counted, not by settings."""
+"""Proofs that temporary tables went to disk, and into which storage engine: by counters, not by settings."""
 
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -7,20 +7,21 @@ from replication_lab.model.proof import Proof
 from replication_lab.world.mysql.server import Server
 
 DISK_TABLES = "Created_tmp_disk_tables"
-# What grows by one for each row that is written into a temporary table of a storage engine. Key writes stand for rows
-# of MyISAM: the table has one index, over the column that is grouped by.
+# Counters that grow by one for each row that is written into a temporary table of a storage engine. Key writes stand
+# for rows of MyISAM: the table has one index, over the column that is grouped by.
 ROWS = {
     "aria": "Aria_pagecache_write_requests",
     "myisam": "Key_write_requests",
     "innodb": "Innodb_rows_inserted",
 }
-# The first rows are in memory until that is full; a look at the counters makes a temporary table of some hundred rows.
+# Bounds for the share of the rows: the first are in memory until that is full, and reading the counters itself makes
+# a temporary table of some hundred rows.
 MOST, FEW = 0.9, 0.1
 
 
 @dataclass
 class Watch:
-    """Over a load of queries that each make one temporary table of `rows` rows, which `storage` should hold.
+    """A load of queries that each make one temporary table of `rows` rows, which `storage` should hold.
 
     `counts` tells whether the server counts such a table as one on disk; MySQL's TempTable of 8.0 and later does not.
     """
@@ -44,12 +45,12 @@ class Watch:
         return {name: after[name] - count for name, count in self.before.items()}
 
     def figures(self) -> dict[str, float]:
-        """Temporary tables that the server counted as on disk, and rows written by each storage engine."""
+        """Return the temporary tables that the server counted as on disk, and the rows of each storage engine."""
         rows = {f"{engine}_rows": self._grown.get(name, 0) for engine, name in ROWS.items()}
         return {"disk_tables": self._grown[DISK_TABLES], **rows}
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        """Proofs over a load of `commits` queries."""
+        """Return the proofs over a load of `commits` queries."""
         counted = [self._went_to_disk(commits)] if self.counts else []
         return [*counted, self._were_in_storage(commits * self.rows), self._have_the_plan()]
 

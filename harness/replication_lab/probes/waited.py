@@ -1,13 +1,13 @@
-"""Whether commits waited for a round trip: the proof that a link was in a commit's way."""
+"""Proofs that commits waited for a round trip: the link delayed them."""
 
 from replication_lab.model.proof import Proof
 
-# The two ways of a link differ by its timers; a commit that waited for nobody takes a hundredth.
+# The two directions of a link differ by their timers; a commit that waited for no answer takes a hundredth.
 WAITED_SHARE = 0.9
 
 
 def waited(latency_ms: float, round_trip_ms: float) -> bool:
-    """Tell whether a commit took as long as the round trip that it should have waited for."""
+    """Return whether a commit took as long as the round trip that it should have waited for."""
     return latency_ms >= WAITED_SHARE * round_trip_ms
 
 

@@ -1,4 +1,4 @@
-"""Kinds of replication, one file each: what proves one, when its copies are level, who is promoted, who rejoins.
+"""Kinds of replication, one file each: its proofs, when its copies are level, promotion and rejoining.
 
 A kind registers itself (`kind.register`), so that a new one is a new module in this folder and no line elsewhere.
 """
@@ -16,7 +16,7 @@ for _found in iter_modules(__path__):
 
 
 def kind_of(topology: Topology) -> type[Nodes]:
-    """Return the kind of replication of a topology, which tells what it needs before a lab of it is up."""
+    """Return the kind of replication of a topology, with what it needs before a lab of it is up."""
     key = topology.replication, topology.manager
     if key not in KINDS:
         under = f" under {topology.manager}" if topology.manager else ""
@@ -29,5 +29,5 @@ def kind_of(topology: Topology) -> type[Nodes]:
 
 
 def of(lab: Lab) -> Nodes:
-    """Return a lab's nodes, as its kind of replication keeps copies on them."""
+    """Return a lab's nodes as objects of its kind of replication."""
     return kind_of(lab.topology)(lab)

@@ -1,4 +1,4 @@
-"""Two machines with one replicated disk: proved, moved to the other machine, taken apart and whole again, compared."""
+"""Two machines with one replicated disk: proved, moved to the other machine, split and rejoined, compared."""
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
@@ -17,7 +17,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
 from replication_lab.world.mysql.server import Server
 
-# A dead peer is noticed by its silence (compose/drbd/lab.res), and InnoDB has to recover.
+# DRBD notices a dead peer only by timeout (compose/drbd/lab.res), and InnoDB has to recover.
 SERVE_SECONDS = 120
 
 
@@ -44,7 +44,7 @@ class Machines(Nodes):
         return super().written_at()
 
     def answers(self, name: str) -> bool:
-        """Tell whether a machine answers: its server may have moved to the other one."""
+        """Return whether a machine answers: its server may have moved to the other one."""
         return bool(drbd.Peer(self.lab, name).status())
 
     def client(self, name: str) -> list[str]:
@@ -52,7 +52,7 @@ class Machines(Nodes):
         return ["guest", "--terminal", "mariadb"]
 
     def machines(self) -> dict[str, str]:
-        """Return what starts each machine."""
+        """Return the launcher of each machine."""
         return {name: drbd.Peer(self.lab, name).launcher() for name in self.names}
 
     def disks(self, name: str) -> dict[str, Spindle]:
@@ -66,7 +66,7 @@ class Machines(Nodes):
         return f"./lab drbd online {name}"
 
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
-        """Return what a machine says of the replicated disk; where it says split brain, also what to type."""
+        """Return a machine's state of the replicated disk; after a split brain, also the command that ends it."""
         found = drbd.Peer(self.lab, name).status()
         said = found.words()
         return f"{said}; split brain: {HOW_TO_RESOLVE}" if found.split_brain else said, []
@@ -77,7 +77,7 @@ class Machines(Nodes):
 
     def is_whole(self, name: str) -> bool:
         found = drbd.Peer(self.lab, name).status()
-        # Somebody serves, here or there.
+        # One of the two machines has to be primary.
         if drbd.PRIMARY not in (found.role, found.peer_role):
             return False
         return found.whole and (not found.primary or bool(self.server(name).version()))
@@ -88,7 +88,7 @@ class Machines(Nodes):
         return [_prove_whole(found), *self._prove_commits(toxics)]
 
     def _prove_commits(self, toxics: Mapping[str, str]) -> list[Proof]:
-        """Prove that an answered commit has come to the peer, and that it waited for the link where that is long."""
+        """Prove that an answered commit is on the peer's disk, and waited for the link if its round trip is long."""
         serving = self.writer()
         peer = other(self.lab, serving.name)
         commit = CommitLatency(serving)
@@ -97,13 +97,13 @@ class Machines(Nodes):
         latency = median(commit.commits(COMMITS))
         written, after = peer.disk.stats().writes - before, peer.status()
         trip = max(trip for name in self.names for trip in self.round_trips(name, toxics))
-        # One after the other, so that none can share a write with another.
+        # One after the other, so that no two share a write.
         arrives = Proof(
             "a row written on the primary is on the peer's disk",
             f"{written} writes there by {COMMITS} commits, {after.out_of_sync_kib} KiB out of sync",
             written >= COMMITS and after.whole,
         )
-        # On a link without a round trip any latency would do.
+        # Without a round trip on the link any latency would pass.
         if not trip:
             return [arrives]
         said = f"{latency:.1f} ms a commit{in_round_trips(latency, trip)}"
@@ -119,16 +119,16 @@ class Machines(Nodes):
         return [f"the two disks differ in {differing} KiB"] if differing else []
 
     def holders(self) -> dict[str, str]:
-        """Who can be asked is the primary; the other disk is compared with its own."""
+        """Return the primary, whose rows can be read; the other disk is compared with its own."""
         return {drbd.primary(self.lab).node: ""}
 
     def compared(self) -> dict[str, int]:
-        """All blocks of both disks, as by `lab drbd verify`."""
+        """Compare all blocks of both disks, as `lab drbd verify` does."""
         return {"differing_kib": drbd.verify(self.lab)}
 
     @contextmanager
     def optioned(self, options: Mapping[str, Sequence[str]]) -> Iterator[None]:
-        """DRBD's on both machines, by kind, and the file system's; afterwards those of the resource's file."""
+        """Set DRBD's options on both machines, by kind, and the file system's; later restore the resource file's."""
         peers = drbd.peers(self.lab).values() if options else ()
         try:
             for peer in peers:
@@ -139,7 +139,7 @@ class Machines(Nodes):
                 drbd.primary(self.lab).tell("remount", *options[MOUNT])
             yield
         finally:
-            # One that does not answer has ended, and begins with its file's.
+            # A machine that does not answer has ended; it starts with the options of its file.
             for peer in peers:
                 with suppress(LabError):
                     peer.tell("adjust")
@@ -148,7 +148,7 @@ class Machines(Nodes):
                     drbd.primary(self.lab).tell("remount")
 
     def promote(self, name: str) -> None:
-        """One without power gets it back, before the other one, which could tell it what it lacks."""
+        """Make a machine primary; power it on first if it is off, before its peer, which could outdate its data."""
         self._old = [old for old in self.names if old != name]
         was_off = self.lab.state_of(name)[0] == "exited"
         if was_off:
@@ -182,10 +182,10 @@ def _peer(lab: Lab, node: str) -> Peer:
 
 
 def promote(lab: Lab, node: str, behind: bool = False) -> float:
-    """Make a machine the primary, with file system and server; seconds until the server answers.
+    """Make a machine the primary, with file system and server; return the seconds until the server answers.
 
-    LabError while the other machine is primary, or may be: it has to stand by first, or to be dead. And for a machine
-    that may lack what the other one wrote, unless it is told that it may be `behind`.
+    LabError while the other machine is primary, or may be: it has to be secondary or dead first. Also for a machine
+    that may lack what the other one wrote, unless `behind` allows it.
     """
     pacemaker.refuse_managed(lab, f"./lab ha standby {other(lab, node).node}")
     peer, partner, began = _peer(lab, node), other(lab, node), clock.timer()
@@ -199,7 +199,7 @@ def promote(lab: Lab, node: str, behind: bool = False) -> float:
 
 
 def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
-    """By the other one's own word: a cut link says nothing of it, and who is silent or frozen may go on any moment."""
+    """Ask the partner itself: a cut link does not prove it is down, and a silent or frozen machine may continue."""
     kill = f"docker kill {partner.container}"
     state = partner.state()
     if state == "paused":
@@ -210,7 +210,7 @@ def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
         said = clock.wait_until(partner.answer, what, drbd.SILENT_SECONDS, hint=kill)
         if said.primary:
             raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")
-    # That another is dead it learns by its silence.
+    # DRBD notices a dead peer only by timeout.
     clock.wait_until(
         lambda: peer.status().peer_role != drbd.PRIMARY, f"{peer.node} to miss {partner.node}", CONNECT_SECONDS
     )
@@ -252,13 +252,13 @@ def _serves(lab: Lab, node: str) -> bool:
 
 
 def fill_redo(lab: Lab, node: str) -> None:
-    """Start the server again on a redo log that has been written once: else a commit is two writes, not one."""
+    """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""
     lab.run(node, "guest", "server", "fill_redo")
     wait_until_serves(lab, node)
 
 
 def standby(lab: Lab, node: str) -> float | None:
-    """Take a machine out of service: the other one serves, alone. Seconds without service where it moved, else None."""
+    """Take a machine out of service; return the seconds without service if it moved to the other one, else None."""
     pacemaker.refuse_managed(lab, f"./lab ha standby {node}")
     peer, partner = _peer(lab, node), other(lab, node)
     moved = None
@@ -279,9 +279,9 @@ def standby(lab: Lab, node: str) -> float | None:
 
 
 def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda percent: None) -> Status:
-    """Take a machine into service again, its disk and its connection; what was written meanwhile is copied to it.
+    """Take a machine into service again with its disk and connection, and resync what was written meanwhile.
 
-    `progress` is told how much of that is done, in percent.
+    `progress` is called with the percentage that is done.
     """
     pacemaker.refuse_managed(lab, f"./lab ha online {node}")
     peer, both = _peer(lab, node), list(drbd.peers(lab).values())
@@ -290,7 +290,7 @@ def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda perce
     for one in both:
         one.wait_until_answers()
     refuse_split_brain(lab)
-    # What a comparison has found is copied when they meet again.
+    # Blocks that a comparison found different are copied on the next connection.
     if peer.status().connection == drbd.CONNECTED and peer.status().out_of_sync_kib:
         peer.tell("disconnect")
     for one in both:
@@ -316,12 +316,12 @@ HOW_TO_RESOLVE = "./lab drbd resolve --victim NODE"
 
 
 def resolve(lab: Lab, victim: str) -> Status:
-    """End a split brain: the victim gives up what only it wrote, and gets the other's data."""
+    """End a split brain: discard the victim's own writes and resync it from the survivor."""
     peer, survivor = _peer(lab, victim), other(lab, victim)
     found = {each.node: each.wait_until_answers() for each in (peer, survivor)}
     if not any(status.split_brain for status in found.values()):
         raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "one to resolve", "./lab drbd status")
-    # The victim's rows go at once; the survivor's have to be there.
+    # The victim's rows are discarded at once, so the survivor's have to be complete.
     if found[survivor.node].disk != drbd.UP_TO_DATE:
         said = f"{survivor.node} would survive: {found[survivor.node].words()}"
         raise LabError(said, "a survivor with its disk", f"./lab drbd resolve --victim {survivor.node}")

@@ -1,4 +1,4 @@
-"""A replicated disk in another state than its file says: options, a peer that stands by, slow disks; undone again."""
+"""A replicated disk in another state than its file says: options, a disconnected peer, slow disks; undone again."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -10,28 +10,28 @@ from replication_lab.world import clock, drbd
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECTED, UP_TO_DATE, Peer, Status
 
-# Volatile, and in nobody's way.
+# Write cache on and no delays: the disk is never the bottleneck.
 FAST = Limits(write_cache=True)
 WAITING = "WFConnection"
 NOTICED_SECONDS = 60
 
 
 def pair(lab: Lab) -> list[Peer]:
-    """The machine that serves in an experiment, the first, then its peer."""
+    """Return the machine that serves in an experiment, the first, then its peer."""
     return [drbd.Peer(lab, node.name) for node in lab.topology.nodes]
 
 
 def limit(machines: list[Peer], limits: Limits) -> None:
-    """Both disks at the same time: a resynchronisation must not meet one slow disk."""
+    """Set both disks at the same time: a resync must not meet one slow disk."""
     with ThreadPoolExecutor(len(machines)) as pool:
         list(pool.map(lambda peer: peer.disk.limit(limits), machines))
 
 
 @contextmanager
 def in_state(machines: list[Peer], options: Mapping[str, tuple[str, ...]], connected: bool) -> Iterator[None]:
-    """Within the block both have these options (by kind: disk, net), and the peer is there or stands by.
+    """Set both machines' options (by kind: disk, net) within the block, and connect or disconnect the peer.
 
-    Afterwards the options are the file's, the disks fast, and both machines equal again.
+    Afterwards the options are the file's, the disks fast, and both disks equal again.
     """
     try:
         for peer in machines:
@@ -43,7 +43,7 @@ def in_state(machines: list[Peer], options: Mapping[str, tuple[str, ...]], conne
     finally:
         limit(machines, FAST)
         for peer in machines:
-            # It connects as well: the file says so.
+            # This connects as well, as the file says.
             peer.tell("adjust")
         drbd.wait_until_whole(machines[0].lab)
 
@@ -55,7 +55,7 @@ def _part(machines: list[Peer]) -> None:
 
 
 def was_connected(found: list[Status], connected: bool) -> Proof:
-    """Whether the primary's own word, before a load and after it, is what was asked for, and was it in between."""
+    """Return a proof that the primary reported the requested connection before and after a load, without a break."""
     said = [f"{status.connection}, {status.disk} here, {status.peer_disk} there" for status in found]
     connection, there = (CONNECTED, UP_TO_DATE) if connected else (WAITING, "DUnknown")
     expected = f"{connection}, {UP_TO_DATE} here, {there} there"

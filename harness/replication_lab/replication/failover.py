@@ -1,4 +1,4 @@
-"""Who takes the source's place: a replica promoted, the others repointed, the old source taken back as a replica."""
+"""Failover: a replica promoted, the others repointed, the old source taken back as a replica."""
 
 from contextlib import suppress
 
@@ -15,21 +15,21 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
-# Read by every engine's server at its start, whoever starts it: an old source must not take writes again by itself.
+# Every engine's server reads this at each start: an old source must not accept writes again by itself.
 FENCES = ("/etc/mysql/conf.d/fenced.cnf", "/etc/my.cnf.d/fenced.cnf")
-# Options that come after those of the Compose file (images/database): what a failover has made of a node stays so.
+# Options that override those of the Compose file (images/database), so that a failover outlasts a restart.
 ROLE = "/etc/mysql/role"
 FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]\nread_only = 1\n"
-# Links that no Compose file knows: 22000 + 100 × source + target, by their places in the topology.
+# Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
 FIRST_PORT = 22_000
 CATCH_UP_SECONDS, ANSWER_SECONDS = 20, 60
 
 
 class Promoted(msgspec.Struct, frozen=True):
-    """A failover: who was the source, who is, who follows it now, and what the new one is known to lack, in words.
+    """A failover: the old source, the new one, its replicas, and what the new one is known to lack, in words.
 
-    Replicas that are `ahead` of the new source cannot follow it, and follow nobody; what each has alone, in words.
-    Those that are `left` could not be repointed, for a reason of their own.
+    Replicas that are `ahead` of the new source cannot follow it and replicate from no node; the values are their errant
+    transactions, in words. Those that are `left` could not be repointed, with the reason.
     """
 
     old: str
@@ -41,7 +41,7 @@ class Promoted(msgspec.Struct, frozen=True):
 
 
 class Rejoined(msgspec.Struct, frozen=True):
-    """A node that follows the source again, and the transactions that only it had, now discarded, in words."""
+    """A node that follows the source again, and its errant transactions, now discarded, in words."""
 
     node: str
     source: str
@@ -52,12 +52,12 @@ class Rejoined(msgspec.Struct, frozen=True):
 
 
 def sources(lab: Lab) -> dict[str, str]:
-    """Each replica that answers, with the node that it dials."""
+    """Return each replica that answers, with the node that it replicates from."""
     return {node: source for node, source in following(lab).items() if source}
 
 
 def following(lab: Lab) -> dict[str, str]:
-    """Each node that answers, with the node that it dials, or nothing where it follows nobody."""
+    """Return each node that answers, with the node that it replicates from, or an empty string."""
     proxies = lab.toxiproxy.proxies().values()
     dialled = {int(one["listen"].rpartition(":")[2]): one["upstream"].rpartition(":")[0] for one in proxies}
     found = {}
@@ -69,9 +69,9 @@ def following(lab: Lab) -> dict[str, str]:
 
 
 def roles(lab: Lab, found: dict[str, str]) -> dict[str, str]:
-    """What each node is by who follows whom: source, relay, replica, or alone: nobody follows it, and it nobody.
+    """Return each node's role by what replicates from what: source, relay, replica, or alone.
 
-    One that does not answer is what the topology made it.
+    A node is alone if it has neither a source nor a replica. One that does not answer has its role in the topology.
     """
     return {node.name: _role(node.name, found) if node.name in found else node.role for node in lab.topology.nodes}
 
@@ -84,9 +84,9 @@ def _role(node: str, found: dict[str, str]) -> str:
 
 
 def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:
-    """The links that are dialled, as (name, source, target): the topology's, and those of a failover.
+    """Return the links in use, as (name, source, target): the topology's, and those of a failover.
 
-    One whose target does not answer is the topology's.
+    A link whose target does not answer is the topology's.
     """
     kept = [link for link in lab.topology.links if found.get(link.target, link.source) == link.source]
     known = {(link.source, link.target) for link in kept}
@@ -95,7 +95,7 @@ def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:
 
 
 def link_name(source: str, target: str) -> str:
-    """Of a link that a failover made."""
+    """Return the name of a link that a failover made."""
     return f"{source}-{target}"
 
 
@@ -107,7 +107,7 @@ def _answers(lab: Lab, node: str) -> bool:
 
 
 def _takes_writes(lab: Lab, node: str) -> bool:
-    """Not an old source, which is fenced, nor a replica that a failover left alone."""
+    """Return whether a node accepts writes; not an old source, which is fenced, nor a replica without a source."""
     try:
         return lab.server(node).settings("read_only") == {"read_only": "OFF"}
     except LabError:
@@ -118,9 +118,9 @@ def _takes_writes(lab: Lab, node: str) -> bool:
 
 
 def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
-    """Make a replica the source, and the old one's other replicas its own.
+    """Make a replica the source, and the old source's other replicas its own.
 
-    LabError where it lacks what the old source or another replica is known to have, unless `behind` is right.
+    LabError if it lacks what the old source or another replica is known to have, unless `behind` allows it.
     """
     _refuse_unable(lab)
     lab.topology.node(node)
@@ -137,7 +137,7 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
             raise LabError(f"{node} is behind: {lacks}", "a replica with every transaction", HOW_TO_INSIST.format(node))
         Replica(new).stop_following()
     except BaseException:
-        # Also where somebody would not wait for it.
+        # Also if this is interrupted.
         unfenced()
         raise
     new.set_global(read_only=0)
@@ -150,7 +150,7 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
             else:
                 done.repointed.append(name)
         except LabError as error:
-            # One that is broken must not keep the others from a source.
+            # One failing replica must not keep the others from a source.
             done.left[name] = error.found
     if done.repointed:
         _wait_for_replicas(lab, new)
@@ -158,9 +158,9 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
 
 
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
-    """Let another replica of the old source follow the new one, or nobody where it has what the new one has not."""
+    """Repoint another replica of the old source to the new one, or to none if it has errant transactions."""
     Replica(other).stop_following()
-    # Not sooner: it has applied only now what it had received.
+    # Only now has it applied all that it had received.
     missing = _missing(new, other)
     if not missing:
         Replica(other).follow("toxiproxy", _port(lab, new.name, other.name))
@@ -182,7 +182,7 @@ def _refuse_unable(lab: Lab) -> None:
 
 
 def _fence(lab: Lab, node: str):
-    """Let the old source refuse writes, now and whenever it starts again; how to take that back."""
+    """Make the old source refuse writes, now and after each start; return what undoes it."""
     for path in FENCES:
         with suppress(LabError):
             lab.put(node, path, FENCE)
@@ -199,7 +199,7 @@ def _fence(lab: Lab, node: str):
 
 
 def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
-    """What another server has that answers, and the new source has not after a while; empty where nothing is known."""
+    """Return what another answering server has and the new source lacks after a while; else an empty string."""
     for name in others:
         if not _answers(lab, name):
             continue
@@ -214,7 +214,7 @@ def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
 
 
 def _is_level(new: Server, other: Server) -> bool:
-    """Also with what another replica has received and not applied yet."""
+    """Return whether the new source has all transactions of the other server, also those not applied there yet."""
     return not _is_applying(other) and not _missing(new, other)
 
 
@@ -227,7 +227,7 @@ def _missing(new: Server, other: Server) -> dict[str, gtid.Ranges]:
 
 
 def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) -> None:
-    """Write down what a server starts as from now on, an option a line."""
+    """Write the options that a server starts with from now on, one a line."""
     options = {"read-only": not source}
     if replication.of(lab).acknowledges:
         options[f"loose-{server.dialect.semisync_source}_enabled"] = waits
@@ -237,7 +237,7 @@ def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) ->
 
 
 def _wait_for_replicas(lab: Lab, source: Server) -> None:
-    """Let a source wait for its replicas where the topology does; without any, each commit would take the timeout."""
+    """Let a source wait for its replicas if the topology does; with no replica each commit would take the timeout."""
     _set_role(lab, source, source=True, waits=True)
     if replication.of(lab).acknowledges:
         SemiSync(source).set(True)
@@ -247,10 +247,9 @@ def _wait_for_replicas(lab: Lab, source: Server) -> None:
 
 
 def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
-    """Let a node follow the source: an old source, say, that has come back.
+    """Let a node follow the source: for example an old source that has come back.
 
-    LabError where it has transactions that the source has not, unless `discard` is right: then its data are replaced
-    by the source's.
+    LabError if it has errant transactions, unless `discard` is set: then its data are replaced by the source's.
     """
     _refuse_unable(lab)
     lab.topology.node(node)
@@ -258,7 +257,7 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
     old = lab.server(node)
     clock.wait_until(lambda: _answers(lab, node), f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
     if Replica(old).status():
-        # A failover could not repoint it.
+        # A replica that a failover could not repoint.
         Replica(old).stop_following()
     errant = gtid.beyond(BinaryLog(old).gtids(), BinaryLog(source).gtids())
     if errant and not discard:
@@ -282,7 +281,7 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
 
 
 def _source_for(lab: Lab, node: str) -> str:
-    """The only other node that takes writes and follows nobody; LabError where `node` follows it or a relay already."""
+    """Return the only other node that accepts writes and has no source; LabError if `node` follows it or a relay."""
     following = sources(lab)
     serving = [each.name for each in lab.topology.nodes if each.name not in {node, *following}]
     serving = [name for name in serving if _takes_writes(lab, name)]
@@ -299,7 +298,10 @@ def _source_for(lab: Lab, node: str) -> str:
 
 
 def _port(lab: Lab, source: str, target: str) -> int:
-    """Where `target` finds `source` through Toxiproxy: the topology's link, or a new one as slow as the slower end."""
+    """Return the port of `source` for `target` at Toxiproxy: of the topology's link, or of a new one.
+
+    A new link is as slow as the slower of the two nodes' links.
+    """
     for link in lab.topology.links:
         if (link.source, link.target) == (source, target):
             return link.port
@@ -315,7 +317,7 @@ def _port(lab: Lab, source: str, target: str) -> int:
 
 
 def _slowest(lab: Lab, ends: set[str]):
-    """The bodies of the slowest toxic that the lab was given on a link of these nodes."""
+    """Return the bodies of the slowest toxic that the lab was given on a link of these nodes."""
     state = lab.state()
     names = state.toxics if state else lab.topology.toxics
     toxics = [

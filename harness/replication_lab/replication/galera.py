@@ -1,4 +1,4 @@
-"""A Galera cluster: whole when every node is Synced in a cluster of all."""
+"""A Galera cluster: healthy when every node is Synced in one cluster of all nodes."""
 
 import re
 from collections.abc import Mapping
@@ -26,11 +26,11 @@ class Cluster(Nodes):
         return View("Primary" if found.primary else "non-Primary", found.size, found.history)
 
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
-        """Return what a node believes of its cluster, in words, and the nodes that it sees in it."""
+        """Return a node's view of its cluster, in words, and the nodes that it sees in it."""
         found = GaleraNode(self.server(name)).status()
         names = {address: node for node in self.names for address in self.lab.addresses(node)}
         cluster = sorted(names.get(address, address) for address in found.addresses)
-        # A group without a majority goes on listing those whom it has lost.
+        # A group without a majority still lists the nodes that it has lost.
         seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)
         said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses'}, sees {seen}"]
         if found.replication_ms:
@@ -79,9 +79,9 @@ class Cluster(Nodes):
 
 
 def how_returned(log: str) -> tuple[str, int] | None:
-    """How a node came back by what it logged: (IST, SST, led or nothing; writesets it was sent), None if it never left.
+    """Return how a node came back by its log: (IST, SST, led or nothing; writesets it was sent); None if it never left.
 
-    "nothing" is what a node needed that had missed nothing.
+    "nothing" means that the node had missed nothing.
     """
     if "[galera] leads" in log:
         return "led", 0

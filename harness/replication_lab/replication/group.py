@@ -1,4 +1,4 @@
-"""MySQL Group Replication with a single primary: whole when every node is ONLINE in one group of all."""
+"""MySQL Group Replication with a single primary: healthy when every node is ONLINE in one group of all."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -16,7 +16,7 @@ from replication_lab.world.mysql.server import Server
 
 ONLINE, PRIMARY, UNREACHABLE = "ONLINE", "PRIMARY", "UNREACHABLE"
 MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM performance_schema.replication_group_members"
-# The view's number is in the statistics of each member; the group's name is its history.
+# The view's number is in the statistics of each member; the group's name identifies its history.
 SELF = (
     "SELECT @@server_uuid AS me, @@group_replication_group_name AS name, (SELECT MAX(view_id) FROM "
     "performance_schema.replication_group_member_stats WHERE member_id = @@server_uuid) AS view_id"
@@ -26,7 +26,7 @@ COMMITS = 5
 
 @dataclass(frozen=True)
 class Member:
-    """What a node says of its group: its own state and role, and those of every node that it lists."""
+    """A node's view of its group: its own state and role, and those of every node that it lists."""
 
     state: str
     role: str
@@ -44,14 +44,14 @@ class Member:
         return 2 * len(self.reached) > len(self.states)
 
     def __str__(self) -> str:
-        """PRIMARY or SECONDARY of a node that is ONLINE in a majority; else what keeps it from that."""
+        """Return PRIMARY or SECONDARY for a node that is ONLINE in a majority; else the reason why it is neither."""
         if self.state != ONLINE:
             return self.state
         return self.role if self.has_majority else "no majority"
 
 
 def member(server: Server) -> Member:
-    """Return what `server` says of its group; LabError where it does not answer or has no Group Replication."""
+    """Return a server's view of its group; LabError if it does not answer or has no Group Replication."""
     own, *_ = server.rows(SELF)
     rows = server.rows(MEMBERS)
     mine = [row for row in rows if row["member_id"] == own["me"]]
@@ -82,7 +82,7 @@ class Group(Nodes):
         return super().written_at()
 
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
-        """Return what a node believes of its group, in words, and the nodes that it reaches."""
+        """Return a node's view of its group, in words, and the nodes that it reaches."""
         found = member(self.server(name))
         refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"
         said = found.role.lower() or "not a member"
@@ -94,7 +94,7 @@ class Group(Nodes):
         return View(str(found), len(found.reached), found.history)
 
     def is_whole(self, name: str) -> bool:
-        """Whether all nodes are ONLINE in one view with one primary, and this one acts as its role says.
+        """Return whether all nodes are ONLINE in one view with one primary, and this one acts as its role says.
 
         An expelled node that reaches the others again lists all as ONLINE for a moment, in the view that it last had.
         """
@@ -138,12 +138,12 @@ class Group(Nodes):
 
 
 def _is_as_its_role(server: Server, found: Member) -> bool:
-    """Whether a primary accepts writes by now, and a secondary refuses them."""
+    """Return whether a primary accepts writes by now, or a secondary refuses them."""
     return bool(server.value("SELECT @@GLOBAL.super_read_only")) == (found.role != PRIMARY)
 
 
 def how_returned(log: str) -> tuple[str, int] | None:
-    """How a node came back by what it logged: binary log, clone or led, and 0 writesets; None if it never left."""
+    """Return how a node came back by its log: binary log, clone or led, and 0 writesets; None if it never left."""
     if "[group] leads" in log:
         return "led", 0
     if "Cloning from a remote group donor" in log:
@@ -152,7 +152,7 @@ def how_returned(log: str) -> tuple[str, int] | None:
 
 
 def primary(lab: Lab) -> str:
-    """Return the name of the primary, as a node that is ONLINE in a majority reports it; LabError where none does."""
+    """Return the name of the primary, as a node that is ONLINE in a majority reports it; LabError if there is none."""
     for node in lab.topology.nodes:
         try:
             found = member(lab.server(node.name))

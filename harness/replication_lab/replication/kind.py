@@ -1,4 +1,4 @@
-"""What every kind of replication answers: what its nodes say, when they are whole, whether their copies are equal."""
+"""The methods that every kind of replication has: its nodes' state, when they are healthy, whether copies are equal."""
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
@@ -26,9 +26,9 @@ COMMITS = 3
 
 
 class Nodes:
-    """The nodes of a lab. A kind says what `view` and `is_whole` are, how it is proved, and what else it can tell."""
+    """The nodes of a lab; a kind defines `view` and `is_whole`, its proofs, and what else it can report."""
 
-    # How the nodes are called once nothing is missing.
+    # The word for the nodes' state when all are healthy.
     whole = "serving"
     # What it needs from images/ besides the server and Toxiproxy.
     images: ClassVar[Sequence[str]] = ()
@@ -38,7 +38,7 @@ class Nodes:
     in_machines: ClassVar[bool] = False
     # The experiment that a user of such a lab may run next.
     experiment: ClassVar[str] = "semisync_wan"
-    # What to do in place of a failover; empty for a kind whose replicas can be promoted by one.
+    # The command to use instead of a failover; empty for a kind whose replicas a failover can promote.
     instead_of_failover: ClassVar[str] = "./lab up async"
 
     def __init__(self, lab: Lab):
@@ -49,15 +49,15 @@ class Nodes:
         return self.lab.server(name)
 
     def writer(self) -> Server:
-        """Where tables are made."""
+        """Return the server on which tables are created."""
         return self.server(self.lab.topology.source.name)
 
     def written_at(self) -> str:
-        """Return the node at which clients write now; the first one of the topology where that is unknown."""
+        """Return the node at which clients write now; the topology's first node if that is unknown."""
         return self.lab.topology.source.name
 
     def answers(self, name: str) -> bool:
-        """Tell whether what runs on a node answers; LabError where it does not."""
+        """Return whether the server on a node answers; LabError if it does not."""
         return bool(self.server(name).version())
 
     def client(self, name: str) -> list[str]:
@@ -66,31 +66,31 @@ class Nodes:
         return ["mariadb" if found else "mysql"]
 
     def machines(self) -> dict[str, str]:
-        """Return what starts the virtual machine of each node; empty where the nodes are containers."""
+        """Return the launcher of each node's virtual machine; empty if the nodes are containers."""
         return {}
 
     def disks(self, name: str) -> dict[str, Spindle]:
-        """Return the emulated disks that replication works on at a node, by name; those of an array are not."""
+        """Return the emulated disks under replication at a node, by name; those of an array are not included."""
         return {}
 
     def after_disk_failure(self, name: str) -> str:
-        """Return the command that shows what a failed disk of a node led to."""
+        """Return the command that shows the effect of a failed disk of a node."""
         return f"./lab disk check {name}"
 
     def after_disk_healed(self, name: str) -> str:
-        """Return the command that takes a healed disk of a node back; empty where it is back already."""
+        """Return the command that puts a repaired disk of a node back into use; empty if it is in use already."""
         return ""
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
-        """Return what each node is, and the links as (name, source, target): as they are now where they can change."""
+        """Return each node's role, and the links as (name, source, target): the current ones if they can change."""
         topology = self.lab.topology
         roles = {node.name: node.role for node in topology.nodes}
         return roles, [(link.name, link.source, link.target) for link in topology.links]
 
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
-        """Return what a node says of replication, in words, and the nodes that it believes to be in its cluster.
+        """Return a node's state of replication in words, and the nodes that it sees in its cluster.
 
-        `role` is what the node is now. LabError where it does not answer.
+        `role` is the node's current role. LabError if it does not answer.
         """
         server = self.server(name)
         said = [_describe_replica(found)] if (found := Replica(server).status()) else []
@@ -103,16 +103,16 @@ class Nodes:
         return "; ".join(said), []
 
     def of_each(self, ask: Callable[[str], Answer]) -> dict[str, Answer]:
-        """What each node answers; all are asked at once."""
+        """Return each node's answer; all are asked at once."""
         with ThreadPoolExecutor(len(self.names)) as pool:
             return dict(zip(self.names, pool.map(ask, self.names), strict=True))
 
     def looks(self) -> dict[str, View]:
-        """What each node believes now."""
+        """Return each node's current view."""
         return self.of_each(self.look)
 
     def look(self, name: str) -> View:
-        """One that is frozen answers nobody, and is not waited for."""
+        """Return a node's view; give up after LOOK_SECONDS: a frozen node never answers."""
         said: list[View] = []
         asking = threading.Thread(target=lambda: said.append(self._said(name)), daemon=True)
         asking.start()
@@ -126,7 +126,7 @@ class Nodes:
             return SILENT
 
     def stands(self, name: str) -> bool:
-        """Whether nothing is missing at this node; no where it does not answer."""
+        """Return whether the node is healthy; False if it does not answer."""
         with suppress(LabError):
             return self.is_whole(name)
         return False
@@ -169,7 +169,7 @@ class Nodes:
         return [catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in links]
 
     def wait_until_level(self) -> None:
-        """Wait until every copy holds what was committed when this was asked."""
+        """Wait until every copy has what was committed before this call."""
 
     def differences(self) -> list[str]:
         """Return how copies differ from their source, or from their cluster's first node; empty where all are equal."""
@@ -179,39 +179,39 @@ class Nodes:
         return [found for copy in copies if (found := _difference(copy, source))]
 
     def holders(self) -> dict[str, str]:
-        """The nodes whose rows can be read, each with the node that its rows come from, or nothing."""
+        """Return the nodes whose rows can be read, each with the node that its rows come from, or an empty string."""
         return dict.fromkeys(self.names, "")
 
     def counted(self) -> dict[str, int]:
-        """What the servers count that a drill compares before and after."""
+        """Return the servers' counters that a drill compares before and after."""
         return {}
 
     def compared(self) -> dict[str, int]:
-        """What a comparison of the copies below their rows finds, once a drill is over."""
+        """Return the result of comparing the copies below their rows, once a drill is over."""
         return {}
 
     def returned(self, log: str) -> tuple[str, int] | None:
-        """How a node came back by what it logged since, and how many writesets it was sent; None if it never left."""
+        """Return how a node came back by its log since then, and the writesets it was sent; None if it never left."""
         return None
 
     def optioned(self, _options: Mapping[str, Sequence[str]]) -> AbstractContextManager[None]:
-        """Within the block the replication has a drill's options, where this kind has any."""
+        """Set a drill's options of the replication within the block, if this kind has any."""
         return nullcontext()
 
     def let_serve(self, name: str) -> None:
-        """Let this node be the one that serves, where a lab's start leaves that open."""
+        """Let this node be the one that serves, if a lab's start leaves that open."""
         raise LabError(
             f"{self.lab.topology.name} starts as its file says, and not with {name}", "a cluster manager", "./lab drill"
         )
 
     def promote(self, name: str) -> None:
-        """Let this node take the writes in place of the one that did."""
+        """Promote this node in place of the one that accepted writes."""
         raise LabError(
             f"{self.lab.topology.name} has nobody to promote", "source and replica, or two machines", "./lab drill"
         )
 
     def rejoin(self) -> None:
-        """Take back those whose place was taken; what only they hold is discarded."""
+        """Take back the nodes that were replaced; discard their errant transactions."""
 
 
 def _difference(copy: Server, source: Server) -> str:
@@ -232,7 +232,7 @@ def _describe_semisync(found: SemiSyncStatus) -> str:
 
 
 def in_round_trips(latency_ms: float, trip_ms: float) -> str:
-    """Return a latency as a number of round trips, in brackets; nothing where the link has none."""
+    """Return a latency as a number of round trips, in brackets; empty if the link has no round trip."""
     return f" ({latency_ms / trip_ms:.2f} round trips)" if trip_ms else ""
 
 
@@ -244,7 +244,7 @@ Kind = TypeVar("Kind", bound=type[Nodes])
 
 
 def register(replication: str, manager: str = "") -> Callable[[Kind], Kind]:
-    """Make a class the kind of the topologies that replicate so; LabError where there is one already."""
+    """Make a class the kind of these topologies; LabError if they have one already."""
 
     def registered(kind: Kind) -> Kind:
         known = KINDS.setdefault((replication, manager), kind)

@@ -1,6 +1,6 @@
-"""A replicated disk and its server under a cluster manager: proved, moved, whole again.
+"""A replicated disk and its server under Pacemaker: proved, moved, healthy again.
 
-The manager says which machine serves: in a drill it is waited for, and told nothing but which one begins.
+Pacemaker decides which machine serves: a drill waits for it, and only chooses the machine that serves first.
 """
 
 from collections.abc import Mapping
@@ -26,7 +26,7 @@ from replication_lab.world.pacemaker import (
 
 @register("drbd", manager="pacemaker")
 class ManagedMachines(Machines):
-    """The machines of a DRBD resource under Pacemaker; clients go to machines, of which one serves."""
+    """The machines of a DRBD resource under Pacemaker; clients connect to machines, of which one serves."""
 
     whole = "in the cluster, UpToDate on both disks"
     images = (*Machines.images, "arbiter", "load")
@@ -35,13 +35,13 @@ class ManagedMachines(Machines):
         return [*super().prove(toxics), *prove_service(self.lab)]
 
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
-        """Return what a machine says of the disk, and what its cluster manager says of itself and of this machine."""
+        """Return a machine's state of the disk, and Pacemaker's state of itself and of this machine."""
         said, cluster = super().describe(name, role)
         found = pacemaker.cluster(self.lab).status(name)
         return f"{said}; {found.who()}; {found.runs(name)}", cluster
 
     def is_whole(self, name: str) -> bool:
-        """By what this machine says of the cluster, and by both disks."""
+        """Return whether this machine reports a quorum and both disks, and both are equal."""
         status = pacemaker.cluster(self.lab).status(name)
         return status.quorum and both_have_disks(status)[0] and super().is_whole(name)
 
@@ -56,7 +56,7 @@ class ManagedMachines(Machines):
         pacemaker.cluster(self.lab).wait_until_served_by(name)
 
     def rejoin(self) -> None:
-        """A machine that its watchdog has ended is off until somebody starts it."""
+        """Start the machines that their watchdog has switched off, and wait until both are healthy."""
         for name in self.names:
             if self.lab.state_of(name)[0] == "exited":
                 self.lab.start_again(name)
@@ -67,7 +67,7 @@ class ManagedMachines(Machines):
 
 
 def prove_service(lab: Lab) -> list[Proof]:
-    """A cluster with a quorum whose resources all run, and a service that clients reach at its own address."""
+    """Return proofs of a cluster with a quorum whose resources all run, and of a service at its own address."""
     found = pacemaker.cluster(lab)
     return [*_prove_status(found.status()), _prove_address(found)]
 
@@ -82,7 +82,7 @@ def _prove_status(status: Status) -> list[Proof]:
 
 
 def disks_of(status: Status) -> list[str]:
-    """The machines whose replicated disk is promoted, and is not."""
+    """Return the machines whose replicated disk is promoted, and those where it is not."""
     return [status.where(COPY, role) for role in (PROMOTED, UNPROMOTED)]
 
 
@@ -102,9 +102,9 @@ def _prove_address(found: Cluster) -> Proof:
 
 
 def standby(lab: Lab, node: str) -> float | None:
-    """Take a machine out of service; seconds until clients reached the service on the other one, None if it was there.
+    """Take a machine out of service; return the seconds until clients reached the service on the other one.
 
-    LabError while the other machine cannot take over.
+    None if the service was there already. LabError while the other machine cannot take over.
     """
     cluster, status = pacemaker.cluster(lab), _status_with(lab, node)
     other = next(name for name in status.members if name != node)
@@ -129,7 +129,7 @@ def _status_with(lab: Lab, node: str) -> Status:
 
 
 def _refuse_unless_served(status: Status, other: str) -> None:
-    """Of a machine that was lost a moment ago the cluster says what it knew last: that it serves."""
+    """Refuse unless the other machine serves: just after a node is lost, Pacemaker still reports it as serving."""
     member = status.members[other]
     if status.serving != other or not member.online or member.unclean:
         raise LabError(f"{other} does not serve: {status.words()}", "a service that stays", "./lab ha status")
@@ -141,7 +141,7 @@ def _refuse_without_peer(lab: Lab, status: Status, other: str) -> None:
     if not peer.online or peer.unclean or peer.standby or not status.where(COPY, UNPROMOTED):
         found = f"{other} cannot take over: {status.who()}"
         raise LabError(found, "a peer that is online with its disk", f"./lab ha online {other}")
-    # The cluster lets nobody be promoted on old data, and would have stopped the service by then.
+    # Pacemaker promotes no outdated data, and would have stopped the service by then.
     disk = drbd.Peer(lab, other).status()
     if not disk.whole:
         found = f"{other} cannot take over: {disk.words()}"
@@ -154,7 +154,7 @@ def _runs_nothing(status: Status, node: str) -> tuple[bool, str]:
 
 
 def online(lab: Lab, node: str) -> float:
-    """Take a machine into service again; seconds until it is a member and both disks are equal."""
+    """Take a machine into service again; return the seconds until it is a member and both disks are equal."""
     _status_with(lab, node)
     for peer in drbd.peers(lab).values():
         peer.refuse_unless_running()
@@ -165,7 +165,7 @@ def online(lab: Lab, node: str) -> float:
 
 
 def wait_until_whole(lab: Lab) -> None:
-    """Until both machines are members with their disks, and these are equal; one that has died may have to boot."""
+    """Wait until both machines are members with equal disks; one that has died may have to boot."""
     clock.wait_while_moving(
         lambda: both_have_disks(pacemaker.cluster(lab).status()),
         "both machines in the cluster with their disks",
@@ -176,6 +176,6 @@ def wait_until_whole(lab: Lab) -> None:
 
 
 def both_have_disks(status: Status) -> tuple[bool, str]:
-    # Of one that was lost a moment ago the cluster says what it knew last.
+    # Just after a node is lost, Pacemaker still reports its last state.
     online = {name for name, member in status.members.items() if member.online and not member.unclean}
     return set(disks_of(status)) == online == set(status.members), status.words()

@@ -1,4 +1,4 @@
-"""A source and those who follow it: whole when all replicate, and a source that waits for them does so again."""
+"""A source and its replicas: healthy when all replicate, and, with semi-sync, when the source waits for them again."""
 
 from collections.abc import Mapping
 from contextlib import suppress
@@ -17,13 +17,13 @@ from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
-# How far a replica may be behind at a look and be in step all the same: clients go on writing meanwhile.
+# Tolerated lag of a replica that counts as in step: clients go on writing meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
 
 
 @register("async")
 class Followers(Nodes):
-    """A source and its replicas; it waits for none of them."""
+    """A source and its asynchronous replicas."""
 
     whole = "replicating"
     instead_of_failover = ""
@@ -46,7 +46,7 @@ class Followers(Nodes):
         return f"semi-sync {'ON' if state.active else 'OFF'}" if state.enabled else "serving"
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
-        """By who follows whom now: a failover puts one node into another's place."""
+        """Return the roles and links by the current sources: a failover gives a node the role of another."""
         with suppress(LabError):
             found = failover.following(self.lab)
             return failover.roles(self.lab, found), failover.links(self.lab, found)
@@ -69,7 +69,7 @@ class Followers(Nodes):
         return True
 
     def wait_until_level(self) -> None:
-        # A relay before its leaf: the links are in that order.
+        # A relay before its replica: the links are in that order.
         for name, source in self.sources.items():
             Replica(self.server(name)).wait_for(BinaryLog(self.server(source)).position())
 
@@ -83,7 +83,7 @@ class Followers(Nodes):
 
     def promote(self, name: str) -> None:
         self._old += [old for old in self.names if old not in self.sources]
-        # A drill asks what is lost: a replica that is behind is promoted all the same.
+        # A drill measures the loss: a replica that is behind is promoted all the same.
         self._old += failover.failover(self.lab, name, behind=True).ahead
         self.sources = failover.sources(self.lab)
         self.sources |= dict.fromkeys(self._old, name)
@@ -100,13 +100,13 @@ class Followers(Nodes):
 
 @register("semisync")
 class AcknowledgingFollowers(Followers):
-    """A source and its replicas, of which one has each commit before the source answers it."""
+    """A source and its semi-synchronous replicas: one of them has each commit before the source answers it."""
 
     acknowledges = True
 
     def is_whole(self, name: str) -> bool:
         if name not in self.sources:
-            # The status is stale right after a change: a commit of our own tells.
+            # The status is stale right after a change: a commit of the probe's own shows the truth.
             wait_until_acknowledged(self.server(name), ACKNOWLEDGED_SECONDS)
         return super().is_whole(name)
 
@@ -115,7 +115,7 @@ class AcknowledgingFollowers(Followers):
         return [*self._prove_acknowledged(toxics), self.prove_rows_arrive(self.writer(), "the source")]
 
     def _prove_acknowledged(self, toxics: Mapping[str, str]) -> list[Proof]:
-        """A status may be stale, what is counted is not."""
+        """Prove that commits wait and are counted as acknowledged: the status may be stale, counters are not."""
         source = self.writer()
         commit = CommitLatency(source)
         commit.commits(1)

@@ -1,4 +1,4 @@
-"""One server that nobody follows: it is whole when it serves."""
+"""One server without replicas: healthy when it serves."""
 
 from collections.abc import Mapping
 
@@ -22,7 +22,7 @@ class Alone(Nodes):
         return bool(self.server(name).version())
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
-        """Prove that a row written is given back; nobody else has it."""
+        """Prove that a row can be written and read back; no other node has it."""
         server, count = self.writer(), f"SELECT COUNT(*) FROM {TABLE}"
         commit = CommitLatency(server)
         before = server.value(count)

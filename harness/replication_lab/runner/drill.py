@@ -28,6 +28,7 @@ from replication_lab.probes import forbidden_logs
 from replication_lab.replication.kind import Nodes
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host
+from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
 from replication_lab.world.mysql.semisync import SemiSync
@@ -44,6 +45,7 @@ def carry_out(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -
     try:
         run.run(ledger_file)
     except LabError as error:
+        signals.raise_interruption(error)
         tell(f"  {error.found}")
         run.seen["doubts"] = [error.found]
         for line in run.last_words():

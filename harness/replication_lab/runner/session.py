@@ -20,6 +20,7 @@ from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
 from replication_lab.world import catalogue, clock
 from replication_lab.world.disks import array
+from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 
 if TYPE_CHECKING:  # a run opens its sessions
@@ -142,7 +143,7 @@ class Session:
         try:
             parts = self._measured(case, number, meter)
         except LabError as error:
-            _raise_interruption(error)
+            signals.raise_interruption(error)
             if why := next(filter(None, (lab.why_ended() for lab in self.run.up)), ""):
                 raise LabError(f"during {case.name}: {why}", "every node running", "./lab report latest") from error
             full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
@@ -203,14 +204,6 @@ def all_at_once(parts: list[AbstractContextManager]) -> Iterator[list[Any]]:
             leaving = [pool.submit(part.__exit__, None, None, None) for part in entered]
             for attempt in leaving:
                 attempt.result()
-
-
-def _raise_interruption(error: BaseException) -> None:
-    """Raise the Ctrl-C that `error`, a failure while cleaning up after it, has covered."""
-    while error.__context__ is not None:
-        error = error.__context__
-        if isinstance(error, KeyboardInterrupt):
-            raise error
 
 
 def trips(faults: list[record.Fault]) -> dict[str, float]:

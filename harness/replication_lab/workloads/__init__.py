@@ -1,1 +1,1 @@
-"""What the clients do: settings plus one method, one file a kind."""
+"""Workloads: each file is one kind of client load, with its settings and one method."""

@@ -1,4 +1,4 @@
-"""Clients whose transactions collide, on several nodes at once, and whether every copy holds what they were told."""
+"""Clients whose transactions collide on several nodes, and a check that every copy holds what was acknowledged."""
 
 import threading
 from collections import Counter
@@ -17,13 +17,13 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.connection import Conflict, transaction
 from replication_lab.world.mysql.server import Connection
 
-# What one client does in one transaction, given a cursor and dice of its own.
+# What one client does in one transaction, given a cursor and a random generator of its own.
 Transact = Callable[[Any, Random], None]
 
 
 @dataclass
 class Client:
-    """What one client saw: when it began and ended (s), the latency of each commit (ms), and how often it lost."""
+    """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost."""
 
     began: float
     ended: float = 0.0
@@ -33,7 +33,7 @@ class Client:
 
 @dataclass(frozen=True)
 class Collided:
-    """What all clients saw, and what the copies held afterwards.
+    """The results of all clients, and what the copies held afterwards.
 
     `grown` is by how much the sum over the table grew on the first node, where each commit adds `per_commit`; `sums`
     are the sums on all nodes.
@@ -86,10 +86,10 @@ class Collided:
 def collide(
     lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, seed: int
 ) -> list[Client]:
-    """`clients` spread over `nodes`, each doing one transaction after another for so many seconds.
+    """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds.
 
-    A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has dice of
-    its own. Any other error is a LabError, and the load is of no use.
+    A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has random
+    numbers of its own. Any other error is a LabError, since the load is then of no use.
     """
     dice = [Random(f"{seed}:{number}") for number in range(clients)]
     together = threading.Barrier(clients)
@@ -108,7 +108,7 @@ def _session(lab: Lab, nodes: Sequence[str], number: int) -> AbstractContextMana
 def _client(
     connection: Connection, dice: Random, transact: Transact, seconds: float, together: threading.Barrier
 ) -> Client:
-    # Who begins before the others have connected meets nobody.
+    # A client that begins before the others have connected meets no conflict.
     together.wait()
     client = Client(began=clock.timer())
     while (began := clock.timer()) < client.began + seconds:
@@ -124,7 +124,7 @@ def _client(
 
 
 def sums(lab: Lab, column: str, table: str) -> list[int]:
-    """The sum of a column on every node, once all have applied what was committed; the source's first."""
+    """Return the sum of a column on every node, the source's first, once all have applied what was committed."""
     replication.of(lab).wait_until_level()
     nodes = (lab.topology.source, *lab.topology.replicas)
     return [int(lab.server(node.name).value(f"SELECT SUM({column}) FROM {table}")) for node in nodes]

@@ -1,4 +1,4 @@
-"""A bank: money moves between accounts on all nodes at once, and whoever adds it up must always find the same sum."""
+"""A bank: transfers between accounts on all nodes at once; every reader must find the same sum of all accounts."""
 
 import threading
 from concurrent.futures import ThreadPoolExecutor
@@ -15,9 +15,9 @@ OPENING, MOST = 1_000, 20
 
 @dataclass(frozen=True)
 class Bank:
-    """`clients` spread over all nodes transfer between `accounts` for `seconds`; a reader on each node adds them up.
+    """`clients` on all nodes that transfer between `accounts` for `seconds`; a reader on each node adds them up.
 
-    Figures besides the usual: `reads` of the sum, and `wrong_sums`, those that were not what the bank opened with.
+    Figures besides the usual: `reads` of the sum, and `wrong_sums`, the reads that differ from the opening sum.
     """
 
     clients: int = 9
@@ -52,7 +52,7 @@ class Bank:
     def _read_until(self, server: Server, closed: threading.Event) -> list[int]:
         found = []
         with server.session() as connection, connection.cursor() as cursor:
-            # At least once, however short the load.
+            # At least one read, however short the load.
             while not found or not closed.is_set():
                 cursor.execute(f"SELECT SUM(balance) FROM {TABLE}")
                 found.append(int(cursor.fetchone()[0]))

@@ -1,4 +1,4 @@
-"""A file written in one go by dd, the published test: past the page cache, or by way of it with an fsync at the end."""
+"""A file written in one go by dd, as in the published test: by direct I/O, or buffered with an fsync at the end."""
 
 import re
 from dataclasses import dataclass
@@ -7,7 +7,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.world.docker.lab import Lab
 
 FILE = "/var/lib/mysql/.bulk"
-# Past the page cache each block is waited for: it has to be long beside a round trip.
+# Direct I/O waits for each block: writing a block has to take long compared with a round trip.
 BLOCK_MIB = 4
 WAYS = {"direct": "oflag=direct", "fsync": "conv=fsync"}
 COPIED = re.compile(r"^(\d+) bytes .* copied, ([\d.]+) s", re.M)
@@ -15,7 +15,7 @@ COPIED = re.compile(r"^(\d+) bytes .* copied, ([\d.]+) s", re.M)
 
 @dataclass(frozen=True)
 class Copied:
-    """MB a second each way (1 MB is 10^6 bytes), as dd tells it."""
+    """MB a second in each way (1 MB is 10^6 bytes), as dd reports it."""
 
     figures: dict[str, float]
     commits = 0
@@ -24,13 +24,13 @@ class Copied:
 
 @dataclass(frozen=True)
 class BulkWrite:
-    """A new file of so many MiB on a machine's data directory, in each way; it is gone afterwards."""
+    """A new file of this many MiB on a machine's data directory, in each way; it is removed afterwards."""
 
     node: str
     mib: int
 
     def run(self, lab: Lab, seed: int) -> Copied:
-        """LabError where dd did not write it all."""
+        """Write the file in each way; LabError if dd did not write all of it."""
         return Copied({f"{way}_mb_per_second": self._rate(lab, flag) for way, flag in WAYS.items()})
 
     def _rate(self, lab: Lab, flag: str) -> float:
@@ -39,7 +39,7 @@ class BulkWrite:
 
 
 def rate(said: str, size: int) -> float:
-    """MB a second of a copy of `size` bytes; LabError where it was not all of it."""
+    """Return the MB a second of a copy of `size` bytes; LabError if fewer bytes were copied."""
     copied = COPIED.search(said)
     if not copied or int(copied[1]) != size:
         raise LabError(f"dd said: {said.strip()}", f"{size} bytes copied", "./lab show")

@@ -1,4 +1,4 @@
-"""A race of replicas that are behind: who applies how much on which disks, and who catches up with a steady load."""
+"""A race of replicas that are behind: the rows that each applies on its disks, and which catch up under load."""
 
 import math
 from concurrent.futures import ThreadPoolExecutor
@@ -30,29 +30,30 @@ FLUSHING = {
     "durable": {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1},
 }
 
-# The disks have to be the limit; a page cleaner pauses, and a busy machine keeps it waiting.
+# The disks have to be the limit: busy at least this share of the time. Pauses of a page cleaner and of a busy machine
+# take the rest.
 BUSY = 0.7
-# Disks that warm a replica up: several times as fast as those that are measured. On faster ones a backlog is soon gone.
+# Disks that warm a replica up: several times as fast as those that are measured. Faster ones use up a backlog too soon.
 FAST = Limits(write_iops=1500, read_iops=6000)
-# So many appliers can commit together.
+# The number of appliers that can commit together.
 GROUP = 4
-# Of the rate that was asked for.
+# Tolerance for the source's rate, as a share of the requested rate.
 PACE = 0.05
-# A replica has caught up when it is no more than so much of a second's load behind.
+# A replica has caught up when it is at most this many seconds of the load behind.
 CAUGHT_UP_SECONDS = 0.3
-# A level replica comes so near at least once in so many seconds: bursts come every second or two.
+# A level replica comes so near at least once in this time: bursts come every second or two.
 LEVEL_SECONDS = 4
-# A mean rate tells what an applier does where no pause, as of one that waits for the redo log, is a large part of it.
+# A mean rate describes an applier only if its longest pause, such as a wait for the redo log, is at most this share.
 PAUSE_SHARE = 1 / 3
 READ_EVERY = 0.5
 LONGEST = 120
-# Where between (the logarithms of) what RAID1 and RAID0 apply the load lies: nearer to RAID0, it rests less later;
+# Where the load lies between the (logarithms of the) rates of RAID1 and RAID0: nearer to RAID0, that rests less later;
 # nearer to RAID1, the lag of that grows less.
 BETWEEN = 0.35
-# RAID0 has so much to work off under the load that it takes this share of the load's time, and at least one burst; a
-# slope takes some seconds.
+# RAID0 gets a backlog that takes it this share of the load's time to work off, and at least one burst; a slope takes
+# some seconds.
 DRAIN_SHARE, SLOPE_SECONDS = 0.5, 5
-# An applier that waits for the redo log goes on by so many rows at once.
+# The rows of one burst: an applier that waited for the redo log applies them at once.
 BURST = 400
 
 
@@ -62,7 +63,7 @@ def raced_arrays(lab: Lab) -> list[Array]:
 
 @dataclass
 class Raced:
-    """What came out of a race; `commits` are the rows that were changed on the source."""
+    """The result of a race; `commits` are the rows that were changed on the source."""
 
     commits: int = 0
     figures: dict[str, float | None] = field(default_factory=dict)
@@ -72,9 +73,11 @@ class Raced:
 
 @dataclass(frozen=True)
 class Race:
-    """All replicas are `backlog` rows behind and catch up at the same time, first on fast disks until `warm` rows are
-    applied, so that the redo log is in its steady cycle; then `window` seconds are measured. For `paced` seconds, and
-    `rest` after RAID0 has caught up, the source then goes on at a rate between what RAID1 and RAID0 apply.
+    """Replicas that are `backlog` rows behind and catch up at the same time.
+
+    They do so first on fast disks until `warm` rows are applied, so that the redo log is in its steady cycle; then
+    `window` seconds are measured. For `paced` seconds, and `rest` after RAID0 has caught up, the source then writes at
+    a rate between those that RAID1 and RAID0 apply.
     """
 
     changes: RowChanges
@@ -94,7 +97,7 @@ class Race:
             rate = self._catch_up(lab, lag, found)
             if self.paced:
                 self._keep_up(lab, lag, rate, seed, found)
-        # Those on one disk's writes are at their limit all the time, so that all of it tells what they can do.
+        # Replicas limited by one disk's writes are at their limit all the time, so the whole race measures their rate.
         rows = whole.rows_per_second()
         found.figures |= {f"{name}_rows_per_second_throughout": rows[name] for name in ON_ONE_DISKS_WRITES}
         if self.paced:
@@ -104,7 +107,7 @@ class Race:
         return found
 
     def _fall_behind(self, lab: Lab, lag: Lag, seed: int, found: Raced) -> None:
-        """A backlog, and as much of it applied as fills a redo log, by fast disks."""
+        """Make a backlog, and apply as much of it on fast disks as fills a redo log."""
         for server in lag.replicas.values():
             Replica(server).stop_applier()
         with lifted(raced_arrays(lab)):
@@ -124,8 +127,10 @@ class Race:
             )
 
     def _slow_down_who_is_warm(self, fast: dict[str, ExitStack], lag: Lag, before: dict[str, int]) -> bool:
-        """Whoever has applied enough gets his limits back at once, or he would apply everything; and he goes on
-        applying, or the page cleaner would write everything back. Whether all have them.
+        """Restore the disk limits of each replica that has applied `warm` rows; return whether all are limited again.
+
+        The limits return at once, or the replica would apply everything. Its applier keeps running, or the page cleaner
+        would write all pages back.
         """
         for name in list(fast):
             server = lag.replicas[name]
@@ -135,7 +140,7 @@ class Race:
         return not fast
 
     def _settle(self, lag: Lag) -> None:
-        """Until each replica has gone on by slow disks or has nothing left; a full redo log makes it wait first."""
+        """Wait until each replica has applied rows on slow disks or has no backlog; a full redo log delays it first."""
         enough = BURST if self.flushing == "relaxed" else GROUP
         lag.read()
         before = {name: counts[-1] for name, counts in lag.applied.items()}
@@ -149,7 +154,7 @@ class Race:
     # -- both behind -----------------------------------------------------------------------------------------------
 
     def _catch_up(self, lab: Lab, lag: Lag, found: Raced) -> float:
-        """All replicas at once, as fast as their disks let them; the rate of a load between RAID1 and RAID0."""
+        """Let all replicas catch up as fast as their disks allow; return a load's rate between RAID1 and RAID0."""
         redo = {name: read_redo(server) for name, server in lag.replicas.items()}
         rate = 0.0
         with Phase(lab, lag) as both_behind:
@@ -168,10 +173,10 @@ class Race:
         return rate
 
     def _until_nearly_level(self, lag: Lag, behind: "Phase") -> float:
-        """Wait until RAID0 has no more to work off than it can during the load; the load's rate."""
+        """Wait until RAID0's backlog is small enough to be worked off during the load; return the load's rate."""
 
         def is_near() -> bool:
-            # Anew at each look: the longer an applier's bursts are looked at the less they matter.
+            # Computed anew at each reading: the longer the measurement, the less an applier's bursts matter.
             applied = behind.rows_per_second()
             rate = _rate_between(applied)
             few = (applied["raid0"] - rate) * self.paced * DRAIN_SHARE
@@ -190,7 +195,7 @@ class Race:
     # -- a steady load ---------------------------------------------------------------------------------------------
 
     def _keep_up(self, lab: Lab, lag: Lag, rate: float, seed: int, found: Raced) -> None:
-        """A steady load of that rate."""
+        """Run a steady load of that rate on the source."""
         with self.changes.pacing(lag.source, seed, rate) as client:
             began = lag.since
             caught_up = self._until_caught_up(lag, client, clock.timer() + self.paced)
@@ -204,7 +209,7 @@ class Race:
         found.samples["load_from_s"] = [began]
 
     def _until_caught_up(self, lag: Lag, client: Pace, ends: float) -> float | None:
-        """Seconds under load until RAID0 had caught up; None where it had not when the time was over."""
+        """Return the seconds under load until RAID0 had caught up; None if it had not at the end."""
         began = lag.since
         while clock.timer() < ends:
             client.go_on(READ_EVERY)
@@ -235,7 +240,7 @@ class Race:
 
 
 def _told(lag: Lag, rate: float, began: float, caught_up: float | None) -> dict[str, int]:
-    """Whether RAID0 caught up and stayed level, and whether RAID1 kept up; a load that does not tell is no trial."""
+    """Return whether RAID0 caught up and stayed level, and whether RAID1 kept up; an ambiguous load is no trial."""
     raid0 = _caught_up(lag, rate, began, caught_up is not None)
     raid1 = _kept_up(lag, rate, began)
     return {
@@ -247,10 +252,10 @@ def _told(lag: Lag, rate: float, began: float, caught_up: float | None) -> dict[
 
 
 def _caught_up(lag: Lag, rate: float, began: float, was_level: bool) -> bool | None:
-    """Whether RAID0, which was level, is so at the end; not, where it ends more than a burst behind. Else None.
+    """Return whether RAID0 is level at the end: False if it ends more than a burst behind, None if that is ambiguous.
 
-    None also for a RAID0 that was not level before the end and is on its way: it had too little time. Within a burst
-    of the source, whether a reading finds it level is chance.
+    It is also None for a RAID0 that was not level before the end and is catching up: it had too little time. Within a
+    burst of the source, whether a reading finds it level is chance.
     """
     least = _least_at_the_end(lag, "raid0")
     if was_level and least <= _near(rate):
@@ -260,7 +265,7 @@ def _caught_up(lag: Lag, rate: float, began: float, was_level: bool) -> bool | N
 
 
 def _kept_up(lag: Lag, rate: float, began: float) -> bool | None:
-    """Whether RAID1 was level at the end, or its lag fell; not, where it rose. None where it did neither."""
+    """Return True if RAID1 was level at the end or its lag fell, False if its lag rose; else None."""
     rise = _rise(lag, "raid1", began)
     if _least_at_the_end(lag, "raid1") <= _near(rate) or rise < -rate * READ_EVERY:
         return True
@@ -268,12 +273,12 @@ def _kept_up(lag: Lag, rate: float, began: float) -> bool | None:
 
 
 def _stood_still(lag: Lag, name: str) -> bool:
-    """Whether an applier waited for its disks for so much of the end that there was no trough to be seen."""
+    """Return whether an applier waited for its disks for so long at the end that no trough of its lag can be seen."""
     return lag.longest_pause(name, lag.at[-1] - LEVEL_SECONDS, lag.at[-1]) >= LEVEL_SECONDS / 2
 
 
 def _rise(lag: Lag, name: str, began: float) -> int:
-    """Rows that a lag rose by under the load, between its troughs, which are exact to what one reading misses."""
+    """Return the rise of a lag under the load in rows, between its troughs; each is exact to one reading."""
     return _least_at_the_end(lag, name) - lag.least(name, began, began + LEVEL_SECONDS)
 
 
@@ -282,7 +287,7 @@ def _least_at_the_end(lag: Lag, name: str) -> int:
 
 
 def _near(rate: float) -> float:
-    """Rows behind that are as good as none under a load of so many rows a second."""
+    """Return the rows behind that count as level under a load of this many rows a second."""
     return rate * CAUGHT_UP_SECONDS
 
 
@@ -293,7 +298,7 @@ def _fast_until_closed(array: Array) -> ExitStack:
 
 
 class Phase:
-    """What each replica's disks did in a block, and how many rows a second it applied."""
+    """The work of each replica's disks in a block, and the rows a second that it applied."""
 
     disks: dict[str, DiskWork]
 
@@ -309,16 +314,16 @@ class Phase:
         self.disks = {name: disk_activity.work(self._arrays[name], self._before[name], after[name]) for name in after}
 
     def rows_per_second(self) -> dict[str, float | None]:
-        """Of each replica, in the block so far; None where it was read too seldom."""
+        """Return the rows a second of each replica, in the block so far; None if it was read too seldom."""
         return {name: self._lag.rate(name, self._began, self._ended) for name in self._arrays}
 
     @property
     def seconds(self) -> float:
-        """How long the block took."""
+        """The duration of the block."""
         return self._ended - self._began
 
     def longest_pause(self, name: str) -> float:
-        """Seconds in the block for which a replica applied nothing, at the longest."""
+        """Return the longest time in seconds in the block for which a replica applied nothing."""
         return self._lag.longest_pause(name, self._began, self._ended)
 
     def _look(self) -> dict[str, list]:
@@ -327,7 +332,7 @@ class Phase:
 
 
 def _rate_between(applied: dict[str, float | None]) -> float:
-    """A load that RAID0 catches up with and RAID1 does not, in rows per second."""
+    """Return a load that RAID0 catches up with and RAID1 does not, in rows per second."""
     if None in applied.values():
         raise LabError(
             "a busy machine let the replicas be read too seldom to tell what they apply",
@@ -409,6 +414,6 @@ def _wait_until_received(server: Server, source: Server) -> None:
 
 
 def write_back(chosen: list[Array]) -> None:
-    """What page caches hold of logs would else be written some time later, by slow disks that are being measured."""
+    """Write the page caches of these arrays back now, or slow disks would do so during a measurement."""
     with ThreadPoolExecutor(len(chosen)) as pool:
         list(pool.map(Array.write_back, chosen))

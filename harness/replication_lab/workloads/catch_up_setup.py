@@ -1,4 +1,4 @@
-"""The replicas of a race: set alike but for their disks, behind with appliers of a kind, and level again afterwards."""
+"""The replicas of a race: set alike but for their disks, made to fall behind, and level again afterwards."""
 
 from collections.abc import Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
@@ -18,17 +18,17 @@ from replication_lab.world.mysql.flush import USUALLY, write_pages
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
-# By dialect. On slower disks one of MySQL pauses for longer; on faster ones MariaDB takes more than two CPUs.
+# By dialect. On slower disks MySQL's applier pauses for longer; on faster ones MariaDB's takes more than two CPUs.
 DISKS = {"mariadb": "plain-200", "mysql": "plain-400"}
 # Changes that fill a redo log of 8 MiB.
 REDO_ROWS = 4500
 
 # --- settings, by dialect: what a server is told is data --------------------------------------------------------------
 
-# The source's disk is the machine's own, and never the limit.
+# The source writes to the host's disk, which is never the limit.
 SOURCE = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
-# A small redo log, whose cycle fits into a measurement; nothing written twice; threads enough for two disks. What MySQL
-# takes only when it starts is in compose/raid.yaml.
+# A small redo log, whose cycle fits into a measurement; nothing written twice; threads enough for two disks. MySQL's
+# settings that need a restart are in compose/raid.yaml.
 REPLICA = {
     "mariadb": {
         "innodb_log_file_size": 8 << 20,
@@ -39,17 +39,17 @@ REPLICA = {
     },
     "mysql": {"binlog_row_image": "MINIMAL"},
 }
-# While its redo log is full MariaDB 11.8.9 asks, without a pause, whether the page cleaner has ended its batch and
-# written a checkpoint; 11.8.6 slept. With batches of 2000 pages three appliers took both CPUs, and the disks were idle.
+# While its redo log is full MariaDB 11.8.9 polls without a pause for the end of the page cleaner's batch and for a
+# checkpoint; 11.8.6 slept. With batches of 2000 pages three appliers took both CPUs, and the disks were idle.
 BATCH = {"mariadb": {"innodb_io_capacity_max": USUALLY["innodb_io_capacity"]}, "mysql": {}}
-# Not one worker of MySQL's: with it RAID0's disks were idle for up to 39 % of the time, without for 14.
+# No worker thread in MySQL: with one, RAID0's disks were idle for up to 39 % of the time, without for 14 %.
 ONE_APPLIER = {"mariadb": {"slave_parallel_threads": 0}, "mysql": {"replica_parallel_workers": 0}}
 
 # --- arranging --------------------------------------------------------------------------------------------------------
 
 
 def prepare(lab: Lab) -> None:
-    """Settings, and disks that are in nobody's way except in a measurement."""
+    """Set the servers' variables, and remove the limits of all disks: only a measurement sets them."""
     for array in raced_arrays(lab):
         array.limit(Limits())
     lab.server("source").set_global(**SOURCE)
@@ -62,9 +62,9 @@ def _prepare(server: Server) -> None:
 
 
 def fill(lab: Lab, *tables: RowChanges) -> None:
-    """The tables on each server, changed as often as goes into a redo log, and none of their pages left to be written.
+    """Create the tables on each server, fill a redo log with changes, and write all pages back.
 
-    An applier of MySQL 8.0 paused for 6 s in the first race of a lab, and in no other one.
+    Without this an applier of MySQL 8.0 paused for 6 s in the first race of a lab, and in no other one.
     """
     for each in tables:
         each.fill(lab)
@@ -85,8 +85,9 @@ def _dialect(server: Server) -> str:
 
 @contextmanager
 def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
-    """Within the block the replicas' appliers (one, or by these settings) are stopped while the source goes on, and
-    disks are slow; everything is applied again at the end.
+    """Stop the replicas' appliers (one, or by these settings) and slow their disks within the block.
+
+    The source goes on meanwhile; the replicas apply everything at the end.
     """
     servers = [lab.server(node) for node in REPLICAS]
     limits = catalogue.disk(DISKS[_dialect(servers[0])]).limits
@@ -109,7 +110,7 @@ def _dress(server: Server, appliers: Mapping[str, str | int] | None) -> None:
 
 
 def _catch_up(server: Server, source: Server) -> None:
-    # Also where it should be running: whoever stopped it behind our back must not spoil the next case.
+    # Also where it should be running: an applier that was stopped by other means must not spoil the next case.
     Replica(server).start()
     server.set_global(**FLUSHING["relaxed"])
     Replica(server).wait_for(BinaryLog(source).position())
@@ -118,7 +119,7 @@ def _catch_up(server: Server, source: Server) -> None:
 
 @dataclass
 class Watch:
-    """That the disks were as the case asks for, before and after, and that every replica still applies."""
+    """The disks of a case, checked before and after it, and the replicas, which must still apply."""
 
     servers: list[Server]
     limits: Limits
@@ -148,9 +149,10 @@ def _applies(server: Server) -> Proof:
 
 
 def predict(figures: Mapping[str, float]) -> dict[str, float]:
-    """The law: an array writes as its disks allow, RAID0 twice as often as one of them; rows follow the writes.
+    """Return the law's figures: writes follow the disks, RAID0 writes twice as often as one; rows follow the writes.
 
-    A lag grows by what the source changes less what the replica applies; who keeps up writes only what comes in.
+    A lag grows by what the source changes less what the replica applies; a replica that keeps up writes only what comes
+    in.
     """
     law = {}
     if writes := figures.get("disk_writes_per_second"):

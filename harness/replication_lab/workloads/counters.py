@@ -1,4 +1,4 @@
-"""Counters that clients read, add one to and write back, on all nodes at once: is any update lost?"""
+"""Counters that clients read, increment and write back on all nodes at once, to find lost updates."""
 
 from dataclasses import dataclass
 from random import Random
@@ -11,7 +11,7 @@ TABLE = "lab.counters"
 
 @dataclass(frozen=True)
 class Counters:
-    """`clients` spread over `nodes` (all, if none is named) pick one of `counters` by their dice, for `seconds`.
+    """`clients` spread over `nodes` (all, if none is named) that pick one of `counters` at random, for `seconds`.
 
     The client computes the new value from the one that it read, so that a server which lets two of them read the same
     value and write loses an update.

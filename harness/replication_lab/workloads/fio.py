@@ -11,7 +11,7 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 
-# Our names of fio's patterns.
+# The lab's names of fio's patterns.
 PATTERNS = {
     "random_read": "randread",
     "random_write": "randwrite",
@@ -19,17 +19,17 @@ PATTERNS = {
     "sequential_write": "write",
 }
 BLOCK_KB = 4.096
-# Sequential jobs would else march over the same member of a RAID0 all together.
+# Without an offset all sequential jobs would use the same member of a RAID0 at a time.
 STEP = "64k"
-# What a file system writes by itself while fio runs, and requests that fio has not counted when its time is over.
+# Tolerance: what a file system writes by itself while fio runs, and requests that fio has not counted at its end.
 OTHERS_SHARE, OTHERS = 0.03, 40
-# What somebody else disturbed at the disks is run again: servers and file systems tidy up now and then.
+# A run with foreign I/O on the disks is repeated: servers and file systems do housekeeping now and then.
 TRIES = 3
 IDLE_SECONDS, LONGEST_SECONDS = 0.2, 30
 
 
 class OthersAtTheDisks(LabError):
-    """The disks served what nobody had asked fio for, or less than fio asked for."""
+    """An error for disks that served requests of other programs, or fewer than fio made."""
 
 
 class _Side(msgspec.Struct, frozen=True):
@@ -38,7 +38,7 @@ class _Side(msgspec.Struct, frozen=True):
 
 
 class _Job(msgspec.Struct, frozen=True):
-    """All jobs of a pattern together, since they are reported as a group."""
+    """All jobs of a pattern together, since fio reports them as a group."""
 
     jobname: str
     read: _Side
@@ -46,14 +46,14 @@ class _Job(msgspec.Struct, frozen=True):
 
 
 class _Output(msgspec.Struct, frozen=True):
-    """The part that is read of what fio prints as JSON."""
+    """The part of fio's JSON output that is used."""
 
     jobs: list[_Job]
 
 
 @dataclass(frozen=True)
 class Done:
-    """Requests a second of all jobs by pattern, and how many requests there were."""
+    """Requests a second of all jobs by pattern, and the number of requests."""
 
     jobs: int
     iops: dict[str, float]
@@ -78,8 +78,9 @@ class Done:
 
 @dataclass(frozen=True)
 class Fio:
-    """`jobs` at once, each over a file of `mib` MiB of its own, `loops` times or for so many seconds, what comes first;
-    one pattern after another.
+    """`jobs` at once, each over a file of `mib` MiB of its own, one pattern after another.
+
+    A pattern ends after `loops` passes or after `seconds`, whichever comes first.
     """
 
     node: str
@@ -93,7 +94,7 @@ class Fio:
         self._fio(arrays.array(lab, self.node), "--name=lay_out", "--rw=write", "--bs=1M", "--end_fsync=1")
 
     def run(self, lab: Lab, seed: int) -> Done:
-        """All patterns; LabError where the disks did something else than fio asked for."""
+        """Run all patterns; LabError if the disks served other requests than fio's."""
         array = arrays.array(lab, self.node)
         array.write_back()
         jobs = clock.try_again(lambda: self._undisturbed(array, seed), OthersAtTheDisks, TRIES)
@@ -126,7 +127,7 @@ class Fio:
 
 
 def _one_after_another() -> list[str]:
-    """All patterns in one go of fio: a group of jobs each, that waits for the end of the one before."""
+    """Return the options of one run of fio over all patterns: a group of jobs each, which waits for the previous."""
     return [
         option
         for name, pattern in PATTERNS.items()
@@ -141,13 +142,13 @@ def _served_when_idle(array: Array) -> tuple[int, int] | None:
 
 
 def _served(array: Array) -> tuple[int, int]:
-    """Reads and writes of all disks together since they started."""
+    """Return the reads and writes of all disks together since they started."""
     stats = array.looks().values()
     return sum(one.reads for one in stats), sum(one.writes for one in stats)
 
 
 def _refuse_others(node: str, what: str, asked: int, served: int) -> None:
-    """More than fio asked for: somebody else uses the disks. Less: a cache answered."""
+    """Raise LabError if the disks served more than fio asked for (another program), or less (a cache)."""
     if not math.isclose(asked, served, rel_tol=OTHERS_SHARE, abs_tol=OTHERS):
         raise OthersAtTheDisks(
             f"the disks of {node} served {served} {what} where fio's pattern takes {asked}",

@@ -1,4 +1,4 @@
-"""One row that everybody changes: how often a second can it be, and is every change kept?"""
+"""One row that all clients change, to measure how often a second it can change, and whether every change is kept."""
 
 from dataclasses import dataclass
 from random import Random
@@ -11,7 +11,7 @@ TABLE = "lab.hot"
 
 @dataclass(frozen=True)
 class HotRow:
-    """`clients` spread over `nodes` (the source if none is named) add one to the same row for `seconds`."""
+    """`clients` spread over `nodes` (the source if none is named) that add one to the same row for `seconds`."""
 
     clients: int = 6
     seconds: float = 2

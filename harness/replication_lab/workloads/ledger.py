@@ -1,4 +1,4 @@
-"""The ledger: concurrent clients insert ids that occur once, and write down what they were told before they go on."""
+"""The ledger: concurrent clients insert unique ids, and record each answer before the next statement."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -18,7 +18,7 @@ TABLE, HOT = "lab.ledger", "lab.ledger_hot"
 CREATE = f"CREATE TABLE {TABLE} (place BIGINT AUTO_INCREMENT PRIMARY KEY, id BIGINT NOT NULL, KEY (id)) ENGINE=InnoDB"
 CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) ENGINE=InnoDB"
 IDS_PER_CLIENT = 1_000_000_000
-# Who lost a conflict tries again at once; where nobody serves, a client asks ten times a second.
+# A client that lost a conflict tries again at once; if no node serves, it tries again after this time.
 RETRY_SECONDS = 0.1
 WATCH_SECONDS = 0.02
 
@@ -35,12 +35,11 @@ class Transacts(Protocol):
 
 @dataclass(frozen=True)
 class Ledger:
-    """`clients` of each node. With `hot_row` each transaction also counts one row up that all of them share.
+    """`clients` of each node; with `hot_row` each transaction also increments one row that all of them share.
 
-    A client takes `think_ms` for itself after each statement that was acknowledged.
-    After each statement the clients of a node in `reads` look on another node for the newest row, their own and that of
-    the client after them. `watchers` only look, for all clients' rows in turn: a client that
-    waits for its commit sees nothing.
+    A client pauses `think_ms` after each statement that was acknowledged. After each statement the clients of a node in
+    `reads` query another node for the newest row, their own and that of the client after them. `watchers` only read,
+    for all clients' rows in turn: a client that waits for its commit reads nothing.
     """
 
     clients: dict[str, int]
@@ -50,7 +49,7 @@ class Ledger:
     watchers: dict[str, int] = field(default_factory=dict)
 
     def prepare(self, server: Server) -> None:
-        """Empty tables, on whichever node this is."""
+        """Create empty tables, on any node."""
         server.execute(f"DROP TABLE IF EXISTS {TABLE}, {HOT}", CREATE)
         if self.hot_row:
             server.execute(CREATE_HOT, f"INSERT INTO {HOT} VALUES (1, 0)")
@@ -61,10 +60,10 @@ class Ledger:
 
     @contextmanager
     def writing(self, connect: Callable[[str], Transacts], write: Callable[[bytes], None]) -> Iterator[float]:
-        """Clients write all through the block, which is given the moment (of the clock's timer) that is their zero.
+        """Let clients write all through the block; yield the moment (of the clock's timer) that is their zero.
 
-        `connect` makes a client of a node; `write` must have kept a line when it returns. At the end of the block each
-        client finishes the transaction that it is in.
+        `connect` makes a client of a node; `write` must have stored a line when it returns. At the end of the block
+        each client finishes the transaction that it is in.
         """
         began, stop = clock.timer(), threading.Event()
         writers, watchers = _each(self.clients), _each(self.watchers)
@@ -93,14 +92,14 @@ class Ledger:
         return sum(self.clients.values())
 
     def copy(self, server: Server, source: str = "") -> Copy:
-        """What a node holds at the end; `source` is the node that its rows came from."""
+        """Return a node's rows at the end; `source` is the node that its rows came from."""
         ids = [row["id"] for row in server.rows(f"SELECT id FROM {TABLE}")]
         counter = server.value(f"SELECT changes FROM {HOT}") if self.hot_row else None
         return Copy(server.name, ranges(ids), server.checksum(TABLE), counter, source)
 
 
 def _each(clients: dict[str, int]) -> list[str]:
-    """The node of each client."""
+    """Return the node of each client."""
     return [node for node, many in clients.items() for _ in range(many)]
 
 
@@ -116,7 +115,7 @@ class _Client:
     stop: threading.Event
 
     def look(self, reader: Transacts, node: str, writer: int) -> None:
-        """Write down which of a client's rows is the newest that can be read; nothing where there was no answer."""
+        """Record the newest readable row of a client; nothing if there was no answer."""
         first, invoked = writer * IDS_PER_CLIENT, self.time()
         query = f"SELECT COALESCE(MAX(id), -1) FROM {TABLE} WHERE id BETWEEN {first} AND {first + IDS_PER_CLIENT - 1}"
         found = reader.look(query)
@@ -141,7 +140,7 @@ class _Watcher(_Client):
 
 
 class _Writer(_Client):
-    """A client that writes, and reads where it is told to."""
+    """A client that writes, and reads where the ledger says so."""
 
     def run(self, client: Transacts, reader: Transacts | None = None) -> None:
         number = self.number * IDS_PER_CLIENT

@@ -1,4 +1,4 @@
-"""mysqlslap, or mariadb-slap as MariaDB calls it: one client sends one statement many times in a row."""
+"""mysqlslap, called mariadb-slap by MariaDB: one client sends one statement many times in a row."""
 
 from dataclasses import dataclass
 
@@ -11,7 +11,7 @@ COMMON = "mariadb-slap"
 
 @dataclass(frozen=True)
 class Slapped:
-    """How long a row of statements took, in ms: on average over the iterations, the fastest and the slowest one."""
+    """The duration of a row of statements in ms: the average over the iterations, the fastest and the slowest one."""
 
     statements: int
     average_ms: float
@@ -20,7 +20,7 @@ class Slapped:
 
     @property
     def commits(self) -> int:
-        """Every statement is a transaction of its own, which changes nothing."""
+        """The number of transactions: each statement is one, which changes nothing."""
         return self.statements
 
     @property
@@ -34,10 +34,10 @@ class Slapped:
 
 @dataclass(frozen=True)
 class Slap:
-    """`queries` times the statement in a row, `iterations` such rows, on the source.
+    """A statement sent `queries` times in a row to the source, in `iterations` such rows.
 
     The client is the load container's, the same for every server; `own` names one in the server's own image instead,
-    which comes by the socket.
+    which connects by the socket.
     """
 
     statement: str
@@ -54,7 +54,7 @@ class Slap:
         return [
             self.own or COMMON,
             "--no-defaults",
-            # Of today's clients MariaDB's insists on TLS, which would be measured too, and MySQL's does without.
+            # MariaDB's current client requires TLS, which would be measured too; MySQL's does not.
             *(["--skip-ssl"] if (self.own or COMMON) == COMMON else []),
             *([f"--socket={SOCKET}"] if self.own else [f"--host={node}"]),
             "--user=lab",
@@ -69,7 +69,7 @@ class Slap:
         ]
 
     def _parse(self, printed: str) -> Slapped:
-        """Of a line such as `,mixed,1.803,1.791,1.826,1,20`: average, least and most in seconds."""
+        """Return the times in a line such as `,mixed,1.803,1.791,1.826,1,20`: average, least and most in seconds."""
         fields = printed.strip().rpartition("\n")[2].split(",")
         try:
             average, least, most = (float(each) * 1000 for each in fields[2:5])

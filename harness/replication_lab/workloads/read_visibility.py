@@ -1,4 +1,4 @@
-"""Who sees a row first: its writer, told that it is committed, or anybody else who looks."""
+"""The session that sees a row first: its writer, by the acknowledgement of the commit, or another session."""
 
 import threading
 from dataclasses import dataclass
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
-# Thread switches and the reader's own query come to a few ms on a busy machine; a WAN's round trip is far above.
+# Thread switches and the reader's own query take a few ms on a busy machine; a WAN's round trip is far longer.
 CLOCK_MS = 10.0
 
 
@@ -36,12 +36,12 @@ class Sightings:
 
 @dataclass(frozen=True)
 class FirstSeen:
-    """`rows` inserts by one writer while another session looks for each of them without pause."""
+    """`rows` inserts by one writer while another session queries for each of them without pause."""
 
     rows: int = 10
 
     def run(self, lab: Lab, seed: int) -> Sightings:
-        """Times are of one clock in one process, taken when the answers arrived."""
+        """Insert and time the rows, by one clock in one process, when the answers arrive."""
         server = lab.server(lab.topology.source.name)
         with server.session() as writer, server.session() as reader:
             return Sightings([self._ahead(writer, reader) for _ in range(self.rows)])

@@ -34,7 +34,7 @@ class RowChanges:
         return [f"{database}.wide" for database in self.databases]
 
     def fill(self, lab: Lab) -> None:
-        """Make and fill the tables on every node by itself: copies of them need not cross the links."""
+        """Make and fill the tables on every node by itself, so that the rows need not cross the links."""
         lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
         with ThreadPoolExecutor(len(lab.topology.nodes)) as pool:
             list(pool.map(lambda node: self._fill(lab.server(node.name)), lab.topology.nodes))
@@ -60,7 +60,7 @@ class RowChanges:
         return f"INSERT INTO {table} VALUES {', '.join(f'({number}, {wide})' for number in numbers)}"
 
     def change(self, lab: Lab, seed: int, rows: int) -> int:
-        """So many changes on the source as fast as it takes them; how many there were, or LabError when one failed."""
+        """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
         printed = lab.run(
             "load", "sysbench", f"/tmp/{SCRIPT.name}", "--db-driver=mysql",
             f"--mysql-host={lab.topology.source.name}", "--mysql-user=root", f"--mysql-password={lab.password}",
@@ -75,13 +75,13 @@ class RowChanges:
 
     @contextmanager
     def pacing(self, server: Server, seed: int, rate: float) -> Iterator["Pace"]:
-        """A client of the source, connected before its time begins: a generator that has to start would begin late."""
+        """Yield a connected client of the source: a generator that has to start would begin late."""
         with server.session() as connection:
             yield Pace(self, connection, rate, Random(seed))
 
 
 class Pace:
-    """One client that changes `rate` rows a second; what it is late with it makes up for, so that the rate is kept."""
+    """One client that changes `rate` rows a second; after a delay it speeds up, so that the rate is kept."""
 
     def __init__(self, changes: RowChanges, connection, rate: float, dice: Random):
         self._changes, self._connection, self.rate, self._dice = changes, connection, rate, dice
@@ -89,7 +89,7 @@ class Pace:
         self._ended = self._began
 
     def go_on(self, seconds: float) -> None:
-        """For so many seconds from now on."""
+        """Change rows for this many seconds from now on."""
         until = clock.timer() + seconds
         while clock.timer() < until and (due := self._began + self.rows / self.rate) <= until:
             clock.pause(max(due - clock.timer(), 0))
@@ -107,5 +107,5 @@ class Pace:
 
     @property
     def rows_per_second(self) -> float:
-        """Until it was let go on for the last time: who looks at disks for half a second after that is not its load."""
+        """The rate until `go_on` last returned: reading the disks takes half a second after that."""
         return self.rows / max(self._ended - self._began, 1e-6)

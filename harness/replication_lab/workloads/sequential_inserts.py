@@ -14,7 +14,7 @@ TABLE = "CREATE TABLE IF NOT EXISTS lab.foo (id INT UNSIGNED AUTO_INCREMENT PRIM
 
 @dataclass(frozen=True)
 class Inserted:
-    """What the clients saw: commits acknowledged, commits a second, and each one's latency in ms."""
+    """What the clients measured: commits acknowledged, commits a second, and each commit's latency in ms."""
 
     commits: int
     throughput: float
@@ -38,11 +38,11 @@ class Inserted:
 
 @dataclass(frozen=True)
 class SequentialInserts:
-    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`; where
-    both are given, what comes first.
+    """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`.
 
-    They write to `nodes` in turn (the source if none is named). A client takes `think_ms` for itself
-    after each insert; latencies do not hold it, the throughput does.
+    Where both are given, the load ends with the first of them. The clients write to `nodes` in turn (the source if none
+    is named). A client pauses `think_ms` after each insert; the pause is excluded from latencies and included in the
+    throughput.
     """
 
     clients: int = 1
@@ -57,7 +57,7 @@ class SequentialInserts:
         lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
 
     def run(self, lab: Lab, seed: int) -> Inserted:
-        """Run the clients; LabError when a single statement of theirs failed."""
+        """Run the clients; LabError when a single statement failed."""
         printed = lab.run("load", *self._command(lab, seed))
         return self._parse(printed)
 

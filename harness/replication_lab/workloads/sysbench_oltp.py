@@ -21,7 +21,7 @@ COUNTED = {
 
 @dataclass(frozen=True)
 class Transacted:
-    """What sysbench printed: counts, latencies of a transaction in ms, transactions and requests a second.
+    """The figures that sysbench printed: counts, latencies of a transaction in ms, transactions and requests a second.
 
     A request is a statement that reads or writes, as the published table counts them; BEGIN and COMMIT are none.
     """
@@ -46,7 +46,7 @@ class Transacted:
 
 
 def parse(printed: str) -> Transacted:
-    """What sysbench's summary says; LabError where it has none, or nothing was committed."""
+    """Return the figures of sysbench's summary; LabError if it has none, or nothing was committed."""
     found = {name: re.search(pattern, printed) for name, pattern in COUNTED.items()}
     if not all(found.values()) or not int(found["transactions"][1]):
         raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "a transaction or more", "./lab status")
@@ -55,7 +55,7 @@ def parse(printed: str) -> Transacted:
 
 @dataclass(frozen=True)
 class SysbenchOltp:
-    """`clients` for so many `seconds` on one table of `rows` on a node; rows are chosen evenly."""
+    """`clients` for this many `seconds` on one table of `rows` on a node; all rows are chosen equally often."""
 
     node: str
     rows: int
@@ -63,12 +63,12 @@ class SysbenchOltp:
     clients: int = 4
 
     def fill(self, lab: Lab) -> None:
-        """Make the table anew."""
+        """Drop the table and fill it again."""
         lab.server(self.node).execute("DROP TABLE IF EXISTS lab.sbtest1")
         lab.run("load", *self._command(lab, clients=1), "prepare")
 
     def run(self, lab: Lab, seed: int) -> Transacted:
-        """LabError when a statement failed for another reason than a lock."""
+        """Run the load; LabError when a statement failed for another reason than a lock."""
         how = (f"--time={self.seconds}", f"--rand-seed={seed}")
         return parse(lab.run("load", *self._command(lab, self.clients), *how, "run"))
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, held or deferred while something may not be left half done."""
+"""Ctrl-C and SIGTERM, held or deferred while something may not be left half done, and never lost."""
 
 import signal
 from collections.abc import Iterator
@@ -24,3 +24,11 @@ def signals_deferred() -> Iterator[None]:
         yield
     finally:
         signal.pthread_sigmask(signal.SIG_SETMASK, before)
+
+
+def raise_interruption(error: BaseException) -> None:
+    """Raise the Ctrl-C that `error`, a failure while cleaning up after it, has covered."""
+    while error.__context__ is not None:
+        error = error.__context__
+        if isinstance(error, KeyboardInterrupt):
+            raise error
