@@ -63,6 +63,42 @@ class FakeContainer:
         return {"Mounts": [{"Name": self.volume}]}
 
 
+@dataclass(frozen=True)
+class FakeNode:
+    """A service of a lab."""
+
+    lab: "FakeLab"
+    name: str
+
+    @property
+    def container(self) -> FakeContainer | FakeDisk | FakeArrayContainer:
+        return self.lab.containers[self.name]
+
+    def server(self) -> FakeServer:
+        return self.lab.servers[self.lab.topology.node(self.name).name]
+
+    def cpu_quota_us(self) -> int:
+        return self.container.quota
+
+    def limit_cpu(self, quota_us: int, _period_us: int) -> None:
+        self.container.quota = quota_us
+
+    def throttled(self) -> int:
+        return self.container.throttled
+
+    def state(self) -> tuple[str, int]:
+        return "running", 0
+
+    def logs(self, lines: int | str = 12) -> str:
+        return ""
+
+    def put(self, path: str, content: bytes) -> None:
+        pass
+
+    def run(self, *command: str) -> str:
+        return self.lab.programs.run(self.name, command)
+
+
 class FakeLab:
     """A topology that came up. Commits go through `commit`, whichever client makes them."""
 
@@ -94,26 +130,17 @@ class FakeLab:
         dials = ("toxiproxy", into.port) if into else None
         return FakeServer(name, self, state, dials, globals_=self.grouping.settings)
 
-    def server(self, node: str) -> FakeServer:
-        return self.servers[self.topology.node(node).name]
-
     @property
     def containers(self) -> dict[str, FakeContainer | FakeDisk | FakeArrayContainer]:
         of_arrays = [array.containers() for array in self.arrays.values()]
         of_resource = {disk.name: disk for disk in self.resource.disks.values()} if self.resource else {}
         return {service: one for group in (self._containers, of_resource, *of_arrays) for service, one in group.items()}
 
-    def container(self, service: str) -> FakeContainer | FakeDisk | FakeArrayContainer:
-        return self.containers[service]
+    def node(self, name: str) -> FakeNode:
+        return FakeNode(self, name)
 
-    def cpu_quota_us(self, service: str) -> int:
-        return self._containers[service].quota
-
-    def limit_cpu(self, service: str, quota_us: int, _period_us: int) -> None:
-        self._containers[service].quota = quota_us
-
-    def throttled(self, service: str) -> int:
-        return self._containers[service].throttled
+    def service(self, name: str) -> FakeNode:
+        return FakeNode(self, name)
 
     def wire(self, link: str) -> FakeWire:
         return self._wires[self.topology.link(link).name]
@@ -123,9 +150,6 @@ class FakeLab:
 
     def image_digests(self) -> dict[str, str]:
         return {node.name: "sha256:fake" for node in self.topology.nodes}
-
-    def put(self, service: str, path: str, content: bytes) -> None:
-        pass
 
     def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
         return {}
@@ -137,14 +161,8 @@ class FakeLab:
         self.rows.taken.clear()  # every load's clients begin at the beginning of time
         self._pace = self._dice.lognormvariate(0, OF_LOADS)
 
-    def state_of(self, _service: str) -> tuple[str, int]:
-        return "running", 0
-
     def why_ended(self) -> str:
         return ""
-
-    def run(self, service: str, *command: str) -> str:
-        return self.programs.run(service, command)
 
     @property
     def has_committed(self) -> bool:
@@ -173,7 +191,7 @@ class FakeLab:
             return self._certified(own, node or self.topology.source.name, loses)
         if self.resource and self.resource.connected and self.resource.protocol != "A":
             own += max(self.wire(link.name).round_trip_ms() or 0 for link in self.topology.links)
-        source = self.server(self.topology.source.name)
+        source = self.node(self.topology.source.name).server()
         state = source.semisync
         if not state.enabled:
             return Commit(own, own)
@@ -199,7 +217,7 @@ class FakeLab:
         """The round trip to the replica that answers first, in ms; None where none is connected."""
         trips = []
         for link in self.topology.links_from(self.topology.source.name):
-            replica = self.server(link.target)
+            replica = self.node(link.target).server()
             if replica.runs and replica.dials:
                 direct = replica.dials[0] == self.topology.source.name
                 trips.append(BARE if direct else self.wire(link.name).round_trip_ms())

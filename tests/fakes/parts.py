@@ -1,6 +1,33 @@
-"""Fakes of servers that answer for their parts."""
+"""Fakes of labs and servers that answer for their parts."""
+
+from collections.abc import Callable
+from typing import Any
 
 import pytest
+
+
+class FakeService:
+    """A service of a fake lab whose own methods take the service's name."""
+
+    def __init__(self, lab: "LabOfNames", name: str):
+        self.lab, self.name = lab, name
+
+    def state(self) -> tuple[str, int]:
+        return self.lab.state_of(self.name)
+
+    def __getattr__(self, method: str) -> Callable[..., Any]:
+        ask = getattr(self.lab, method)
+        return lambda *arguments, **options: ask(self.name, *arguments, **options)
+
+
+class LabOfNames:
+    """A fake lab whose methods take a service's name first."""
+
+    def node(self, name: str) -> FakeService:
+        return FakeService(self, name)
+
+    def service(self, name: str) -> FakeService:
+        return FakeService(self, name)
 
 
 def let_the_server_answer(monkeypatch: pytest.MonkeyPatch, part: type, **methods: str) -> None:

@@ -41,7 +41,7 @@ class Programs:
 
     def _grouped(self, _service: str, command: tuple[str, ...]) -> str:
         self._lab.go_through_trouble()
-        source = self._lab.server(self._lab.topology.source.name)
+        source = self._lab.node(self._lab.topology.source.name).server()
         return self._lab.grouping.run(command, source.globals_.get(CHOICE))
 
     def _in_guest(self, node: str, command: tuple[str, ...]) -> str:

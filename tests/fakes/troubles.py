@@ -16,14 +16,14 @@ def nothing(_lab: FakeLab, _load: int) -> None:
 
 def fall_back(lab: FakeLab, _load: int = 0) -> None:
     """The source gives up waiting and goes on asynchronously."""
-    source = lab.server(lab.topology.source.name)
+    source = lab.node(lab.topology.source.name).server()
     if SemiSync(source).status().enabled:
         source.fall_back()
 
 
 def switch_semisync_off(lab: FakeLab, _load: int = 0) -> None:
     """Somebody else sets the variable."""
-    SemiSync(lab.server(lab.topology.source.name)).set(False)
+    SemiSync(lab.node(lab.topology.source.name).server()).set(False)
 
 
 def take_toxics_off(lab: FakeLab, _load: int = 0) -> None:
@@ -42,12 +42,12 @@ def keep_in_memory(lab: FakeLab, _load: int = 0) -> None:
 def diverge(lab: FakeLab, _load: int = 0) -> None:
     """A replica's rows become others than its source's, without an error of replication."""
     for node in lab.topology.replicas:
-        lab.server(node.name).differs = True
+        lab.node(node.name).server().differs = True
 
 
 def leave(lab: FakeLab, _load: int = 0) -> None:
     """The cluster's last node is cut off, and the others go on without it."""
-    lab.server(lab.topology.nodes[-1].name).left = True
+    lab.node(lab.topology.nodes[-1].name).server().left = True
     lab.group.view += 1
 
 

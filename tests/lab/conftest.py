@@ -125,12 +125,12 @@ def _make_whole(lab):
         lab.wire(link.name).enable(True)
         clear(lab.wire(link.name))
     for node in NODES:
-        if lab.container(node).status != "running":
-            lab.start_again(node)
+        if lab.node(node).container.status != "running":
+            lab.node(node).start_again()
     for node in NODES:
-        wait_until(lambda node=node: lab.is_healthy(node), f"{node} healthy")
+        wait_until(lambda node=node: lab.node(node).is_healthy(), f"{node} healthy")
     lab.refresh()
-    wait_until_synced([lab.server(node) for node in NODES], 3)
+    wait_until_synced([lab.node(node).server() for node in NODES], 3)
 
 
 def things_of(project):

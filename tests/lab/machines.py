@@ -27,7 +27,7 @@ def two_machines(topology="drbd"):
     try:
         for peer in drbd.peers(lab).values():
             peer.disk.limit(Limits(write_cache=True))
-        serving = lab.server(drbd.primary(lab).node)
+        serving = lab.node(drbd.primary(lab).node).server()
         serving.execute(f"CREATE TABLE {HELD} (id INT PRIMARY KEY AUTO_INCREMENT, text VARCHAR(255))")
         yield lab
     finally:
@@ -39,11 +39,11 @@ def two_machines(topology="drbd"):
 
 def write(lab, node, rows=20):
     for number in range(rows):
-        lab.server(node).execute(f"INSERT INTO {HELD} (text) VALUES ('{node}-{number}')")
+        lab.node(node).server().execute(f"INSERT INTO {HELD} (text) VALUES ('{node}-{number}')")
 
 
 def texts(lab, node):
-    return {row["text"] for row in lab.server(node).rows(f"SELECT text FROM {HELD}")}
+    return {row["text"] for row in lab.node(node).server().rows(f"SELECT text FROM {HELD}")}
 
 
 @contextmanager
@@ -53,7 +53,7 @@ def writers(lab, node, clients=4):
 
     def client(number):
         try:
-            with lab.server(node).session() as connection, connection.cursor() as cursor:
+            with lab.node(node).server().session() as connection, connection.cursor() as cursor:
                 for count in range(1_000_000):
                     text = f"{number}-{count}-{secrets.token_hex(4)}"
                     cursor.execute(f"INSERT INTO {HELD} (text) VALUES ('{text}')")

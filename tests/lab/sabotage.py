@@ -32,7 +32,7 @@ class Sabotaged:
             saboteur.join()
 
     def _strike(self, lab):
-        source = lab.server(lab.topology.source.name)
+        source = lab.node(lab.topology.source.name).server()
         before = source.value("SELECT COUNT(*) FROM lab.foo")
         wait_until(lambda: source.value("SELECT COUNT(*) FROM lab.foo") > before + 3, "rows of the load")
         self.act(lab)

@@ -47,10 +47,10 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     up(docker_compose)
 
     lab = project.find(name)
-    source = lab.server(lab.topology.source.name)
+    source = lab.node(lab.topology.source.name).server()
     source.execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
     replication.of(lab).wait_until_level()
-    copies = {node.name: lab.server(node.name).value("SELECT id FROM lab.t") for node in lab.topology.nodes}
+    copies = {node.name: lab.node(node.name).server().value("SELECT id FROM lab.t") for node in lab.topology.nodes}
 
     assert dict.fromkeys(copies, 42) == copies
     assert f"LAB_PASSWORD={lab.password}\n" == ALONE.read_text()
@@ -66,10 +66,10 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
     lab = project.find(name)
     cluster_manager.wait_until_whole(lab)
     first = pacemaker.cluster(lab).status().serving
-    lab.server(first).execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
+    lab.node(first).server().execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
     cluster_manager.standby(lab, first)
 
-    assert lab.server(replicated_disk.other(lab, first).node).value("SELECT id FROM lab.t") == 42
+    assert lab.node(replicated_disk.other(lab, first).node).server().value("SELECT id FROM lab.t") == 42
 
 
 def test_no_password_is_assumed(tmp_path):
@@ -94,10 +94,10 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd.yaml"]
     up(docker_compose)
     lab = project.find(name)
-    lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
+    lab.node("node1").server().execute("CREATE TABLE lab.t (id INT PRIMARY KEY)", "INSERT INTO lab.t VALUES (42)")
     replicated_disk.standby(lab, "node1")
 
-    assert lab.server("node2").value("SELECT id FROM lab.t") == 42
+    assert lab.node("node2").server().value("SELECT id FROM lab.t") == 42
 
 
 @pytest.mark.parametrize(

@@ -33,7 +33,7 @@ def lab(docker):
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
     lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
-    source = lab.server("source")
+    source = lab.node("source").server()
     source.set_global(**RELAXED)
     source.execute(
         f"CREATE TABLE lab.wide (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0, filler VARCHAR({WIDTH})) ENGINE=InnoDB",
@@ -41,7 +41,7 @@ def lab(docker):
         "CREATE TABLE lab.narrow (id INT PRIMARY KEY, n INT NOT NULL DEFAULT 0) ENGINE=InnoDB",
         f"INSERT INTO lab.narrow (id) SELECT seq FROM lab.seq_1_to_{ROWS}",
     )
-    Replica(lab.server("replica")).wait_for(BinaryLog(source).position())
+    Replica(lab.node("replica").server()).wait_for(BinaryLog(source).position())
     yield lab
     with signals.signals_held():
         lab.down()
@@ -50,20 +50,20 @@ def lab(docker):
 @pytest.fixture
 def replica(lab):
     """The replica's server with relaxed durability, level with its source before a test and after it."""
-    server = lab.server("replica")
+    server = lab.node("replica").server()
     server.set_global(**RELAXED)
     yield server
-    lab.container("replica").update(**FREE)
+    lab.node("replica").container.update(**FREE)
     array.array(lab, "replica").limit(Limits())
     server.set_global(**RELAXED)
     Replica(server).start()
-    Replica(server).wait_for(BinaryLog(lab.server("source")).position(), 120)
+    Replica(server).wait_for(BinaryLog(lab.node("source").server()).position(), 120)
 
 
 @contextmanager
 def backlog(lab, statements, times):
     """The replica has statements before it, which it begins to apply now."""
-    replica, source = lab.server("replica"), lab.server("source")
+    replica, source = lab.node("replica").server(), lab.node("source").server()
     replica.execute("STOP SLAVE SQL_THREAD")
     with source.session() as session, session.cursor() as cursor:
         for number in range(times):
@@ -112,9 +112,9 @@ def test_slow_flushes_are_told_from_slow_writes(lab, replica):
 def test_a_container_that_is_held_back_lacks_cpu(lab, replica):
     """A tenth of a CPU."""
     with backlog(lab, ["UPDATE lab.narrow SET n = n + 1"], 10):
-        lab.container("replica").update(cpu_period=100_000, cpu_quota=10_000)
+        lab.node("replica").container.update(cpu_period=100_000, cpu_quota=10_000)
         found, seen = diagnosed(lab)
-        lab.container("replica").update(**FREE)
+        lab.node("replica").container.update(**FREE)
 
     assert found.bottleneck is Bottleneck.CPU, (found, seen)
 
@@ -133,7 +133,7 @@ def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
     with replica.session() as holder, holder.cursor() as cursor:
         cursor.execute("START TRANSACTION")
         cursor.execute("SELECT n FROM lab.wide WHERE id = 1 FOR UPDATE")
-        lab.server("source").execute("UPDATE lab.wide SET n = n + 1 WHERE id = 1")
+        lab.node("source").server().execute("UPDATE lab.wide SET n = n + 1 WHERE id = 1")
         # The table is a copy, which is made anew only once nobody has read it for a tenth of a second.
         wait_until(lambda: replica.value(WAITING), "the applier to wait for the row", every=0.3)
         found, seen = diagnosed(lab)
@@ -148,7 +148,7 @@ def test_a_narrow_link_starves_the_applier(lab, replica):
     for stream in ("upstream", "downstream"):
         wire.add(ToxicBody(name=f"narrow-{stream}", type="bandwidth", stream=stream, attributes={"rate": 100}))
     try:
-        lab.server("source").execute("UPDATE lab.wide SET filler = REPEAT('y', 400) WHERE id < 2000")
+        lab.node("source").server().execute("UPDATE lab.wide SET filler = REPEAT('y', 400) WHERE id < 2000")
         found, seen = diagnosed(lab)
     finally:
         toxic_calibration.clear(wire)

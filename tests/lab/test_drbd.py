@@ -46,13 +46,13 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     dying = drbd.primary(whole).node
     survivor = replicated_disk.other(whole, dying).node
     with writers(whole, dying) as acknowledged:
-        whole.kill(dying)
+        whole.node(dying).kill()
         whole.refresh()
         replicated_disk.promote(whole, survivor)
 
     assert set(acknowledged) <= texts(whole, survivor)
     write(whole, survivor)
-    whole.start_again(dying)
+    whole.node(dying).start_again()
     assert replicated_disk.online(whole, dying).role == "Secondary"
     assert drbd.verify(whole) == 0
 
@@ -86,7 +86,7 @@ def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, co
         each.tell("options", "disk", f"--resync-rate={RATE_KIB}K")
     replicated_disk.standby(whole, peer.node)
     ballast = "dd if=/dev/urandom of=/var/lib/mysql/ballast bs=1M count=64 conv=fsync; rm /var/lib/mysql/ballast"
-    whole.run(serving.node, "guest", "sh", "-c", ballast)
+    whole.node(serving.node).run("guest", "sh", "-c", ballast)
     peer.tell("connect")
     clock.wait_until(lambda: serving.status().connection == "SyncSource", "the resynchronisation")
     shown = command("drbd", "status", "--lab", whole.name).stdout
@@ -119,8 +119,8 @@ def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
         clock.wait_until(lambda: drbd.Peer(whole, second).status().peer_role != drbd.PRIMARY, "the cut to be noticed")
         drbd.Peer(whole, second).tell("promote")
         replicated_disk.wait_until_serves(whole, second)
-        whole.server(second).execute(f"INSERT INTO {HELD} (text) VALUES ('given up')")
-        whole.server(first).execute(f"INSERT INTO {HELD} (text) VALUES ('kept')")
+        whole.node(second).server().execute(f"INSERT INTO {HELD} (text) VALUES ('given up')")
+        whole.node(first).server().execute(f"INSERT INTO {HELD} (text) VALUES ('kept')")
     clock.wait_until(lambda: drbd.Peer(whole, first).status().split_brain, "the split brain to be detected")
     shown = command("status", whole.name).stdout
 
@@ -248,11 +248,11 @@ def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
     """It would go on in the middle of what it was doing, beside another one."""
     serving = drbd.primary(whole)
     peer = replicated_disk.other(whole, serving.node)
-    whole.pause(serving.node)
+    whole.node(serving.node).pause()
     try:
         refused = command("drbd", "promote", peer.node, "--lab", whole.name)
     finally:
-        whole.unpause(serving.node)
+        whole.node(serving.node).unpause()
 
     assert refused.returncode == 3 and f"{serving.node} is frozen" in refused.stderr
     assert f"docker unpause {whole.name}-{serving.node}-1" in refused.stderr
@@ -264,14 +264,14 @@ def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unl
     """What the other one wrote meanwhile would be missing without a word."""
     serving = drbd.primary(whole)
     peer = replicated_disk.other(whole, serving.node)
-    whole.kill(peer.node)
+    whole.node(peer.node).kill()
     write(whole, serving.node, 3)
-    whole.kill(serving.node)
-    whole.start_again(peer.node)
+    whole.node(serving.node).kill()
+    whole.node(peer.node).start_again()
     peer.wait_until_answers()
     with pytest.raises(LabError, match=f"has not met {serving.node}"):
         replicated_disk.promote(whole, peer.node)
-    whole.start_again(serving.node)
+    whole.node(serving.node).start_again()
     replicated_disk.online(whole, serving.node)
     replicated_disk.promote(whole, serving.node)
 
@@ -287,7 +287,7 @@ def test_a_client_is_led_to_the_machine_that_serves(whole, command):
 def test_a_split_brain_that_somebody_has_ended_is_not_told_of_any_more(whole):
     """By hand, or by a cluster manager: they are connected, and nobody's writes may be given up for it."""
     peer = drbd.primary(whole)
-    whole.run(peer.node, "guest", "touch", "/run/lab/split-brain")
+    whole.node(peer.node).run("guest", "touch", "/run/lab/split-brain")
 
     assert not peer.status().split_brain
 
@@ -297,7 +297,7 @@ def test_a_server_that_died_by_itself_leaves_no_trace_once_it_is_stopped(whole):
     peer = replicated_disk.other(whole, drbd.primary(whole).node)
     gone = "true & wait; echo $! >/run/lab/server.pid; server stop; ls /run/lab"
 
-    assert "server.pid" not in whole.run(peer.node, "guest", "bash", "-c", gone)
+    assert "server.pid" not in whole.node(peer.node).run("guest", "bash", "-c", gone)
     assert peer.status().whole
 
 
@@ -336,7 +336,7 @@ def test_emulated_machines_serve_on_a_replicated_disk(docker, monkeypatch):
     with two_machines() as lab:
         serving = drbd.primary(lab).node
         write(lab, serving, 3)
-        lab.kill(serving)
+        lab.node(serving).kill()
         lab.refresh()
         replicated_disk.promote(lab, replicated_disk.other(lab, serving).node)
 

@@ -40,14 +40,14 @@ def lost_with_the_site(lab, protocol, place):
         clock.pause(SILENT_SECONDS)
         # Nobody is answered in the dark, but by a primary that does not wait.
         assert (len(acknowledged) > in_the_dark) is (protocol == "A")
-        lab.kill(dying.node)
+        lab.node(dying.node).kill()
         lab.refresh()
         replicated_disk.promote(lab, survivor.node)
     for link in lab.topology.links:
         clear(lab.wire(link.name))
     found = texts(lab, survivor.node)
     survivor.tell("adjust")
-    lab.start_again(dying.node)
+    lab.node(dying.node).start_again()
     replicated_disk.online(lab, dying.node)
     return len(set(acknowledged) - found)
 

@@ -5,7 +5,7 @@ from replication_lab.faults.kill import Kill
 from replication_lab.model.verdict import Verdict
 from replication_lab.replication.failover import sources
 from replication_lab.runner import drill_set
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Node
 
 SEEDS = (7, 8, 9)
 # One of each topology. That of the Galera cluster is in test_galera_drills.py, on the cluster of that module; machines
@@ -94,7 +94,7 @@ def test_a_kill_that_does_not_kill_is_unknown(drilled, monkeypatch):
 
 def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
     """A new connection is answered."""
-    monkeypatch.setattr(Lab, "pause", lambda *_: None)
+    monkeypatch.setattr(Node, "pause", lambda *_: None)
     result = drilled("single", "pause")
 
     assert result.exit_code == 2

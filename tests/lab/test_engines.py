@@ -20,7 +20,7 @@ def test_an_engine_comes_up_and_is_proved(new_lab, engine, topology):
     """`labs.up` proves links, semi-sync by timed commits, and a row that arrives; the version is the promised one."""
     lab = new_lab(topology, engine)
     try:
-        version = lab.server(lab.topology.source.name).version()
+        version = lab.node(lab.topology.source.name).server().version()
     finally:
         with signals.signals_held():
             lab.down()

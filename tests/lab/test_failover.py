@@ -29,12 +29,12 @@ def pair(new_lab, request):
 
 
 def count(lab, node):
-    return lab.server(node).value(f"SELECT COUNT(*) FROM {TABLE}")
+    return lab.node(node).server().value(f"SELECT COUNT(*) FROM {TABLE}")
 
 
 def write(lab, node, rows):
     """One transaction a row; the table is there since the lab was proved."""
-    lab.server(node).execute(*[f"INSERT INTO {TABLE} (at) VALUES (0)"] * rows)
+    lab.node(node).server().execute(*[f"INSERT INTO {TABLE} (at) VALUES (0)"] * rows)
 
 
 @pytest.mark.parametrize("pair", ENGINES, indirect=True)
@@ -45,13 +45,13 @@ def test_a_planned_failover_loses_nothing_and_the_old_source_follows(pair):
     done = failover.failover(pair, "replica")
     back = failover.rejoin(pair, "source")
     write(pair, "replica", 3)
-    Replica(pair.server("source")).wait_for(BinaryLog(pair.server("replica")).position())
+    Replica(pair.node("source").server()).wait_for(BinaryLog(pair.node("replica").server()).position())
 
     assert (done.old, done.source, done.lacks) == ("source", "replica", "")
     assert (back.source, back.discarded) == ("replica", "")
     assert count(pair, "source") == count(pair, "replica")
     with pytest.raises(LabError, match="read-only"):
-        pair.server("source").as_application().execute("CREATE TABLE lab.refused (id INT)")
+        pair.node("source").server().as_application().execute("CREATE TABLE lab.refused (id INT)")
 
 
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
@@ -69,7 +69,7 @@ def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
     assert [link.round_trip_ms > 80 for link in turned.links] == [True]
     assert up.set_toxic(pair, "replica-source", "none").ok
     assert [(link.toxics, link.round_trip_ms < 40) for link in status.view(pair).links] == [([], True)]
-    answer = pair.container("replica").exec_run(["bash", "/usr/local/bin/lab-health"])
+    answer = pair.node("replica").container.exec_run(["bash", "/usr/local/bin/lab-health"])
     assert (answer.exit_code, answer.output.decode().strip()) == (
         0,
         "serving, promoted: it follows nobody",
@@ -80,12 +80,12 @@ def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
 def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
     """Its Compose file says read-only; who promoted it has said otherwise."""
     failover.failover(pair, "replica")
-    pair.kill("replica")
-    clock.wait_until(lambda: pair.state_of("replica")[0] == "exited", "the replica's end")
-    pair.start_again("replica")
+    pair.node("replica").kill()
+    clock.wait_until(lambda: pair.node("replica").state()[0] == "exited", "the replica's end")
+    pair.node("replica").start_again()
     clock.wait_until(lambda: failover._answers(pair, "replica"), "the replica")
 
-    pair.server("replica").as_application().execute("CREATE TABLE lab.accepted (id INT)")
+    pair.node("replica").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
 
 @pytest.mark.parametrize("engine", ["mariadb", OTHERS[0]])
@@ -97,18 +97,18 @@ def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_
         failover.failover(pair, "replica")
         failover.rejoin(pair, "source")
         for node in ("replica", "source"):
-            pair.kill(node)
-            clock.wait_until(lambda node=node: pair.state_of(node)[0] == "exited", f"the end of {node}")
-            pair.start_again(node)
+            pair.node(node).kill()
+            clock.wait_until(lambda node=node: pair.node(node).state()[0] == "exited", f"the end of {node}")
+            pair.node(node).start_again()
             clock.wait_until(lambda node=node: failover._answers(pair, node), node)
         pair.refresh()
-        wait_until_acknowledged(pair.server("replica"), 30)
-        before = SemiSync(pair.server("replica")).status()
+        wait_until_acknowledged(pair.node("replica").server(), 30)
+        before = SemiSync(pair.node("replica").server()).status()
         write(pair, "replica", 3)
-        after = SemiSync(pair.server("replica")).status()
+        after = SemiSync(pair.node("replica").server()).status()
 
         assert after.active and after.acknowledged - before.acknowledged == 3
-        assert not SemiSync(pair.server("source")).status().enabled
+        assert not SemiSync(pair.node("source").server()).status().enabled
     finally:
         with signals.signals_held():
             pair.down()
@@ -122,23 +122,23 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
     write(pair, "source", 3)
     assert count(pair, "source") == kept + 3
 
-    pair.kill("source")
-    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end")
+    pair.node("source").kill()
+    clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
     failover.failover(pair, "replica")
     pair.wire(LINK).enable(True)
-    pair.start_again("source")
+    pair.node("source").start_again()
     with pytest.raises(LabError, match="source has 3 transactions") as refusal:
         failover.rejoin(pair, "source")
     assert count(pair, "source") == kept + 3
 
     done = failover.rejoin(pair, "source", discard=True)
     write(pair, "replica", 2)
-    Replica(pair.server("source")).wait_for(BinaryLog(pair.server("replica")).position())
+    Replica(pair.node("source").server()).wait_for(BinaryLog(pair.node("replica").server()).position())
 
     assert "--discard" in refusal.value.next_step
     assert done.discarded.startswith("3 transactions: ")
     assert count(pair, "source") == count(pair, "replica") == kept + 2
-    assert pair.server("source").checksum(TABLE) == pair.server("replica").checksum(TABLE)
+    assert pair.node("source").server().checksum(TABLE) == pair.node("replica").server().checksum(TABLE)
 
 
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
@@ -150,7 +150,7 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_serves_on(pair, monk
 
     with pytest.raises(LabError, match="replica is behind: source has 2 transactions"):
         failover.failover(pair, "replica")
-    pair.server("source").as_application().execute("CREATE TABLE lab.accepted (id INT)")
+    pair.node("source").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
     done = failover.failover(pair, "replica", behind=True)
     # The table, and the two rows.
@@ -186,9 +186,9 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
         kept = count(lab, "near")
         lab.wire("source-near").enable(False)
         write(lab, "source", 3)
-        Replica(lab.server("far")).wait_for(BinaryLog(lab.server("source")).position())
-        lab.kill("source")
-        clock.wait_until(lambda: lab.state_of("source")[0] == "exited", "the source's end")
+        Replica(lab.node("far").server()).wait_for(BinaryLog(lab.node("source").server()).position())
+        lab.node("source").kill()
+        clock.wait_until(lambda: lab.node("source").state()[0] == "exited", "the source's end")
 
         done = failover.failover(lab, "near", behind=True)
         write(lab, "near", 2)
@@ -212,15 +212,15 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
 def test_an_old_source_that_starts_again_refuses_writes(pair):
     """Nobody has to be there to fence it: two sources would be a split brain."""
-    pair.kill("source")
-    clock.wait_until(lambda: pair.state_of("source")[0] == "exited", "the source's end")
+    pair.node("source").kill()
+    clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
     failover.failover(pair, "replica")
-    pair.start_again("source")
+    pair.node("source").start_again()
     clock.wait_until(lambda: failover._answers(pair, "source"), "the old source")
 
     with pytest.raises(LabError, match="read-only"):
-        pair.server("source").as_application().execute("CREATE TABLE lab.refused (id INT)")
-    pair.server("replica").as_application().execute("CREATE TABLE lab.accepted (id INT)")
+        pair.node("source").server().as_application().execute("CREATE TABLE lab.refused (id INT)")
+    pair.node("replica").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
 
 def test_the_commands_do_it_too(command, name):

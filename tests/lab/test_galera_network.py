@@ -17,12 +17,12 @@ TABLE = "CREATE TABLE IF NOT EXISTS lab.crossed (id INT AUTO_INCREMENT PRIMARY K
 @pytest.fixture(autouse=True)
 def table(whole):
     """A table of these tests' own."""
-    whole.server("node1").execute(TABLE)
+    whole.node("node1").server().execute(TABLE)
 
 
 def packets(lab, node, chain):
     """How many packets the rules of a chain have met in a node's network."""
-    listed = lab.run(f"sidecar{node[-1]}", "iptables", "-t", "filter", "-vnxL", chain).splitlines()[2:]
+    listed = lab.service(f"sidecar{node[-1]}").run("iptables", "-t", "filter", "-vnxL", chain).splitlines()[2:]
     assert listed, f"{chain} of {node} has no rules"
     return sum(int(line.split()[0]) for line in listed)
 
@@ -33,7 +33,7 @@ def passed_by(lab):
 
 def write(lab, node="node1", rows=20):
     for _ in range(rows):
-        lab.server(node).execute("INSERT INTO lab.crossed (text) VALUES (REPEAT('x', 200))")
+        lab.node(node).server().execute("INSERT INTO lab.crossed (text) VALUES (REPEAT('x', 200))")
 
 
 def test_no_packet_goes_from_node_to_node(cluster):
@@ -43,23 +43,23 @@ def test_no_packet_goes_from_node_to_node(cluster):
     replication.of(cluster).wait_until_level()
 
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)
-    assert {60} == {cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES}
+    assert {60} == {cluster.node(node).server().value("SELECT COUNT(*) FROM lab.crossed") for node in NODES}
 
 
 def test_the_counters_do_count(cluster):
     """The counter-check: a node that is led past the proxy is refused, and seen."""
     chain = ("iptables", "-t", "nat")
-    rules = cluster.run("sidecar1", *chain, "-S", "LAB-TO-PEER").splitlines()[1:]
-    cluster.run("sidecar1", *chain, "-F", "LAB-TO-PEER")
+    rules = cluster.service("sidecar1").run(*chain, "-S", "LAB-TO-PEER").splitlines()[1:]
+    cluster.service("sidecar1").run(*chain, "-F", "LAB-TO-PEER")
     try:
         with pytest.raises(LabError, match="refused"):
-            cluster.run("node1", "bash", "-c", "</dev/tcp/node2/4567")
+            cluster.node("node1").run("bash", "-c", "</dev/tcp/node2/4567")
 
         assert passed_by(cluster)["node1"] > 0
     finally:
         for rule in rules:
-            cluster.run("sidecar1", *chain, *rule.split())
-        cluster.run("sidecar1", "iptables", "-Z", "LAB-REFUSE-OUT")
+            cluster.service("sidecar1").run(*chain, *rule.split())
+        cluster.service("sidecar1").run("iptables", "-Z", "LAB-REFUSE-OUT")
 
 
 def test_without_the_proxy_nothing_flows(cluster, make_whole):
@@ -67,7 +67,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
     try:
         for link in cluster.topology.links:
             cluster.wire(link.name).enable(False)
-        alone = [cluster.server(node) for node in NODES]
+        alone = [cluster.node(node).server() for node in NODES]
         wait_until(
             lambda: not any(GaleraNode(server).status().primary for server in alone), "three nodes without a majority"
         )
@@ -79,7 +79,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
     write(cluster)
     replication.of(cluster).wait_until_level()
 
-    assert 1 == len({cluster.server(node).value("SELECT COUNT(*) FROM lab.crossed") for node in NODES})
+    assert 1 == len({cluster.node(node).server().value("SELECT COUNT(*) FROM lab.crossed") for node in NODES})
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)
 
 
@@ -94,7 +94,7 @@ def _delivered(server):
 def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
     """The group's own latency and a commit's both come to at least the round trip that was put on the links."""
     asked = catalogue.toxic(toxic)
-    server = cluster.server("node1")
+    server = cluster.node("node1").server()
     try:
         for link in cluster.topology.links:
             toxic_fault.put(cluster.wire(link.name), asked)
@@ -112,14 +112,14 @@ def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
 
 def test_a_restarted_node_keeps_its_address_and_its_rules(cluster):
     """The network is the sidecar's: a node that was killed comes back to its address, and still not past the proxy."""
-    before, rules = cluster.addresses("node3"), cluster.run("sidecar3", "iptables-save")
-    cluster.kill("node3")
-    cluster.start_again("node3")
-    wait_until(lambda: cluster.is_healthy("node3"), "node3 healthy again")
+    before, rules = cluster.node("node3").addresses(), cluster.service("sidecar3").run("iptables-save")
+    cluster.node("node3").kill()
+    cluster.node("node3").start_again()
+    wait_until(cluster.node("node3").is_healthy, "node3 healthy again")
 
-    assert before == cluster.addresses("node3")
-    assert _without_counters(rules) == _without_counters(cluster.run("sidecar3", "iptables-save"))
-    wait_until_synced([cluster.server(node) for node in NODES], 3)
+    assert before == cluster.node("node3").addresses()
+    assert _without_counters(rules) == _without_counters(cluster.service("sidecar3").run("iptables-save"))
+    wait_until_synced([cluster.node(node).server() for node in NODES], 3)
     assert dict.fromkeys(NODES, 0) == passed_by(cluster)
 
 

@@ -77,7 +77,7 @@ def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
     """At the end all three are Synced as before; that nobody had left meanwhile is told by the number of views."""
 
     def leave_and_return(lab):
-        node = lab.server("node3")
+        node = lab.node("node3").server()
         address = node.settings("wsrep_cluster_address")["wsrep_cluster_address"]
         node.set_global(wsrep_cluster_address="")
         node.set_global(wsrep_cluster_address=address)
@@ -90,7 +90,7 @@ def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
 
 def test_a_replica_that_stopped_is_unknown(of_pair):
     """The other one acknowledges every commit, but two copies are not three."""
-    judgement, doubts = of_pair(lambda lab: Replica(lab.server("replica2")).stop())
+    judgement, doubts = of_pair(lambda lab: Replica(lab.node("replica2").server()).stop())
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "replica2 replicates" in doubts
@@ -100,9 +100,9 @@ def test_a_fall_back_to_asynchronous_is_unknown(of_pair):
     """Both replicas stop; the source waits for its timeout and goes on alone."""
 
     def leave_alone(lab):
-        SemiSync(lab.server("source")).set(True, timeout_ms=300)
+        SemiSync(lab.node("source").server()).set(True, timeout_ms=300)
         for name in ("replica1", "replica2"):
-            Replica(lab.server(name)).stop()
+            Replica(lab.node(name).server()).stop()
 
     judgement, doubts = of_pair(leave_alone)
 
@@ -119,7 +119,7 @@ def test_without_sabotage_the_slow_replica_is_not_doubted(of_slow_replica):
 
 def test_a_slow_replica_that_got_its_cpu_back_is_unknown(of_slow_replica):
     """A replica that is as fast as the other one shows nothing about slow ones."""
-    judgement, doubts = of_slow_replica(lambda lab: lab.limit_cpu("replica2", 0, PERIOD_US))
+    judgement, doubts = of_slow_replica(lambda lab: lab.node("replica2").limit_cpu(0, PERIOD_US))
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "replica2 has 0.1 of a CPU" in doubts

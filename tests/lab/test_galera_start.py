@@ -21,12 +21,12 @@ TABLE = "CREATE TABLE IF NOT EXISTS lab.transferred (id INT AUTO_INCREMENT PRIMA
 @pytest.fixture(autouse=True)
 def table(whole):
     """A table of these tests' own."""
-    whole.server("node1").execute(TABLE)
+    whole.node("node1").server().execute(TABLE)
 
 
 def at_data_of(lab, node, script):
     """Run a script on the data directory and the cluster's volume of a node that may be stopped."""
-    container = lab.container(node)
+    container = lab.node(node).container
     of_image = ("--entrypoint", "bash", container.image.id)
     answer = subprocess.run(
         ["docker", "run", "--rm", "--volumes-from", container.id, *of_image, "-ec", script],
@@ -38,18 +38,18 @@ def at_data_of(lab, node, script):
 
 
 def health_said(lab, node):
-    container = lab.container(node)
+    container = lab.node(node).container
     container.reload()
     return [check["Output"] for check in container.attrs["State"]["Health"]["Log"]]
 
 
 def rows(lab):
     replication.of(lab).wait_until_level()
-    return {lab.server(node).value("SELECT COUNT(*) FROM lab.transferred") for node in NODES}
+    return {lab.node(node).server().value("SELECT COUNT(*) FROM lab.transferred") for node in NODES}
 
 
 def since_restart(lab, node):
-    container = lab.container(node)
+    container = lab.node(node).container
     container.reload()
     started = datetime.fromisoformat(container.attrs["State"]["StartedAt"][:19] + "+00:00")
     return container.logs(since=int(started.timestamp())).decode(errors="replace")
@@ -57,35 +57,35 @@ def since_restart(lab, node):
 
 def start_and_end(lab, node):
     """Start a node that must refuse; its exit code and its last lines."""
-    lab.start_again(node)
-    container = lab.container(node)
+    lab.node(node).start_again()
+    container = lab.node(node).container
     code = container.wait(timeout=STALLED_SECONDS)["StatusCode"]
-    return code, lab.logs(node)
+    return code, lab.node(node).logs()
 
 
 def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     """More was written than the others keep (gcache): SST, its progress in the health; cut short, it begins anew."""
-    whole.kill("node3")
-    wait_until(lambda: GaleraNode(whole.server("node1")).status().size == 2, "a cluster of two")
+    whole.node("node3").kill()
+    wait_until(lambda: GaleraNode(whole.node("node1").server()).status().size == 2, "a cluster of two")
     # Many: what is kept is given up as the nodes tell each other, every some hundred writesets, how far they are.
     for _ in range(400):
-        whole.server("node1").execute("INSERT INTO lab.transferred (text) VALUES (REPEAT('x', 50000))")
-    whole.start_again("node3")
+        whole.node("node1").server().execute("INSERT INTO lab.transferred (text) VALUES (REPEAT('x', 50000))")
+    whole.node("node3").start_again()
     wait_until(lambda: "Waiting for SST streaming" in since_restart(whole, "node3"), "its data to come in")
-    whole.kill("node3")
-    whole.start_again("node3")
+    whole.node("node3").kill()
+    whole.node("node3").start_again()
     seen = set()
-    wait_until(lambda: seen.update(health_said(whole, "node3")) or whole.is_healthy("node3"), "node3 healthy")
+    wait_until(lambda: seen.update(health_said(whole, "node3")) or whole.node("node3").is_healthy(), "node3 healthy")
 
     assert any("MiB of data so far" in said for said in seen)
-    assert "cut short; begins anew" in whole.logs("node3", lines=10_000)
+    assert "cut short; begins anew" in whole.node("node3").logs(lines=10_000)
     assert "mariabackup SST completed on joiner" in since_restart(whole, "node3")
     assert {400} == rows(whole)
 
 
 def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole):
     """LAB_SST is the joiner's; its data directory was lost."""
-    whole.kill("node3")
+    whole.node("node3").kill()
     at_data_of(whole, "node3", f"find {DATADIR} -mindepth 1 -delete")
     docker_compose = ["docker", "compose", "--env-file", str(leftovers.STATE / f"{whole.name}.env")]
     subprocess.run(
@@ -106,12 +106,12 @@ def test_a_node_with_others_data_is_refused(whole, make_whole):
 
     With its own data it joins as before.
     """
-    whole.kill("node3")
+    whole.node("node3").kill()
     mine = at_data_of(whole, "node3", f"cat {DATADIR}/membership.log; echo other >{DATADIR}/membership.log").strip()
     of_another = start_and_end(whole, "node3")
     at_data_of(whole, "node3", f"rm {DATADIR}/membership.log; mv {DATADIR}/grastate.dat {DATADIR}/kept.dat")
     of_none = start_and_end(whole, "node3")
-    others_are_well = GaleraNode(whole.server("node1")).status().synced
+    others_are_well = GaleraNode(whole.node("node1").server()).status().synced
     at_data_of(whole, "node3", f"echo {mine} >{DATADIR}/membership.log; mv {DATADIR}/kept.dat {DATADIR}/grastate.dat")
     make_whole(whole)
 
@@ -123,19 +123,19 @@ def test_a_node_with_others_data_is_refused(whole, make_whole):
 
 def test_after_all_died_nobody_goes_first_until_all_have_said_how_far_they_are(whole):
     """Two of three wait and name the third; told that it is lost, the most advanced leads: the same history goes on."""
-    history = GaleraNode(whole.server("node1")).status().history
+    history = GaleraNode(whole.node("node1").server()).status().history
     for node in NODES:
-        whole.kill(node)
+        whole.node(node).kill()
     for node in NODES[:2]:
-        whole.start_again(node)
+        whole.node(node).start_again()
     for node in NODES[:2]:
         wait_until(lambda node=node: "waits for node3 to say" in since_restart(whole, node), f"{node} to wait")
-    assert not whole.is_healthy("node1")
+    assert not whole.node("node1").is_healthy()
 
     at_data_of(whole, "node3", "touch /cluster/node3.lost")
-    wait_until(lambda: whole.is_healthy("node2"), "node2 healthy")
+    wait_until(whole.node("node2").is_healthy, "node2 healthy")
     whole.refresh()
-    views = [GaleraNode(whole.server(node)).status() for node in NODES[:2]]
+    views = [GaleraNode(whole.node(node).server()).status() for node in NODES[:2]]
 
     assert [(2, True, history)] * 2 == [(view.size, view.synced, view.history) for view in views]
     at_data_of(whole, "node3", "rm /cluster/node3.lost")

@@ -18,7 +18,7 @@ def pair(docker):
     topology = catalogue.topology("galera-2")
     images.ensure(up.image_names("mariadb", topology=topology))
     lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
-    lab.server("node1").execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
+    lab.node("node1").server().execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
     yield lab
     with signals.signals_held():
         lab.down()
@@ -26,16 +26,16 @@ def pair(docker):
 
 def test_the_casting_vote_goes_on_alone_and_the_other_does_not(pair):
     """Without node2, node1 takes writes; without node1, node2 refuses even to be read, until it is told to go on."""
-    first, second = pair.server("node1"), pair.server("node2")
-    pair.kill("node2")
+    first, second = pair.node("node1").server(), pair.node("node2").server()
+    pair.node("node2").kill()
     wait_until(lambda: GaleraNode(first).status().size == 1, "node1 to be alone")
     first.execute("INSERT INTO lab.t VALUES (1)")
-    pair.start_again("node2")
-    wait_until(lambda: pair.is_healthy("node2"), "node2 healthy")
-    wait_until_synced([pair.server("node1"), pair.server("node2")], 2)
+    pair.node("node2").start_again()
+    wait_until(pair.node("node2").is_healthy, "node2 healthy")
+    wait_until_synced([pair.node("node1").server(), pair.node("node2").server()], 2)
 
-    second = pair.server("node2")
-    pair.kill("node1")
+    second = pair.node("node2").server()
+    pair.node("node1").kill()
     wait_until(lambda: not GaleraNode(second).status().primary, "node2 to have no majority")
     with pytest.raises(LabError, match="1047"):
         second.value("SELECT COUNT(*) FROM lab.t")
@@ -43,6 +43,6 @@ def test_the_casting_vote_goes_on_alone_and_the_other_does_not(pair):
     wait_until(lambda: GaleraNode(second).status().synced, "node2 to go on")
 
     assert second.value("SELECT COUNT(*) FROM lab.t") == 1
-    pair.start_again("node1")
-    wait_until(lambda: pair.is_healthy("node1"), "node1 healthy")
-    assert pair.server("node1").value("SELECT COUNT(*) FROM lab.t") == 1
+    pair.node("node1").start_again()
+    wait_until(pair.node("node1").is_healthy, "node1 healthy")
+    assert pair.node("node1").server().value("SELECT COUNT(*) FROM lab.t") == 1

@@ -43,8 +43,8 @@ def whole(group):
     for link in group.topology.links:
         group.wire(link.name).enable(True)
     for node in NODES:
-        if group.state_of(node)[0] != "running":
-            group.start_again(node)
+        if group.node(node).state()[0] != "running":
+            group.node(node).start_again()
     wait_until_whole(group)
 
 
@@ -58,7 +58,7 @@ def passed_by(lab):
     found = {}
     for node in NODES:
         listed = [
-            lab.run(f"sidecar{node[-1]}", "iptables", "-t", "filter", "-vnxL", chain).splitlines()[2:]
+            lab.service(f"sidecar{node[-1]}").run("iptables", "-t", "filter", "-vnxL", chain).splitlines()[2:]
             for chain in ("LAB-REFUSE-OUT", "LAB-REFUSE-IN")
         ]
         assert all(listed), f"{node} has no rules"
@@ -72,7 +72,7 @@ def write(lab):
 
 def counts(lab):
     kind.Group(lab).wait_until_level()
-    return {lab.server(node).value(COUNT) for node in NODES}
+    return {lab.node(node).server().value(COUNT) for node in NODES}
 
 
 def test_the_group_was_proved(started):
@@ -98,7 +98,7 @@ def test_a_secondary_refuses_to_write(group):
     kind.Group(group).let_serve("node1")
 
     with pytest.raises(LabError, match="1290"):
-        group.server("node2").execute("INSERT INTO lab.crossed VALUES ()")
+        group.node("node2").server().execute("INSERT INTO lab.crossed VALUES ()")
 
 
 def test_a_commit_that_waits_for_nobody_is_noticed(group):
@@ -114,7 +114,7 @@ def test_without_links_nobody_commits_and_with_them_the_group_comes_back(group):
     """It fails closed: each node alone has no majority."""
     for link in group.topology.links:
         group.wire(link.name).enable(False)
-    members = [group.server(node) for node in NODES]
+    members = [group.node(node).server() for node in NODES]
     wait_until(lambda: {str(kind.member(each)) for each in members} == {"no majority"}, "three nodes alone", 60)
     for link in group.topology.links:
         group.wire(link.name).enable(True)
@@ -128,15 +128,15 @@ def test_without_links_nobody_commits_and_with_them_the_group_comes_back(group):
 def test_a_group_killed_as_a_whole_is_led_by_the_most_advanced(group):
     """Under the same name, with every row, and one node only bootstraps it."""
     write(group)
-    before, history = counts(group), kind.member(group.server("node1")).history
-    logged = {node: len(group.logs(node, "all")) for node in NODES}
+    before, history = counts(group), kind.member(group.node("node1").server()).history
+    logged = {node: len(group.node(node).logs("all")) for node in NODES}
     for node in NODES:
-        group.kill(node)
+        group.node(node).kill()
     for node in NODES:
-        group.start_again(node)
+        group.node(node).start_again()
     wait_until_whole(group)
 
-    ways = [kind.how_returned(group.logs(node, "all")[logged[node] :]) for node in NODES]
+    ways = [kind.how_returned(group.node(node).logs("all")[logged[node] :]) for node in NODES]
     assert 1 == ways.count(("led", 0)) and None not in ways
     assert before == counts(group)
-    assert {history} == {kind.member(group.server(node)).history for node in NODES}
+    assert {history} == {kind.member(group.node(node).server()).history for node in NODES}

@@ -32,8 +32,8 @@ def whole(pair, request):
         pair.wire(link.name).enable(True)
         clear(pair.wire(link.name))
     for node in pair.topology.nodes:
-        if pair.state_of(node.name)[0] == "exited":
-            pair.start_again(node.name)
+        if pair.node(node.name).state()[0] == "exited":
+            pair.node(node.name).start_again()
     for name, member in pacemaker.cluster(pair).status().members.items():
         if member.standby:
             pacemaker.cluster(pair).tell("online", name)
@@ -57,13 +57,13 @@ def cut(lab, *links):
 
 def no_split_brain(lab):
     """Whether neither machine has ever seen the other one write by itself."""
-    said = [lab.run(node.name, "guest", "dmesg") for node in lab.topology.nodes]
+    said = [lab.node(node.name).run("guest", "dmesg") for node in lab.topology.nodes]
     return not any("Split-Brain detected" in words for words in said)
 
 
 def test_the_watchdogs_are_fed_while_the_cluster_finds_itself(whole):
     """Not fed, they would reset a machine after a slow start, and the other one after it."""
-    said = [whole.run(node.name, "guest", "cat", "/run/lab/messages") for node in whole.topology.nodes]
+    said = [whole.node(node.name).run("guest", "cat", "/run/lab/messages") for node in whole.topology.nodes]
 
     assert all("Servant pcmk is healthy" in messages for messages in said)
     assert not any("No liveness" in messages for messages in said)
@@ -107,12 +107,12 @@ def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
     dying = serving(whole)
     survivor = other(whole, dying)
     with writers(whole, dying) as acknowledged:
-        whole.kill(dying)
+        whole.node(dying).kill()
         whole.refresh()
         pacemaker.cluster(whole).wait_until_served_by(survivor)
 
     assert set(acknowledged) <= texts(whole, survivor)
-    whole.start_again(dying)
+    whole.node(dying).start_again()
     cluster_manager.wait_until_whole(whole)
     assert no_split_brain(whole)
 
@@ -127,7 +127,7 @@ def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(who
         cut(whole, RING, ARBITER.format(lost), DATA)
         pacemaker.cluster(whole).wait_until_served_by(survivor)
         reset_at = len(acknowledged)
-        assert whole.state_of(lost)[0] == "exited"
+        assert whole.node(lost).state()[0] == "exited"
 
     assert reset_at == len(acknowledged)
     assert set(acknowledged) <= texts(whole, survivor)
@@ -142,11 +142,11 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
     ended = other(whole, winner)
     pacemaker.cluster(whole).wait_until_served_by(winner)
     # Who takes over does so after the other one's end, and who has served all the time has nothing to wait for.
-    assert winner == before or whole.state_of(ended)[0] == "exited"
+    assert winner == before or whole.node(ended).state()[0] == "exited"
     write(whole, winner, 3)
-    clock.wait_until(lambda: whole.state_of(ended)[0] == "exited", f"{ended} to be reset by its watchdog")
+    clock.wait_until(lambda: whole.node(ended).state()[0] == "exited", f"{ended} to be reset by its watchdog")
     whole.wire(RING).enable(True)
-    whole.start_again(ended)
+    whole.node(ended).start_again()
     cluster_manager.wait_until_whole(whole)
     assert no_split_brain(whole)
 
@@ -186,7 +186,7 @@ def test_an_emulated_cluster_comes_up_and_moves_its_service(docker, monkeypatch)
 
         assert cluster_manager.standby(lab, first) > 0
         assert before == texts(lab, other(lab, first))
-        assert not any(lab.state_of(node.name)[0] == "exited" for node in lab.topology.nodes)
+        assert not any(lab.node(node.name).state()[0] == "exited" for node in lab.topology.nodes)
 
 
 @pytest.mark.long
@@ -197,11 +197,11 @@ def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(
     clock.wait_until(lambda: drbd.Peer(whole, primary).status().connection != drbd.CONNECTED, "the cut to be noticed")
     write(whole, primary, 3)
 
-    assert "fence-peer" in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints")
+    assert "fence-peer" in whole.node(primary).run("guest", "cibadmin", "--query", "--scope", "constraints")
     whole.wire(DATA).enable(True)
     cluster_manager.wait_until_whole(whole)
     clock.wait_until(
-        lambda: "fence-peer" not in whole.run(primary, "guest", "cibadmin", "--query", "--scope", "constraints"),
+        lambda: "fence-peer" not in whole.node(primary).run("guest", "cibadmin", "--query", "--scope", "constraints"),
         "the ban to be lifted",
     )
     assert primary == serving(whole)

@@ -91,4 +91,4 @@ def test_what_runs_and_drills_of_their_own_left_is_gone_too(bystander, command):
 
     assert leftovers.left_behind() == []
     assert [name for name in project.all_labs() if name.startswith("test-killed")] == []
-    assert bystander.server("source").version()
+    assert bystander.node("source").server().version()

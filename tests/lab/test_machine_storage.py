@@ -35,8 +35,8 @@ def array(lab):
 
 
 def same_rows(lab):
-    Replica(lab.server("replica")).wait_for(BinaryLog(lab.server("source")).position())
-    return lab.server("replica").checksum("lab.held") == lab.server("source").checksum("lab.held")
+    Replica(lab.node("replica").server()).wait_for(BinaryLog(lab.node("source").server()).position())
+    return lab.node("replica").server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
 
 
 def test_the_data_are_on_md_and_each_disk_keeps_its_limits(lab, array):
@@ -62,7 +62,9 @@ def test_the_guests_threads_are_what_is_looked_at(lab):
 def test_md_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, array):
     """Nothing is lost, md says which member failed, and whole it is again."""
     array.disk("disk2").fail()
-    lab.server("source").execute("CREATE TABLE lab.held AS SELECT seq, REPEAT('x', 200) f FROM lab.seq_1_to_2000")
+    lab.node("source").server().execute(
+        "CREATE TABLE lab.held AS SELECT seq, REPEAT('x', 200) f FROM lab.seq_1_to_2000"
+    )
     assert same_rows(lab)
     wait_until(lambda: "disk2=faulty" in array.status(), "md to fail the member")
     seen = []

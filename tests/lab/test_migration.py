@@ -25,7 +25,7 @@ def lab(docker):
     topology = catalogue.topology("async")
     images.ensure([*up.image_names("mariadb", topology=topology), *overlay.IMAGES])
     lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
-    lab.server("source").execute(
+    lab.node("source").server().execute(
         "CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB",
         f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}",
     )
@@ -56,7 +56,7 @@ def kill_after(monkeypatch, step):
 
 def test_a_migration_killed_after_each_step_is_gone_on_with(lab, monkeypatch):
     """Until the switch the node has its old data directory; after the last step the new one, equal to its source."""
-    [old], source = volumes.of(lab, "replica"), lab.server("source")
+    [old], source = volumes.of(lab, "replica"), lab.node("source").server()
     for step in ("build", "stop", "copy"):
         with monkeypatch.context() as patch, pytest.raises(Killed):
             kill_after(patch, step)
@@ -74,7 +74,7 @@ def test_a_migration_killed_after_each_step_is_gone_on_with(lab, monkeypatch):
     assert done.tables >= 1 and migrate.unfinished(lab) is None
     assert old not in things_of(lab.name)
     assert array.array(lab, "replica").is_mounted()
-    assert lab.server("replica").checksum("lab.held") == lab.server("source").checksum("lab.held")
+    assert lab.node("replica").server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
 
 
 def test_an_error_before_the_switch_puts_the_old_data_back_into_service(lab, monkeypatch):
@@ -88,8 +88,8 @@ def test_an_error_before_the_switch_puts_the_old_data_back_into_service(lab, mon
     lab.refresh()
     assert volumes.of(lab, "replica") == before
     assert set(things_of(lab.name)) == things
-    Replica(lab.server("replica")).wait_for(BinaryLog(lab.server("source")).position())
-    assert Replica(lab.server("replica")).status().healthy
+    Replica(lab.node("replica").server()).wait_for(BinaryLog(lab.node("source").server()).position())
+    assert Replica(lab.node("replica").server()).status().healthy
 
 
 @pytest.mark.parametrize(
@@ -126,5 +126,5 @@ def test_ctrl_c_leaves_the_replica_on_its_old_disks(name, command, start_command
     assert process.wait(60) == 130, process.stdout.read()
     found = project.find(name)
     assert volumes.of(found, "replica") == [f"{name}_replica-data"]
-    assert Replica(found.server("replica")).status().healthy
+    assert Replica(found.node("replica").server()).status().healthy
     assert not [thing for thing in things_of(name) if "replica-2" in thing]

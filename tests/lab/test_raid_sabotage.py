@@ -80,7 +80,7 @@ def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
     watch = Race._watch
 
     def stop_and_watch(race, lag, seconds):
-        Replica(lab.server("raid1")).stop_applier()
+        Replica(lab.node("raid1").server()).stop_applier()
         watch(race, lag, seconds)
 
     monkeypatch.setattr(Race, "_watch", stop_and_watch)
@@ -90,7 +90,7 @@ def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
 
 def test_a_load_that_does_not_reach_its_rate_is_seen(lab, doubts, monkeypatch):
     """The source has a hundredth of a CPU while it is loaded."""
-    container = lab.container("source")
+    container = lab.node("source").container
     catch_up = Race._catch_up
 
     def squeeze_afterwards(race, *arguments):

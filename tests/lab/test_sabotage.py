@@ -35,7 +35,7 @@ def test_a_toxic_removed_during_the_load_is_unknown(judged):
 
 def test_semisync_switched_off_during_the_load_is_unknown(judged):
     """Commits that nobody acknowledged are counted, though the status variable of the counters stands still."""
-    judgement = judged(lambda lab: SemiSync(lab.server("source")).set(False))
+    judgement = judged(lambda lab: SemiSync(lab.node("source").server()).set(False))
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "acknowledged" in judgement.reason
@@ -45,8 +45,8 @@ def test_a_fall_back_to_asynchronous_is_unknown(judged):
     """The replica's IO thread stops; the source waits for its timeout and goes on alone."""
 
     def leave_alone(lab):
-        SemiSync(lab.server("source")).set(True, timeout_ms=300)
-        Replica(lab.server("replica")).stop()
+        SemiSync(lab.node("source").server()).set(True, timeout_ms=300)
+        Replica(lab.node("replica").server()).stop()
 
     judgement = judged(leave_alone)
 

@@ -79,7 +79,7 @@ def test_a_running_labs_ports_are_on_loopback(semisync):
 
 def test_toxiproxys_api_is_reached_by_loopback_only(semisync):
     """Not by another address of this machine."""
-    _, port = semisync.published("toxiproxy", 8474)
+    _, port = semisync.service("toxiproxy").published(8474)
     own = {found[4][0] for found in socket.getaddrinfo(socket.gethostname(), None, socket.AF_INET)} - {"127.0.0.1"}
 
     with socket.create_connection(("127.0.0.1", port), timeout=2):
@@ -94,7 +94,7 @@ def test_toxiproxys_api_is_reached_by_loopback_only(semisync):
 def test_no_account_has_an_empty_or_a_usual_password(semisync, user, password):
     """On any node."""
     for node in semisync.topology.nodes:
-        host, port = semisync.published(node.name, 3306)
+        host, port = semisync.node(node.name).published(3306)
         with pytest.raises(pymysql.err.OperationalError) as refusal:
             pymysql.connect(host=host, port=port, user=user, password=password, connect_timeout=5)
         assert refusal.value.args[0] == 1045
@@ -121,7 +121,7 @@ def test_a_labs_password_is_in_no_other_lab_and_in_nothing_that_is_kept(semisync
 
 def test_an_application_may_not_write_where_it_is_read_only(semisync):
     """The account that clients have is none of an administrator's."""
-    with semisync.server("replica").as_application().session() as connection:
+    with semisync.node("replica").server().as_application().session() as connection:
         with pytest.raises(pymysql.err.MySQLError, match="read-only"), connection.cursor() as cursor:
             cursor.execute("CREATE TABLE lab.refused (id INT)")
 
@@ -129,4 +129,4 @@ def test_an_application_may_not_write_where_it_is_read_only(semisync):
 def test_an_application_cannot_become_an_administrator(semisync):
     """Nor look at the accounts."""
     with pytest.raises(LabError, match="denied"):
-        semisync.server("source").as_application().rows("SELECT * FROM mysql.user")
+        semisync.node("source").server().as_application().rows("SELECT * FROM mysql.user")

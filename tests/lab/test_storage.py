@@ -33,7 +33,7 @@ def lab(docker):
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
     lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
-    source = lab.server("source")
+    source = lab.node("source").server()
     source.execute("CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB")
     source.execute(f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}")
     yield lab
@@ -42,8 +42,8 @@ def lab(docker):
 
 
 def same_rows(lab, node):
-    Replica(lab.server(node)).wait_for(BinaryLog(lab.server("source")).position())
-    return lab.server(node).checksum("lab.held") == lab.server("source").checksum("lab.held")
+    Replica(lab.node(node).server()).wait_for(BinaryLog(lab.node("source").server()).position())
+    return lab.node(node).server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
 
 
 def test_data_are_on_the_arrays_and_each_disk_keeps_its_limits(lab):
@@ -56,10 +56,10 @@ def test_raid1_writes_everything_twice_and_raid0_once(lab):
     for array in arrays.arrays(lab).values():
         same_rows(lab, array.node)
     before = {node: written(array) for node, array in arrays.arrays(lab).items()}
-    lab.server("source").execute("UPDATE lab.held SET filler = REPEAT('y', 200)")
+    lab.node("source").server().execute("UPDATE lab.held SET filler = REPEAT('y', 200)")
     assert same_rows(lab, "near") and same_rows(lab, "far")
     for node in NODES:
-        write_out(lab.server(node))
+        write_out(lab.node(node).server())
     grown = {
         node: [now - then for now, then in zip(written(array), before[node], strict=True)]
         for node, array in arrays.arrays(lab).items()
@@ -115,9 +115,9 @@ def test_raid1_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, command
     array = arrays.array(lab, "near")
     monkeypatch.setattr(arrays, "PROGRESS_SECONDS", 0)
     array.disk("disk2").fail()
-    lab.server("source").execute("UPDATE lab.held SET filler = REPEAT('z', 200)")
+    lab.node("source").server().execute("UPDATE lab.held SET filler = REPEAT('z', 200)")
     assert same_rows(lab, "near")
-    write_out(lab.server("near"))
+    write_out(lab.node("near").server())
     wait_until(lambda: array.disk("disk2").stats().errors, "a write that the failed disk refused")
     with pytest.raises(LabError, match="missed writes"):
         disks.heal(lab, "near", "disk2")
@@ -142,7 +142,7 @@ def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
     monkeypatch.setattr(arrays, "TRIES", 3)
     # A file system that has something to write when a disk fails writes nothing more, with the disk back either.
     assert same_rows(lab, "far")
-    write_out(lab.server("far"))
+    write_out(lab.node("far").server())
     array.write_back()
     array.disk("disk1").fail()
     try:
@@ -160,10 +160,10 @@ def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
 
 def test_a_disk_that_lies_is_noticed_by_who_checks_what_he_reads(lab, command):
     """No layer below the server sees it: each file can be read, and the page that was read is wrong."""
-    server, needle = lab.server("far"), secrets.token_hex(16)
-    lab.server("source").execute("CREATE TABLE lab.needle (id INT PRIMARY KEY, needle CHAR(32)) ENGINE=InnoDB")
-    lab.server("source").execute(f"INSERT INTO lab.needle VALUES (1, '{needle}')")
-    Replica(server).wait_for(BinaryLog(lab.server("source")).position())
+    server, needle = lab.node("far").server(), secrets.token_hex(16)
+    lab.node("source").server().execute("CREATE TABLE lab.needle (id INT PRIMARY KEY, needle CHAR(32)) ENGINE=InnoDB")
+    lab.node("source").server().execute(f"INSERT INTO lab.needle VALUES (1, '{needle}')")
+    Replica(server).wait_for(BinaryLog(lab.node("source").server()).position())
     server.execute("FLUSH TABLES lab.needle FOR EXPORT")
     done = [command("disk", "corrupt", "far", disk, needle, "--lab", lab.name) for disk in ("disk1", "disk2")]
     server.execute("UNLOCK TABLES")
@@ -182,7 +182,7 @@ def innochecksum(lab, node, table):
     """What the server's own tool says of a table's pages, as they are on the disks."""
     file = f"/var/lib/mysql/lab/{table}.ibd"
     read = f"dd if={file} of=/tmp/{table}.ibd bs=16k iflag=direct status=none; innochecksum /tmp/{table}.ibd 2>&1; true"
-    return lab.run(node, "sh", "-c", read)
+    return lab.node(node).run("sh", "-c", read)
 
 
 # Files of ever smaller size, until not even a small one is taken.
@@ -194,7 +194,7 @@ FILL = (
 
 def test_a_full_disk_is_told_and_with_room_again_the_server_goes_on(lab, command):
     """By the server to who writes, by `lab status` to who asks, and in the doubts of an experiment."""
-    array, server = arrays.array(lab, "near"), lab.server("near")
+    array, server = arrays.array(lab, "near"), lab.node("near").server()
     # What it writes itself must not get between the source's transactions: strict mode then refuses those that follow.
     unlogged = "SET sql_log_bin = 0"
     server.execute(unlogged, "CREATE DATABASE own", "CREATE TABLE own.more (filler CHAR(200)) ENGINE=InnoDB")

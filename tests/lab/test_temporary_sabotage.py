@@ -50,7 +50,7 @@ def test_tables_that_went_to_disk_are_not_doubted(doubts):
 
 def test_tables_that_fit_into_memory_are_noticed(lab, doubts):
     """Somebody sets tmp_table_size back: no rows are written by the storage engine on disk."""
-    server = lab.server("server")
+    server = lab.node("server").server()
     server.set_global(tmp_table_size=16 << 20)
     try:
         told = doubts()
@@ -62,7 +62,7 @@ def test_tables_that_fit_into_memory_are_noticed(lab, doubts):
 
 def test_a_query_that_needs_no_temporary_table_is_noticed(lab, doubts):
     """An index over the column gives the groups by itself."""
-    server = lab.server("server")
+    server = lab.node("server").server()
     server.execute("CREATE INDEX by_id ON lab.sort_id (id)")
     try:
         told = doubts()

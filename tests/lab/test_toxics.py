@@ -18,7 +18,7 @@ CORRECTED_SECONDS = 30
 @pytest.fixture
 def probe(loaded):
     """Round trips across the link, connected while it is clear; the link is clear again afterwards."""
-    with closing(RoundTrip(loaded.wire(LINK), loaded.server("source"))) as probe:
+    with closing(RoundTrip(loaded.wire(LINK), loaded.node("source").server())) as probe:
         yield probe
     clear(loaded.wire(LINK))
 
@@ -62,7 +62,7 @@ def test_a_black_hole_answers_nothing_while_its_connections_stay(loaded, probe):
 
     with pytest.raises(TimeoutError):
         probe.answer_within(0.5)
-    assert Replica(loaded.server("replica")).status().connected
+    assert Replica(loaded.node("replica").server()).status().connected
 
 
 def test_a_reset_ends_connections(loaded, probe):
@@ -86,11 +86,11 @@ def test_a_slow_line_carries_what_its_file_says(loaded, probe):
 
 def test_the_replica_is_fed_through_the_link(loaded):
     """The bytes of a written row are counted by the proxy: nothing bypasses it."""
-    source, wire = loaded.server("source"), loaded.wire(LINK)
+    source, wire = loaded.node("source").server(), loaded.wire(LINK)
     before = wire.bytes_through()
 
     source.execute("CREATE TABLE lab.big (body LONGTEXT)", "INSERT INTO lab.big VALUES (REPEAT('x', 1000000))")
-    replica = loaded.server("replica")
+    replica = loaded.node("replica").server()
     Replica(replica).wait_for(BinaryLog(source).position())
     # Toxiproxy counts a connection's bytes when it ends.
     Replica(replica).stop()

@@ -74,7 +74,7 @@ def test_a_second_lab_stands_beside_the_first(up, command, name):
 
     first, second = project.find("test-up"), project.find(name)
     assert first.password != second.password
-    assert first.published("source", 3306) != second.published("source", 3306)
+    assert first.node("source").published(3306) != second.node("source").published(3306)
     assert [] == second.wire("source-replica").toxics()
     assert 2 == len(first.wire("source-replica").toxics())
 

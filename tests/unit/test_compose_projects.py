@@ -241,8 +241,8 @@ def test_unknown_services_and_stopped_ones_are_worded(engine, refused):
     engine(Thing("lab-a", "compose"))
     lab = project.find()
 
-    assert "has no container leaf" in refused(lab.container, "leaf").found
-    assert "source of lab-a does not run" in refused(lab.published, "source", 3306).found
+    assert "has no container leaf" in refused(getattr, lab.service("leaf"), "container").found
+    assert "source of lab-a does not run" in refused(lab.node("source").published, 3306).found
 
 
 class Answer:
@@ -255,7 +255,7 @@ def test_a_failing_command_in_a_container_shows_its_end(engine, refused):
     (source,) = engine(Thing("lab-a", "compose"))
     said = b"\n".join(b"line %d" % n for n in range(50))
     source.exec_run = lambda *_, **__: Answer(1, None, said)
-    error = refused(project.find().run, "source", "sysbench", "run")
+    error = refused(project.find().node("source").run, "sysbench", "run")
 
     assert "`sysbench run` in source ended with 1" in error.found
     assert "line 49" in error.found and "line 10" not in error.found

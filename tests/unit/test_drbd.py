@@ -16,6 +16,7 @@ from replication_lab.world.echo import Echo
 from rich.console import Console
 
 from tests.fakes.link import FakeWire
+from tests.fakes.parts import LabOfNames
 
 CONNECTED = """version: 8.4.11 (api:1/proto:86-101)
 srcversion: AAC9D2685AD926F7D004EAB
@@ -102,7 +103,7 @@ def test_a_machines_view_says_how_a_split_brain_is_ended():
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
-class Pair:
+class Pair(LabOfNames):
     """A lab of two machines whose states are given; what they are told is noted, and changes what `obeys` says."""
 
     name = "lab-drbd"

@@ -23,6 +23,8 @@ from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
+from tests.fakes.parts import LabOfNames
+
 from synthetic_drill import CUT, FILE, GALERA, HISTORY, KINDS, evidence, parsed, summed_up
 
 DOCS = catalogue.ROOT / "docs"
@@ -318,7 +320,7 @@ def test_a_nodes_log_tells_how_it_came_back(log, by):
 # --- drills on a lab that misbehaves ----------------------------------------------------------------------------------
 
 
-class EndedLab:
+class EndedLab(LabOfNames):
     """A lab whose nodes have ended."""
 
     topology = GALERA
@@ -334,7 +336,7 @@ def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(refused):
     assert "ended with status 1 instead of coming back" in refused(going._until_back, 0.0).found
 
 
-class DeadLab:
+class DeadLab(LabOfNames):
     """A lab whose servers do not answer."""
 
     topology = GALERA
@@ -363,7 +365,7 @@ class Variables:
         self.has.update(values)
 
 
-class SettableLab:
+class SettableLab(LabOfNames):
     """A lab of such servers."""
 
     topology = GALERA
@@ -523,7 +525,7 @@ def test_a_fault_that_cannot_be_undone_does_not_keep_the_others(refused):
 # --- logs -------------------------------------------------------------------------------------------------------------
 
 
-class LoggingLab:
+class LoggingLab(LabOfNames):
     """A lab of one node whose log grows."""
 
     topology = catalogue.topology("single")

@@ -13,7 +13,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.journal import Journal
 
 from tests.fakes import lab, troubles
-from tests.fakes.lab import FakeLab
+from tests.fakes.lab import FakeNode
 from tests.fakes.world import FakeWorld
 
 KNOWN = experiments.load("galera_vs_semisync")
@@ -237,7 +237,7 @@ def test_a_slow_node_that_was_held_back_is_not_doubted(ran, claim):
 @pytest.mark.parametrize("claim", SLOWED)
 def test_a_cpu_limit_that_is_not_set_is_unknown(ran, monkeypatch, claim):
     """The engine takes the order and does nothing: the node was as fast as the others."""
-    monkeypatch.setattr(FakeLab, "limit_cpu", lambda *_: None)
+    monkeypatch.setattr(FakeNode, "limit_cpu", lambda *_: None)
     summary, _, _ = ran(only(claim), preset="brief")
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
@@ -247,7 +247,7 @@ def test_a_cpu_limit_that_is_not_set_is_unknown(ran, monkeypatch, claim):
 @pytest.mark.parametrize("claim", SLOWED)
 def test_a_cpu_limit_that_is_never_reached_is_unknown(ran, monkeypatch, claim):
     """Not one period in which the node wanted more than it got: the limit slowed nothing."""
-    monkeypatch.setattr(FakeLab, "throttled", lambda *_: 7)
+    monkeypatch.setattr(FakeNode, "throttled", lambda *_: 7)
     summary, _, _ = ran(only(claim), preset="brief")
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
@@ -258,7 +258,9 @@ def test_a_cpu_limit_that_is_never_reached_is_unknown(ran, monkeypatch, claim):
 def test_a_cpu_limit_that_somebody_takes_off_is_unknown(ran, claim):
     """During the load the node gets its CPU back."""
     node = SLOWED[claim]
-    summary, _, _ = ran(only(claim), preset="brief", meanwhile=lambda lab, _: lab.limit_cpu(_last(lab), 0, 100_000))
+    summary, _, _ = ran(
+        only(claim), preset="brief", meanwhile=lambda lab, _: lab.node(_last(lab)).limit_cpu(0, 100_000)
+    )
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
     assert f"{node} has 0.1 of a CPU" in summary.claims[0].reason

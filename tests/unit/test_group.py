@@ -12,7 +12,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
-from tests.fakes.parts import let_the_server_answer
+from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 NODES = ("node1", "node2", "node3")
 ALL = dict.fromkeys(NODES, "ONLINE")
@@ -59,7 +59,7 @@ class Silent(Server):
         raise LabError(f"{self.name} does not answer", "a server")
 
 
-class Lab:
+class Lab(LabOfNames):
     name = "lab-group"
 
     def __init__(self, **servers):
@@ -144,7 +144,7 @@ def test_a_drill_that_names_its_primary_gets_it():
     """By the group's own function; a node that is it already is left alone."""
     lab = Lab()
     replication.of(lab).let_serve("node1")
-    assert [] == lab.server("node1").asked
+    assert [] == lab.node("node1").server().asked
 
 
 @pytest.mark.parametrize(

@@ -13,6 +13,8 @@ from replication_lab.world import pacemaker
 from replication_lab.world.pacemaker import parse_status
 from rich.console import Console
 
+from tests.fakes.parts import LabOfNames
+
 SERVICE = ("fs_mysql", "p_ip_mysql", "mysqld")
 ADDRESS = "10.9.255.254"
 
@@ -48,7 +50,7 @@ def said(serving="node1", other="node2", members=None, quorum="true", group_role
       </pacemaker-result>"""
 
 
-class Pair:
+class Pair(LabOfNames):
     """A lab of two machines whose cluster says what it is given; what it is told is written down, and changes it."""
 
     name = "lab-drbd-ha"

@@ -23,7 +23,7 @@ from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 from replication_lab.world.pacemaker import Cluster
 
-from tests.fakes.parts import let_the_server_answer
+from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 
 class Server:
@@ -65,7 +65,7 @@ def servers_answer(monkeypatch):
     let_the_server_answer(monkeypatch, BinaryLog, position="position")
 
 
-class Lab:
+class Lab(LabOfNames):
     def __init__(self, topology, **servers):
         self.topology = catalogue.topology(topology)
         self.servers = {node.name: Server(node.name) for node in self.topology.nodes} | servers
@@ -317,7 +317,7 @@ def test_a_replica_says_what_stopped_it_and_its_source_whether_it_waits():
     )
 
 
-class Optioned:
+class Optioned(LabOfNames):
     """Two machines that take options; what is in force is what they were told, unless they are deaf."""
 
     name = "lab-drbd"

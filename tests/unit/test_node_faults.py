@@ -20,6 +20,8 @@ from replication_lab.world import catalogue, clock
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.drbd import Status
 
+from tests.fakes.parts import LabOfNames
+
 NODES = ["server"]
 
 
@@ -28,7 +30,7 @@ class Connection:
         pass
 
 
-class Machine:
+class Machine(LabOfNames):
     """A lab of one node whose container does what it is told, and whose server answers while it runs."""
 
     topology = catalogue.topology("single")
@@ -228,7 +230,7 @@ def test_a_frozen_node_that_somebody_thawed_is_left_alone(lab):
     """Undoing undoes itself and nothing else."""
     fault = Pause(lab, NODES)
     fault.inject()
-    lab.unpause("server")
+    lab.node("server").unpause()
 
     fault.recover()
 
@@ -400,7 +402,7 @@ def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monke
     assert [] == resource.told
 
 
-class TwoMachines:
+class TwoMachines(LabOfNames):
     """A lab of two machines with a replicated disk: what is done to containers and links is written down."""
 
     topology = catalogue.topology("drbd")

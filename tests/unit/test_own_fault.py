@@ -46,7 +46,7 @@ class Refuse:
     """Servers that answer every statement with an error; recovered from, they take statements again."""
 
     def __init__(self, lab, nodes, code):
-        self._servers, self._code = [lab.server(node) for node in nodes], code
+        self._servers, self._code = [lab.node(node).server() for node in nodes], code
 
     def inject(self):
         for server in self._servers:
@@ -117,14 +117,11 @@ class LedgerServer(FakeServer):
 
 
 class LedgerLab(FakeLab):
-    """A lab of one such server, which logs nothing."""
+    """A lab of one such server."""
 
     def _server(self, name):
         of_any_kind = super()._server(name)
         return LedgerServer(name, self, of_any_kind.semisync, None)
-
-    def logs(self, node, lines):
-        return ""
 
 
 # --- as any other -----------------------------------------------------------------------------------------------------

@@ -31,7 +31,7 @@ def lab(fake_world) -> FakeLab:
 
 def watched(lab, meanwhile=lambda: None, wanted="semisync", wait_point="AFTER_SYNC", path="proxy") -> dict[str, bool]:
     """Which proofs of a load of ten commits came out, when `meanwhile` happens after the fifth."""
-    source, replica = lab.server("source"), lab.server("replica")
+    source, replica = lab.node("source").server(), lab.node("replica").server()
     SemiSync(source).set(wanted == "semisync", wait_point)
     watch = semisync.Watch(source, [replica], wanted, wait_point, path)
     for number in range(10):
@@ -67,7 +67,7 @@ def test_a_fall_back_that_healed_is_still_seen(lab):
     def fall_back_and_heal():
         troubles.fall_back(lab)
         lab.commit()
-        source = lab.server("source")
+        source = lab.node("source").server()
         source.semisync = replace(source.semisync, active=True)
 
     assert failed(watched(lab, fall_back_and_heal)) == {ACKNOWLEDGED, STAYED}
@@ -82,7 +82,7 @@ def test_switching_on_is_seen(lab):
     """Semi-sync where none was wanted acknowledges commits that should not have waited."""
 
     def switch_on():
-        SemiSync(lab.server("source")).set(True)
+        SemiSync(lab.node("source").server()).set(True)
 
     assert failed(watched(lab, switch_on, wanted="async")) == {NOT_WAITED, STAYED}
 
@@ -91,7 +91,7 @@ def test_a_changed_wait_point_is_seen(lab):
     """AFTER_COMMIT where AFTER_SYNC was arranged."""
 
     def change():
-        SemiSync(lab.server("source")).set(True, "AFTER_COMMIT")
+        SemiSync(lab.node("source").server()).set(True, "AFTER_COMMIT")
 
     assert failed(watched(lab, change)) == {STAYED}
 
@@ -100,7 +100,7 @@ def test_another_path_is_seen(lab):
     """A replica that dials the source itself does not cross the link."""
 
     def redirect():
-        Replica(lab.server("replica")).replicate_from("source", 3306)
+        Replica(lab.node("replica").server()).replicate_from("source", 3306)
 
     assert failed(watched(lab, redirect)) == {PATH}
     assert not failed(watched(lab, path="direct"))
@@ -108,20 +108,22 @@ def test_another_path_is_seen(lab):
 
 def test_a_stopped_replica_is_seen(lab):
     """Threads that stand still fail the proof of the path; commits are no longer acknowledged."""
-    assert failed(watched(lab, Replica(lab.server("replica")).stop)) == {ACKNOWLEDGED, PATH}
+    assert failed(watched(lab, Replica(lab.node("replica").server()).stop)) == {ACKNOWLEDGED, PATH}
 
 
 def test_a_replica_that_should_be_away_is_seen(lab):
     """Without a replica means that its threads stand still."""
     assert failed(watched(lab, wanted="none")) == {ALONE}
-    Replica(lab.server("replica")).stop()
+    Replica(lab.node("replica").server()).stop()
     assert not failed(watched(lab, wanted="none"))
 
 
 def test_fewer_commits_acknowledged_than_made_are_seen(lab):
     """Ten acknowledgements do not prove eleven commits."""
-    watch = semisync.Watch(lab.server("source"), [lab.server("replica")], "semisync", "AFTER_SYNC", "proxy")
-    SemiSync(lab.server("source")).set(True, "AFTER_SYNC")
+    watch = semisync.Watch(
+        lab.node("source").server(), [lab.node("replica").server()], "semisync", "AFTER_SYNC", "proxy"
+    )
+    SemiSync(lab.node("source").server()).set(True, "AFTER_SYNC")
     for _ in range(10):
         lab.commit()
 
@@ -130,7 +132,7 @@ def test_fewer_commits_acknowledged_than_made_are_seen(lab):
 
 def test_a_commit_answered_sooner_than_a_round_trip_is_seen(lab):
     """Counters may be right while a commit waited for nothing: its latency tells."""
-    source, replica = lab.server("source"), lab.server("replica")
+    source, replica = lab.node("source").server(), lab.node("replica").server()
     watch = semisync.Watch(source, [replica], "semisync", "AFTER_SYNC", "proxy", round_trip_ms=85)
 
     assert [watch.proofs(0, fastest_ms=ms)[-1].ok for ms in (86.0, 40.0)] == [True, False]
@@ -140,9 +142,9 @@ def test_a_commit_answered_sooner_than_a_round_trip_is_seen(lab):
 def test_a_group_that_waited_counts_as_one_where_the_server_counts_so(fake_world, engine, least):
     """MySQL acknowledges a group once at AFTER_SYNC: ten commits of four clients are three groups or more."""
     lab = FakeLab(fake_world(), catalogue.topology("semisync"), engine)
-    source = lab.server("source")
+    source = lab.node("source").server()
     SemiSync(source).set(True, "AFTER_SYNC")
-    watch = semisync.Watch(source, [lab.server("replica")], "semisync", "AFTER_SYNC", "proxy", clients=4)
+    watch = semisync.Watch(source, [lab.node("replica").server()], "semisync", "AFTER_SYNC", "proxy", clients=4)
     source.semisync = replace(source.semisync, acknowledged=least)
     assert watch.proofs(10)[0].ok
     source.semisync = replace(source.semisync, acknowledged=least - 1)
@@ -154,10 +156,10 @@ def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
     """A status of ON with nobody acknowledging is not ready."""
     asked = []
     monkeypatch.setattr(semisync, "wait_until", lambda condition, what, seconds: asked.append(condition()))
-    SemiSync(lab.server("source")).set(True)
-    semisync.wait_until_acknowledged(lab.server("source"))
-    Replica(lab.server("replica")).stop()
-    semisync.wait_until_acknowledged(lab.server("source"))
+    SemiSync(lab.node("source").server()).set(True)
+    semisync.wait_until_acknowledged(lab.node("source").server())
+    Replica(lab.node("replica").server()).stop()
+    semisync.wait_until_acknowledged(lab.node("source").server())
 
     assert asked == [True, False]
 
@@ -214,7 +216,7 @@ def test_a_commit_faster_than_the_round_trip_is_noticed(cluster):
 def test_flow_control_that_never_paused_is_noticed(cluster):
     """A node that was to be slow and throttled nobody was not slow."""
     assert group_proofs(cluster, throttled=True) == {"flow control paused the cluster"}
-    assert group_proofs(cluster, lambda: cluster.limit_cpu("node3", 10_000, 100_000), throttled=True) == set()
+    assert group_proofs(cluster, lambda: cluster.node("node3").limit_cpu(10_000, 100_000), throttled=True) == set()
 
 
 # --- noise ------------------------------------------------------------------------------------------------------------
@@ -345,7 +347,7 @@ def test_a_spread_is_smallest_middle_largest_and_count():
 
 def test_commits_are_timed_one_by_one(lab):
     """As many latencies as commits, each of a statement of its own."""
-    source = lab.server("source")
+    source = lab.node("source").server()
     SemiSync(source).set(True)
 
     assert len(CommitLatency(source).commits(3)) == 3
@@ -358,7 +360,7 @@ def test_commits_are_timed_one_by_one(lab):
 def test_the_rate_is_of_all_clients_from_the_first_statement_to_the_last_answer(lab, monkeypatch):
     """Clients that queue behind each other count as they were served, not each at the rate of its own luck."""
     printed = "sysbench says hello\nclient 7.0 9.0 1000000 1000000\nclient 8.0 10.0 250000 250000 250000 250000\n"
-    monkeypatch.setattr(lab, "run", lambda *_, **__: printed)
+    monkeypatch.setattr(lab.programs, "run", lambda *_: printed)
     outcome = SequentialInserts(clients=2, rows=6).run(lab, seed=1)
 
     assert (outcome.commits, outcome.throughput) == (6, 6 / 3)
@@ -368,7 +370,7 @@ def test_the_rate_is_of_all_clients_from_the_first_statement_to_the_last_answer(
 
 def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeypatch, refused):
     """No line of a client is an error that shows the end of the output."""
-    monkeypatch.setattr(lab, "run", lambda *_, **__: "FATAL: no such table")
+    monkeypatch.setattr(lab.programs, "run", lambda *_: "FATAL: no such table")
 
     assert "FATAL: no such table" in refused(SequentialInserts(rows=1).run, lab, seed=1).found
 
@@ -384,7 +386,7 @@ def test_a_load_that_committed_nothing_is_refused_with_what_it_said(lab, monkeyp
 def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, events, time):
     """Where both are given sysbench ends with what comes first; the seed is handed on."""
     commands = []
-    monkeypatch.setattr(lab, "run", lambda _service, *command, **__: commands.append(command) or "client 1.0 2.0 5 5\n")
+    monkeypatch.setattr(lab.programs, "run", lambda _, command: commands.append(command) or "client 1.0 2.0 5 5\n")
     SequentialInserts(**settings).run(lab, seed=42)
 
     assert {events, time, "--rand-seed=42", "--threads=1"} <= set(commands[0])
@@ -395,7 +397,7 @@ def test_who_sees_a_row_first_depends_on_the_wait_point(lab, latency, wait_point
     """With AFTER_COMMIT others read a row a round trip before its writer is answered; with AFTER_SYNC never."""
     for body in latency(42, 43).bodies:
         lab.wire("source-replica").add(body)
-    SemiSync(lab.server("source")).set(True, wait_point)
+    SemiSync(lab.node("source").server()).set(True, wait_point)
     figures = FirstSeen(rows=8).run(lab, seed=1).figures
 
     assert (figures["trials"], figures["seen_early"]) == (8, early)

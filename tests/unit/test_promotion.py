@@ -14,7 +14,7 @@ from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync
 from rich.console import Console
 
-from tests.fakes.parts import let_the_server_answer
+from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 
 @dataclass
@@ -114,7 +114,7 @@ class Proxies:
         self.toxics.append((proxy, body.name))
 
 
-class Standing:
+class Standing(LabOfNames):
     """A lab of such nodes; all of them replicate."""
 
     name, engine = "standing", "mariadb"
@@ -183,7 +183,7 @@ def test_a_promoted_replica_takes_writes_and_the_others_follow_it(lab):
 def test_a_role_in_semi_sync_says_which_side_a_server_starts_as(waits, on):
     """A source without replicas would let each commit wait for the timeout."""
     lab = Standing("semisync")
-    replica = lab.server("replica")
+    replica = lab.node("replica").server()
     failover._set_role(lab, replica, source=True, waits=waits)
     as_source = lab.files["replica", failover.ROLE].decode().splitlines()
     failover._set_role(lab, replica, source=False)

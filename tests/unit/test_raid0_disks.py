@@ -111,7 +111,7 @@ def test_a_pattern_that_somebody_disturbed_once_is_run_again(ran):
 def test_a_replica_that_was_stopped_runs_again_afterwards(ran):
     """The servers are idle during fio's load, and replicate before and after."""
     labs = []
-    ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append((lab, lab.server("raid0").runs)))
+    ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append((lab, lab.node("raid0").server().runs)))
 
     assert not any(ran_ for _, ran_ in labs)
-    assert all(labs[-1][0].server(node).runs for node in ("single", "raid1", "raid0"))
+    assert all(labs[-1][0].node(node).server().runs for node in ("single", "raid1", "raid0"))

@@ -18,7 +18,7 @@ from replication_lab.world.docker import images
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from rich.console import Console
 
-from tests.fakes.parts import let_the_server_answer
+from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 NODES = [
     NodeView("source", "source", "127.0.0.1:1", "running", "healthy", "semi-sync ON"),
@@ -59,8 +59,9 @@ lab-chain  chain, mariadb 11.8.6
 @pytest.mark.parametrize(("topology", "links"), [("chain", 1), ("single", 0)])
 def test_what_to_do_next_is_what_the_topology_has(topology, links, monkeypatch):
     """Nobody is told to break a link where there is none."""
+    node = SimpleNamespace(published=lambda _port: ("127.0.0.1", 1))
     lab = SimpleNamespace(
-        name="lab-x", topology=catalogue.topology(topology), password="secret", published=lambda *_: ("127.0.0.1", 1)
+        name="lab-x", topology=catalogue.topology(topology), password="secret", node=lambda _name: node
     )
     monkeypatch.setattr(replication, "of", Nodes)
     text = shown(output.how_to_connect, lab)
@@ -130,7 +131,7 @@ def members_answer(monkeypatch):
     let_the_server_answer(monkeypatch, GaleraNode, status="galera")
 
 
-class Clustered:
+class Clustered(LabOfNames):
     """A lab of two nodes, the second of which has an address that belongs to nobody."""
 
     topology = catalogue.topology("galera-2")

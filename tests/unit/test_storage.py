@@ -15,6 +15,7 @@ from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import leftovers
 
 from tests.fakes.lab import FakeLab
+from tests.fakes.parts import LabOfNames
 
 NODES, REPLICAS = ["source", "near", "far"], ["near", "far"]
 # What this kernel could say: btrfs, no md.
@@ -316,7 +317,7 @@ def test_a_volume_in_use_is_named_with_who_uses_it(monkeypatch, refused):
 def test_only_a_device_of_the_array_makes_it_mounted(device, mounted):
     """The same kind of file system on another device is the host's own disk, or another lab's."""
 
-    class Answering:
+    class Answering(LabOfNames):
         def run(self, service, *command):
             if service == "replica-array":
                 return "/dev/loop4\n/dev/loop4\n/dev/loop6\n"

@@ -12,6 +12,7 @@ from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world import catalogue
 
 from tests.fakes import troubles
+from tests.fakes.parts import LabOfNames
 from tests.fakes.slap import CHOICE
 
 KNOWN = experiments.load("temporary_tables")
@@ -144,7 +145,7 @@ def test_the_published_figures_are_those_of_the_literature():
 # --- the load ---------------------------------------------------------------------------------------------------------
 
 
-class Prints:
+class Prints(LabOfNames):
     """A lab whose slap prints what it is told; the command is kept."""
 
     password = "secret"
@@ -236,7 +237,7 @@ def test_a_storage_engine_that_was_not_asked_for_is_noticed(ran):
     """Somebody sets MySQL 5.7's variable back."""
 
     def set_back(lab, _load):
-        lab.server("server").set_global(**{CHOICE: "INNODB"})
+        lab.node("server").server().set_global(**{CHOICE: "INNODB"})
 
     _, record, _ = ran(KNOWN, ["mysql-5.7"], meanwhile=set_back)
 

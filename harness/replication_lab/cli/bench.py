@@ -125,7 +125,7 @@ def _ledger() -> Iterator[Figure]:
     paces, shares = [], []
     lab = up.up("single", "mariadb", NAME, tell=tell, keep=False)
     try:
-        lab.server("server").set_global(innodb_flush_log_at_trx_commit=0, sync_binlog=0)
+        lab.node("server").server().set_global(innodb_flush_log_at_trx_commit=0, sync_binlog=0)
         for _ in range(ROUNDS):
             acknowledged, cpu = _ledger_load(lab)
             paces.append(LEDGER_SECONDS * 1000 / acknowledged)
@@ -140,10 +140,10 @@ def _ledger() -> Iterator[Figure]:
 def _ledger_load(lab: Lab) -> tuple[int, float]:
     """Rows that were acknowledged to eight clients, and the CPU seconds of their process."""
     ledger, lines = Ledger({"server": 8}), catalogue.RUNS / f"{NAME}.ledger"
-    ledger.prepare(lab.server("server"))
+    ledger.prepare(lab.node("server").server())
     cpu = host.own_cpu_seconds()
     with lines.open("wb", buffering=0) as file:
-        with ledger.writing(lambda node: Client(lambda: lab.server(node).as_application()), file.write):
+        with ledger.writing(lambda node: Client(lambda: lab.node(node).server().as_application()), file.write):
             clock.pause(LEDGER_SECONDS)
     cpu = host.own_cpu_seconds() - cpu
     with lines.open("rb") as written:
@@ -160,7 +160,7 @@ def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
             ["env", f"ENGINE={engine}", f"LAB_OWNER={leftovers.owner()}", *compose, "up", "--wait"], catalogue.ROOT
         )
         lab = project.find(NAME)
-        memory += [lab.memory_mib(node.name) for node in lab.topology.nodes]
+        memory += [lab.node(node.name).memory_mib() for node in lab.topology.nodes]
         return seconds
     finally:
         leftovers.remove(NAME)

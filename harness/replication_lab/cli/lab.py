@@ -124,7 +124,7 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
     """
     lab = project.find(name)
     node = node or replication.of(lab).written_at()
-    server = lab.server(node)
+    server = lab.node(node).server()
     if statement:
         rows = server.rows(statement)
         print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else output.rows(
@@ -134,7 +134,7 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
     terminal = "-it" if sys.stdin.isatty() else "-i"
     os.environ["MYSQL_PWD"] = lab.password
     client = [*views.client(lab, node), "-uroot", "lab"]
-    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", lab.container(node).name, *client])
+    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", lab.node(node).container.name, *client])
 
 
 def _plain(value: Any) -> Any:

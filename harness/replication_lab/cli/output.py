@@ -35,7 +35,7 @@ BREAK = "  break     ./lab toxic {link} wan-200ms      and heal: ./lab toxic {li
 
 def how_to_connect(out: Console, lab: Lab) -> None:
     addresses = ", ".join(
-        f"{node.name} {':'.join(map(str, lab.published(node.name, 3306)))}" for node in lab.topology.nodes
+        f"{node.name} {':'.join(map(str, lab.node(node.name).published(3306)))}" for node in lab.topology.nodes
     )
     text = CONNECT.format(
         name=lab.name,

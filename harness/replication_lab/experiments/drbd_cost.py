@@ -72,7 +72,7 @@ def workload(_case: Case, preset: Preset) -> SysbenchOltp:
 def prepare(lab: Lab) -> None:
     """Fill a redo log as on a server that has run for a while, set variables, remove the disks' limits."""
     replicated_disk.fill_redo(lab, NODE)
-    lab.server(NODE).set_global(**SERVER)
+    lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
     drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
 
@@ -90,10 +90,10 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     its end, empties DRBD's activity log: the file system's own blocks and the current place of the redo log have to be
     in it again, or the load waits for each of them.
     """
-    machines, limits, server = drbd_state.pair(lab), catalogue.disk(DISK).limits, lab.server(NODE)
+    machines, limits, server = drbd_state.pair(lab), catalogue.disk(DISK).limits, lab.node(NODE).server()
     with drbd_state.in_state(machines, case.settings["options"], case.settings["connected"]):
         write_pages(server)
-        lab.run(NODE, "guest", "sh", "-c", TOUCH)
+        lab.node(NODE).run("guest", "sh", "-c", TOUCH)
         CommitLatency(server).commits(1)
         drbd_state.limit(machines, limits)
         yield _Watch(case, machines, limits)

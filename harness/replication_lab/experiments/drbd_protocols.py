@@ -46,7 +46,7 @@ def workload(_case: Case, preset: Preset) -> SequentialInserts:
 def prepare(lab: Lab) -> None:
     """Fill a redo log as on a server that has run for a while, create the table, remove the disks' limits."""
     replicated_disk.fill_redo(lab, NODE)
-    lab.server(NODE).set_global(**SERVER)
+    lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
     drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
     SequentialInserts(nodes=(NODE,)).prepare(lab)

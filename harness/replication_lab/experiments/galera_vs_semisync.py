@@ -150,7 +150,7 @@ def prepare(lab: Lab) -> None:
     first = lab.topology.source.name
     lab.place((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
     for node in lab.topology.nodes:
-        lab.server(node.name).set_global(**RELAXED, **({} if _is_galera(lab) else RELAXED_LOG))
+        lab.node(node.name).server().set_global(**RELAXED, **({} if _is_galera(lab) else RELAXED_LOG))
     for load in (SequentialInserts(), HotRow(), Counters(), Bank()):
         load.prepare(lab)
 
@@ -169,7 +169,7 @@ def arrange(lab: Lab, case: Case) -> Iterator:
 
 @contextmanager
 def _galera(lab: Lab, case: Case) -> Iterator[galera_probe.Watch]:
-    servers = [lab.server(node.name) for node in lab.topology.nodes]
+    servers = [lab.node(node.name).server() for node in lab.topology.nodes]
     galera_probe.wait_until_synced(servers, len(servers))
     try:
         _set_windows(servers, *case.settings.get("windows", WINDOWS))
@@ -187,8 +187,8 @@ def _set_windows(servers: list, group: int, own: int) -> None:
 
 @contextmanager
 def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
-    source = lab.server(lab.topology.source.name)
-    replicas = [lab.server(node.name) for node in lab.topology.replicas]
+    source = lab.node(lab.topology.source.name).server()
+    replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
     wait_point = SYSTEMS[case.settings["system"]].wait_point
     try:
         SemiSync(source).set(False)

@@ -72,8 +72,8 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
     limits = catalogue.disk(case.settings["disk"]).limits
     with ExitStack() as stack:
         for node in NODES:
-            Replica(lab.server(node)).stop()
-            stack.callback(Replica(lab.server(node)).start)
+            Replica(lab.node(node).server()).stop()
+            stack.callback(Replica(lab.node(node).server()).start)
         yield _Watch(stack.enter_context(injected(DiskLimits(lab, [case.settings["node"]], limits))))
 
 

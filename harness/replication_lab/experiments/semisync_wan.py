@@ -82,7 +82,7 @@ def _waits_a_round_trip(case: Case) -> bool:
 @contextmanager
 def arrange(lab: Lab, case: Case):
     """Set up a case's replication and wait for it before the load; yield the watch that proves it afterwards."""
-    source, replica = lab.server("source"), lab.server("replica")
+    source, replica = lab.node("source").server(), lab.node("replica").server()
     wanted, path = case.settings["replication"], case.settings.get("path", "proxy")
     wait_point = case.settings.get("wait_point") if SemiSync(source).status().wait_point else None
     try:
@@ -120,7 +120,7 @@ def _dial(replica, path: str, lab: Lab) -> None:
 def prepare(lab: Lab) -> None:
     """Pin CPUs as for the published test's sites, set its variables on the source, create the table and the script."""
     lab.place(("source", "load"), ("replica", "toxiproxy"))
-    lab.server("source").set_global(**RELAXED)
+    lab.node("source").server().set_global(**RELAXED)
     SequentialInserts().prepare(lab)
 
 

@@ -56,7 +56,7 @@ def workload(case: Case, preset: Preset) -> Slap:
 def prepare(lab: Lab) -> None:
     """Pin a CPU for the server and one for the client, if there are two; set the published variable, fill tables."""
     lab.place(("server",), ("load",))
-    server = lab.server("server")
+    server = lab.node("server").server()
     server.set_global(tmp_table_size=1024, sql_mode="")
     if server.settings("explain_format"):
         server.set_global(explain_format="TRADITIONAL")
@@ -79,7 +79,7 @@ def prepare(lab: Lab) -> None:
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set the case's storage engine, if the server has the choice; yield the watch that proves it was this one."""
-    server, storage = lab.server("server"), case.settings["storage"]
+    server, storage = lab.node("server").server(), case.settings["storage"]
     if server.settings(CHOICE):
         server.set_global(**{CHOICE: storage.upper()})
     counts = "tmp_counted" in catalogue.engines()[lab.engine].features

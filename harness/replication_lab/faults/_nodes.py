@@ -44,10 +44,10 @@ class OnNodes:
         return [Proof(what=f"{node} runs again", expected="serving", found="serving", ok=True) for node in self.nodes]
 
     def _serves(self, node: str) -> bool:
-        status, code = self.lab.state_of(node)
+        status, code = self.lab.node(node).state()
         if status == "exited":
             raise LabError(
-                f"{node} was started again and ended with status {code}. Its log:\n{self.lab.logs(node)}",
+                f"{node} was started again and ended with status {code}. Its log:\n{self.lab.node(node).logs()}",
                 "a start on the data that it had",
                 "./lab drill",
             )

@@ -47,7 +47,7 @@ class ClockSkew(OnNodes):
         self.skew = skew
 
     def inject(self) -> None:
-        self.each(lambda node: self.lab.set_clock(node, self.skew))
+        self.each(lambda node: self.lab.node(node).set_clock(self.skew))
 
     def verify(self) -> list[Proof]:
         return [self._is_off(node, self.skew) for node in self.nodes]
@@ -57,8 +57,8 @@ class ClockSkew(OnNodes):
         self.each(self._set_right)
 
     def _set_right(self, node: str) -> None:
-        if self.lab.state_of(node)[0] == "running":
-            self.lab.set_clock(node, 0)
+        if self.lab.node(node).state()[0] == "running":
+            self.lab.node(node).set_clock(0)
 
     def verify_recovered(self) -> list[Proof]:
         return [self._is_off(node, 0) for node in self.nodes]
@@ -66,7 +66,7 @@ class ClockSkew(OnNodes):
     def _is_off(self, node: str, expected: int) -> Proof:
         with suppress(LabError):
             clock.wait_until(lambda: self._near(node, expected), f"the clock of {node}", PATIENCE_SECONDS)
-        found = self.lab.server(node).seconds_ahead()
+        found = self.lab.node(node).server().seconds_ahead()
         return Proof(
             what=f"{node}'s clock is {expected:+d} s off" if expected else f"{node}'s clock is right again",
             expected=f"{expected:+d} s, within {TOLERANCE_SECONDS} s",
@@ -75,4 +75,4 @@ class ClockSkew(OnNodes):
         )
 
     def _near(self, node: str, expected: int) -> bool:
-        return abs(self.lab.server(node).seconds_ahead() - expected) <= TOLERANCE_SECONDS
+        return abs(self.lab.node(node).server().seconds_ahead() - expected) <= TOLERANCE_SECONDS

@@ -24,18 +24,18 @@ class CpuSqueeze(OnNodes):
     def __init__(self, lab: Lab, nodes: Sequence[str], share: float = CPU_SHARE):
         super().__init__(lab, nodes)
         self.share, self._quota_us = share, round(share * PERIOD_US)
-        self._had = {node: lab.cpu_quota_us(node) for node in self.nodes}
+        self._had = {node: lab.node(node).cpu_quota_us() for node in self.nodes}
 
     def inject(self) -> None:
-        self._throttled = {node: self.lab.throttled(node) for node in self.nodes}
-        self.each(lambda node: self.lab.limit_cpu(node, self._quota_us, PERIOD_US))
+        self._throttled = {node: self.lab.node(node).throttled() for node in self.nodes}
+        self.each(lambda node: self.lab.node(node).limit_cpu(self._quota_us, PERIOD_US))
 
     def verify(self) -> list[Proof]:
         """Prove that the limit is set; at the fault's end its throttling of the server is proved."""
         return [self._is_limited(node) for node in self.nodes]
 
     def _is_limited(self, node: str) -> Proof:
-        quota = self.lab.cpu_quota_us(node)
+        quota = self.lab.node(node).cpu_quota_us()
         return Proof(
             what=f"{node} has {self.share:g} of a CPU",
             expected=f"{self._quota_us} µs of {PERIOD_US}",
@@ -44,8 +44,8 @@ class CpuSqueeze(OnNodes):
         )
 
     def recover(self) -> None:
-        self._waited = {node: self.lab.throttled(node) - self._throttled[node] for node in self.nodes}
-        self.each(lambda node: self.lab.limit_cpu(node, self._had[node], PERIOD_US))
+        self._waited = {node: self.lab.node(node).throttled() - self._throttled[node] for node in self.nodes}
+        self.each(lambda node: self.lab.node(node).limit_cpu(self._had[node], PERIOD_US))
 
     def verify_recovered(self) -> list[Proof]:
         return [*(self._did_wait(node) for node in self.nodes), *(self._is_free(node) for node in self.nodes)]
@@ -60,5 +60,5 @@ class CpuSqueeze(OnNodes):
         )
 
     def _is_free(self, node: str) -> Proof:
-        quota, had = self.lab.cpu_quota_us(node), self._had[node]
+        quota, had = self.lab.node(node).cpu_quota_us(), self._had[node]
         return Proof(what=f"{node} has its CPU again", expected=f"{had} µs", found=f"{quota} µs", ok=quota == had)

@@ -26,18 +26,18 @@ class Kill(OnNodes):
         self.each(self.end)
         for node in self.nodes:
             clock.wait_until(
-                lambda node=node: self.lab.state_of(node)[0] == "exited", f"the end of {node}", END_SECONDS
+                lambda node=node: self.lab.node(node).state()[0] == "exited", f"the end of {node}", END_SECONDS
             )
 
     def end(self, node: str) -> None:
-        self.lab.kill(node)
+        self.lab.node(node).kill()
 
     def verify(self) -> list[Proof]:
         """Prove that the containers ended by the signal, and by nothing else."""
         return [self._dead(node) for node in self.nodes]
 
     def _dead(self, node: str) -> Proof:
-        found = self.lab.state_of(node)
+        found = self.lab.node(node).state()
         return Proof(
             what=f"{node} is {self.said}",
             expected=f"exited with status {self.status}",
@@ -46,7 +46,7 @@ class Kill(OnNodes):
         )
 
     def recover(self) -> None:
-        self.each(self.lab.start_again)
+        self.each(lambda node: self.lab.node(node).start_again())
 
     def verify_recovered(self) -> list[Proof]:
         return self.runs_again()

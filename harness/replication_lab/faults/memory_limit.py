@@ -28,30 +28,30 @@ class MemorySqueeze(OnNodes):
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
-        self._had = {node: lab.memory_limit(node) for node in self.nodes}
+        self._had = {node: lab.node(node).memory_limit() for node in self.nodes}
         self._asked: dict[str, int] = {}
 
     def inject(self) -> None:
         for node in self.nodes:
-            self._asked[node] = round(self.lab.memory_mib(node) + MEMORY_SPARE_MIB) * MIB
-            self.lab.limit_memory(node, self._asked[node])
+            self._asked[node] = round(self.lab.node(node).memory_mib() + MEMORY_SPARE_MIB) * MIB
+            self.lab.node(node).limit_memory(self._asked[node])
         self.each(self._read_files)
 
     def _read_files(self, node: str) -> None:
         """Read the files as a backup does: their cached pages compete with the server's own."""
-        self.lab.run(node, "sh", "-c", READ_FILES)
+        self.lab.node(node).run("sh", "-c", READ_FILES)
 
     def verify(self) -> list[Proof]:
         """Prove that the limit is set; at the fault's end it is proved that the server ran into it."""
         return [self._has(node, "has hardly any memory left", self._asked[node]) for node in self.nodes]
 
     def _has(self, node: str, what: str, limit: int) -> Proof:
-        found = self.lab.memory_limit(node)
+        found = self.lab.node(node).memory_limit()
         return Proof(what=f"{node} {what}", expected=_mib(limit), found=_mib(found), ok=found == limit)
 
     def recover(self) -> None:
-        self._used = {node: self.lab.memory_used(node) for node in self.nodes}
-        self.each(lambda node: self.lab.limit_memory(node, self._had[node]))
+        self._used = {node: self.lab.node(node).memory_used() for node in self.nodes}
+        self.each(lambda node: self.lab.node(node).limit_memory(self._had[node]))
 
     def verify_recovered(self) -> list[Proof]:
         return [

@@ -21,14 +21,14 @@ class Pause(OnNodes):
     """Nodes to freeze; after recovery they continue where they were."""
 
     def inject(self) -> None:
-        self.each(self.lab.pause)
+        self.each(lambda node: self.lab.node(node).pause())
 
     def verify(self) -> list[Proof]:
         return [self._is_frozen(node) for node in self.nodes]
 
     def _is_frozen(self, node: str) -> Proof:
         # A machine without a server answers no query anyway: its container's state says whether it is frozen.
-        answers, state = self._answers(node), self.lab.state_of(node)[0]
+        answers, state = self._answers(node), self.lab.node(node).state()[0]
         return Proof(
             what=f"{node} is frozen",
             expected=f"no answer within {SILENCE_SECONDS:g} s, paused",
@@ -42,7 +42,7 @@ class Pause(OnNodes):
         return answered.wait(SILENCE_SECONDS)
 
     def _ask(self, node: str, answered: threading.Event) -> None:
-        server = self.lab.server(node)
+        server = self.lab.node(node).server()
         try:
             # A connection of its own: the lab's must not be lost by the timeout.
             server.connect(answer_seconds=SILENCE_SECONDS).close()
@@ -54,8 +54,8 @@ class Pause(OnNodes):
         self.each(self._thaw)
 
     def _thaw(self, node: str) -> None:
-        if self.lab.state_of(node)[0] == "paused":
-            self.lab.unpause(node)
+        if self.lab.node(node).state()[0] == "paused":
+            self.lab.node(node).unpause()
 
     def verify_recovered(self) -> list[Proof]:
         return self.runs_again()

@@ -44,7 +44,7 @@ class PowerCut(Kill):
         return [*super().verify(), *(self._without_disk(node) for node in self.nodes)]
 
     def _without_disk(self, node: str) -> Proof:
-        state = self.lab.state_of(f"{node}-{drbd.DISK}")[0]
+        state = self.lab.service(f"{node}-{drbd.DISK}").state()[0]
         return Proof(what=f"the disk of {node} is without power", expected="exited", found=state, ok=state == "exited")
 
     def recover(self) -> None:

@@ -17,18 +17,18 @@ class Restart(OnNodes):
     """Nodes to restart; there is nothing to recover from."""
 
     def inject(self) -> None:
-        self._before = {node: self.lab.started_at(node) for node in self.nodes}
+        self._before = {node: self.lab.node(node).started_at() for node in self.nodes}
         self.each(self._restart)
 
     def _restart(self, node: str) -> None:
-        self.lab.stop(node)
-        self.lab.start_again(node)
+        self.lab.node(node).stop()
+        self.lab.node(node).start_again()
 
     def verify(self) -> list[Proof]:
         return [self._anew(node) for node in self.nodes]
 
     def _anew(self, node: str) -> Proof:
-        found = self.lab.started_at(node)
+        found = self.lab.node(node).started_at()
         return Proof(
             what=f"{node} is restarted",
             expected=f"a start after {self._before[node]}",

@@ -18,4 +18,4 @@ class Stop(Kill):
     status, said = 0, "stopped"
 
     def end(self, node: str) -> None:
-        self.lab.stop(node)
+        self.lab.node(node).stop()

@@ -118,7 +118,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
             f"{node} cannot be moved into or out of a virtual machine", "storage by md or btrfs", "./lab doctor"
         )
     placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
-    replication = Replica(lab.server(node)).status()
+    replication = Replica(lab.node(node).server()).status()
     plan = Plan(node, placed, described(old.storage if old else None), replication.lag_seconds if replication else None)
     files.write_whole(_plan_file(lab), msgspec.json.encode(plan))
     return plan
@@ -161,9 +161,9 @@ class Steps:
 
     def stop(self) -> None:
         with self._step("stop the applier, then the server"):
-            if self.lab.state_of(self.node)[0] == "running":
-                Replica(self.lab.server(self.node)).stop()
-                self.lab.container(self.node).stop(timeout=30)
+            if self.lab.node(self.node).state()[0] == "running":
+                Replica(self.lab.node(self.node).server()).stop()
+                self.lab.node(self.node).container.stop(timeout=30)
 
     def copy(self) -> None:
         with self._step("copy and compare"):
@@ -178,10 +178,10 @@ class Steps:
     def finish(self) -> Migrated:
         """From the switch on there is only forward: the new data directory is a copy of all that the old one had."""
         self._run_again()
-        server = self.lab.server(self.node)
+        server = self.lab.node(self.node).server()
         lag_at_start = self._lag()
         with self._step("wait until in sync"):
-            source = self.lab.server(self.lab.topology.source.name)
+            source = self.lab.node(self.lab.topology.source.name).server()
             Replica(server).wait_for(BinaryLog(source).position(), IN_SYNC_SECONDS)
         tables = self._compared()
         with self._step("remove the old data"):
@@ -202,11 +202,11 @@ class Steps:
         """The old data directory is in service again, and nothing is left of the new array."""
         self.tell(f"  back: {self.node} goes on with {self.plan.before}")
         self.lab.refresh()
-        if self.lab.state_of(self.node)[0] != "running":
-            self.lab.start_again(self.node)
-        clock.wait_until(lambda: self.lab.is_healthy(self.node), f"{self.node} with its old data", 60)
+        if self.lab.node(self.node).state()[0] != "running":
+            self.lab.node(self.node).start_again()
+        clock.wait_until(self.lab.node(self.node).is_healthy, f"{self.node} with its old data", 60)
         self.lab.refresh()
-        Replica(self.lab.server(self.node)).start()
+        Replica(self.lab.node(self.node).server()).start()
         volumes.remove_array(self.lab, self.storage, self.node)
         self._next_overlay.unlink(missing_ok=True)
         _plan_file(self.lab).unlink(missing_ok=True)
@@ -224,19 +224,19 @@ class Steps:
 
     def _run_again(self) -> None:
         self.lab.refresh()
-        if self.lab.state_of(self.node)[0] != "running":
-            self.lab.start_again(self.node)
-        clock.wait_until(lambda: self.lab.is_healthy(self.node), f"{self.node} with its new data", 90)
+        if self.lab.node(self.node).state()[0] != "running":
+            self.lab.node(self.node).start_again()
+        clock.wait_until(self.lab.node(self.node).is_healthy, f"{self.node} with its new data", 90)
         self.lab.refresh()
-        Replica(self.lab.server(self.node)).start()
+        Replica(self.lab.node(self.node).server()).start()
 
     def _lag(self) -> int | None:
-        found = Replica(self.lab.server(self.node)).status()
+        found = Replica(self.lab.node(self.node).server()).status()
         return found.lag_seconds if found else None
 
     def _compared(self) -> int:
         """How many tables there are, each with the source's checksum; LabError for one that differs."""
-        source, copy = self.lab.server(self.lab.topology.source.name), self.lab.server(self.node)
+        source, copy = self.lab.node(self.lab.topology.source.name).server(), self.lab.node(self.node).server()
         tables = source.tables("lab")
         for table in tables:
             _compare(source, copy, table)

@@ -220,13 +220,13 @@ def _node(kind: Nodes, name: str, role: str) -> NodeView:
         return NodeView(name, role, "", "missing", "", "")
     health = container.attrs["State"].get("Health", {}).get("Status", "")
     try:
-        host, port = lab.published(name, 3306)
+        host, port = lab.node(name).published(3306)
         said, cluster = kind.describe(name, role)
         said = "; ".join(filter(None, (said, _storage(lab, name))))
         return NodeView(name, role, f"{host}:{port}", container.status, health, said, cluster)
     except LabError as error:
         array = arrays.arrays(lab).get(name)
-        said = "; ".join(filter(None, (lab.failed_check(name) or error.found, full(array) if array else "")))
+        said = "; ".join(filter(None, (lab.node(name).failed_check() or error.found, full(array) if array else "")))
         return NodeView(name, role, "", container.status, health, said)
 
 

@@ -37,7 +37,7 @@ class Watch:
         self._read = {node.name: len(self._log(node.name)) for node in lab.topology.nodes}
 
     def _log(self, node: str) -> str:
-        return self._lab.logs(node, "all")
+        return self._lab.node(node).logs("all")
 
     def found(self) -> list[str]:
         """Return each new log line that matches a pattern, as NODE: NAME: LINE."""

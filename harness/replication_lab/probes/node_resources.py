@@ -49,7 +49,7 @@ class Reading:
 def sample(lab: Lab, node: str, seconds: float) -> Sample:
     """Return a node's resources over some seconds; LabError when it does not run or is no node."""
     lab.topology.node(node)
-    if lab.state_of(node)[0] != "running":
+    if lab.node(node).state()[0] != "running":
         raise LabError(f"{node} of {lab.name} does not run", "a running server", f"./lab status {lab.name}")
     before = _read(lab, node)
     looks, waiting = _look(lab, node, max(2, round(seconds * LOOKS_A_SECOND)))
@@ -58,16 +58,16 @@ def sample(lab: Lab, node: str, seconds: float) -> Sample:
 
 
 def _read(lab: Lab, node: str) -> Reading:
-    server = lab.server(node)
+    server = lab.node(node).server()
     array = arrays.arrays(lab).get(node)
     progress = Replica(server).progress()
     status = {row["Variable_name"]: int(row["Value"]) for row in server.rows(STATUS)}
-    ahead = BinaryLog(lab.server(_writer(lab, node))).end() if progress else None
+    ahead = BinaryLog(lab.node(_writer(lab, node)).server()).end() if progress else None
     return Reading(
         at=clock.timer(),
-        usage=lab.usage(node),
+        usage=lab.node(node).usage(),
         disks={name: (one.settings(), one.stats()) for name, one in array.disks.items()} if array else {},
-        host_disk={} if array else host.disk_of(lab.data_device(node)),
+        host_disk={} if array else host.disk_of(lab.node(node).data_device()),
         fsyncs=status["Innodb_data_fsyncs"],
         lock_time_ms=status["Innodb_row_lock_time"],
         lock_waits=status["Innodb_row_lock_current_waits"],
@@ -85,7 +85,7 @@ def _writer(lab: Lab, node: str) -> str:
 def _look(lab: Lab, node: str, count: int) -> tuple[list[dict[int, list[str]]], dict[int, int]]:
     """Return the fields of every thread's stat in each sample, and the bytes written meanwhile, by tid."""
     array = arrays.arrays(lab).get(node)
-    said = lab.run(node, *(array.inside if array else ()), "sh", "-c", LOOKS, "look", str(count))
+    said = lab.node(node).run(*(array.inside if array else ()), "sh", "-c", LOOKS, "look", str(count))
     first, *looks, last, _ = said.split("--\n")
     then, now = _written(first), _written(last)
     return [dict(map(_stat, look.splitlines())) for look in looks], {tid: now[tid] - then.get(tid, 0) for tid in now}
@@ -110,7 +110,7 @@ def _sample(
     used, was = after.usage, before.usage
     cpus = _cpus(lab, node, used)
     lock_time = after.lock_time_ms - before.lock_time_ms
-    progress = Replica(lab.server(node)).progress()
+    progress = Replica(lab.node(node).server()).progress()
     return Sample(
         node=node,
         seconds=round(seconds, 2),
@@ -144,7 +144,7 @@ def _applied(before: Reading, after: Reading) -> int:
 
 def _cpus(lab: Lab, node: str, usage: dict[str, Any]) -> float:
     """Return the number of CPUs that the container may use: of its set, or all."""
-    chosen = lab.container(node).attrs["HostConfig"].get("CpusetCpus") or ""
+    chosen = lab.node(node).container.attrs["HostConfig"].get("CpusetCpus") or ""
     if chosen:
         ends = [part.split("-") for part in chosen.split(",")]
         return sum(int(end[-1]) - int(end[0]) + 1 for end in ends)

@@ -150,7 +150,7 @@ class Machines(Nodes):
     def promote(self, name: str) -> None:
         """Make a machine primary; power it on first if it is off, before its peer, which could outdate its data."""
         self._old = [old for old in self.names if old != name]
-        was_off = self.lab.state_of(name)[0] == "exited"
+        was_off = self.lab.node(name).state()[0] == "exited"
         if was_off:
             drbd.Peer(self.lab, name).power_on()
         promote(self.lab, name, behind=was_off)
@@ -246,14 +246,14 @@ def wait_until_serves(lab: Lab, node: str) -> None:
 
 def _serves(lab: Lab, node: str) -> bool:
     try:
-        return bool(lab.server(node).version())
+        return bool(lab.node(node).server().version())
     except LabError:
         return False
 
 
 def fill_redo(lab: Lab, node: str) -> None:
     """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""
-    lab.run(node, "guest", "server", "fill_redo")
+    lab.node(node).run("guest", "server", "fill_redo")
     wait_until_serves(lab, node)
 
 

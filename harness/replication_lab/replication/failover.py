@@ -63,7 +63,7 @@ def following(lab: Lab) -> dict[str, str]:
     found = {}
     for node in lab.topology.nodes:
         with suppress(LabError):
-            state = Replica(lab.server(node.name)).status()
+            state = Replica(lab.node(node.name).server()).status()
             found[node.name] = dialled.get(state.port, state.host) if state else ""
     return found
 
@@ -101,7 +101,7 @@ def link_name(source: str, target: str) -> str:
 
 def _answers(lab: Lab, node: str) -> bool:
     try:
-        return bool(lab.server(node).version())
+        return bool(lab.node(node).server().version())
     except LabError:
         return False
 
@@ -109,7 +109,7 @@ def _answers(lab: Lab, node: str) -> bool:
 def _takes_writes(lab: Lab, node: str) -> bool:
     """Return whether a node accepts writes; not an old source, which is fenced, nor a replica without a source."""
     try:
-        return lab.server(node).settings("read_only") == {"read_only": "OFF"}
+        return lab.node(node).server().settings("read_only") == {"read_only": "OFF"}
     except LabError:
         return False
 
@@ -129,7 +129,7 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
         raise LabError(f"{node} follows nobody", f"one of {', '.join(following) or 'no replicas'}", "./lab show")
     old = following[node]
     others = [name for name, source in following.items() if source == old and name != node]
-    new = lab.server(node)
+    new = lab.node(node).server()
     unfenced = _fence(lab, old)
     try:
         lacks = _lacks(lab, new, [old, *others])
@@ -145,7 +145,7 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
     done = Promoted(old, node, [], lacks)
     for name in others:
         try:
-            if missing := _taken_over(lab, new, lab.server(name)):
+            if missing := _taken_over(lab, new, lab.node(name).server()):
                 done.ahead[name] = gtid.words(missing)
             else:
                 done.repointed.append(name)
@@ -185,15 +185,15 @@ def _fence(lab: Lab, node: str):
     """Make the old source refuse writes, now and after each start; return what undoes it."""
     for path in FENCES:
         with suppress(LabError):
-            lab.put(node, path, FENCE)
+            lab.node(node).put(path, FENCE)
     with suppress(LabError):
-        lab.server(node).set_global(read_only=1)
+        lab.node(node).server().set_global(read_only=1)
 
     def unfenced() -> None:
         for path in FENCES:
-            lab.put(node, path, b"")
+            lab.node(node).put(path, b"")
         with suppress(LabError):
-            lab.server(node).set_global(read_only=0)
+            lab.node(node).server().set_global(read_only=0)
 
     return unfenced
 
@@ -203,7 +203,7 @@ def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
     for name in others:
         if not _answers(lab, name):
             continue
-        other = lab.server(name)
+        other = lab.node(name).server()
         with suppress(LabError):
             clock.wait_until(lambda other=other: _is_level(new, other), "everything", CATCH_UP_SECONDS)
         if missing := _missing(new, other):
@@ -233,7 +233,7 @@ def _set_role(lab: Lab, server: Server, *, source: bool, waits: bool = False) ->
         options[f"loose-{server.dialect.semisync_source}_enabled"] = waits
         options[f"loose-{server.dialect.semisync_replica}_enabled"] = not source
     lines = [f"--{name}={int(on)}\n" for name, on in options.items()]
-    lab.put(server.name, ROLE, "".join(lines).encode())
+    lab.node(server.name).put(ROLE, "".join(lines).encode())
 
 
 def _wait_for_replicas(lab: Lab, source: Server) -> None:
@@ -253,8 +253,8 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
     """
     _refuse_unable(lab)
     lab.topology.node(node)
-    source = lab.server(_source_for(lab, node))
-    old = lab.server(node)
+    source = lab.node(_source_for(lab, node)).server()
+    old = lab.node(node).server()
     clock.wait_until(lambda: _answers(lab, node), f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
     if Replica(old).status():
         # A replica that a failover could not repoint.

@@ -28,7 +28,7 @@ class Cluster(Nodes):
     def describe(self, name: str, role: str) -> tuple[str, list[str]]:
         """Return a node's view of its cluster, in words, and the nodes that it sees in it."""
         found = GaleraNode(self.server(name)).status()
-        names = {address: node for node in self.names for address in self.lab.addresses(node)}
+        names = {address: node for node in self.names for address in self.lab.node(node).addresses()}
         cluster = sorted(names.get(address, address) for address in found.addresses)
         # A group without a majority still lists the nodes that it has lost.
         seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)

@@ -155,7 +155,7 @@ def primary(lab: Lab) -> str:
     """Return the name of the primary, as a node that is ONLINE in a majority reports it; LabError if there is none."""
     for node in lab.topology.nodes:
         try:
-            found = member(lab.server(node.name))
+            found = member(lab.node(node.name).server())
         except LabError:
             continue
         if str(found) in (PRIMARY, "SECONDARY") and found.primaries:

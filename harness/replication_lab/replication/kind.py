@@ -46,7 +46,7 @@ class Nodes:
         self.names = [node.name for node in lab.topology.nodes]
 
     def server(self, name: str) -> Server:
-        return self.lab.server(name)
+        return self.lab.node(name).server()
 
     def writer(self) -> Server:
         """Return the server on which tables are created."""
@@ -62,7 +62,7 @@ class Nodes:
 
     def client(self, name: str) -> list[str]:
         """Return the command of a client in a node's container; the password is in MYSQL_PWD."""
-        found = self.lab.run(name, "sh", "-c", "command -v mariadb || true").strip()
+        found = self.lab.node(name).run("sh", "-c", "command -v mariadb || true").strip()
         return ["mariadb" if found else "mysql"]
 
     def machines(self) -> dict[str, str]:

@@ -58,8 +58,8 @@ class ManagedMachines(Machines):
     def rejoin(self) -> None:
         """Start the machines that their watchdog has switched off, and wait until both are healthy."""
         for name in self.names:
-            if self.lab.state_of(name)[0] == "exited":
-                self.lab.start_again(name)
+            if self.lab.node(name).state()[0] == "exited":
+                self.lab.node(name).start_again()
         wait_until_whole(self.lab)
 
 

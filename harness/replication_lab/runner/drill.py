@@ -101,7 +101,7 @@ class DrillRun:
         counted = self.nodes.counted()
         self.ledger.prepare(self.nodes.writer())
         self.nodes.wait_until_level()
-        return Baseline(counted, {name: len(self.lab.logs(name, "all")) for name in self.nodes.names}, forbidden)
+        return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
 
     def under_load(self, schedules: list[Together], ledger_file: Path) -> None:
         """T1 to T5 of each step, while clients write."""
@@ -125,7 +125,7 @@ class DrillRun:
         self.seen["counted"] = self._counted(baseline.counted)
         self.nodes.wait_until_level()
         self.seen["copies"] = [
-            self.ledger.copy(self.lab.server(name), source) for name, source in self.nodes.holders().items()
+            self.ledger.copy(self.lab.node(name).server(), source) for name, source in self.nodes.holders().items()
         ]
         self.seen["compared"] = self.nodes.compared()
         self.seen["forbidden"] = baseline.forbidden.found()
@@ -139,9 +139,9 @@ class DrillRun:
         if not names:
             yield
             return
-        before = {name: self.lab.server(name).settings(*names) for name in self.nodes.names}
+        before = {name: self.lab.node(name).server().settings(*names) for name in self.nodes.names}
         for name in self.nodes.names:
-            self.lab.server(name).set_global(**names)
+            self.lab.node(name).server().set_global(**names)
         try:
             yield
         finally:
@@ -150,7 +150,7 @@ class DrillRun:
                 # has been killed, and begins with its own settings again.
                 numbers = {key: int(value) if value.isdecimal() else value for key, value in had.items()}
                 with suppress(LabError):
-                    self.lab.server(name).set_global(**numbers)
+                    self.lab.node(name).server().set_global(**numbers)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
@@ -180,7 +180,7 @@ class DrillRun:
 
     def _client(self, node: str) -> Client:
         """As an application: an administrator could write where nobody else may."""
-        return Client(lambda: self.lab.server(node).as_application())
+        return Client(lambda: self.lab.node(node).server().as_application())
 
     def _time(self) -> float:
         return round(clock.timer() - self._began, 3)
@@ -242,7 +242,7 @@ class DrillRun:
         self._whole_s = self.nodes.of_each(wait)
 
     def _has_returned(self, name: str) -> bool:
-        status, code = self.lab.state_of(name)
+        status, code = self.lab.node(name).state()
         if status == "exited":
             raise LabError(f"{name} ended with status {code} instead of coming back", "a node that serves")
         return self.nodes.stands(name)
@@ -253,7 +253,7 @@ class DrillRun:
         for name, view in self.nodes.looks().items():
             said.append(f"{name}: {view}; its last lines:")
             with suppress(LabError):
-                said += [f"  {line}" for line in self.lab.logs(name, LAST_LINES).splitlines()]
+                said += [f"  {line}" for line in self.lab.node(name).logs(LAST_LINES).splitlines()]
         return said
 
     def keep_logs(self, folder: Path) -> list[str]:
@@ -262,7 +262,7 @@ class DrillRun:
         for name in self.nodes.names:
             with suppress(LabError):
                 path = folder / f"{self.what.name}-{name}.log"
-                path.write_text(self.lab.logs(name, "all"))
+                path.write_text(self.lab.node(name).logs("all"))
                 kept.append(os.path.relpath(path))
         return kept
 
@@ -270,7 +270,7 @@ class DrillRun:
         """How the nodes came back that left, by what each has logged since the drill began."""
         found = {}
         for name in self.nodes.names if self.acted else []:
-            by = self.nodes.returned(self.lab.logs(name, "all")[logged[name] :])
+            by = self.nodes.returned(self.lab.node(name).logs("all")[logged[name] :])
             if by:
                 found[name] = Return(*by, self._whole_s[name])
         return found

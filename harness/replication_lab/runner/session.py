@@ -105,7 +105,7 @@ class Session:
             if self.experiment.fill:
                 self.run.tell(f"{self.engine}: {lab.topology.name} is filled with rows")
                 self.experiment.fill(lab, self.run.preset)
-            server, known = lab.server(lab.topology.source.name), self.experiment
+            server, known = lab.node(lab.topology.source.name).server(), self.experiment
             self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable))
         self.calibration.prepare(
             {

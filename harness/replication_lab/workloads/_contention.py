@@ -102,7 +102,7 @@ def collide(
 
 
 def _session(lab: Lab, nodes: Sequence[str], number: int) -> AbstractContextManager[Connection]:
-    return lab.server(nodes[number % len(nodes)]).session()
+    return lab.node(nodes[number % len(nodes)]).server().session()
 
 
 def _client(
@@ -127,4 +127,4 @@ def sums(lab: Lab, column: str, table: str) -> list[int]:
     """Return the sum of a column on every node, the source's first, once all have applied what was committed."""
     replication.of(lab).wait_until_level()
     nodes = (lab.topology.source, *lab.topology.replicas)
-    return [int(lab.server(node.name).value(f"SELECT SUM({column}) FROM {table}")) for node in nodes]
+    return [int(lab.node(node.name).server().value(f"SELECT SUM({column}) FROM {table}")) for node in nodes]

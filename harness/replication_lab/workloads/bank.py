@@ -30,7 +30,7 @@ class Bank:
 
     def prepare(self, lab: Lab) -> None:
         rows = ", ".join(f"({number}, {OPENING})" for number in range(self.accounts))
-        lab.server(lab.topology.source.name).execute(
+        lab.node(lab.topology.source.name).server().execute(
             f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT PRIMARY KEY, balance BIGINT NOT NULL) ENGINE=InnoDB",
             f"REPLACE INTO {TABLE} VALUES {rows}",
         )
@@ -39,7 +39,7 @@ class Bank:
         nodes = tuple(node.name for node in lab.topology.nodes)
         closed = threading.Event()
         with ThreadPoolExecutor(len(nodes)) as pool:
-            readers = [pool.submit(self._read_until, lab.server(node), closed) for node in nodes]
+            readers = [pool.submit(self._read_until, lab.node(node).server(), closed) for node in nodes]
             try:
                 clients = collide(lab, nodes, self.clients, self.seconds, self._transfer, seed)
             finally:

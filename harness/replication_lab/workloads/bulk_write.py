@@ -35,7 +35,7 @@ class BulkWrite:
 
     def _rate(self, lab: Lab, flag: str) -> float:
         dd = f"dd if=/dev/zero of={FILE} bs={BLOCK_MIB}M count={self.mib // BLOCK_MIB} {flag} 2>&1; rm -f {FILE}"
-        return rate(lab.run(self.node, "guest", "sh", "-c", dd), self.mib << 20)
+        return rate(lab.node(self.node).run("guest", "sh", "-c", dd), self.mib << 20)
 
 
 def rate(said: str, size: int) -> float:

@@ -90,7 +90,7 @@ class Race:
 
     def run(self, lab: Lab, seed: int) -> Raced:
         found = Raced()
-        lag = Lag(lab.server("source"), {node: lab.server(node) for node in REPLICAS})
+        lag = Lag(lab.node("source").server(), {node: lab.node(node).server() for node in REPLICAS})
         self._fall_behind(lab, lag, seed, found)
         self._settle(lag)
         with Phase(lab, lag) as whole:

@@ -52,9 +52,9 @@ def prepare(lab: Lab) -> None:
     """Set the servers' variables, and remove the limits of all disks: only a measurement sets them."""
     for array in raced_arrays(lab):
         array.limit(Limits())
-    lab.server("source").set_global(**SOURCE)
+    lab.node("source").server().set_global(**SOURCE)
     with ThreadPoolExecutor(len(REPLICAS)) as pool:
-        list(pool.map(lambda node: _prepare(lab.server(node)), REPLICAS))
+        list(pool.map(lambda node: _prepare(lab.node(node).server()), REPLICAS))
 
 
 def _prepare(server: Server) -> None:
@@ -69,14 +69,14 @@ def fill(lab: Lab, *tables: RowChanges) -> None:
     for each in tables:
         each.fill(lab)
         each.change(lab, seed=1, rows=REDO_ROWS)
-    position = BinaryLog(lab.server("source")).position()
+    position = BinaryLog(lab.node("source").server()).position()
 
     def settle(server: Server) -> None:
         Replica(server).wait_for(position)
         write_pages(server)
 
     with ThreadPoolExecutor(len(REPLICAS)) as pool:
-        list(pool.map(lambda node: settle(lab.server(node)), REPLICAS))
+        list(pool.map(lambda node: settle(lab.node(node).server()), REPLICAS))
 
 
 def _dialect(server: Server) -> str:
@@ -89,7 +89,7 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
 
     The source goes on meanwhile; the replicas apply everything at the end.
     """
-    servers = [lab.server(node) for node in REPLICAS]
+    servers = [lab.node(node).server() for node in REPLICAS]
     limits = catalogue.disk(DISKS[_dialect(servers[0])]).limits
     with ThreadPoolExecutor(len(servers)) as pool:
         try:
@@ -97,7 +97,7 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
             with injected(DiskLimits(lab, REPLICAS, limits)) as limited:
                 yield Watch(servers, limits, limited)
         finally:
-            list(pool.map(lambda server: _catch_up(server, lab.server("source")), servers))
+            list(pool.map(lambda server: _catch_up(server, lab.node("source").server()), servers))
             write_back(raced_arrays(lab))
 
 

@@ -24,7 +24,7 @@ class Counters:
 
     def prepare(self, lab: Lab) -> None:
         rows = ", ".join(f"({number}, 0)" for number in range(self.counters))
-        lab.server(lab.topology.source.name).execute(
+        lab.node(lab.topology.source.name).server().execute(
             f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
             f"REPLACE INTO {TABLE} VALUES {rows}",
         )

@@ -18,7 +18,7 @@ class HotRow:
     nodes: tuple[str, ...] = ()
 
     def prepare(self, lab: Lab) -> None:
-        lab.server(lab.topology.source.name).execute(
+        lab.node(lab.topology.source.name).server().execute(
             f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT PRIMARY KEY, n BIGINT NOT NULL) ENGINE=InnoDB",
             f"REPLACE INTO {TABLE} VALUES (1, 0)",
         )

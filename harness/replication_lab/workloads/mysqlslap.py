@@ -48,7 +48,7 @@ class Slap:
     def run(self, lab: Lab, seed: int) -> Slapped:
         """Run it; nothing here is random, so the seed is not used. LabError when a statement failed."""
         node = lab.topology.source.name
-        return self._parse(lab.run(node if self.own else "load", *self._command(node, lab.password)))
+        return self._parse(lab.service(node if self.own else "load").run(*self._command(node, lab.password)))
 
     def _command(self, node: str, password: str) -> list[str]:
         return [

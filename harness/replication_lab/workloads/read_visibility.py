@@ -42,7 +42,7 @@ class FirstSeen:
 
     def run(self, lab: Lab, seed: int) -> Sightings:
         """Insert and time the rows, by one clock in one process, when the answers arrive."""
-        server = lab.server(lab.topology.source.name)
+        server = lab.node(lab.topology.source.name).server()
         with server.session() as writer, server.session() as reader:
             return Sightings([self._ahead(writer, reader) for _ in range(self.rows)])
 

@@ -35,9 +35,9 @@ class RowChanges:
 
     def fill(self, lab: Lab) -> None:
         """Make and fill the tables on every node by itself, so that the rows need not cross the links."""
-        lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
+        lab.service("load").put(f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
         with ThreadPoolExecutor(len(lab.topology.nodes)) as pool:
-            list(pool.map(lambda node: self._fill(lab.server(node.name)), lab.topology.nodes))
+            list(pool.map(lambda node: self._fill(lab.node(node.name).server()), lab.topology.nodes))
 
     def _fill(self, server: Server) -> None:
         rows = self.rows // len(self.databases)
@@ -61,8 +61,7 @@ class RowChanges:
 
     def change(self, lab: Lab, seed: int, rows: int) -> int:
         """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
-        printed = lab.run(
-            "load", "sysbench", f"/tmp/{SCRIPT.name}", "--db-driver=mysql",
+        printed = lab.service("load").run("sysbench", f"/tmp/{SCRIPT.name}", "--db-driver=mysql",
             f"--mysql-host={lab.topology.source.name}", "--mysql-user=root", f"--mysql-password={lab.password}",
             "--mysql-db=lab", f"--threads={CLIENTS}", f"--events={rows}", "--time=0", f"--rand-seed={seed}",
             f"--tables={','.join(self.tables)}", f"--rows={self.rows // len(self.databases)}",

@@ -53,12 +53,12 @@ class SequentialInserts:
 
     def prepare(self, lab: Lab) -> None:
         """Make the table on the source and hand the script to the load container."""
-        lab.server(lab.topology.source.name).execute(TABLE)
-        lab.put("load", f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
+        lab.node(lab.topology.source.name).server().execute(TABLE)
+        lab.service("load").put(f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
 
     def run(self, lab: Lab, seed: int) -> Inserted:
         """Run the clients; LabError when a single statement failed."""
-        printed = lab.run("load", *self._command(lab, seed))
+        printed = lab.service("load").run(*self._command(lab, seed))
         return self._parse(printed)
 
     def _command(self, lab: Lab, seed: int) -> list[str]:

@@ -12,6 +12,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Node
 
 PRIMARY, CONNECTED, STAND_ALONE = "Primary", "Connected", "StandAlone"
 # What is under a machine's resource.
@@ -138,11 +139,11 @@ class Peer:
     @cached_property
     def disk(self) -> Spindle:
         """The emulated disk under it."""
-        return Spindle(self.lab.container(f"{self.node}-{DISK}"))
+        return Spindle(self.lab.service(f"{self.node}-{DISK}").container)
 
     def tell(self, *words: str) -> str:
         """What `resource WORD…` in the guest prints; LabError with its own words when it refuses."""
-        return self.lab.run(self.node, "guest", "resource", *words)
+        return self.machine.run("guest", "resource", *words)
 
     def refuse_unless_set(self, words: Sequence[str]) -> None:
         """LabError where options (--NAME=VALUE, as drbdsetup prints values) were taken, and are not in force."""
@@ -155,7 +156,11 @@ class Peer:
 
     def launcher(self) -> str:
         """What runs the guest: uml, kvm or tcg."""
-        return self.lab.run(self.node, "printenv", "LAB_VM").strip()
+        return self.machine.run("printenv", "LAB_VM").strip()
+
+    @property
+    def machine(self) -> Node:
+        return self.lab.node(self.node)
 
     @property
     def container(self) -> str:
@@ -163,7 +168,7 @@ class Peer:
 
     def state(self) -> str:
         """Of its container: running, paused, exited."""
-        return self.lab.state_of(self.node)[0]
+        return self.machine.state()[0]
 
     def refuse_unless_running(self) -> None:
         """LabError, with the command that brings it back, where the machine is off or frozen."""
@@ -176,11 +181,11 @@ class Peer:
     def power_on(self) -> Status:
         """Its disk and its machine are started, where they are off; its status once its resource is up."""
         disk = f"{self.node}-{DISK}"
-        if self.lab.state_of(disk)[0] == "exited":
-            self.lab.start_again(disk)
-            clock.wait_until(lambda: self.lab.is_healthy(disk), f"the disk {disk}", BOOT_SECONDS)
+        if self.lab.service(disk).state()[0] == "exited":
+            self.lab.service(disk).start_again()
+            clock.wait_until(self.lab.service(disk).is_healthy, f"the disk {disk}", BOOT_SECONDS)
         if self.state() == "exited":
-            self.lab.start_again(self.node)
+            self.machine.start_again()
         return self.wait_until_answers()
 
     def status(self) -> Status:
@@ -217,7 +222,7 @@ class Peer:
 
     def last_words(self) -> str:
         """What its kernel said of the resource last, indented below a line that says so."""
-        words = self.lab.run(self.node, "guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
+        words = self.machine.run("guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
         return f"The last words of {self.node}'s kernel of it:\n  {words}"
 
     def differing_kib(self, progress: Callable[[float], None] = lambda percent: None) -> int:

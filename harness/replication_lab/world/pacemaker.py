@@ -151,7 +151,7 @@ class Cluster:
         errors = []
         for asked in [node] if node else self.nodes:
             try:
-                return self.lab.run(asked, "guest", "cluster", *words)
+                return self.lab.node(asked).run("guest", "cluster", *words)
             except LabError as error:
                 errors.append(f"{asked}: {error.found}")
         raise LabError(
@@ -163,9 +163,11 @@ class Cluster:
     def asked(self, statement: str) -> str:
         """What the server at the service's address answers the client's container, whichever machine it is on."""
         host = f"--host={self.address()}"
-        return self.lab.run(
-            "client", "mariadb", "--skip-ssl", host, "--user=root", "--connect-timeout=2", "-N", "-e", statement
-        ).strip()
+        return (
+            self.lab.service("client")
+            .run("mariadb", "--skip-ssl", host, "--user=root", "--connect-timeout=2", "-N", "-e", statement)
+            .strip()
+        )
 
     def server(self) -> str:
         """The name of the machine whose server answers the client's container; nothing where none does."""

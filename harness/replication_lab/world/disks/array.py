@@ -18,6 +18,7 @@ from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names,
 from replication_lab.world.disks.spindle import Spindle, Stats
 from replication_lab.world.docker import engine, images
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Node, Service
 
 Answer = TypeVar("Answer")
 
@@ -73,14 +74,19 @@ class Array:
     inside: ClassVar[tuple[str, ...]] = ()
 
     @property
-    def service(self) -> str:
-        return array_name(self.node, self.storage)
+    def service(self) -> Service:
+        """What joins the disks."""
+        return self.lab.service(array_name(self.node, self.storage))
+
+    @property
+    def server_node(self) -> Node:
+        return self.lab.node(self.node)
 
     @cached_property
     def disks(self) -> dict[str, Spindle]:
         """The disks by short name: disk1, disk2, …"""
         names = disk_names(self.node, self.storage)
-        return {name.rpartition("-")[2]: Spindle(self.lab.container(name)) for name in names}
+        return {name.rpartition("-")[2]: Spindle(self.lab.service(name).container) for name in names}
 
     def disk(self, name: str) -> Spindle:
         if name not in self.disks:
@@ -100,7 +106,7 @@ class Array:
         limits = self.limits().values()
         depths = [_depth(max(getattr(one, name) or NO_LIMIT for one in limits)) for name in RATES]
         before = self.looks()
-        said = self.lab.run(self.service, "array", "measure", f"{seconds * 1000:.0f}ms", *map(str, depths))
+        said = self.service.run("array", "measure", f"{seconds * 1000:.0f}ms", *map(str, depths))
         after = self.looks()
         loads = [msgspec.json.decode(line, type=Load) for line in said.splitlines()]
         return {
@@ -122,7 +128,7 @@ class Array:
 
     def in_filesystem(self, *command: str) -> str:
         """Run a command in the root folder of the array's file system, the data directory; its output."""
-        return self.lab.run(self.service, "array", "in_filesystem", *command)
+        return self.service.run("array", "in_filesystem", *command)
 
     def write_back(self) -> None:
         """Wait until the file system has nothing left in memory that belongs on its disks."""
@@ -134,13 +140,13 @@ class Array:
 
     def status(self) -> str:
         """In the words of the file system's or md's own tools."""
-        return self.lab.run(self.service, "array", "status")
+        return self.service.run("array", "status")
 
     def unreadable(self) -> list[str]:
         """The files of the data directory that cannot be read from the disks, whatever caches still hold of them."""
-        if self.lab.state_of(self.node)[0] == "running":
-            return self.lab.run(self.node, *self.inside, "sh", "-c", READ_ALL).splitlines()
-        return self.lab.run(self.service, "array", "unreadable").splitlines()
+        if self.server_node.state()[0] == "running":
+            return self.server_node.run(*self.inside, "sh", "-c", READ_ALL).splitlines()
+        return self.service.run("array", "unreadable").splitlines()
 
     def room(self) -> int:
         """Bytes that are free under the data directory."""
@@ -168,10 +174,10 @@ class Array:
         progress(100)
 
     def _rebuild(self, disk: str) -> None:
-        self.lab.run(self.service, "array", "replace", str(self._number(disk)))
+        self.service.run("array", "replace", str(self._number(disk)))
 
     def _progress(self) -> float | None:
-        said = self.lab.run(self.service, "array", "progress").split()
+        said = self.service.run("array", "progress").split()
         return float(said[0]) if said else None
 
     def _number(self, disk: str) -> int:
@@ -179,9 +185,9 @@ class Array:
 
     def is_mounted(self) -> bool:
         """Whether the node's data directory is on a device of the array's, as the server sees it."""
-        mounts = [line.split() for line in self.lab.run(self.node, "cat", "/proc/mounts").splitlines()]
+        mounts = [line.split() for line in self.server_node.run("cat", "/proc/mounts").splitlines()]
         found = [device for device, folder, *_ in mounts if folder == DATA]
-        return bool(found) and found[-1] in self.lab.run(self.service, "array", "devices").split()
+        return bool(found) and found[-1] in self.service.run("array", "devices").split()
 
 
 class MachineArray(Array):
@@ -198,7 +204,7 @@ class MachineArray(Array):
         try:
             rates = [self._rates(direction, seconds) for direction in ("read", "write")]
         finally:
-            self.lab.run(self.node, *self.inside, "rm", "-f", MEASURED_FILE)
+            self.server_node.run(*self.inside, "rm", "-f", MEASURED_FILE)
         return {name: Measured(f"{self.node}-{name}", *(rate[name] for rate in rates)) for name in self.disks}
 
     def _rates(self, direction: str, seconds: float) -> dict[str, float]:
@@ -216,13 +222,13 @@ class MachineArray(Array):
         return {name: _rate(before[name], after[name], f"{direction}s") for name in self.disks}
 
     def _fio(self, *how: str) -> None:
-        self.lab.run(self.node, *self.inside, *FIO, *how)
+        self.server_node.run(*self.inside, *FIO, *how)
 
     def has_its_data(self, volumes: Collection[str | None]) -> bool:
         return True
 
     def status(self) -> str:
-        return self.lab.run(self.node, *self.inside, "array", "status")
+        return self.server_node.run(*self.inside, "array", "status")
 
     def _rebuild(self, disk: str) -> None:
         """md is told to forget the member; the empty disk in its place is copied to."""
@@ -230,8 +236,8 @@ class MachineArray(Array):
         for change in ("fail", "remove"):
             with suppress(LabError):
                 # md has failed and let go of a disk by itself when it asked it for anything meanwhile.
-                self.lab.run(self.node, *self.inside, "array", change, number)
-        self.lab.run(self.node, *self.inside, "array", "add", number)
+                self.server_node.run(*self.inside, "array", change, number)
+        self.server_node.run(*self.inside, "array", "add", number)
         clock.wait_until(self._is_whole, f"{self.node}'s array with all of its disks", REBUILD_SECONDS, every=0.5)
 
     def _is_whole(self) -> bool:
@@ -246,11 +252,11 @@ class MachineArray(Array):
         return dict(word.split("=", 1) for word in self.status().split())
 
     def room(self) -> int:
-        return int(self.lab.run(self.node, *self.inside, *ROOM, DATA).split()[-1])
+        return int(self.server_node.run(*self.inside, *ROOM, DATA).split()[-1])
 
     def is_mounted(self) -> bool:
         try:
-            self.lab.run(self.node, *self.inside, "array", "check")
+            self.server_node.run(*self.inside, "array", "check")
         except LabError:
             return False
         return True
@@ -282,7 +288,9 @@ def _in_service(lab: Lab, node: str) -> Array | None:
     """The array whose volume the node has; while a node migrates there is another."""
     mine = known(lab, node)
     has = (
-        {mount.get("Name") for mount in lab.container(node).attrs["Mounts"]} if mine and node in lab.containers else ()
+        {mount.get("Name") for mount in lab.node(node).container.attrs["Mounts"]}
+        if mine and node in lab.containers
+        else ()
     )
     return next((each for each in mine if each.has_its_data(has)), None)
 

@@ -202,7 +202,7 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
 def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
     checks = health.get("Log") or []
     said = checks[-1]["Output"].strip() if checks else "no health check answered"
-    log = lab.logs(service, DEATH_LINES).strip().replace("\n", "\n  ")
+    log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
     return LabError(
         f"{service} never got healthy ({status}; {said}). Its last log lines:\n  {log}",
         "serving and replicating",

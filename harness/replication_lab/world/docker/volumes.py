@@ -23,13 +23,13 @@ COPY_SECONDS = 3600
 
 def of(lab: Lab, node: str) -> list[str]:
     """The engine's names of the volumes at a node's data directory: one."""
-    mounts = lab.container(node).attrs["Mounts"]
+    mounts = lab.node(node).container.attrs["Mounts"]
     return [mount["Name"] for mount in mounts if mount["Destination"] == DATA and "Name" in mount]
 
 
 def held_mib(lab: Lab, node: str) -> int:
     """How much a running node's data directory holds, in MiB."""
-    return int(lab.run(node, "du", "--summarize", "--block-size=1M", DATA).split()[0])
+    return int(lab.node(node).run("du", "--summarize", "--block-size=1M", DATA).split()[0])
 
 
 def copy(lab: Lab, old: str, new: str) -> None:
