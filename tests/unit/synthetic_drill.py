@@ -51,3 +51,13 @@ def summed_up(*results) -> DrillsSummary:
 def opening(*drills) -> Drills:
     """That drills of a cluster were asked for."""
     return Drills(topology="galera", engines=["mariadb"], seed=7, drills=[*drills], started="2030-01-01")
+
+
+class Upped:
+    """A lab that came up, and whether it is gone."""
+
+    def __init__(self):
+        self.gone = False
+
+    def down(self):
+        self.gone = True

@@ -115,6 +115,8 @@ def test_the_slowing_is_a_ratio_of_medians():
 
     assert checkers.slowed([*before, *during], [(4, 6)]) == pytest.approx(3)
     assert checkers.slowed(before, [(4, 6)]) is None
+    at_once = [attempt(9, invoked=1, ended=1)]
+    assert checkers.slowed([*at_once, *during], [(4, 6)]) is None, "too short for the clock"
 
 
 def test_the_rate_that_is_kept_counts_what_came_not_how_long_it_took():

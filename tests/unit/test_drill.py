@@ -25,7 +25,7 @@ from replication_lab.world import catalogue
 
 from tests.fakes.parts import LabOfNames
 
-from synthetic_drill import CUT, FILE, GALERA, HISTORY, KINDS, evidence, parsed, summed_up
+from synthetic_drill import CUT, FILE, GALERA, HISTORY, KINDS, Upped, evidence, parsed, summed_up
 
 DOCS = catalogue.ROOT / "docs"
 CLOCK = "fault: clock, skew: 60, targets: [node1]"
@@ -601,16 +601,6 @@ def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
 
 
 # --- labs of a run's own ----------------------------------------------------------------------------------------------
-
-
-class Upped:
-    """A lab that came up, and whether it is gone."""
-
-    def __init__(self):
-        self.gone = False
-
-    def down(self):
-        self.gone = True
 
 
 @pytest.fixture

@@ -22,7 +22,7 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 
 import synthetic
-from synthetic_drill import HISTORY, evidence, opening, parsed, summed_up
+from synthetic_drill import HISTORY, Upped, evidence, opening, parsed, summed_up
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
@@ -135,16 +135,6 @@ def test_the_command_without_a_topology_lists_the_drills():
 
 
 # --- how a run ends ---------------------------------------------------------------------------------------------------
-
-
-class Upped:
-    """A lab that came up, and whether it is gone."""
-
-    def __init__(self):
-        self.gone = False
-
-    def down(self):
-        self.gone = True
 
 
 @pytest.fixture

@@ -161,10 +161,13 @@ def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attemp
 
 
 def slowed(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
-    """Return the median latency of statements sent within the windows, over that of those that ended before."""
+    """Return the median latency of statements sent within the windows, over that of those that ended before.
+
+    None where there is nothing to compare, or those before are too short for the clock of the ledger.
+    """
     before = [one.latency for one in history if one.acknowledged and one.ended < windows[0][0]]
     during = [one.latency for one in within(history, windows) if one.acknowledged]
-    return median(during) / median(before) if before and during else None
+    return median(during) / median(before) if during and before and median(before) else None
 
 
 def kept_rate(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
