@@ -30,8 +30,9 @@ test: test-unit  ## unit tests, images, labs and claims; without the tests marke
 test-all: test-unit  ## every test on every engine, also those marked long
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims --engine all --durations=60
 
+# Neighbours run in one process and share what is costly. Compiled tests are kept, whatever the environment says.
 test-unit: .venv/installed.txt  ## without Docker, in seconds
-	@$(PYTHON) -m pytest tests/unit -n auto -q
+	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q
 
 claims: .venv/installed.txt  ## the experiments as regression checks, and images and starts, on all engines
 	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --engine all

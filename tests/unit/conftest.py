@@ -24,9 +24,8 @@ from tests.fakes.world import FakeWorld
 
 
 def pytest_collection_finish():
-    """Collect garbage seldom: what the tests share, records and modules, is large, and each look goes through it."""
+    """What was loaded for all tests is no garbage."""
     gc.freeze()
-    gc.set_threshold(50_000, 20, 20)
 
 
 @pytest.fixture(autouse=True, scope="module")
@@ -68,6 +67,14 @@ def runs(monkeypatch, tmp_path) -> Path:
     monkeypatch.setattr(os, "fsync", lambda _descriptor: None)
     monkeypatch.setattr(running, "Journal", functools.partial(journal.Journal, runs=folder))
     return folder
+
+
+@pytest.fixture
+def charts():
+    """The charts' module, loaded only where one is drawn: the library behind it takes half a second."""
+    from replication_lab.report import charts
+
+    return charts
 
 
 @pytest.fixture

@@ -9,7 +9,7 @@ from replication_lab.model.statistics import NoInterval, slope
 from replication_lab.model.verdict import Verdict
 from replication_lab.probes.disk_activity import look, work
 from replication_lab.probes.lag import Lag
-from replication_lab.report import charts, summarise
+from replication_lab.report import summarise
 from replication_lab.workloads.catch_up import _told
 from replication_lab.world.disks import array as arrays
 
@@ -59,7 +59,7 @@ def test_the_load_is_between_what_both_apply(undisturbed):
         assert figures["raid1_rows_per_second"] < figures["load_rows_per_second"] < figures["raid0_rows_per_second"]
 
 
-def test_four_appliers_cost_the_disks_the_same(ran):
+def test_four_appliers_cost_the_disks_the_same(ran, charts):
     """In the model only disks count: more appliers gain nothing."""
     summary, record, _ = ran(APPLIERS_MODEL, preset="quick")
     verdicts = {claim.id: claim.verdict for claim in summary.claims}
@@ -303,7 +303,7 @@ def test_a_mirror_is_counted_once(ran):
     assert work(array, before, look(array)).writes_per_second == pytest.approx(50, rel=0.05)
 
 
-def test_the_lag_of_all_replicas_is_one_chart(undisturbed):
+def test_the_lag_of_all_replicas_is_one_chart(undisturbed, charts):
     """A line for each replica and a mark where the steady load begins; none where nobody read a lag."""
     _, record = undisturbed(KNOWN)
     drawn = charts.lags("mariadb", record)

@@ -14,7 +14,7 @@ from replication_lab.model.event import End
 from replication_lab.model.experiment import Curves
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Noise, Record
-from replication_lab.report import charts, files, junit, summarise, terminal, wording
+from replication_lab.report import files, junit, summarise, terminal, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary
 from replication_lab.report.summary import encode, schema
 from rich.console import Console
@@ -191,7 +191,7 @@ def test_the_page_needs_nothing_else(page):
     assert len(page) < 500_000
 
 
-def test_the_page_tells_the_outcome_before_anything_else(page):
+def test_the_page_tells_the_outcome_before_anything_else(page, charts):
     """The verdict comes first, then claims, figures and charts."""
     assert page.index("a verdict changed") < page.index("Claims") < page.index("Figures") < page.index("<svg")
 
@@ -219,7 +219,7 @@ def test_faults_are_folded_unless_one_was_not_seen(page, doubtful_page):
     assert "<details open>" in doubtful_page
 
 
-def test_charts_are_left_out_when_there_is_nothing_to_draw():
+def test_charts_are_left_out_when_there_is_nothing_to_draw(charts):
     """A record without measurements has no charts, and no error."""
     empty = Record([run()])
     summary = summarise(experiment(), empty)
@@ -229,7 +229,7 @@ def test_charts_are_left_out_when_there_is_nothing_to_draw():
     assert charts.round_trips("mariadb", summary) is None
 
 
-def test_a_run_without_a_quiet_round_has_a_page():
+def test_a_run_without_a_quiet_round_has_a_page(charts):
     """Figures that no round counts have no place on a log scale."""
     noisy = [msgspec.structs.replace(m, noise=Noise(quiet=False, why="steal 0.3")) for m in record(3).measurements]
     of = Record([*(e for e in record(3).events if e not in record(3).measurements), *noisy])
@@ -238,9 +238,9 @@ def test_a_run_without_a_quiet_round_has_a_page():
     assert charts.throughput("mariadb", summary) is None
 
 
-def test_the_same_record_draws_the_same_chart(whole):
+def test_the_same_record_draws_the_same_chart(whole, page, charts):
     """A chart depends on the record only, so that two reports can be compared byte by byte."""
-    assert charts.round_trips("mariadb", whole[0]) == charts.round_trips("mariadb", whole[0])
+    assert charts.round_trips("mariadb", whole[0]) in page
 
 
 def test_junit_has_a_case_per_claim_and_engine(whole):
@@ -288,7 +288,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert (tmp_path / "summary.json").read_text() == "old"
 
 
-def test_a_chart_that_fails_costs_no_verdict(tmp_path, monkeypatch):
+def test_a_chart_that_fails_costs_no_verdict(tmp_path, monkeypatch, charts):
     """summary.json and junit.xml are there before anything is drawn."""
     monkeypatch.setattr(charts, "throughput", _no_space)
 
@@ -330,7 +330,7 @@ def curved(points=None) -> ExperimentSummary:
     return summarise(experiment(curves=(asked,)), record(4))
 
 
-def test_curves_are_drawn_by_what_the_experiment_declares():
+def test_curves_are_drawn_by_what_the_experiment_declares(charts):
     """A panel for each title, a line for each label, and the law beside them."""
     summary = curved()
     drawn = charts.curves("mariadb", summary.curves[0], summary)
@@ -339,7 +339,7 @@ def test_curves_are_drawn_by_what_the_experiment_declares():
         assert f">{text}<" in drawn or text in drawn
 
 
-def test_cases_on_a_curve_are_left_out_of_the_other_charts():
+def test_cases_on_a_curve_are_left_out_of_the_other_charts(charts):
     """Forty points are a curve and not forty rows."""
     summary = curved()
     rows = charts.throughput("mariadb", summary)
@@ -348,7 +348,7 @@ def test_cases_on_a_curve_are_left_out_of_the_other_charts():
     assert "after-sync-85ms-16" not in rows and "semisync-direct" not in rows
 
 
-def test_a_curve_shows_only_what_was_measured():
+def test_a_curve_shows_only_what_was_measured(charts):
     """A preset that leaves cases out leaves their points out, and a panel without any is not there."""
     ran = Record([event for event in record(4).events if getattr(event, "case", "") != "semisync-direct"])
     asked = Curves("T", "clients", {"85 ms": {"a": {1: "after-sync-85ms-1"}}, "LAN": {"b": {1: "semisync-direct"}}})

@@ -9,6 +9,7 @@ from docker.errors import APIError
 from replication_lab.lab import disks, up
 from replication_lab.model.disk import Limits
 from replication_lab.model.storage import MOST_DISKS, Backend, Needs, Storage, parse_storage
+from replication_lab.model.topology import LOADER
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array
 from replication_lab.world.disks import overlay as storage_overlay
@@ -110,7 +111,7 @@ def test_a_kernel_without_fuse_is_told_so():
 # --- the overlay ------------------------------------------------------------------------------------------------------
 
 
-class Overlay(yaml.SafeLoader):
+class Overlay(LOADER):
     """YAML as Compose merges it: a list may say that it takes the place of another."""
 
 

@@ -7,7 +7,7 @@ import re
 import pytest
 import yaml
 from replication_lab import experiments
-from replication_lab.model.topology import _can_be_halved, parse_topology
+from replication_lab.model.topology import LOADER, _can_be_halved, parse_topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import bake_file, labels, project
 
@@ -17,7 +17,7 @@ OWNER = "${LAB_OWNER:-compose}"
 PORTS = {"group": "67", "ist": "68", "sst": "44", "sql": "06"}
 
 
-class Loader(yaml.SafeLoader):
+class Loader(LOADER):
     """YAML as Compose reads it, with its own tags for overriding lists."""
 
 

@@ -157,6 +157,9 @@ def back_after(history: Iterable[Attempt], moment: float) -> float | None:
 
 def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attempt]:
     """Return the attempts that were sent within one of the windows."""
+    if len(windows) == 1:  # the rule; `any` for each of a long load's attempts takes longer than all else here
+        begin, end = windows[0]
+        return [attempt for attempt in history if begin <= attempt.invoked <= end]
     return [attempt for attempt in history if any(begin <= attempt.invoked <= end for begin, end in windows)]
 
 

@@ -3,7 +3,7 @@
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from replication_lab.model.record import Record
-from replication_lab.report import charts, drill_text, wording
+from replication_lab.report import drill_text, wording
 from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summary
 
 
@@ -27,6 +27,8 @@ def render(summary: Summary, record: Record) -> str:
 
 def _charts(engine: str, summary: ExperimentSummary, record: Record) -> list[tuple[str, str]]:
     """(caption, SVG) of the charts that have something to show."""
+    from replication_lab.report import charts
+
     others = [case for case in summary.cases if case.name not in charts.on_curves(summary)]
     drawn = (
         *((asked.title, charts.curves(engine, asked, summary)) for asked in summary.curves),
