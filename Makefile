@@ -2,6 +2,9 @@
 TOPOLOGY ?= semisync
 ENGINE ?= mariadb
 PYTHON = .venv/bin/python
+# Tests that mostly wait run beside each other, those of one file or one lab in one process; then those that measure.
+BESIDE = -m "not alone" -n 3 --dist loadgroup
+ALONE = -m alone
 
 .DEFAULT_GOAL := help
 .PHONY: help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills lint
@@ -25,10 +28,12 @@ lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
 test: test-unit  ## unit tests, images, labs and claims; without the tests marked long
-	@$(PYTHON) -m pytest tests/images tests/lab tests/claims --durations=30
+	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --durations=20
+	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
 test-all: test-unit  ## every test on every engine, also those marked long
-	@$(PYTHON) -m pytest tests/images tests/lab tests/claims --engine all --durations=60
+	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --engine all --durations=40
+	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --engine all --durations=40
 
 # Neighbours run in one process and share what is costly. Compiled tests are kept, whatever the environment says.
 test-unit: .venv/installed.txt  ## without Docker, in seconds
