@@ -2,24 +2,37 @@
 
 from pathlib import Path
 
-import pytest
+from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["replication_lab.pytest_plugin"]
 CLAIMS = Path(__file__).parent / "claims"
+# These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
+OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}
 
 
-# Before pytest-xdist's own hook, which reads the groups.
-@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is marked long unless everything is asked for; keep tests that share a lab in one process."""
+    """Leave out what is marked long, before any lab is started for it, unless everything is asked for."""
     for item in items:
         if CLAIMS in item.path.parents:
             item.add_marker("alone")
-        item.add_marker(pytest.mark.xdist_group("cluster" if "cluster" in item.fixturenames else item.path.stem))
     if config.getoption("--engine") == "all":
         return
-    # Deselected before any lab is started for it.
     left_out = [item for item in items if item.get_closest_marker("long")]
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def pytest_xdist_make_scheduler(config, log):
+    """Let each file of tests on servers run in one process, so that no lab of a fixture is started twice."""
+    if config.getoption("dist") == "loadscope":
+        return OneProcessForALab(config, log)
+    return None
+
+
+class OneProcessForALab(LoadScopeScheduling):
+    """Distributes files, and those of one cluster together."""
+
+    def _split_scope(self, nodeid):
+        file = nodeid.partition("::")[0]
+        return "cluster" if file in OF_ONE_CLUSTER else file
