@@ -4,6 +4,7 @@ import secrets
 import signal
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -16,29 +17,29 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
 
-ENGINE_WAS_RUNNING = pytest.StashKey[bool]()
+STARTED, STARTED_ENGINE = "replication_lab.started_engine", pytest.StashKey[bool]()
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--engine", default="mariadb", help="engines of tests/claims: names with commas between, or all")
 
 
-def pytest_configure(config: pytest.Config) -> None:
+def pytest_configure() -> None:
     """End a job that is cancelled (SIGTERM) as by Ctrl-C: what fixtures hold is taken down."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
-    if not _is_worker(config):
-        config.stash[ENGINE_WAS_RUNNING] = docker_engine.is_running()
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_testnodedown(node: Any) -> None:
+    """Note that one of several processes of this session (pytest-xdist) has started the engine."""
+    if getattr(node, "workeroutput", {}).get(STARTED):
+        node.config.stash[STARTED_ENGINE] = True
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
     """Stop an engine that this session started, once the last of its processes is done with it."""
-    if not _is_worker(config) and not config.stash.get(ENGINE_WAS_RUNNING, True):
+    if config.stash.get(STARTED_ENGINE, False):
         docker_engine.stop()
-
-
-def _is_worker(config: pytest.Config) -> bool:
-    """Whether this process is one of several that pytest-xdist has started."""
-    return hasattr(config, "workerinput")
 
 
 def engines_of(config: pytest.Config, experiment: str) -> list[str]:
@@ -55,8 +56,14 @@ def quietly(line: str) -> None:
 
 
 @pytest.fixture(scope="session")
-def docker() -> object:
+def docker(pytestconfig: pytest.Config) -> object:
     """Return the client of the Docker engine, which is started or installed if need be and stopped at the end."""
+    if not docker_engine.is_running():
+        # Of several processes the first one stops nothing: the one that distributes the tests does, at the end.
+        if hasattr(pytestconfig, "workeroutput"):
+            pytestconfig.workeroutput[STARTED] = True
+        else:
+            pytestconfig.stash[STARTED_ENGINE] = True
     return docker_engine.ensure()
 
 
