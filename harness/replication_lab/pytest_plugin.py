@@ -43,7 +43,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 
 def engines_of(config: pytest.Config, experiment: str) -> list[str]:
-    """The engines that a claims test runs on: as asked, `all` being every one whose image can be built here."""
+    """Return the engines that a claims test runs on; `all` means every one whose image can be built here."""
     asked = config.getoption("--engine")
     if asked != "all":
         return asked.split(",")
@@ -51,7 +51,7 @@ def engines_of(config: pytest.Config, experiment: str) -> list[str]:
 
 
 def quietly(line: str) -> None:
-    """pytest captures what is printed and shows it with a failure."""
+    """Print a line: pytest captures it and shows it with a failure."""
     print(line)
 
 
@@ -69,7 +69,7 @@ def docker(pytestconfig: pytest.Config) -> object:
 
 @pytest.fixture(scope="session")
 def new_lab(docker: object) -> Callable[..., Lab]:
-    """Start a lab of its own name; the caller's fixture takes it down."""
+    """Start a lab with a unique name; the caller's fixture removes it."""
 
     def start(topology: str, engine: str = "mariadb", **options: object) -> Lab:
         return up.up(
@@ -81,7 +81,7 @@ def new_lab(docker: object) -> Callable[..., Lab]:
 
 @pytest.fixture(scope="module")
 def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
-    """A proved semi-synchronous pair 85 ms apart, shared by a module's tests; each leaves it as it found it."""
+    """Yield a proved semi-synchronous pair 85 ms apart, shared by a module's tests; each leaves it as it found it."""
     lab = new_lab("semisync")
     yield lab
     with signals.signals_held():
@@ -90,7 +90,7 @@ def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def judged(docker: object, pytestconfig: pytest.Config) -> Callable[..., ExperimentSummary]:
-    """The summary of an experiment on an engine (or several, with commas between) by a preset, run once a session."""
+    """Return the summary of an experiment on an engine (or several, with commas) by a preset, run once a session."""
     known: dict[tuple[str, str, str], ExperimentSummary] = {}
 
     def run(experiment: str, engine: str, preset: str = "quick") -> ExperimentSummary:
@@ -105,7 +105,7 @@ def judged(docker: object, pytestconfig: pytest.Config) -> Callable[..., Experim
 
 @pytest.fixture(scope="module")
 def drill_labs(docker: object) -> Iterator[Callable[[str], drill_set.Labs]]:
-    """The lab that the drills of a topology share, by the topology's name; that of the topology before is gone."""
+    """Return the lab that the drills of a topology share, by the topology's name; remove that of the one before."""
     known: dict[str, drill_set.Labs] = {}
 
     def of(topology: str) -> drill_set.Labs:
@@ -120,7 +120,7 @@ def drill_labs(docker: object) -> Iterator[Callable[[str], drill_set.Labs]]:
 
 @pytest.fixture
 def drilled(drill_labs: Callable[[str], drill_set.Labs], tmp_path: Path) -> Callable[..., Result]:
-    """The result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
+    """Return the result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
 
     def do(topology: str, name: str, seed: int = 7) -> Result:
         ledger = tmp_path / f"{name}-{seed}"
@@ -132,7 +132,7 @@ def drilled(drill_labs: Callable[[str], drill_set.Labs], tmp_path: Path) -> Call
 
 @pytest.fixture(scope="session", autouse=True)
 def nothing_left_behind() -> Iterator[None]:
-    """At the end of a session there is no lab that it started, also after failures."""
+    """Fail, at the end of a session, if a lab that it started is left, also after failures."""
     yield
     if docker_engine.is_running():
         left = [name for name, lab in project.all_labs().items() if lab.is_own()]

@@ -1,4 +1,4 @@
-"""From the name of an experiment, or from drills, to a judged run on disk, and back again from its record."""
+"""Runs: from the name of an experiment, or from drills, to a judged run on disk, and again from its record."""
 
 import os
 from collections.abc import Callable, Sequence
@@ -24,7 +24,7 @@ Found = TypeVar("Found", bound=Summary)
 def run(
     experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, world: World | None = None
 ) -> tuple[Path, ExperimentSummary]:
-    """Run an experiment and write its report; the folder and the summary. Refuses bad names before anything starts."""
+    """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts."""
     world = world or World()
     engines = engines or list(experiment.usual)
     chosen = experiment.preset(preset)
@@ -42,7 +42,7 @@ def _run(
 
 
 def drill(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Tell) -> tuple[Path, DrillsSummary]:
-    """Do drills and write their report; the folder and the summary. Refuses an engine that cannot be had."""
+    """Run drills and write their report; return the folder and the summary. Refuse an unavailable engine."""
     drill_set.make_ready(topology, engine)
     journal = Journal(f"drill-{topology}")
     return _reported(
@@ -53,11 +53,11 @@ def drill(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: 
 
 
 def _reported(journal: Journal, act: Callable[[], object], summed_up: Callable[[], Found]) -> tuple[Path, Found]:
-    """Do what a run does, and write its report whatever ended it; what went wrong is raised again after that."""
+    """Run, and write the report in any case; raise any error again after that."""
     try:
         act()
     finally:
-        # Nothing was recorded where not even the machine could be described; that error is the one to tell.
+        # Without a single event not even the machine could be described; then only that error counts.
         if journal.record.events:
             summary = summed_up()
             write(journal.folder, summary, journal.record)
@@ -65,7 +65,7 @@ def _reported(journal: Journal, act: Callable[[], object], summed_up: Callable[[
 
 
 def available(experiment: Experiment) -> list[str]:
-    """The engines of an experiment whose images can be had from where images come from now."""
+    """Return the engines of an experiment whose images are available from the current source of images."""
     return [name for name in experiment.engines if images.source() in catalogue.engines()[name].images]
 
 
@@ -75,7 +75,7 @@ def judge(run: str | Path) -> Summary:
 
 
 def report(run: str) -> list[str]:
-    """Write a run's report again; the paths written."""
+    """Write a run's report again; return the paths."""
     folder, record = read(run)
     return [str(folder / name) for name in write(folder, _summary(folder, record), record)]
 

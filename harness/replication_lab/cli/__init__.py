@@ -1,7 +1,7 @@
-"""The command line, the front door for people: its commands, of which each is loaded when it is asked for, and errors.
+"""The command line: its commands, each loaded when it is used, and its error messages.
 
-`lab --help` imports click and this file. A command's module brings Docker, SQL and statistics along, so a command is
-known here by its line in COMMANDS until somebody types it.
+`lab --help` imports click and this file. A command's module imports Docker, SQL and statistics, so a command is known
+here by its line in COMMANDS until it is used.
 """
 
 import importlib
@@ -20,32 +20,29 @@ click.UsageError.exit_code = FAILED
 # The modules of this package, the commands of each, and the first sentence of a command's help.
 COMMANDS = {
     "lab": {
-        "up": "Stand a topology up, prove it, and say how to connect.",
-        "down": "Take a lab away with its data; the only one when no NAME is given.",
-        "status": "The labs that are up: nodes, links, toxics, what is replicating.",
-        "show": "One lab as a tree: roles, links, toxics, state.",
-        "sql": "A client on a node, as root; on the source, the primary or a cluster's first node, when "
-        "no NODE is given.",
-        "toxic": "List toxics; put one on a LINK in place of what is there; take it off with none.",
-        "engines": "The servers that a node can be: version, source, features, what each lacks and why, "
-        "whether its image is built.",
-        "doctor": "What this machine has and lacks, what is left behind, and the command that mends it.",
-        "clean": "Remove every lab that no running command uses, and whatever killed ones left behind.",
+        "up": "Start a topology, verify it, and print connection details.",
+        "down": "Stop a lab and delete its data; NAME is optional if only one lab is running.",
+        "status": "Show the running labs: nodes, links, toxics, replication.",
+        "show": "Show one lab as a tree: roles, links, toxics, state.",
+        "sql": "Open a client on a node, as root; without NODE on the source, the primary or a cluster's first node.",
+        "toxic": "List toxics; put one on a LINK in place of those there; remove them with none.",
+        "engines": "List the engines: version, source, features, what each lacks and why, whether its image is built.",
+        "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
+        "clean": "Remove every lab that no running command uses, and what killed commands left behind.",
         "completion": "Print the shell's completion of lab's commands and names.",
     },
     "disk": {
-        "disk": "The emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.",
+        "disk": "Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.",
         "migrate": "Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.",
-        "diagnose": "Say which resource a node waits for: lock, network, CPU, fsync latency, disk, applier "
+        "diagnose": "Name the resource that a node waits for: lock, network, CPU, fsync latency, disk, applier "
         "thread, or none.",
     },
     "failover": {
-        "failover": "Promote a replica to source; the old source refuses writes from then on, its other "
-        "replicas follow the new one.",
-        "rejoin": "Let a node, such as an old source that has come back, follow the source; names the "
-        "transactions that only it has.",
-        "drbd": "The replicated disk of two machines: status, promote, standby, online, resolve, verify.",
-        "ha": "The cluster manager of two machines: status, standby, online.",
+        "failover": "Promote a replica to source; fence the old source, and repoint its other replicas.",
+        "rejoin": "Let a node, such as an old source that has come back, follow the source; list its errant "
+        "transactions.",
+        "drbd": "Manage the replicated disk of two machines: status, promote, standby, online, resolve, verify.",
+        "ha": "Manage the cluster of two machines: status, standby, online.",
     },
     "experiment": {
         "run": "Run an experiment and judge its claims; exit status 0 as expected, 1 a verdict changed, 2 unknown.",
@@ -55,14 +52,14 @@ COMMANDS = {
         "report": "Write summary.json, junit.xml and report.html of a run again from its record.",
     },
     "drill": {
-        "drill": "Break a lab of its own under load, mend it, and say what clients saw and lost; without "
-        "TOPOLOGY list the drills.",
+        "drill": "Inject faults into a dedicated lab under load, recover it, and report errors, downtime and "
+        "data loss.",
     },
 }
 
 
 class Deferred(click.Command):
-    """A command whose module is imported only when it is asked for; its name and short help are known before."""
+    """A command whose module is imported only when it is used; its name and short help are known before."""
 
     def __init__(self, name: str, module: str, says: str) -> None:
         super().__init__(name, help=says)
@@ -73,7 +70,7 @@ class Deferred(click.Command):
         return getattr(importlib.import_module(f"{__name__}.{self._module}"), self.name)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
-        """Hand over to the command itself: click goes on with the command that its context names."""
+        """Hand over to the command itself: click continues with the command that its context names."""
         return self.load().make_context(info_name, args, parent, **extra)
 
 
@@ -92,7 +89,7 @@ def cli() -> None:
 
 
 def main(command: click.Command = cli, name: str = "lab") -> None:
-    """Run a command to its exit status: errors are three lines and status 3, defects a traceback; signals clean up."""
+    """Run a command and exit: errors are three lines and status 3, defects a traceback; signals clean up first."""
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:
@@ -104,7 +101,7 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
         _complain("[red]error:[/] ", str(error))
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as stop:
-        # click wraps an interruption; the signal's name is in what it wrapped.
+        # click wraps an interruption; the signal's name is in the wrapped exception.
         _complain("", f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); what this command had started is gone")
         sys.exit(130)
     except Exception:
@@ -113,7 +110,7 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
 
 
 def _complain(head: str, said: str) -> None:
-    # What prints in colours takes longer to load than the help to print.
+    # Colours take longer to load than the help takes to print.
     from rich.markup import escape
 
     from replication_lab.cli.console import err

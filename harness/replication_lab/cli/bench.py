@@ -31,16 +31,16 @@ from replication_lab.world.mysql.client import Client
 ROUNDS = 3
 PRESET = "bench"
 LEDGER_SECONDS = 5
-# Another bench, or somebody's lab, must not be taken for ours.
+# Unique, so that another bench or a user's lab is not confused with this one.
 NAME = f"bench-{os.getpid()}"
 LAB = [sys.executable, "-m", "replication_lab"]
-# What the experiments on disks set.
+# The disk model that the experiments on disks use.
 LIMITED = "sata-7200-tenth"
 CASES = ("after-commit-direct", "after-commit-proxy", "after-commit-85ms-1")
 
 
 class Figure(msgspec.Struct, frozen=True):
-    """One figure, all its readings, and the goal that it is held against (None where there is none)."""
+    """One figure, all its readings, and its goal (None if there is none)."""
 
     what: str
     unit: str
@@ -58,7 +58,7 @@ def figure(what: str, unit: str, readings: list[float], goal: float | None) -> F
 
 
 def figures() -> Iterator[Figure]:
-    """All of them, each as soon as it is known."""
+    """Yield all figures, each as soon as it is measured."""
     yield from _starting()
     yield from _clusters()
     yield from _machines()
@@ -69,7 +69,7 @@ def figures() -> Iterator[Figure]:
 
 
 def _starting() -> Iterator[Figure]:
-    """`lab up` and raw Compose in turn, on the same files; idle memory of the raw one; `lab down`."""
+    """Measure `lab up` and raw Compose in turn, on the same files; idle memory of the raw one; `lab down`."""
     ratios, ups, downs = [], [], []
     memory: dict[str, list[float]] = {"mariadb": [], "mysql-8.0": []}
     for _ in range(ROUNDS):
@@ -99,13 +99,13 @@ def _clusters() -> Iterator[Figure]:
 
 
 def _machines() -> Iterator[Figure]:
-    """Two virtual machines with a replicated disk, from nothing until the server on it answers, by raw Compose."""
+    """Measure two virtual machines with a replicated disk from nothing until the server answers, by raw Compose."""
     seconds = [_timed_raw("drbd", "mariadb", []) for _ in range(ROUNDS)]
     yield figure("MariaDB on DRBD in two machines by user-mode Linux (docker compose up --wait)", "s", seconds, 12)
 
 
 def _storage() -> Iterator[Figure]:
-    """Each backend that this host can give: up with RAID0 of two disks without limits, what one disk does, and down."""
+    """Measure each backend of this host: up with RAID0 of two disks without limits, one disk's rates, and down."""
     limits = catalogue.disk(LIMITED).limits
     for backend in catalogue.backends():
         asked = ["--storage", "raid0", "--disk", "unlimited", "--backend", backend]
@@ -126,7 +126,7 @@ def _storage() -> Iterator[Figure]:
 
 
 def _ledger() -> Iterator[Figure]:
-    """What one acknowledged insert of the drills' ledger costs on one server that does not flush, and its process."""
+    """Measure an acknowledged insert of the drills' ledger on one server that does not flush, and the clients' CPU."""
     paces, shares = [], []
     lab = up.up("single", "mariadb", NAME, tell=tell, keep=False)
     try:
@@ -143,7 +143,7 @@ def _ledger() -> Iterator[Figure]:
 
 
 def _ledger_load(lab: Lab) -> tuple[int, float]:
-    """Rows that were acknowledged to eight clients, and the CPU seconds of their process."""
+    """Return the rows that were acknowledged to eight clients, and the CPU seconds of their process."""
     ledger, lines = Ledger({"server": 8}), catalogue.RUNS / f"{NAME}.ledger"
     ledger.prepare(lab.node("server").server())
     cpu = host.own_cpu_seconds()
@@ -158,7 +158,7 @@ def _ledger_load(lab: Lab) -> tuple[int, float]:
 
 
 def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
-    """Seconds of `docker compose up --wait`; adds the memory of each node to `memory`; leaves nothing."""
+    """Return the seconds of `docker compose up --wait`; add the memory of each node to `memory`; remove everything."""
     compose = ["docker", "compose", "-p", NAME, "-f", f"compose/{topology}.yaml"]
     try:
         seconds = files.seconds_of(
@@ -172,7 +172,7 @@ def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
 
 
 def _against_sandbox() -> Iterator[Figure]:
-    """One source and two replicas of the same MySQL 5.5 binaries: the lab, and Debian's mysql-sandbox, in turn."""
+    """Measure a source and two replicas of the same MySQL 5.5 binaries: the lab and Debian's mysql-sandbox in turn."""
     ratios = []
     for _ in range(ROUNDS):
         ours = _timed_raw("fanout", "mysql-5.5", [])
@@ -184,7 +184,7 @@ def _against_sandbox() -> Iterator[Figure]:
 
 
 def _on_the_wire() -> Iterator[Figure]:
-    """A commit across 85 ms against the measured round trip, and the proxy without toxics against the bare link."""
+    """Measure a commit across 85 ms against the round trip, and the proxy without toxics against the bare link."""
     whole = experiments.load("semisync_wan")
     preset = Preset(PRESET, min_rounds=ROUNDS, max_rounds=ROUNDS, sizes=whole.preset("quick").sizes)
     claims = tuple(claim for claim in whole.claims if set(claim.relation.cases) <= set(CASES))
@@ -217,7 +217,7 @@ def _on_the_wire() -> Iterator[Figure]:
 
 @click.command()
 def bench() -> None:
-    """Measure, print a table, and leave everything in runs/TIME-bench.json."""
+    """Measure, print a table, and write everything to runs/TIME-bench.json."""
     docker_engine.ensure()
     up.tidy(tell)
     names = [

@@ -1,4 +1,4 @@
-"""Where the commands print: text and data to standard output, progress and remarks to standard error."""
+"""The commands' output: text and data to standard output, progress and remarks to standard error."""
 
 import sys
 from typing import Any
@@ -7,13 +7,13 @@ import click
 import msgspec
 from rich.console import Console
 
-# A pipe has no width of its own; addresses and sentences must not be broken for want of one.
+# A pipe has no width of its own; addresses and sentences must not be broken.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
 
 
 def tell(line: str) -> None:
-    """Print progress or a remark to standard error: standard output is for what was asked."""
+    """Print progress or a remark to standard error: standard output is for the result."""
     err.print(line, markup=False)
 
 

@@ -1,4 +1,4 @@
-"""The commands for what is under a node: disk …, migrate, diagnose."""
+"""The commands for the storage of a node: disk …, migrate, diagnose."""
 
 import sys
 from typing import Any
@@ -20,7 +20,7 @@ from replication_lab.world.docker import project
 
 @click.group()
 def disk() -> None:
-    """The emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.
+    """Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.
 
     Example: lab disk list
     """
@@ -31,7 +31,7 @@ def disk() -> None:
 @of_lab
 @as_json
 def disk_list(node: str | None, name: str | None, json_: bool) -> None:
-    """Each disk: what it is set to, and what it has done.
+    """List emulated disks with their limits and I/O counters.
 
     Example: lab disk list replica
     """
@@ -47,7 +47,7 @@ def disk_list(node: str | None, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Change what a disk can do while it is used: read_iops, write_iops, bandwidth, flush_us, write_cache.
+    """Change a disk's limits while it is used: read_iops, write_iops, bandwidth, flush_us, write_cache.
 
     Example: lab disk limit replica disk1 write_iops=100 flush_us=8000
     """
@@ -60,7 +60,7 @@ def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None,
 @of_lab
 @as_json
 def disk_check(node: str, name: str | None, json_: bool) -> None:
-    """Measure each disk by direct I/O, and read every file of the node's data from the disks; status 3 if not so.
+    """Measure each disk by direct I/O, and read every file of the node's data; exit with status 3 if a check fails.
 
     Example: lab disk check replica
     """
@@ -92,7 +92,7 @@ def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool) -> None:
-    """Invert the sectors of a disk that hold a text, silently: the disk answers, and what it answers is wrong.
+    """Invert the sectors of a disk that hold a text, silently: the disk answers, with wrong data.
 
     Example: lab disk corrupt replica disk1 "text of a row"
     """
@@ -107,7 +107,7 @@ def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool)
 @of_lab
 @as_json
 def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
-    """Let a failed disk answer again, with what it held; of RAID1, whose other disks have gone on, replace it.
+    """Bring a failed disk back with its old contents; on RAID1 use `disk replace`, since they are stale.
 
     Example: lab disk heal replica disk1
     """
@@ -142,7 +142,7 @@ def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
 def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: Any) -> None:
     """Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.
 
-    An error or Ctrl-C before the switch puts the old data back into service; killed, the same command goes on.
+    An error or Ctrl-C before the switch puts the old data back into service; run the same command again after a kill.
 
     Example: lab migrate replica --to raid0 --disk sata-7200
     """
@@ -158,7 +158,7 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 @of_lab
 @as_json
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
-    """Say which resource a node waits for: lock, network, CPU, fsync latency, disk, applier thread, or none.
+    """Name the resource that a node waits for: lock, network, CPU, fsync latency, disk, applier thread, or none.
 
     Example: lab diagnose replica --seconds 10
     """

@@ -27,9 +27,10 @@ ENGINE, SEED = "mariadb", 7
 @click.option("--engine", default=ENGINE, show_default=True)
 @as_json
 def drill(topology: str | None, fault: str | None, seconds: float | None, seed: int, engine: str, json_: bool) -> None:
-    """Break a lab of its own under load, mend it, and say what clients saw and lost; without TOPOLOGY list the drills.
+    """Inject faults into a dedicated lab under load, recover it, and report errors, downtime and data loss.
 
-    Exit status 0 as expected, 1 a verdict differs, 2 unknown; `lab judge` judges again what was recorded.
+    Without TOPOLOGY, list the drills. Exit status 0 as expected, 1 a verdict differs, 2 unknown; `lab judge` judges the
+    record again.
 
     Example: lab drill galera --fault kill-node
     """
@@ -48,7 +49,7 @@ def drill(topology: str | None, fault: str | None, seconds: float | None, seed: 
 @click.command()
 @click.argument("recorded", nargs=-1, metavar="[RUN]…")
 def write_page(recorded: tuple[str, ...]) -> None:
-    """Do every drill of every topology, and write docs/faults.md; or only the tables of recorded RUNs again.
+    """Run every drill of every topology, and write docs/faults.md; or only rewrite the tables from recorded RUNs.
 
     Exit status 0 as expected, 1 a verdict differs, 2 unknown.
     """

@@ -1,4 +1,4 @@
-"""The commands for who serves: failover, rejoin, drbd …, ha …."""
+"""The commands that change roles: failover, rejoin, drbd …, ha …."""
 
 import sys
 
@@ -21,9 +21,9 @@ from replication_lab.world.drbd import verify
 @of_lab
 @as_json
 def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
-    """Promote a replica to source; the old source refuses writes from then on, its other replicas follow the new one.
+    """Promote a replica to source; fence the old source, and repoint its other replicas.
 
-    A replica that has what the new source lacks follows nobody, and is named.
+    A replica that has what the new source lacks is not repointed, and is named.
 
     Example: lab failover replica
     """
@@ -37,7 +37,7 @@ def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
-    """Let a node, such as an old source that has come back, follow the source; names the transactions that only it has.
+    """Let a node, such as an old source that has come back, follow the source; list its errant transactions.
 
     Example: lab rejoin source
     """
@@ -47,7 +47,7 @@ def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
 
 @click.group()
 def drbd() -> None:
-    """The replicated disk of two machines: status, promote, standby, online, resolve, verify.
+    """Manage the replicated disk of two machines: status, promote, standby, online, resolve, verify.
 
     Example: lab drbd status
     """
@@ -57,7 +57,7 @@ def drbd() -> None:
 @of_lab
 @as_json
 def drbd_status(name: str | None, json_: bool) -> None:
-    """What each machine says of it: role, connection, disks, what is out of sync; counts in KiB.
+    """Show the replicated disk as each machine sees it: role, connection, disks, what is out of sync in KiB.
 
     Example: lab drbd status
     """
@@ -71,7 +71,7 @@ def drbd_status(name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None:
-    """Make a machine the primary: file system, server. The other one has to be dead, or a secondary.
+    """Make a machine the primary, with file system and server; the other one has to be dead, or a secondary.
 
     Example: lab drbd promote node2
     """
@@ -98,7 +98,7 @@ def drbd_standby(node: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_online(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine into service again: connected, and resynchronised.
+    """Take a machine into service again, connected and resynced.
 
     Example: lab drbd online node2
     """
@@ -113,7 +113,7 @@ def drbd_online(node: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
-    """End a split brain: what only the victim wrote is gone, and it gets the other's data.
+    """End a split brain: discard the victim's own writes, and resync it from the other machine.
 
     Example: lab drbd resolve --victim node2
     """
@@ -125,7 +125,7 @@ def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_verify(name: str | None, json_: bool) -> None:
-    """Compare both disks block by block, while they are used; status 3 where they differ.
+    """Compare both disks block by block, while they are used; exit with status 3 if they differ.
 
     Example: lab drbd verify
     """
@@ -142,7 +142,7 @@ def drbd_verify(name: str | None, json_: bool) -> None:
 
 @click.group()
 def ha() -> None:
-    """The cluster manager of two machines: status, standby, online.
+    """Manage the cluster of two machines: status, standby, online.
 
     Example: lab ha status
     """
@@ -153,7 +153,7 @@ def ha() -> None:
 @of_lab
 @as_json
 def ha_status(node: str | None, name: str | None, json_: bool) -> None:
-    """Who is in the cluster, what runs where, whom the service's address leads to; as NODE sees it, if one is named.
+    """Show cluster members, resources and the node with the service's address, as seen by NODE if it is given.
 
     Example: lab ha status node1 --json
     """
@@ -166,7 +166,7 @@ def ha_status(node: str | None, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def ha_standby(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine out of service, by `crm node standby`; what ran on it moves.
+    """Take a machine out of service, by `crm node standby`; its resources move.
 
     Example: lab ha standby node1
     """
@@ -180,7 +180,7 @@ def ha_standby(node: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def ha_online(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine into service again, by `crm node online`, and wait until its disk is equal.
+    """Take a machine into service again, by `crm node online`, and wait until both disks are equal.
 
     Example: lab ha online node1
     """

@@ -45,9 +45,10 @@ def up(
     json_: bool,
     **of_disks: Any,
 ) -> None:
-    """Stand a topology up, prove it, and say how to connect.
+    """Start a topology, verify it, and print connection details.
 
     Example: lab up semisync --engine mysql-8.0 --toxic source-replica=wan-200ms
+
     Example: lab up async --storage raid0 --disk sata-7200
     """
     source = click.get_current_context().get_parameter_source
@@ -71,7 +72,7 @@ def _link_and_toxic(text: str) -> tuple[str, str]:
 @click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
 @as_json
 def down(name: str | None, json_: bool) -> None:
-    """Take a lab away with its data; the only one when no NAME is given.
+    """Stop a lab and delete its data; NAME is optional if only one lab is running.
 
     Example: lab down lab-semisync
     """
@@ -84,7 +85,7 @@ def down(name: str | None, json_: bool) -> None:
 @click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
 @as_json
 def status(name: str | None, json_: bool) -> None:
-    """The labs that are up: nodes, links, toxics, what is replicating.
+    """Show the running labs: nodes, links, toxics, replication.
 
     Example: lab status --json
     """
@@ -101,7 +102,7 @@ def status(name: str | None, json_: bool) -> None:
 @click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
 @as_json
 def show(name: str | None, json_: bool) -> None:
-    """One lab as a tree: roles, links, toxics, state.
+    """Show one lab as a tree: roles, links, toxics, state.
 
     Example: lab show
     """
@@ -118,7 +119,7 @@ def show(name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
-    """A client on a node, as root; on the source, the primary or a cluster's first node, when no NODE is given.
+    """Open a client on a node, as root; without NODE on the source, the primary or a cluster's first node.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
     """
@@ -148,7 +149,7 @@ def _plain(value: Any) -> Any:
 @of_lab
 @as_json
 def toxic(link: str | None, toxic: str | None, check: str | None, name: str | None, json_: bool) -> None:
-    """List toxics; put one on a LINK in place of what is there; take it off with none.
+    """List toxics; put one on a LINK in place of those there; remove them with none.
 
     Example: lab toxic source-replica wan-200ms
     """
@@ -168,7 +169,7 @@ def toxic(link: str | None, toxic: str | None, check: str | None, name: str | No
 @click.command()
 @as_json
 def engines(json_: bool) -> None:
-    """The servers that a node can be: version, source, features, what each lacks and why, whether its image is built.
+    """List the engines: version, source, features, what each lacks and why, whether its image is built.
 
     Example: lab engines --json
     """
@@ -179,7 +180,7 @@ def engines(json_: bool) -> None:
 @click.command()
 @as_json
 def doctor(json_: bool) -> None:
-    """What this machine has and lacks, what is left behind, and the command that mends it.
+    """Check prerequisites and leftovers on this host and suggest fixes.
 
     Example: lab doctor
     """
@@ -192,7 +193,7 @@ def doctor(json_: bool) -> None:
 @click.option("--images", "images_", is_flag=True, help="The lab's images too.")
 @as_json
 def clean(images_: bool, json_: bool) -> None:
-    """Remove every lab that no running command uses, and whatever killed ones left behind.
+    """Remove every lab that no running command uses, and what killed commands left behind.
 
     Example: lab clean --images
     """

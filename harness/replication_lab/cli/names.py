@@ -1,4 +1,4 @@
-"""The names that the shell completes: each function lists those of one kind, and `completed_by` hands them to click."""
+"""The names that the shell completes: each function lists those of one kind, `completed_by` passes them to click."""
 
 from collections.abc import Callable
 
@@ -22,7 +22,7 @@ def engines() -> list[str]:
 
 
 def toxics() -> list[str]:
-    """List the toxics, and the word that takes them off."""
+    """List the toxics, and the word that removes them."""
     return [*catalogue.toxics(), "none"]
 
 
@@ -42,5 +42,5 @@ def drills() -> list[str]:
 
 
 def runs() -> list[str]:
-    """List the recorded runs, also the newest of them under the name that it always has."""
+    """List the recorded runs, and `latest`, the name of the newest."""
     return [journal.LATEST, *journal.names()]

@@ -25,7 +25,7 @@ DISK_OPTIONS = (
 
 
 def of_disks(command: Callable[..., Any]) -> Callable[..., Any]:
-    """Add the options that say on which disks data are kept."""
+    """Add the options that choose the disks of the data."""
     for option in reversed(DISK_OPTIONS):
         command = option(command)
     return command

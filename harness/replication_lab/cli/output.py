@@ -1,4 +1,4 @@
-"""What the commands print: trees and tables of the views, for people."""
+"""The commands' output for people: trees and tables of the views."""
 
 from collections.abc import Iterable
 from typing import Any
@@ -52,14 +52,14 @@ def how_to_connect(out: Console, lab: Lab) -> None:
 
 
 def _experiment(topology: Topology) -> str:
-    """What to run next, for one who has just seen this topology come up."""
+    """Return the experiment to run next after this topology has come up."""
     if topology.storage:
         return "raid_replica"
     return replication.kind_of(topology).experiment
 
 
 def _usual(topology: Topology, link: Link) -> str:
-    """What is on a link when the topology comes up."""
+    """Return the toxic on a link when the topology comes up."""
     return topology.toxics.get(link.name, "none")
 
 
@@ -76,7 +76,7 @@ def disks(out: Console, found: Iterable[DiskView]) -> None:
 
 
 def resource(out: Console, found: dict[str, Status | None]) -> None:
-    """A line for each machine, and how a split brain is ended."""
+    """Print a line for each machine, and how to end a split brain."""
     for node, status in found.items():
         out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
     if any(status and status.split_brain for status in found.values()):
@@ -84,7 +84,7 @@ def resource(out: Console, found: dict[str, Status | None]) -> None:
 
 
 def cluster(out: Console, found: ClusterView) -> None:
-    """Who is in it, what each machine runs, where clients find the service, and what failed."""
+    """Print the cluster's members, what each runs, where clients find the service, and what failed."""
     out.print(found.status.who(), markup=False)
     for node in found.status.members:
         out.print(found.status.runs(node), markup=False)
@@ -99,7 +99,7 @@ def proofs(out: Console, found: Iterable[Proof]) -> None:
 
 
 def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:
-    """The bottleneck and why, then what the field's tools would have shown."""
+    """Print the bottleneck and the reason, then what the usual tools would have shown."""
     out.print(f"{found.node}: [bold]{found.bottleneck}[/] is the bottleneck" + f" ({sample.seconds:.0f} s)")
     out.print(f"  {found.because}", markup=False)
     for line in found.evidence:
@@ -128,7 +128,7 @@ def rejoined(out: Console, done: Rejoined) -> None:
 
 
 def migrated(out: Console, done: Migrated) -> None:
-    """Each step's seconds, and the lag before and after."""
+    """Print each step's seconds, and the lag before and after."""
     table = Table("step", "s", box=None)
     for step, seconds in done.seconds.items():
         table.add_row(step, f"{seconds:.1f}")
@@ -143,9 +143,9 @@ def migrated(out: Console, done: Migrated) -> None:
 
 
 def tree(out: Console, lab: LabView) -> None:
-    """The topology from its source down: each link under the node that writes it, each node under its link.
+    """Print the topology from its source down: each link under the node that writes it, each node under its link.
 
-    In a cluster nobody is above another, nor of two machines: each node with the links that it dials by.
+    In a cluster or a pair of machines no node is above another: each is printed with the links that it dials.
     """
     machines = f"; {lab.machines}" if lab.machines else ""
     root = Tree(f"[bold]{lab.name}[/]  {lab.topology}, {lab.engine} {lab.version}{machines}")

@@ -38,7 +38,7 @@ def report(run: str, json_: bool) -> None:
 
 
 def print_summary(summary: Summary, json_: bool) -> None:
-    """What a run came to, for people or as data."""
+    """Print a run's summary, for people or as data."""
     if json_:
         click.echo(summaries.encode(summary))
     elif isinstance(summary, DrillsSummary):

@@ -1,1 +1,1 @@
-"""What a user does to a lab."""
+"""Actions of a user on a lab."""

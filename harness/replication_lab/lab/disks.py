@@ -17,14 +17,14 @@ from replication_lab.world.disks.array import Array
 from replication_lab.world.disks.spindle import SWITCH, Spindle
 from replication_lab.world.docker.lab import Lab
 
-# Less than this a server cannot write anything with.
+# With less free space than this a server cannot write anything.
 FULL_BYTES = 1 << 20
-# A text that is everywhere is a mistake.
+# A text that is stored in more sectors than this is a mistake of the user.
 SECTOR, MOST_SECTORS = 512, 100
 
 
 def prove(lab: Lab) -> list[Proof]:
-    """Each node's data are on its array, and each disk of it does what it was made with."""
+    """Prove that each node's data are on its array, and that each disk keeps the limits that it was made with."""
     found = list(arrays.arrays(lab).values())
     with ThreadPoolExecutor(len(found) or 1) as pool:
         kept = pool.map(kept_limits, found)
@@ -32,7 +32,7 @@ def prove(lab: Lab) -> list[Proof]:
 
 
 def check(lab: Lab, node: str) -> list[Proof]:
-    """A node's data are on its array and can be read, and each disk does what it is set to now."""
+    """Prove that a node's data are on its array and can be read, and that each disk keeps its current limits."""
     array = array_of(lab, node)
     lost = array.unreadable()
     readable = Proof(
@@ -50,7 +50,7 @@ def _mounted(array: Array) -> Proof:
 
 
 def kept_limits(array: Array) -> list[Proof]:
-    """Whether each disk does what it is set to now."""
+    """Prove that each disk keeps its current limits."""
     limits = array.limits()
     if all(one == Limits() for one in limits.values()):
         return [Proof(f"{array.node}'s disks", "have no limits", True)]
@@ -58,7 +58,7 @@ def kept_limits(array: Array) -> list[Proof]:
 
 
 def _spindle(lab: Lab, node: str, disk: str) -> Spindle:
-    """Return a disk of an array, or one that replication works on."""
+    """Return a disk of an array, or one under replication."""
     own = replication.of(lab).disks(lab.topology.node(node).name)
     if not own:
         return arrays.array(lab, node).disk(disk)
@@ -73,7 +73,7 @@ def fail(lab: Lab, node: str, disk: str) -> None:
 
 
 def change_limits(lab: Lab, node: str, disk: str, changes: Sequence[str]) -> Limits:
-    """Change some limits of a disk (NAME=VALUE texts) while it is used; what they are then."""
+    """Change some limits of a disk (NAME=VALUE texts) while it is used; return the resulting limits."""
     spindle = _spindle(lab, node, disk)
     before = spindle.limits()
     changed = msgspec.structs.replace(before, **dict(_change(text) for text in changes))
@@ -82,7 +82,7 @@ def change_limits(lab: Lab, node: str, disk: str, changes: Sequence[str]) -> Lim
 
 
 def array_of(lab: Lab, node: str) -> Array:
-    """Return the array under a node's data; LabError where its disk belongs to replication, or where it has none."""
+    """Return the array under a node's data; LabError if its disk belongs to replication, or if it has none."""
     if replication.kind_of(lab.topology).in_machines:
         raise LabError(
             f"the disk of {node} of {lab.name} is under {lab.topology.replication}",
@@ -106,14 +106,14 @@ def _change(text: str) -> tuple[str, Any]:
 
 
 def said(limits: Limits) -> str:
-    """Limits in words."""
+    """Return limits in words."""
     rates = (("reads/s", limits.read_iops), ("writes/s", limits.write_iops), ("bytes/s", limits.bandwidth))
     words = [f"{'any' if limit is None else limit} {unit}" for unit, limit in rates]
     return ", ".join([*words, f"{limits.flush_us} µs a flush", f"write cache {'on' if limits.write_cache else 'off'}"])
 
 
 def corrupt(lab: Lab, node: str, disk: str, text: str) -> list[int]:
-    """Invert, silently, the sectors of a disk that hold a text: in a table, and in logs; where they begin, in bytes."""
+    """Invert, silently, a disk's sectors that hold a text, in a table and in logs; return their offsets in bytes."""
     spindle = _spindle(lab, node, disk)
     sectors = sorted({offset // SECTOR * SECTOR for offset in spindle.find(text)}) if text else []
     if not 0 < len(sectors) <= MOST_SECTORS:
@@ -128,7 +128,7 @@ def corrupt(lab: Lab, node: str, disk: str, text: str) -> list[int]:
 
 
 def full(array: Array) -> str:
-    """That an array has no room left; empty where it has, and where it cannot be asked: that is another trouble."""
+    """Return a message if the array is full, else an empty string (also if it cannot be queried)."""
     with suppress(LabError):
         if (left := array.room()) < FULL_BYTES:
             return f"{array.node}'s disks are full: {left >> 10} KiB are free"

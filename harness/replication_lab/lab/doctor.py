@@ -1,4 +1,4 @@
-"""What `lab doctor` looks at: the machine, the engine, the images, and what was left behind."""
+"""The checks of `lab doctor`: the machine, the engine, the images, and leftovers."""
 
 import shutil
 from collections.abc import Callable, Iterator
@@ -13,7 +13,7 @@ from replication_lab.world.docker import engine, images, leftovers, project
 
 
 class Finding(msgspec.Struct, frozen=True):
-    """One thing looked at; `next_step` is the command that mends it."""
+    """The result of one check; `next_step` is the command that repairs it."""
 
     what: str
     found: str
@@ -22,7 +22,7 @@ class Finding(msgspec.Struct, frozen=True):
 
 
 def examine() -> list[Finding]:
-    """Everything, in the order in which it matters; without an engine only what can be seen without one."""
+    """Run all checks, in the order in which they matter; without an engine only those that need none."""
     machine = host.describe()
     seen = [
         Finding(

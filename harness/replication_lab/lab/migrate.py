@@ -1,7 +1,7 @@
-"""A replica moves onto other disks: stop the applier and the server, copy, switch, start, wait until it is in sync.
+"""The migration of a replica to other disks: stop the applier and the server, copy, switch, start, wait for sync.
 
-The procedure is the published one. Until the switch the node has the old data directory: an error or Ctrl-C puts
-it back into service. A migration that was killed is gone on with by the same command; every step may be repeated.
+The procedure is the published one. Until the switch the node has the old data directory: an error or Ctrl-C puts it
+back into service. Run the same command again to resume an interrupted migration; every step may be repeated.
 """
 
 from collections.abc import Callable
@@ -24,12 +24,12 @@ from replication_lab.world.mysql.replica import Replica
 
 Tell = Callable[[str], None]
 IN_SYNC_SECONDS = 1800
-# Of an array's room; file systems keep some for themselves.
+# As a share of an array's size; file systems keep some for themselves.
 FILLED = 0.8
 
 
 class Plan(msgspec.Struct, frozen=True):
-    """What runs/labs/NAME.migration.json remembers from before the first step until after the last."""
+    """The contents of runs/labs/NAME.migration.json, from before the first step until after the last."""
 
     node: str
     storage: Storage
@@ -38,7 +38,7 @@ class Plan(msgspec.Struct, frozen=True):
 
 
 class Migrated(msgspec.Struct, frozen=True):
-    """A migration that is done: from what to what, seconds of each step, lag in seconds, tables that were compared."""
+    """A finished migration: old and new storage, seconds of each step, lag in seconds, tables that were compared."""
 
     node: str
     before: str
@@ -51,7 +51,7 @@ class Migrated(msgspec.Struct, frozen=True):
 
 
 def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
-    """Move a replica's data to other storage, or go on with a migration that was killed."""
+    """Move a replica's data to other storage, or resume an interrupted migration."""
     plan = _plan(lab, node, storage)
     steps = Steps(lab, plan, tell)
     if not steps.is_switched():
@@ -69,7 +69,7 @@ def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
 
 
 def unfinished(lab: Lab) -> Plan | None:
-    """The migration that was begun and neither finished nor taken back."""
+    """Return the migration that was begun and neither finished nor undone."""
     try:
         return msgspec.json.decode(_plan_file(lab).read_bytes(), type=Plan)
     except (OSError, msgspec.DecodeError):
@@ -93,7 +93,7 @@ def _plan(lab: Lab, node: str, storage: Storage) -> Plan:
 
 
 def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
-    """A plan, remembered; LabError, and nothing done, for a node or for disks that will not do."""
+    """Save and return a plan; LabError, and nothing done, if the node or the disks do not suit."""
     if lab.topology.node(node).role != "replica":
         replicas = [each.name for each in lab.topology.nodes if each.role == "replica"]
         raise LabError(f"{node} is no replica: others wait for it", f"one of {', '.join(replicas)}", "./lab status")
@@ -125,7 +125,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
 
 
 def _number_of(old: arrays.Array | None) -> int:
-    """How many migrations led to where the data are: NODE, NODE-2, NODE-3, …"""
+    """Return the number of the last migration, by where the data are: NODE, NODE-2, NODE-3, …"""
     number = old.storage.place.rpartition("-")[2] if old else ""
     return int(number) if number else 1
 
@@ -144,7 +144,7 @@ class Steps:
         self.seconds: dict[str, float] = {}
 
     def is_switched(self) -> bool:
-        """Whether the node's container has the new volume."""
+        """Return whether the node's container has the new volume."""
         self.lab.refresh()
         return self.node in self.lab.containers and self.new_volume in volumes.of(self.lab, self.node)
 
@@ -176,7 +176,7 @@ class Steps:
             project.extend(self.lab, self.lab.overlay_file, [self.node])
 
     def finish(self) -> Migrated:
-        """From the switch on there is only forward: the new data directory is a copy of all that the old one had."""
+        """Finish the migration after the switch: the new data directory is a complete copy, so there is no way back."""
         self._run_again()
         server = self.lab.node(self.node).server()
         lag_at_start = self._lag()
@@ -199,7 +199,7 @@ class Steps:
         )
 
     def back(self) -> None:
-        """The old data directory is in service again, and nothing is left of the new array."""
+        """Put the old data directory into service again, and remove the new array."""
         self.tell(f"  back: {self.node} goes on with {self.plan.before}")
         self.lab.refresh()
         if self.lab.node(self.node).state()[0] != "running":
@@ -235,7 +235,7 @@ class Steps:
         return found.lag_seconds if found else None
 
     def _compared(self) -> int:
-        """How many tables there are, each with the source's checksum; LabError for one that differs."""
+        """Compare each table's checksum with the source's; return the number of tables, LabError if one differs."""
         source, copy = self.lab.node(self.lab.topology.source.name).server(), self.lab.node(self.node).server()
         tables = source.tables("lab")
         for table in tables:
@@ -250,7 +250,7 @@ class Steps:
 
 
 def _compare(source, copy, table: str) -> None:
-    """While clients write, the source's checksum is of a moment: the copy is asked once it has reached the next one."""
+    """Compare a table while clients write: its checksum must match the source's before or after the catch-up."""
     for _ in range(5):
         before = source.checksum(table)
         Replica(copy).wait_for(BinaryLog(source).position(), IN_SYNC_SECONDS)

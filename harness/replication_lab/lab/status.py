@@ -1,4 +1,4 @@
-"""What a lab looks like right now, as data: what `lab status` and `lab show` print and their --json holds."""
+"""The state of a lab as data, for the output of `lab status` and `lab show` and their --json."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
@@ -22,9 +22,9 @@ from replication_lab.world.toxiproxy import Wire
 
 
 class NodeView(msgspec.Struct, frozen=True):
-    """A node: where it listens, its container's state and health, what its server says of replication.
+    """A node: its address, its container's state and health, its server's state of replication.
 
-    `cluster` lists the nodes that a Galera node believes to be in its cluster; it is empty elsewhere.
+    `cluster` lists the nodes that a Galera node sees in its cluster; it is empty elsewhere.
     """
 
     name: str
@@ -39,7 +39,7 @@ class NodeView(msgspec.Struct, frozen=True):
 class LinkView(msgspec.Struct, frozen=True):
     """A link: its ends, the toxics on it, whether it is cut, and its round trip measured just now, in ms.
 
-    `measured` is false where this machine does not reach it: the ports of a failover's links are not published.
+    `measured` is false if this machine does not reach it: the ports of a failover's links are not published.
     """
 
     name: str
@@ -52,7 +52,7 @@ class LinkView(msgspec.Struct, frozen=True):
 
 
 class LabView(msgspec.Struct, frozen=True):
-    """A lab, with the proofs from when it came up (empty where nobody proved it)."""
+    """A lab, with the proofs from its start (empty if it was not proved)."""
 
     name: str
     topology: str
@@ -65,7 +65,7 @@ class LabView(msgspec.Struct, frozen=True):
 
 
 class DiskView(msgspec.Struct, frozen=True):
-    """A disk of a node's array: its limits as they are now, and what it has done since it started."""
+    """A disk of a node's array: its current limits, and its counters since its start."""
 
     node: str
     level: str
@@ -80,7 +80,7 @@ class DiskView(msgspec.Struct, frozen=True):
 
 
 class ClusterView(msgspec.Struct, frozen=True):
-    """A cluster of machines: the service's address, the machine that it leads clients to, and what one machine says."""
+    """A cluster of machines: the service's address, the machine that answers there, and the view of one machine."""
 
     address: str
     leads_to: str
@@ -88,7 +88,7 @@ class ClusterView(msgspec.Struct, frozen=True):
 
 
 class EngineView(msgspec.Struct, frozen=True):
-    """A server that a node can be: what it can do, why not more, in which topologies, whether its image is built."""
+    """A server that a node can be: its features, what it lacks and why, its topologies, whether its image is built."""
 
     name: str
     about: str
@@ -101,7 +101,7 @@ class EngineView(msgspec.Struct, frozen=True):
 
 
 def engines() -> list[EngineView]:
-    """All engines, in the order of the catalogue; without a Docker engine nothing is known of their images."""
+    """Return all engines, in the order of the catalogue; without Docker the state of their images is unknown."""
     return [
         EngineView(
             name=name,
@@ -127,7 +127,7 @@ def _image(name: str, engine: catalogue.Engine) -> str:
 
 
 def disks(lab: Lab, nodes: list[str] | None = None) -> list[DiskView]:
-    """The disks of some nodes, or of all that have any."""
+    """Return the disks of some nodes, or of all that have any."""
     kind = replication.of(lab)
     if launchers := kind.machines():
         return [
@@ -161,12 +161,12 @@ def _disk(node: str, level_and_backend: tuple[str, str], name: str, spindle: Spi
 
 
 def resource(lab: Lab) -> dict[str, Status | None]:
-    """The replicated disk as each of its machines sees it; None where one does not answer."""
+    """Return the replicated disk as each of its machines sees it; None if one does not answer."""
     return {node: peer.answer() for node, peer in drbd.peers(lab).items()}
 
 
 def cluster(lab: Lab, node: str = "") -> ClusterView:
-    """The cluster as a machine sees it, or the first one that answers."""
+    """Return the cluster as a machine sees it, or the first one that answers."""
     if node:
         lab.topology.node(node)
     found = pacemaker.cluster(lab)
@@ -174,10 +174,10 @@ def cluster(lab: Lab, node: str = "") -> ClusterView:
 
 
 def view(lab: Lab) -> LabView:
-    """Look at a lab; what does not answer is shown as such, never an error."""
+    """Return the state of a lab; what does not answer is shown as such, never an error."""
     state, kind = lab.state(), replication.of(lab)
     roles, ends = kind.arrangement()
-    # Across a WAN a look is mostly waiting, and nobody's waits for another's.
+    # Across a WAN a query is mostly waiting, so all run at the same time.
     with ThreadPoolExecutor(8) as pool:
         links = pool.map(lambda link: _link(lab, *link), ends)
         nodes = pool.map(lambda node: _node(kind, *node), roles.items())
@@ -194,7 +194,7 @@ def view(lab: Lab) -> LabView:
 
 
 def client(lab: Lab, node: str) -> list[str]:
-    """The command of a client in a node's container, or in its guest; the password is in MYSQL_PWD."""
+    """Return the command of a client in a node's container, or in its guest; the password is in MYSQL_PWD."""
     return replication.of(lab).client(lab.topology.node(node).name)
 
 
@@ -205,7 +205,7 @@ def _version(kind: Nodes) -> str:
 
 
 def _machines(kind: Nodes) -> str:
-    """Return what runs a lab's virtual machines, and what their disks cost; nothing where there are none."""
+    """Return the launcher of a lab's virtual machines, and their disks' costs; an empty string if there are none."""
     with suppress(LabError):
         for node, launcher in kind.machines().items():
             costs = ", ".join(disk.limits().costs() for disk in kind.disks(node).values())
@@ -260,7 +260,7 @@ def _round_trip(lab: Lab, wire: Wire) -> float | None:
 
 
 def called(bodies: list[str]) -> list[str]:
-    """The toxics of toxics/ that these bodies make, then the bodies that belong to none."""
+    """Return the toxics of toxics/ that these bodies make, then the bodies that belong to none."""
     found, left = [], set(bodies)
     for name in catalogue.toxics():
         of_toxic = {body.name for body in catalogue.toxic(name).bodies}

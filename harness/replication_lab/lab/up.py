@@ -1,4 +1,4 @@
-"""Labs as a user wants them: up and proved, as they are, and gone."""
+"""Labs as a user wants them: up and proved, changed, and removed."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -27,7 +27,7 @@ Tell = Callable[[str], None]
 def image_names(
     engine: str, load: bool = False, topology: Topology | None = None, storage: dict[str, Storage] | None = None
 ) -> list[str]:
-    """The images that a lab of this engine needs from images/."""
+    """Return the images that a lab of this engine needs from images/."""
     own = list(replication.kind_of(topology).images) if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
@@ -46,10 +46,10 @@ def up(
     storage: dict[str, Storage] | None = None,
     clocks_move: bool = False,
 ) -> Lab:
-    """A lab that is up and proved, the running one if it is whole; LabError, and nothing left, when it cannot be had.
+    """Return a lab that is up and proved, or the running one if it is healthy; LabError, and nothing left, if it fails.
 
-    `toxics` maps links to names in toxics/, in place of the topology's own. A lab that is not kept is taken for left
-    behind once this process has ended. With `clocks_move` a server's time can be set.
+    `toxics` maps links to names in toxics/, in place of the topology's own. A lab that is not kept counts as a leftover
+    once this process has ended. With `clocks_move` a server's time can be set.
     """
     found = catalogue.topology(topology)
     catalogue.engine_for(found, engine, images.source())
@@ -84,9 +84,9 @@ def up(
 
 
 def storage_of(topology: str, texts: Sequence[str], given: Sequence[str] = (), **common: Any) -> dict[str, Storage]:
-    """{node: Storage} for [NODE=]LEVEL texts, checked against the topology's nodes, known disks and backends.
+    """Return {node: Storage} for [NODE=]LEVEL texts, checked against the topology's nodes, known disks and backends.
 
-    `given` are the options about disks that were asked for besides them.
+    `given` are the options about disks that the user gave besides them.
     """
     found = catalogue.topology(topology)
     asked = [*(["--storage"] if texts else []), *given]
@@ -104,7 +104,7 @@ def storage_of(topology: str, texts: Sequence[str], given: Sequence[str] = (), *
 
 
 def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
-    """The same with backends and launchers that this host can give; LabError for what it or the engine cannot."""
+    """Return the storages with this host's backends and launchers; LabError if it or the engine lacks support."""
     placed = overlay.with_backend(storage)
     machines = [node for node, each in placed.items() if each.backend == overlay.MACHINE]
     if machines and (engine != "mariadb" or images.source() == "upstream"):
@@ -118,7 +118,7 @@ def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
 
 
 def launcher_of(topology: Topology) -> str:
-    """What starts the topology's own virtual machines here, nothing where it has none; LabError without the memory."""
+    """Return what starts the topology's own virtual machines here, if it has any; LabError without the memory."""
     if not replication.kind_of(topology).in_machines:
         return ""
     vm.check_memory(len(topology.nodes))
@@ -132,7 +132,7 @@ def _stored(storage: dict[str, Storage]) -> str:
 
 
 def tidy(tell: Tell) -> None:
-    """Remove what killed commands left behind, saying so."""
+    """Remove what killed commands left behind, and report it."""
     for name in leftovers.sweep():
         tell(f"removed {name}: a command that was killed had left it behind")
 
@@ -154,8 +154,8 @@ def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
 
 
 def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
-    """Put the toxics on and prove links and replication; LabError at the first thing that is not so."""
-    # Links do not touch each other, and a WAN's measurements are mostly waiting.
+    """Put the toxics on and prove links and replication; LabError at the first proof that fails."""
+    # Links do not affect each other, and a WAN's measurements are mostly waiting.
     with ThreadPoolExecutor(len(toxics) or 1) as pool:
         proofs = list(pool.map(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics))
     proofs += [*replication.of(lab).prove(toxics), *disks.prove(lab)]
@@ -194,7 +194,7 @@ def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
 
 
 def down(name: str | None, tell: Tell = print) -> list[str]:
-    """Take a lab away with its data; the only one when no name is given, and no error when there is none."""
+    """Remove a lab with its data; the only one when no name is given, and no error when there is none."""
     docker_engine.client()
     tidy(tell)
     if name is None and not project.all_labs():
@@ -210,7 +210,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
 
 
 def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
-    """Put a toxic on a link of a running lab (or take all off: none), and measure what came of it."""
+    """Put a toxic on a link of a running lab (or remove all: none), and measure the result."""
     wire = lab.wire(link)
     if toxic == "none":
         toxic = "lan"
@@ -218,7 +218,7 @@ def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
 
 
 def clean(with_images: bool, tell: Tell = print) -> list[str]:
-    """Remove what killed commands left behind, and every lab that no running command uses; what was removed."""
+    """Remove what killed commands left behind, and every lab that no running command uses; return what was removed."""
     docker_engine.client()
     gone = leftovers.sweep()
     for name, lab in project.all_labs().items():

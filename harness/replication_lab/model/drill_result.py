@@ -1,4 +1,4 @@
-"""What came of a drill: its figures and its verdicts, from its evidence and its ledger alone."""
+"""The result of a drill: its figures and its verdicts, from its evidence and its ledger alone."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -13,13 +13,13 @@ from replication_lab.model.evidence import Evidence
 from replication_lab.model.history import Attempt, Look
 from replication_lab.model.verdict import Judgement, Verdict, exit_code
 
-# Every drill's, whatever its file expects: harness/replication_lab/drills/forbidden.yaml says what no log may hold.
+# Applies to every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no log holds what none may", "forbidden", equals=0)
 
 
 @dataclass(frozen=True, kw_only=True)
 class FigureJudgement(Judgement):
-    """The verdict of a drill's expectation: what its figure was, and the bound that it was to keep."""
+    """The verdict of a drill's expectation: the measured figure, and its bound."""
 
     figure: str
     bound: str
@@ -40,7 +40,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
 
 
 def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = ()) -> Result:
-    """The verdicts of a drill from its evidence and its ledger, nothing else."""
+    """Judge a drill from its evidence and its ledger, nothing else."""
     rows, row_failures = checkers.rows(history, evidence.copies)
     service, service_failures = checkers.service(history, evidence.load, evidence.windows)
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
@@ -54,12 +54,12 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
 
 
 def not_done(drill: Drill, why: str) -> Result:
-    """A drill without evidence: each of its expectations is unknown."""
+    """Return the result of a drill without evidence: each of its expectations is unknown."""
     return Result(drill, {}, [_judgement(each, Verdict.UNKNOWN, None, why) for each in drill.expected], [why])
 
 
 def _of_nodes(evidence: Evidence) -> Figures:
-    """What the nodes said: of their histories, of themselves just before the mending, of their return."""
+    """Return the figures about nodes: their histories, their views just before the recovery, their return."""
     figures: Figures = {
         **evidence.counted,
         **evidence.compared,
@@ -115,5 +115,5 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
 
 
 def _none_counted(figure: str) -> int | None:
-    """Errors are counted where they occur: one that has no figure did not."""
+    """Return 0 for errors of a kind that never occurred: only those that occurred have a figure."""
     return 0 if ".error." in f".{figure}" else None

@@ -4,11 +4,11 @@ from typing import Any
 
 import msgspec
 
-# Of the records of both; docs/summary.md says what changed with each number.
+# The version of both kinds of record; docs/summary.md lists the changes of each number.
 SCHEMA = 4
 INTERRUPTED, CRASHED = "interrupted", "crashed"
 RECORD = "record.jsonl"
-# Where drills were recorded before schema 4.
+# The record of drills before schema 4.
 OLD_RECORD = "drill.jsonl"
 
 
@@ -17,7 +17,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class Opening(Event, frozen=True, kw_only=True):
-    """The first line: what was asked for, and on which machine. Each kind of run has its own."""
+    """The first line: what was asked for, and on which machine; each kind of run has its own."""
 
     schema: int = SCHEMA
     seed: int
@@ -42,16 +42,17 @@ class Lab(Event, frozen=True, kw_only=True, tag="lab"):
 
 
 class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):
-    """Something wrong about all of an engine's figures, or about the whole run when `engine` is None."""
+    """Something wrong with all of an engine's figures, or with the whole run when `engine` is None."""
 
     engine: str | None = None
     reason: str
 
 
 class End(Event, frozen=True, kw_only=True, tag="end"):
-    """The last line. `why` is "decided" or "round limit" of an experiment, "done" of drills, or INTERRUPTED or CRASHED.
+    """The last line.
 
-    `reason` is then the signal's name, or the error that the user saw.
+    `why` is "decided" or "round limit" of an experiment, "done" of drills, or INTERRUPTED or CRASHED. `reason` is then
+    the signal's name, or the error that the user saw.
     """
 
     why: str

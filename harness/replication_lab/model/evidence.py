@@ -1,4 +1,4 @@
-"""What happened in a drill: what each fault did and was seen to do, what the nodes said, the final rows."""
+"""The evidence of a drill: each fault and its proofs, the nodes' views, the final rows."""
 
 import msgspec
 
@@ -9,9 +9,9 @@ from replication_lab.model.proof import Proof
 
 
 class View(msgspec.Struct, frozen=True):
-    """What a node said of itself (Primary, replicating, semi-sync ON, …), or the error of one that did not answer.
+    """A node's own view (Primary, replicating, semi-sync ON, …), or the error of one that did not answer.
 
-    In a cluster also how many nodes it saw, and which history it had; of a replica, how far it says it is behind.
+    In a cluster also how many nodes it saw, and which history it had; for a replica, its reported lag.
     """
 
     says: str = ""
@@ -25,9 +25,9 @@ class View(msgspec.Struct, frozen=True):
 
 
 class Acted(msgspec.Struct, frozen=True):
-    """A fault at work, in seconds since the load began: begun, seen to act, undone, all nodes whole, seen to be gone.
+    """A fault at work, in seconds since the load began: begun, verified, undone, all nodes healthy, verified as gone.
 
-    `views` are the nodes' own just before it was undone, `struck` is when all of it had been done.
+    `views` are the nodes' own just before it was undone, `struck` is when all its parts had been injected.
     """
 
     step: Step
@@ -42,13 +42,15 @@ class Acted(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> tuple[float, float]:
-        """In which it acted all the time; a kill takes a moment."""
+        """The time in which all of it acted; a kill takes a moment."""
         return (self.broke if self.struck is None else self.struck), self.healed
 
 
 class Return(msgspec.Struct, frozen=True):
-    """How a node came back: by IST, SST, led (it went first) or nothing (it had missed nothing), and how many
-    writesets it was sent; Synced so many seconds after the fault was undone."""
+    """The return of a node: by IST, SST, led (it went first) or nothing (it had missed nothing).
+
+    `writesets` is how many it was sent; it was Synced this many seconds after the fault was undone.
+    """
 
     by: str
     writesets: int
@@ -56,18 +58,18 @@ class Return(msgspec.Struct, frozen=True):
 
 
 class Drills(Opening, frozen=True, kw_only=True, tag="drills"):
-    """The first line of a run of drills: which were asked for, on labs of which topology."""
+    """The first line of a run of drills: the drills, and the topology of their labs."""
 
     topology: str
     drills: list[Drill]
 
 
 class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
-    """Everything about one drill that was done but its ledger. `load` is its begin and end in seconds.
+    """Everything about one finished drill but its ledger; `load` is its begin and end in seconds.
 
-    `compared` is what a comparison of the copies below their rows has found: differing_kib of two replicated disks.
-    `harness` is what the clients cost: memory_mib, the most that their process has held, and cpu_share, of one CPU.
-    `doubts` are reasons to believe none of its figures.
+    `compared` is the result of comparing the copies below their rows: differing_kib of two replicated disks. `harness`
+    is what the clients cost: memory_mib, the most that their process has used, and cpu_share, of one CPU. `doubts` are
+    reasons to believe none of its figures.
     """
 
     drill: Drill
@@ -88,7 +90,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
 
     @property
     def mended(self) -> float:
-        """When the last fault was undone; the end of the load where there was none."""
+        """The time when the last fault was undone; the end of the load if there was none."""
         return max((acted.healed for acted in self.acted), default=self.load[1])
 
     @property

@@ -1,4 +1,4 @@
-"""Lines that older versions wrote, as the events of today: records of experiments of schema 1, of drills up to 3."""
+"""Lines that older versions wrote, as current events: records of experiments of schema 1, of drills up to 3."""
 
 from typing import Any
 
@@ -84,7 +84,7 @@ TAGS = {kind.__struct_config__.tag for kind in AnyOld.__args__}
 
 
 def events(line: bytes) -> list[Event]:
-    """What a line of an older version says today. Raises msgspec.MsgspecError where it is none."""
+    """Return the current events of an older version's line. Raise msgspec.MsgspecError if it is not one."""
     found = with_settings_apart(msgspec.json.decode(line), SETTINGS_OF_SCHEMA_2, UNSET)
     event = msgspec.convert(found, AnyOld | Evidence)
     return [event] if isinstance(event, Evidence) else event.events()

@@ -1,10 +1,10 @@
-"""A state that was looked at, and whether it was the one that was expected."""
+"""The proof of a state: what was found, and whether it was expected."""
 
 import msgspec
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """A state that was checked and not believed, such as "semi-sync stayed on"; `what` may say what was expected."""
+    """A state that was checked, not assumed, such as "semi-sync stayed on"; `what` may include the expectation."""
 
     what: str
     found: str

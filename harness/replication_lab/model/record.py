@@ -1,8 +1,8 @@
 """The record of a run, of an experiment or of drills: what happened, one JSON object a line in `record.jsonl`.
 
-A record is only ever appended to. The report and the judge read nothing else, so an old run can be judged again
-without servers. Fields that this version does not know are ignored; an event that it does not know becomes a doubt,
-because it may hold something that speaks against the figures.
+A record is only ever appended to. The report and the judge read nothing else, so an old run can be judged again without
+servers. Fields that this version does not know are ignored; an event that it does not know becomes a doubt, because it
+may contain evidence against the figures.
 """
 
 import math
@@ -65,7 +65,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
-    """What else the host did meanwhile. Shares are 0…1 of all CPUs; `quiet` is the verdict, `why` its reason."""
+    """Other work of the host meanwhile; shares are 0…1 of all CPUs, `quiet` is the verdict, `why` its reason."""
 
     foreign_cpu: float | None = None
     steal: float | None = None
@@ -76,9 +76,10 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Run(Opening, frozen=True, kw_only=True, tag="run"):
-    """The first line of an experiment's record. `settings` holds min_rounds, max_rounds, alpha, …
+    """The first line of an experiment's record.
 
-    `undecidable` maps the claims that the preset is not expected to decide to the reason.
+    `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
+    decide to the reason.
     """
 
     experiment: str
@@ -122,7 +123,7 @@ _KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__} | old_record
 
 
 def encode(event: Event) -> bytes:
-    """One line of the record, newline included."""
+    """Return one line of the record, newline included."""
     return _encoder.encode(event) + b"\n"
 
 
@@ -138,7 +139,7 @@ class Record:
 
     @classmethod
     def parse(cls, lines: Iterable[bytes]) -> "Record":
-        """Read a record from its lines. Raises LabError for a bad line that is not the last one."""
+        """Read a record from its lines. Raise LabError for a bad line that is not the last one."""
         whole = Lines(lines)
         events = [event for number, line in whole for event in _decode(line, number)]
         return cls(events, whole.torn)
@@ -148,7 +149,7 @@ class Record:
 
     @cached_property
     def opening(self) -> Run | Drills:
-        """What was asked for. Raises LabError when the record does not say it."""
+        """The request that started the run; LabError if the record lacks it."""
         for event in self.events:
             if isinstance(event, Run | Drills):
                 return event
@@ -177,7 +178,7 @@ class Record:
 
     @cached_property
     def evidence(self) -> dict[str, Evidence]:
-        """What happened in each drill that was done, by the drill's name."""
+        """The evidence of each finished drill, by the drill's name."""
         return {each.drill.name: each for each in self._of(Evidence)}
 
     # -- how the run ended -------------------------------------------------------------------------------------------
@@ -202,7 +203,7 @@ class Record:
 
     @property
     def stopped(self) -> str | None:
-        """What kept the run from its own end, in words; None where nothing did, and as long as it may still go on."""
+        """The reason why the run did not finish, in words; None if it finished, or may still be running."""
         if self.crashed is not None:
             return f"the run crashed: {self.crashed}"
         if self.interrupted is not None:
@@ -211,34 +212,34 @@ class Record:
 
     @property
     def broke_off(self) -> bool:
-        """Whether what comes last in a run, such as the comparison of the copies, never took place."""
+        """Whether the last steps of a run, such as the comparison of the copies, never took place."""
         return self.end is None or self.stopped is not None
 
     # -- what it holds -----------------------------------------------------------------------------------------------
 
     def lab(self, engine: str) -> Lab | None:
-        """The engine's latest lab, None when it never came up."""
+        """Return the engine's latest lab; None if it never came up."""
         return _last([lab for lab in self._of(Lab) if lab.engine == engine])
 
     def labs(self, engine: str) -> list[Lab]:
-        """The engine's labs, the latest of each topology, in the order in which the topologies first came up."""
+        """Return the engine's labs, the latest of each topology, in the order in which the topologies first came up."""
         return list({lab.topology: lab for lab in self._of(Lab) if lab.engine == engine}.values())
 
     def of(self, engine: str, case: str) -> list[Measurement]:
-        """Every measurement of a case, noisy ones and repetitions included, in the order of time."""
+        """Return every measurement of a case, noisy ones and repetitions included, in the order of time."""
         return [m for m in self.measurements if (m.engine, m.case) == (engine, case)]
 
     def quiet(self, engine: str, case: str) -> dict[int, Measurement]:
-        """The measurement that counts for each round: the last quiet one."""
+        """Return the measurement that counts for each round: the last quiet one."""
         return {m.round: m for m in self.of(engine, case) if m.noise.quiet}
 
     def series(self, engine: str, case: str, figure: str) -> dict[int, float]:
-        """A figure by round, quiet rounds only; NaN where its computation failed, absent where it was not taken."""
+        """Return a figure by round, quiet rounds only; NaN if its computation failed, absent if it was not taken."""
         rounds = self.quiet(engine, case)
         return {n: _number(m.figures[figure]) for n, m in sorted(rounds.items()) if figure in m.figures}
 
     def doubts(self, engine: str, counted: Iterable[Measurement] = ()) -> list[str]:
-        """Reasons not to trust an engine's figures: about the run as a whole, then about these measurements."""
+        """Return the reasons to doubt an engine's figures: about the run as a whole, then about these measurements."""
         whole = [d.reason for d in self._of(Doubt) if d.engine in (None, engine)]
         return whole + [f"{m.case}, round {m.round}: {reason}" for m in counted for reason in m.reasons_to_doubt]
 
@@ -270,7 +271,7 @@ def _decode(line: bytes, number: int) -> list[Event]:
 
 
 def _of_another_version(line: bytes, number: int, error: Exception) -> list[Event]:
-    """What an older version meant by its line; a doubt where a newer one seems to have written it."""
+    """Return the events of an older version's line; a doubt if a newer version seems to have written it."""
     try:
         return old_record.events(line)
     except msgspec.MsgspecError as old_error:

@@ -1,7 +1,7 @@
-"""Telling what a record comes to: a summary, and its renderings for a terminal, a browser and a test system.
+"""The report of a record: a summary, and its renderings for a terminal, a browser and a test system.
 
-A report sees nothing but the record, and the experiment or what came of the drills. The renderings see the summary;
-only the charts also read the raw samples.
+A report uses nothing but the record, and the experiment or the drills' results. The renderings use the summary; only
+the charts also read the raw samples.
 """
 
 from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summary
@@ -11,9 +11,9 @@ __all__ = ["DrillsSummary", "ExperimentSummary", "Summary", "summarise", "summar
 
 
 def write(folder, summary: Summary, record) -> list[str]:
-    """Write summary.json, junit.xml and report.html into `folder`, each whole or not at all; returns their names.
+    """Write summary.json, junit.xml and report.html into `folder`, each atomically; return their names.
 
-    What costs nothing to write goes first, so that a failing chart loses no verdict.
+    The charts come last, so that a failing chart loses no verdict.
     """
     from replication_lab.report import files
 

@@ -1,4 +1,4 @@
-"""Charts as SVG text, to be set into the page: small, offline, the same bytes for the same record."""
+"""Charts as SVG text, to be embedded in the page: small, offline, the same bytes for the same record."""
 
 import io
 import re
@@ -27,7 +27,7 @@ NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
 def curves(engine: str, asked: CurvesRow, summary: ExperimentSummary) -> str | None:
-    """A chart that the experiment asks for: lines with 95 % intervals, a panel beside the other, all axes log."""
+    """Draw a chart that the experiment defines: lines with 95 % intervals, panels side by side, all axes log."""
     known = {case.name: case.figures for case in summary.cases if case.engine == engine}
     panels = [panel for panel in asked.panels if any(_points(line, asked.figure, known) for line in panel.lines)]
     if not panels:
@@ -48,7 +48,7 @@ def curves(engine: str, asked: CurvesRow, summary: ExperimentSummary) -> str | N
 
 
 def _points(line: LineRow, name: str, known: dict) -> list[tuple[float, FigureRow]]:
-    """(place on the x axis, figure) of the points that were measured."""
+    """Return (place on the x axis, figure) of the points that were measured."""
     figures = [(point.x, known.get(point.case, {}).get(name)) for point in line.points]
     return [(x, row) for x, row in figures if row and row.value]
 
@@ -76,7 +76,7 @@ def _panel(axes, panel: PanelRow, asked: CurvesRow, known: dict, colours: dict) 
     axes.xaxis.set_major_formatter("{x:g}")
     low, high = axes.get_ylim()
     axes.yaxis.set_major_formatter("{x:g}")
-    # Within one decade its one label would say little; over more than one those between would be a crowd.
+    # Within one decade there would be only one label; over more than one, minor labels would be too dense.
     axes.yaxis.set_minor_formatter("{x:g}" if high / low < 12 else NullFormatter())
     axes.set_xlabel(asked.x)
     unit = next((row.unit for line in panel.lines for _, row in _points(line, asked.figure, known)), "")
@@ -85,13 +85,13 @@ def _panel(axes, panel: PanelRow, asked: CurvesRow, known: dict, colours: dict) 
 
 
 def on_curves(summary: ExperimentSummary) -> set[str]:
-    """The cases that the curves show; the other charts leave them to those."""
+    """Return the cases that the curves show; the other charts omit them."""
     lines = [line for asked in summary.curves for panel in asked.panels for line in panel.lines]
     return {point.case for line in lines for point in line.points}
 
 
 def throughput(engine: str, summary: ExperimentSummary) -> str | None:
-    """Commits a second by case with 95 % intervals, and marks for what was published and predicted; log scale."""
+    """Draw commits a second by case with 95 % intervals, and marks for published and predicted values; log scale."""
     drawn = on_curves(summary)
     rows = [
         (case.name, case.figures["throughput"])
@@ -102,12 +102,12 @@ def throughput(engine: str, summary: ExperimentSummary) -> str | None:
 
 
 def _is_measured(case: CaseRow, name: str) -> bool:
-    """Whether a figure has a place on a log scale; a case without a quiet round has none."""
+    """Return whether a figure has a place on a log scale; a case without a quiet round has none."""
     return name in case.figures and bool(case.figures[name].value)
 
 
 def latency(engine: str, record: Record, cases: list[CaseRow]) -> str | None:
-    """Share of commits answered within a time, by case: all quiet rounds together; log scale."""
+    """Draw the share of commits answered within a time, by case: all quiet rounds together; log scale."""
     samples = {case.name: _pooled(record, engine, case.name, "latency_ms") for case in cases if case.engine == engine}
     samples = {name: values for name, values in samples.items() if values}
     colours = _colours(cases, engine)
@@ -115,7 +115,7 @@ def latency(engine: str, record: Record, cases: list[CaseRow]) -> str | None:
 
 
 def round_trips(engine: str, summary: ExperimentSummary) -> str | None:
-    """The links' RTT during each round (min, median, max) against the RTT asked for."""
+    """Draw the links' RTT during each round (min, median, max) against the requested RTT."""
     drawn = on_curves(summary)
     faults = [f for f in summary.faults if f.engine == engine and f.during and f.unit == "ms" and f.case not in drawn]
     colours = _colours(summary.cases, engine)
@@ -123,7 +123,7 @@ def round_trips(engine: str, summary: ExperimentSummary) -> str | None:
 
 
 def lags(engine: str, record: Record) -> str | None:
-    """Rows behind the source over time, a line for each replica: the last quiet round of each case that read them."""
+    """Draw rows behind the source over time, a line for each replica: the last quiet round of each such case."""
     found = {case: _last_quiet(record, engine, case) for case in dict.fromkeys(m.case for m in record.measurements)}
     read = {case: last for case, last in found.items() if last and "at_s" in last.samples}
     return _figure(3.4 * len(read), lambda figure: _lags(figure, read)) if read else None
@@ -196,14 +196,14 @@ def _throughput(axes, rows: list[tuple[str, FigureRow]]) -> None:
 
 
 def _distances(rows: list[FigureRow]) -> list[list[float]]:
-    """Error bars as distances below and above; a bar that would leave a log scale ends just above zero."""
+    """Return error bars as distances below and above; a bar that would leave a log scale ends just above zero."""
     below = [row.value - max(row.low, row.value / 100) if row.low is not None else 0 for row in rows]
     above = [row.high - row.value if row.high is not None else 0 for row in rows]
     return [below, above]
 
 
 def _colours(cases: list[CaseRow], engine: str) -> dict:
-    """One colour per case, the same in every chart of an engine."""
+    """Return one colour per case, the same in every chart of an engine."""
     names = [case.name for case in cases if case.engine == engine]
     return dict(zip(names, matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(names))), strict=True))
 

@@ -14,7 +14,7 @@ TEMPLATE = Path(__file__).parent / "drill_page.md.j2"
 
 
 def page(runs: Sequence[DrillsSummary], topologies: Sequence[str], before: str = "") -> str:
-    """Write a table for each of `topologies`, in their order; that of the page `before` where there is no run of it."""
+    """Write a table for each of `topologies`, in their order; keep the table of the page `before` if it has no run."""
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     environment.filters |= {"verdicts": _verdicts, "cell": _cell}
     head, *made = _sections(environment.from_string(TEMPLATE.read_text()).render(runs=runs, wording=wording))
@@ -33,7 +33,7 @@ def _topology(section: str) -> str:
 
 
 def _verdicts(drill: DrillRow) -> str:
-    """Name the verdicts that need a word, with their sentences; those that are known to be refuted, with the reason."""
+    """List the verdicts that need a remark, with their sentences; expected refutations with the reason."""
     known = [one for one in drill.expectations if one.verdict is Verdict.REFUTED and not one.changed]
     others = [one for one in drill.expectations if one.changed or one.verdict is Verdict.UNKNOWN]
     said = [f"REFUTED as known: {one.sentence}: {one.because}" for one in known]

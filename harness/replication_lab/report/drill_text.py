@@ -1,4 +1,4 @@
-"""What drills came to, as text for people: harness/replication_lab/report/drill_text.txt.j2 filled in."""
+"""The results of drills as text for people: harness/replication_lab/report/drill_text.txt.j2 filled in."""
 
 import re
 from pathlib import Path
@@ -15,13 +15,13 @@ TEMPLATE = Path(__file__).parent / "drill_text.txt.j2"
 
 
 def text(summary: DrillsSummary) -> str:
-    """What a reader must know first, a paragraph a drill, and the outcome."""
+    """Return the warnings, a paragraph a drill, and the outcome."""
     first = [f"{line}\n" for line in wording.warnings(summary)]
     return "\n".join([*first, *map(paragraph, summary.drills), wording.overall(summary)])
 
 
 def paragraph(drill: DrillRow) -> str:
-    """What clients saw, the stall, what was lost, who came back how, and the verdicts."""
+    """Return the clients' results, the stall, losses, how nodes came back, and the verdicts."""
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
     return environment.from_string(TEMPLATE.read_text()).render(drill=drill, **_parts(drill))
 
@@ -41,7 +41,7 @@ def _parts(drill: DrillRow) -> dict:
 
 
 def _counts(figures: dict, prefix: str = "", suffix: str = "") -> str:
-    """12 acknowledged, 3 failed, 1 unknown; errors: 3 × 1047 this node does not serve."""
+    """Return the counts in words: 12 acknowledged, 3 failed, 1 unknown; errors: 3 × 1047 this node does not serve."""
     outcomes = ", ".join(f"{figures.get(prefix + outcome + suffix, 0)} {outcome}" for outcome in Outcome)
     errors = re.compile(rf"{re.escape(prefix)}error\.(\d+){re.escape(suffix)}")
     found = [(match[1], many) for name, many in figures.items() if (match := errors.fullmatch(name))]
@@ -50,7 +50,7 @@ def _counts(figures: dict, prefix: str = "", suffix: str = "") -> str:
 
 
 def listing(drills: dict[str, list[Drill]]) -> str:
-    """Every drill by topology, one a line."""
+    """Return every drill by topology, one a line."""
     lines = []
     for topology, found in drills.items():
         width = max(len(drill.name) for drill in found)

@@ -1,4 +1,4 @@
-"""The files of a report, each written whole or not at all."""
+"""The files of a report, each written atomically."""
 
 import os
 from pathlib import Path
@@ -19,7 +19,7 @@ def write(folder: str | Path, result: Summary, record: Record) -> list[str]:
 
 
 def _write(path: Path, content: bytes) -> None:
-    """Write beside the target, then rename: a reader sees the old file or the new one, a full disk harms neither."""
+    """Write beside the target, then rename: a reader sees the old file or the new one; a full disk damages neither."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
         beside.write_bytes(content)

@@ -1,6 +1,6 @@
-"""junit.xml: one test case per claim and engine, or per drill and what it expects.
+"""junit.xml: one test case per claim and engine, or per drill and expectation.
 
-A changed verdict is a failure, UNKNOWN an error; neither is green, nor is a run that did not come to its end.
+A changed verdict is a failure, UNKNOWN an error; neither is green, nor is a run that did not finish.
 """
 
 from collections.abc import Sequence
@@ -21,7 +21,7 @@ from replication_lab.report.rows import (
 
 
 def render(summary: Summary) -> bytes:
-    """The whole file."""
+    """Return the whole file."""
     xml = JUnitXml("replication-lab")
     if isinstance(summary, DrillsSummary):
         xml.add_testsuite(_of_drills(summary))
@@ -83,7 +83,7 @@ def _skipped(left: NotJudgedRow, classname: str) -> TestCase:
 
 
 def _of_its_end(summary: Summary, judged: Sequence[JudgementRow], classname: str) -> list[TestCase]:
-    """An error for a run that crashed or judged nothing; and for one that broke off, where no verdict tells of it."""
+    """Return an error for a run that crashed or judged nothing, or that broke off although all verdicts are green."""
     why = wording.broke_off(summary)
     green = all(row.verdict is not Verdict.UNKNOWN and not row.changed for row in judged)
     if summary.crashed is None and judged and not (why and green):

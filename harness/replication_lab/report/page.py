@@ -8,7 +8,7 @@ from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summar
 
 
 def render(summary: Summary, record: Record) -> str:
-    """The page of a run of either kind."""
+    """Return the page of a run of either kind."""
     pages = Environment(
         loader=PackageLoader("replication_lab", "report"),
         autoescape=True,

@@ -14,7 +14,7 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabRow(Row, frozen=True, kw_only=True):
-    """What served one engine: the server's own version, image digests by service, settings as read back."""
+    """The server of one engine: its version, image digests by service, settings as read back."""
 
     engine: str
     version: str
@@ -24,7 +24,7 @@ class LabRow(Row, frozen=True, kw_only=True):
 
 
 class NoiseRow(Row, frozen=True, kw_only=True):
-    """How quiet the host was: measurements taken, how many were noisy, the worst shares (0…1) and the reasons."""
+    """The host's noise: measurements taken, how many were noisy, the worst shares (0…1) and the reasons."""
 
     measurements: int
     noisy: int
@@ -59,7 +59,7 @@ class FaultRow(Row, frozen=True, kw_only=True):
 
 
 class FigureRow(Row, frozen=True, kw_only=True):
-    """Mean over the quiet rounds with its 95 % interval (absent when the rounds admit none), beside what was known."""
+    """Mean over the quiet rounds with its 95 % interval (absent when the rounds admit none), beside known values."""
 
     value: float | None = None
     low: float | None = None
@@ -93,7 +93,7 @@ class IntervalRow(Row, frozen=True, kw_only=True):
 
 
 class JudgementRow(Row, frozen=True, kw_only=True):
-    """A sentence's verdict; `changed` tells that it is not the expected one."""
+    """A sentence's verdict; `changed` means that it is not the expected one."""
 
     sentence: str
     relation: str
@@ -118,7 +118,7 @@ class ClaimRow(JudgementRow, frozen=True, kw_only=True):
 
 
 class ExpectationRow(JudgementRow, frozen=True, kw_only=True):
-    """The verdict of what a drill expects: its figure, the bound that it was to keep, and what was measured."""
+    """The verdict of a drill's expectation: its figure, the bound, and the measured value."""
 
     figure: str
     bound: str
@@ -126,7 +126,7 @@ class ExpectationRow(JudgementRow, frozen=True, kw_only=True):
 
 
 class DrillRow(Row, frozen=True, kw_only=True):
-    """One drill; without figures where it was not done. `clients` are those that wrote, by node, for `seconds`."""
+    """One drill; without figures if it was not run. `clients` are those that wrote, by node, for `seconds`."""
 
     name: str
     about: str
@@ -142,7 +142,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
 
 
 class NotJudgedRow(Row, frozen=True, kw_only=True):
-    """A claim without a verdict, and why; `case` is the one that was not measured, null if none lacks."""
+    """A claim without a verdict, and why; `case` is the one that was not measured, null if all were."""
 
     claim: str
     engine: str
@@ -151,7 +151,7 @@ class NotJudgedRow(Row, frozen=True, kw_only=True):
 
 
 class PointRow(Row, frozen=True, kw_only=True):
-    """A point of a line: where on the x axis, and the case whose figure it is."""
+    """A point of a line: its place on the x axis, and the case whose figure it is."""
 
     x: float
     case: str
@@ -172,7 +172,7 @@ class PanelRow(Row, frozen=True, kw_only=True):
 
 
 class CurvesRow(Row, frozen=True, kw_only=True):
-    """A chart that the experiment asks for: a figure of many cases as lines, those that were measured."""
+    """A chart that the experiment defines: a figure of many cases as lines, those that were measured."""
 
     title: str
     x: str
@@ -196,7 +196,7 @@ class ComparedRow(Row, frozen=True, kw_only=True):
 
 
 class ComparisonRow(Row, frozen=True, kw_only=True):
-    """A table of engines beside each other, as far as they were measured; figures in `unit`."""
+    """A table that compares engines, as far as they were measured; figures in `unit`."""
 
     title: str
     unit: str
@@ -205,7 +205,7 @@ class ComparisonRow(Row, frozen=True, kw_only=True):
 
 
 class Summary(Row, frozen=True, kw_only=True, tag_field="kind"):
-    """What every run has. `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for the exit codes 0, 1, 2 and 3."""
+    """The fields of every run; `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for exit code 0, 1, 2 or 3."""
 
     schema: int = SCHEMA
     seed: int

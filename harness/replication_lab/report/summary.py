@@ -1,4 +1,4 @@
-"""summary.json: what a run found, in a versioned document (docs/summary.md, docs/summary.schema.json)."""
+"""summary.json: the findings of a run, in a versioned document (docs/summary.md, docs/summary.schema.json)."""
 
 import math
 from collections.abc import Sequence
@@ -44,7 +44,7 @@ OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHE
 
 
 def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
-    """Judge the record of an experiment and sum it up. Raises LabError when the record does not say what was run."""
+    """Judge the record of an experiment and sum it up. Raise LabError when the record does not say what was run."""
     run, judgements = record.run, experiment.judge(record)
     return ExperimentSummary(
         **_of_any_run(record, exit_code(judgements)),
@@ -62,7 +62,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
 
 
 def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary:
-    """Sum up what the drills of a record came to."""
+    """Sum up the results of a record's drills."""
     codes = {result.exit_code for result in results}
     return DrillsSummary(
         **_of_any_run(record, 1 if 1 in codes else 0 if codes == {0} else UNKNOWN),
@@ -72,7 +72,7 @@ def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary
 
 
 def _of_any_run(record: Record, code: int) -> dict[str, Any]:
-    """What every summary holds. `code` is that of the verdicts; a run that broke off is not as expected."""
+    """Return the fields of every summary; `code` is that of the verdicts; a run that broke off is not as expected."""
     code = CRASHED if record.crashed is not None else code or (UNKNOWN if record.broke_off else 0)
     return {
         "seed": record.opening.seed,
@@ -99,7 +99,7 @@ def encode(summary: Summary) -> bytes:
 
 
 def schema() -> bytes:
-    """The JSON schema of summary.json."""
+    """Return the JSON schema of summary.json."""
     of_both = msgspec.json.schema(ExperimentSummary | DrillsSummary)
     return msgspec.json.format(msgspec.json.encode(of_both), indent=2) + b"\n"
 
@@ -290,7 +290,7 @@ def _drill(result: Result) -> DrillRow:
 
 
 def _judgement(judgement: Judgement) -> dict[str, Any]:
-    """What the row of every judgement holds."""
+    """Return the fields of every judgement's row."""
     return {
         "sentence": judgement.sentence,
         "relation": judgement.relation,

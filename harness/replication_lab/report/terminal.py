@@ -38,7 +38,7 @@ def _subtitle(summary: ExperimentSummary) -> Text:
 
 
 def _comparison(comparison: ComparisonRow) -> Table:
-    """Engines are rows here: a terminal is too narrow for nine columns."""
+    """Return a table with engines as rows: a terminal is too narrow for nine columns."""
     table = Table(title=comparison.title, title_justify="left", title_style="bold", box=None, pad_edge=False)
     table.add_column("", no_wrap=True)
     for row in comparison.rows:

@@ -1,4 +1,4 @@
-"""How figures and verdicts are put into words, the same in every rendering."""
+"""Figures and verdicts in words, the same in every rendering."""
 
 from collections import Counter
 
@@ -13,7 +13,7 @@ from replication_lab.report.rows import (
     Summary,
 )
 
-# The name of a lab's setting.
+# The name of a recorded setting.
 DISKS = "disks of machines"
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
@@ -25,7 +25,7 @@ OVERALL = {
 
 
 def number(value: float | None) -> str:
-    """Four significant digits, no exponent: 1067, 11.42, 0.9780."""
+    """Format four significant digits, no exponent: 1067, 11.42, 0.9780."""
     if value is None:
         return "–"
     if value == 0 or (float(value).is_integer() and abs(value) < 1e6):
@@ -34,7 +34,7 @@ def number(value: float | None) -> str:
 
 
 def measured(row: FigureRow | ClaimRow) -> str:
-    """The value and its interval: 11.42 [11.38–11.46]."""
+    """Format the value and its interval: 11.42 [11.38–11.46]."""
     value, bounds = (row.value, row) if isinstance(row, FigureRow) else (row.measured, row.interval)
     if bounds is None or bounds.low is None:
         return number(value)
@@ -42,26 +42,26 @@ def measured(row: FigureRow | ClaimRow) -> str:
 
 
 def cell(found: CellRow | None) -> str:
-    """As the literature prints it: average (least–most)."""
+    """Format a cell as the literature prints it: average (least–most)."""
     return "–" if found is None else f"{number(found.average)} ({number(found.least)}–{number(found.most)})"
 
 
 def verdict(row: JudgementRow) -> str:
-    """The verdict, and what it is worth when it is not the plain one."""
+    """Return the verdict, with the expected one if it differs."""
     if row.changed:
         return f"{row.verdict}, expected {row.expected}"
     return f"{row.verdict} as expected" if row.verdict is Verdict.REFUTED else str(row.verdict)
 
 
 def tone(row: JudgementRow) -> str:
-    """How a rendering colours a verdict: HOLDS, KNOWN (a refutation that was expected), CHANGED or UNKNOWN."""
+    """Return the colour class of a verdict: HOLDS, KNOWN (an expected refutation), CHANGED or UNKNOWN."""
     if row.changed:
         return "CHANGED"
     return "KNOWN" if row.verdict is Verdict.REFUTED else str(row.verdict)
 
 
 def evidence(claim: ClaimRow) -> str:
-    """The figures that are known: published, predicted, measured."""
+    """Return the known figures: published, predicted, measured."""
     known = {"published": number(claim.published), "predicted": number(claim.predicted), "measured": measured(claim)}
     unit = f" {claim.unit}" if claim.unit else ""
     figures = [f"{word} {text}{unit}" for word, text in known.items() if text != number(None)]
@@ -69,14 +69,14 @@ def evidence(claim: ClaimRow) -> str:
 
 
 def explanation(row: JudgementRow) -> str:
-    """Why: the reason expected for a known refutation, else how it was or was not decided."""
+    """Return the reason: the known one for an expected refutation, else how the verdict was reached or missed."""
     if row.verdict is Verdict.REFUTED and not row.changed and row.because:
         return f"{row.because} ({row.reason})"
     return row.reason
 
 
 def overall(summary: Summary) -> str:
-    """One line: the outcome, then how many verdicts of each kind."""
+    """Return one line: the outcome, then how many verdicts of each kind."""
     counts = Counter(verdict(row) for row in summary.judged)
     if isinstance(summary, ExperimentSummary) and summary.not_judged:
         counts["not judged"] = len(summary.not_judged)
@@ -85,7 +85,7 @@ def overall(summary: Summary) -> str:
 
 
 def broke_off(summary: Summary) -> str:
-    """What kept the run from its own end; nothing where it came to it."""
+    """Return the reason why the run did not finish; an empty string if it did."""
     if summary.crashed is not None:
         return f"crashed: {summary.crashed}"
     if summary.interrupted is not None:
@@ -94,7 +94,7 @@ def broke_off(summary: Summary) -> str:
 
 
 def warnings(summary: Summary) -> list[str]:
-    """What a reader must know before the figures."""
+    """Return what a reader must know before the figures."""
     told = [
         storage(summary),
         machines(summary),
@@ -108,14 +108,14 @@ def warnings(summary: Summary) -> list[str]:
 
 
 def storage(summary: Summary) -> str:
-    """By what arrays of disks were made, such as "btrfs on loop devices, not md"; nothing where there were none."""
+    """Return the makers of disk arrays, such as "btrfs on loop devices, not md"; an empty string if there were none."""
     told = [str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if "storage " in key]
     makers = dict.fromkeys(text.partition(" by ")[2] for text in told)
     return f"arrays of emulated disks by {'; '.join(makers)}" if makers else ""
 
 
 def machines(summary: Summary) -> str:
-    """What runs the virtual machines, and what their disks cost; nothing where there were none."""
+    """Return the virtual machines' launcher and their disks' costs; an empty string if there were none."""
     labs = summary.environment.labs
     launchers = {str(text) for lab in labs for key, text in lab.settings.items() if key.startswith("machine ")}
     disks = {str(lab.settings[DISKS]) for lab in labs if lab.settings.get(DISKS)}
@@ -124,7 +124,7 @@ def machines(summary: Summary) -> str:
 
 
 def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
-    """The figures that a table shows: those known from theory or literature and the usual ones; all if there are none.
+    """Return the figures that a table shows: those known from theory or literature and the usual ones; else all.
 
     A case's other figures stay in summary.json.
     """
@@ -141,7 +141,7 @@ def why_not_judged(left: NotJudgedRow) -> str:
 
 
 def not_judged(summary: ExperimentSummary) -> list[str]:
-    """What was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
+    """Return what was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
     claims: dict[tuple[str, str], list[str]] = {}
     for left in summary.not_judged:
         claims.setdefault((left.engine, left.reason), []).append(left.claim)

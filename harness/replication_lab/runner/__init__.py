@@ -1,1 +1,1 @@
-"""Acts: rounds, sessions, drills."""
+"""Running: rounds, sessions, drills."""

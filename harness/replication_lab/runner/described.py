@@ -1,4 +1,4 @@
-"""What a run writes down of the machine and of its labs, for whoever reads its figures later."""
+"""The description of the machine and of a run's labs, recorded to interpret its figures later."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,7 +13,7 @@ from replication_lab.world.docker import images
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
-# What the servers are read back for; those that an engine does not know are left out.
+# The variables that are recorded; those that an engine does not have are left out.
 SETTINGS = (
     "innodb_flush_log_at_trx_commit",
     "sync_binlog",
@@ -25,7 +25,7 @@ SETTINGS = (
 
 
 def environment() -> dict[str, Any]:
-    """The machine, what it runs containers with, and what else it is doing."""
+    """Return the machine, its container software, and its other load."""
     versions = {"docker": docker_engine.client().version()["Version"], "compose": docker_engine.compose_version()}
     return {
         **host.describe(),
@@ -43,7 +43,7 @@ def came_up(
     disks: str = "",
     not_applicable: dict[str, str] | None = None,
 ) -> LabCameUp:
-    """A lab as it came up, by one of its servers. `disks` says what the disks of its machines cost, if it has any."""
+    """Return a lab as it came up, by one of its servers; `disks` are the costs of its machines' disks, if any."""
     return LabCameUp(
         engine=lab.engine,
         version=server.version(),
@@ -55,12 +55,12 @@ def came_up(
 
 
 def _storage(lab: Lab) -> dict[str, str]:
-    """What each node with disks of its own is on, and by what: "raid0 of 2 disks by btrfs on loop devices, not md"."""
+    """Return the storage of each node with disks of its own: "raid0 of 2 disks by btrfs on loop devices, not md"."""
     return {f"storage {node}": _said(each.storage) for node, each in array.arrays(lab).items()}
 
 
 def _machines(lab: Lab, disks: str) -> dict[str, str]:
-    """What starts the virtual machines, and what their disks cost: absolute figures belong to both."""
+    """Return the launcher of the virtual machines, and their disks' costs: absolute figures depend on both."""
     machines = {f"machine {node}": launcher for node, launcher in replication.of(lab).machines().items()}
     return machines | ({"disks of machines": disks} if machines else {})
 

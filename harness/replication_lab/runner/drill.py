@@ -39,7 +39,7 @@ LAST_LINES = 25
 
 
 def carry_out(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -> Evidence:
-    """Do one drill on a lab that is up; what was seen. What the lab could not do or read is a doubt, not an error."""
+    """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error."""
     tell(f"{what.name}: {what.about}")
     run = DrillRun(lab, what, what.wait_before(seed), tell)
     try:
@@ -56,7 +56,7 @@ def carry_out(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -
 
 @dataclass(frozen=True)
 class Baseline:
-    """What the nodes had counted, and had logged, before the clients began."""
+    """The nodes' counters and logs before the clients began."""
 
     counted: dict[str, int]
     logged: dict[str, int]
@@ -65,7 +65,7 @@ class Baseline:
 
 @dataclass
 class DrillRun:
-    """One drill as it goes; `acted` and `seen` are filled as things happen, for the evidence."""
+    """One running drill; `acted` and `seen` are filled as things happen, for the evidence."""
 
     lab: Lab
     what: Drill
@@ -92,7 +92,7 @@ class DrillRun:
         self.collect(baseline)
 
     def prepare(self) -> Baseline:
-        """T0: every node whole, the ledger's tables on each, and what is to be compared afterwards."""
+        """Do T0: every node healthy, the ledger's tables on each, and the figures to compare afterwards."""
         forbidden = forbidden_logs.Watch(self.lab, self.what.tolerates)
         self._until_whole()
         if self.what.serves:
@@ -104,9 +104,9 @@ class DrillRun:
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
 
     def under_load(self, schedules: list[Together], ledger_file: Path) -> None:
-        """T1 to T5 of each step, while clients write."""
-        # The operating system has a line when the call returns: it survives the lab's own death. What ends the machine
-        # ends the servers as well.
+        """Do T1 to T5 of each step, while clients write."""
+        # The operating system has a line when the call returns: it survives the death of the lab's process. A crash
+        # of the machine ends the servers as well.
         with ledger_file.open("ab", buffering=0) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
@@ -118,7 +118,7 @@ class DrillRun:
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
 
     def collect(self, baseline: Baseline) -> None:
-        """What is left of it: the nodes' word, the rows of every copy, and what was counted and logged since T0."""
+        """Collect the final state: the nodes' views, the rows of every copy, and counters and logs since T0."""
         self._until_whole()
         self.seen["after"] = self.nodes.looks()
         self.seen["returns"] = self._returns(baseline.logged)
@@ -134,7 +134,7 @@ class DrillRun:
 
     @contextmanager
     def _settings(self) -> Iterator[None]:
-        """Within the block every node has the drill's settings, afterwards those that it had."""
+        """Set the drill's variables on every node within the block, and restore the previous ones afterwards."""
         names = self.what.settings
         if not names:
             yield
@@ -146,15 +146,15 @@ class DrillRun:
             yield
         finally:
             for name, had in before.items():
-                # The server hands numbers out as words and takes them back as numbers only. One that does not answer
-                # has been killed, and begins with its own settings again.
+                # The server returns numbers as strings and accepts them as numbers only. A server that does not answer
+                # has been killed, and starts with its own settings again.
                 numbers = {key: int(value) if value.isdecimal() else value for key, value in had.items()}
                 with suppress(LabError):
                     self.lab.node(name).server().set_global(**numbers)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Within the block the source waits for its replicas as the drill says."""
+        """Let the source wait for its replicas within the block as the drill says."""
         if self.what.semisync is None:
             yield
             return
@@ -179,14 +179,14 @@ class DrillRun:
         }
 
     def _client(self, node: str) -> Client:
-        """As an application: an administrator could write where nobody else may."""
+        """Return a client with an application's rights: an administrator could write on a read-only server."""
         return Client(lambda: self.lab.node(node).server().as_application())
 
     def _time(self) -> float:
         return round(clock.timer() - self._began, 3)
 
     def _act(self, step: Step, each: Together) -> None:
-        """T1 to T5 of one step."""
+        """Do T1 to T5 of one step."""
         broke = self._time()
         try:
             each.inject()
@@ -211,7 +211,7 @@ class DrillRun:
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; every node {self.nodes.whole}")
 
     def _promote(self, step: Step) -> None:
-        """Let another node take the writes over, and some go there, before who had them comes back."""
+        """Promote another node, and let some clients write there, before the old source rejoins."""
         if not step.failover:
             return
         began = self._time()
@@ -223,7 +223,7 @@ class DrillRun:
     # -- what the nodes say ----------------------------------------------------------------------------------------
 
     def _until_whole(self) -> None:
-        """Until nothing is missing at any node; LabError when that does not come."""
+        """Wait until all nodes are healthy; LabError if they do not become so."""
         clock.wait_until(
             lambda: all(self.nodes.stands(name) for name in self.nodes.names),
             f"{', '.join(self.nodes.names)} to be {self.nodes.whole}",
@@ -248,7 +248,7 @@ class DrillRun:
         return self.nodes.stands(name)
 
     def last_words(self) -> list[str]:
-        """What each node says, and logged last: who reads a job's output has no files."""
+        """Return each node's view and last log lines, for readers of a job's output, who have no files."""
         said = []
         for name, view in self.nodes.looks().items():
             said.append(f"{name}: {view}; its last lines:")
@@ -257,7 +257,7 @@ class DrillRun:
         return said
 
     def keep_logs(self, folder: Path) -> list[str]:
-        """Write every node's log down: the lab that failed will not be there to be asked. The paths written."""
+        """Write every node's log to a file, since a failed lab is removed; return the paths."""
         kept = []
         for name in self.nodes.names:
             with suppress(LabError):
@@ -267,7 +267,7 @@ class DrillRun:
         return kept
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
-        """How the nodes came back that left, by what each has logged since the drill began."""
+        """Return how the nodes came back that left, by what each has logged since the drill began."""
         found = {}
         for name in self.nodes.names if self.acted else []:
             by = self.nodes.returned(self.lab.node(name).logs("all")[logged[name] :])
@@ -276,7 +276,7 @@ class DrillRun:
         return found
 
     def _counted(self, before: dict[str, int]) -> dict[str, int]:
-        """What the nodes counted in between; nothing where one of them began to count anew."""
+        """Return what the nodes counted in between; empty if a node's counters started anew."""
         if self.what.ends_servers(faults.kinds()) or self.what.rearranges:
             return {}
         return {name: many - before[name] for name, many in self.nodes.counted().items() if name in before}

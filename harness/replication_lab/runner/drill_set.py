@@ -1,4 +1,4 @@
-"""Drills by name, done one after another on labs of their own, recorded, and judged from the record."""
+"""Drills by name, run one after another on labs of their own, recorded, and judged from the record."""
 
 import secrets
 from collections.abc import Callable, Sequence
@@ -32,13 +32,13 @@ SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 
 
 def known() -> dict[str, list[Drill]]:
-    """Every drill that there is, by topology."""
+    """Return every drill that there is, by topology."""
     found = {name: [load(name, each) for each in catalogue.drills(name)] for name in catalogue.topologies()}
     return {name: drills for name, drills in found.items() if drills}
 
 
 def load(topology: str, name: str) -> Drill:
-    """A drill of a topology; LabError for a name that is none, or a file that does not fit."""
+    """Return a drill of a topology; LabError for an unknown name, or a file that does not fit."""
     found = catalogue.topology(topology)
     names = catalogue.drills(topology)
     if not names:
@@ -50,7 +50,7 @@ def load(topology: str, name: str) -> Drill:
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
-    """The drill of that name, or all of a topology's, lasting so long where that is asked for."""
+    """Return the drill of that name, or all of a topology's, with this duration if one is given."""
     if seconds is not None and seconds <= 0:
         raise LabError(f"a fault of {seconds:g} s", "more than 0 seconds", "./lab drill --help")
     catalogue.topology(topology)
@@ -63,13 +63,13 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
 
 
 def make_ready(topology: str, engine: str) -> None:
-    """Refuse what cannot be had before anything starts, and have containers to start."""
+    """Refuse what is not possible before anything starts, and make sure that containers can start."""
     catalogue.engine_for(catalogue.topology(topology), engine, images.source())
     docker_engine.ensure()
 
 
 def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, journal: Journal, tell: Tell) -> None:
-    """Do drills one after another on labs of their own, gone at the end whatever happens."""
+    """Run drills one after another on labs of their own, which are removed at the end in any case."""
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
     with journal.recording(_opening(topology, engine, drills, seed)):
         with Labs(topology, engine, tell, clocks_move, lambda lab: journal.write(_came_up(lab))) as own:
@@ -90,7 +90,7 @@ def _opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> 
 
 
 class Labs:
-    """A lab of a run's own, another one after each that is of no use any more; the last is gone with the block."""
+    """A run's own lab, renewed after each drill that spoiled it; the last one is removed with the block."""
 
     def __init__(
         self,
@@ -100,14 +100,14 @@ class Labs:
         clocks_move: bool = False,
         note: Callable[[Lab], None] = lambda _: None,
     ):
-        """`note` is told of each lab that came up."""
+        """Name the topology and engine; `note` is called with each lab that came up."""
         self._topology, self._engine, self._tell, self._clocks_move = topology, engine, tell, clocks_move
         self._note = note
         self._lab: Lab | None = None
 
     def lab(self) -> Lab:
         if self._lab is None:
-            # A machine that is busy for a moment fails a link's proof; a lab that cannot be is refused each time.
+            # A busy moment of the machine fails a link's proof; an impossible lab is refused each time.
             self._lab = clock.try_again(self._up, LabError, TRIES)
             self._note(self._lab)
         return self._lab
@@ -117,14 +117,14 @@ class Labs:
         return up.up(self._topology, self._engine, name, tell=self._tell, keep=False, clocks_move=self._clocks_move)
 
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
-        """Do one drill on the lab, and take a lab away on which nothing could be proved any more."""
+        """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""
         evidence = carry_out(self.lab(), what, seed, ledger, self._tell)
         if evidence.doubts or what.rearranges:
             self.renew()
         return evidence
 
     def renew(self) -> None:
-        """Take the lab away; the next one comes up when it is needed."""
+        """Remove the lab; the next one comes up when it is needed."""
         gone, self._lab = self._lab, None
         if gone is not None:
             with signals.signals_held():
@@ -147,7 +147,7 @@ def _came_up(lab: Lab) -> Event:
 
 
 def results(folder: Path, record: Record) -> list[Result]:
-    """What each drill that was asked for came to, from the record and the ledgers beside it."""
+    """Return the result of each drill of the run, from the record and the ledgers beside it."""
     return [_result(folder, record, each) for each in record.opening.drills]
 
 
@@ -166,6 +166,6 @@ def _result(folder: Path, record: Record, what: Drill) -> Result:
 
 
 def judged(evidence: Evidence, ledger_file: Path) -> Result:
-    """What a drill came to. Reads the ledger line by line: that of many clients is larger than all else in memory."""
+    """Return the result of a drill. Read the ledger line by line: that of many clients is too large for memory."""
     with ledger_file.open("rb") as lines:
         return drill_result.judge(evidence, *history.parse(lines))

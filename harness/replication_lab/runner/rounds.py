@@ -26,7 +26,7 @@ Tell = Callable[[str], None]
 
 
 class World:
-    """What a run needs of the world; tests.fakes.world has another one for the unit tests."""
+    """The part of the world that a run needs; tests.fakes.world has another one for the unit tests."""
 
     def environment(self) -> dict[str, Any]:
         return described.environment()
@@ -35,7 +35,7 @@ class World:
         return clock.now()
 
     def make_ready(self, engines: list[str], topologies: Iterable[str], tell: Tell) -> None:
-        """Everything that can be refused is refused here, before anything starts."""
+        """Refuse whatever can be refused, before anything starts."""
         wanted = [(engine, catalogue.topology(name)) for engine in engines for name in topologies]
         for engine, topology in wanted:
             catalogue.engine_for(topology, engine, images.source())
@@ -51,7 +51,7 @@ class World:
 
     @contextmanager
     def lab(self, topology: str, engine: str) -> Iterator[Lab]:
-        """A lab of the run's own, gone at the end whatever happens."""
+        """Yield a lab of the run's own, which is removed at the end in any case."""
         found = catalogue.topology(topology)
         storage = labs.placed_on(found.storage, engine)
         name, launcher = f"run-{topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
@@ -66,7 +66,7 @@ class World:
         return RoundTrip(lab.wire(link), lab.far_end(link))
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
-        """Started for the labs whose work is not noise: all that are up, for the idle ones work a little as well."""
+        """Start a meter for the labs whose work is not noise: all that are up, since idle ones work a little too."""
         return NoiseMeter.start(own)
 
 
@@ -81,11 +81,11 @@ class Run:
     journal: Journal
     world: World = field(default_factory=World)
     tell: Tell = print
-    # Of the engines that are measured now: the idle ones among their labs work a little too, and are not noise.
+    # The labs of the engines that are measured now: the idle ones work a little too, and are not noise.
     up: list[Lab] = field(default_factory=list)
 
     def run(self) -> Path:
-        """The run's folder, its record ended in any case; what went wrong besides an interruption is raised again."""
+        """Run and return the run's folder, its record ended in any case; raise any error again, but no interruption."""
         with self.journal.recording(self._opening()):
             together = [self.engines] if self.experiment.side_by_side else [[engine] for engine in self.engines]
             whys = [self._on_engines(engines) for engines in together]
@@ -93,7 +93,7 @@ class Run:
         return self.journal.folder
 
     def next_seed(self) -> int:
-        """Another one for each load: who repeats an update changes nothing, and a source logs nothing of it."""
+        """Return another seed for each load: a repeated update changes nothing, and the source does not log it."""
         return self.seed * 1000 + len(self.journal.record.measurements) + 1
 
     def _opening(self) -> record.Run:
@@ -121,7 +121,7 @@ class Run:
             return why
 
     def _labs(self, engine: str, stack: ExitStack) -> dict[str, Lab]:
-        """One after another: Compose takes a lab's settings from this process's environment."""
+        """Start the labs one after another: Compose takes a lab's settings from this process's environment."""
         labs_up = {}
         for topology in self.experiment.topologies(self.preset):
             self.tell(f"{engine}: {topology} starts")
@@ -129,7 +129,7 @@ class Run:
         return labs_up
 
     def rounds(self, sessions: list[Session]) -> str:
-        """Round after round until every claim is decided or the plan's limit is reached: "decided" or "round limit".
+        """Measure rounds until every claim is decided or the plan's limit is reached: "decided" or "round limit".
 
         After the plan's first rounds only the cases of claims that are still open are measured.
         """
@@ -147,7 +147,7 @@ class Run:
         return "round limit" if self._open(sessions) else "decided"
 
     def _open(self, sessions: list[Session]) -> set[Place]:
-        """What another round must measure, since a claim that it may decide is still open."""
+        """Return what another round must measure, since a claim that it may decide is still open."""
         claims = {claim.id: claim.relation for claim in self.experiment.claims}
         return {
             place

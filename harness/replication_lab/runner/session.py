@@ -33,14 +33,14 @@ Key = tuple[str, str, str]
 
 
 class Calibration:
-    """The toxics of one engine's links: calibrated once, then corrected by what each use came to."""
+    """The toxics of one engine's links: calibrated once, then corrected by the measurements of each use."""
 
     def __init__(self, world: "World"):
         self._world = world
         self._found: dict[Key, Toxic] = {}
 
     def prepare(self, wanted: dict[Key, Lab]) -> None:
-        """Calibrate all that the cases ask for. Links do not touch each other, but one carries one toxic at a time."""
+        """Calibrate all that the cases need. Links do not affect each other, but one carries one toxic at a time."""
         for toxic in dict.fromkeys(toxic for _, _, toxic in wanted):
             mine = {key: lab for key, lab in wanted.items() if key[2] == toxic}
             with ThreadPoolExecutor(len(mine)) as pool:
@@ -56,14 +56,14 @@ class Calibration:
 
     @contextmanager
     def toxic(self, lab: Lab, link: str, name: str) -> Iterator[ToxicOnLink]:
-        """A calibrated toxic on a link, off again with the block."""
+        """Put a calibrated toxic on a link within the block."""
         toxic = self._found[lab.topology.name, link, name]
         with closing(self._world.round_trip(lab, link)) as probe:
             with toxic_on(lab.wire(link), toxic, catalogue.toxic(name), probe) as acting:
                 yield acting
 
     def follow(self, topology: str, faults: list[record.Fault]) -> None:
-        """Correct the next use of a toxic by its realised round trip: a busy proxy's timers are not an idle one's."""
+        """Correct a toxic's next use by its realised round trip: a busy proxy's timers differ from an idle one's."""
         for fault in faults:
             asked = catalogue.toxic(fault.toxic)
             if fault.seen and fault.during:
@@ -96,7 +96,7 @@ class Session:
         return self.labs[self.experiment.topology_of(case)]
 
     def open(self) -> None:
-        """Record what came up, bring the workload in, and calibrate the toxics that the cases ask for."""
+        """Record what came up, prepare the workload, and calibrate the toxics that the cases need."""
         self.run.up.extend(self.labs.values())
         not_applicable = self._not_applicable()
         for lab in self.labs.values():
@@ -129,7 +129,7 @@ class Session:
         }
 
     def measure_quietly(self, case: Case, number: int) -> None:
-        """Measure a case; again when somebody else was busy on the machine, but not for ever."""
+        """Measure a case, again if the machine was busy with other work, up to a limit."""
         for _ in range(1 + NOISY_REPEATS):
             found = self._measure(case, number)
             self.run.journal.write(found)
@@ -163,7 +163,7 @@ class Session:
                 noise = meter.read()
             counted = watch.figures()
             proofs = watch.proofs(outcome.commits, outcome.figures.get("latency_min_ms"))
-            # A load of several phases knows best what each of them needs.
+            # A load of several phases has proofs for each of them.
             proofs = [*proofs, *getattr(outcome, "proofs", [])]
         faults = [toxic.fault() for toxic in toxics]
         if noise.quiet:
@@ -177,7 +177,7 @@ class Session:
         }
 
     def compare_copies(self) -> None:
-        """Doubt the run when a copy does not hold what its source, or its cluster's first node, holds."""
+        """Doubt the run when a copy differs from its source, or from its cluster's first node."""
         for lab in self.labs.values():
             self.run.tell(f"{self.engine}: the copies of {lab.topology.name} are compared")
             try:
@@ -192,8 +192,8 @@ class Session:
 def all_at_once(parts: list[AbstractContextManager]) -> Iterator[list[Any]]:
     """Enter all parts at the same time, each in a thread of its own, and leave them likewise.
 
-    Half a dozen links, each with a WAN's round trips to wait for, take as long as one. Whatever goes wrong in a part,
-    the others are left, and the first error is raised.
+    Half a dozen links, each with a WAN's round trips to wait for, take as long as one. If a part fails, the others are
+    left and the first error is raised.
     """
     with ThreadPoolExecutor(max(len(parts), 1)) as pool:
         entering = [pool.submit(part.__enter__) for part in parts]
@@ -207,7 +207,7 @@ def all_at_once(parts: list[AbstractContextManager]) -> Iterator[list[Any]]:
 
 
 def trips(faults: list[record.Fault]) -> dict[str, float]:
-    """The round trip during the load as a figure, where all links with a toxic were asked for the same.
+    """Return the round trip during the load as a figure, if all links with a toxic should have the same one.
 
     The median is that of the typical link (the median of their medians); the shortest is that of any link, which no
     commit that waits for one of them can beat. Links of different lengths have no round trip in common, so no figure.

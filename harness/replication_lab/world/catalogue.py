@@ -1,4 +1,4 @@
-"""The project's own data: which topologies, toxics, engines and experiments there are."""
+"""The project's own data: its topologies, toxics, engines and experiments."""
 
 from functools import cache
 from pathlib import Path
@@ -68,7 +68,7 @@ STORAGE = ROOT / "compose" / "storage"
 
 @cache
 def backends() -> dict[str, Backend]:
-    """How arrays are made: the files of compose/storage/ that say so."""
+    """Return the backends of arrays: the files of compose/storage/ that define one."""
     files = {path.stem: path for path in STORAGE.glob("*.yaml") if not path.stem.startswith("_")}
     found = {name: msgspec.yaml.decode(path.read_bytes()) for name, path in sorted(files.items())}
     return {name: msgspec.convert(each["x-storage"], Backend) for name, each in found.items() if "x-storage" in each}
@@ -81,7 +81,7 @@ def backend(name: str) -> Backend:
 
 
 class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One row of engines.yaml: a server that a node can be, and what it can do."""
+    """One row of engines.yaml: a server that a node can be, and its features."""
 
     about: str
     version: str
@@ -100,7 +100,7 @@ def engines() -> dict[str, Engine]:
 
 
 def engine(name: str, images: str = "local") -> Engine:
-    """The engine of that name, refused where it cannot be had from `images` (local or upstream)."""
+    """Return the engine of that name; LabError if `images` (local or upstream) do not provide it."""
     if name not in engines():
         raise unknown_name("engine", name, engines(), "./lab up --help")
     found = engines()[name]
@@ -114,13 +114,13 @@ def engine(name: str, images: str = "local") -> Engine:
 
 
 def topologies_for(name: str) -> list[str]:
-    """The topologies that an engine has all features for."""
+    """Return the topologies whose features the engine has."""
     features = engines()[name].features | {"async", "none"}
     return [each for each in topologies() if topology(each).replication in features]
 
 
 def engine_for(topology: Topology, name: str, images: str = "local") -> Engine:
-    """The engine of that name, refused also where it lacks what the topology's replication needs."""
+    """Return the engine of that name; LabError also if it lacks what the topology's replication needs."""
     found = engine(name, images)
     if topology.name not in topologies_for(name):
         able = sorted(each for each in engines() if topology.replication in engines()[each].features)

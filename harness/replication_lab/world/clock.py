@@ -20,33 +20,33 @@ from tenacity import (
 from replication_lab.model.errors import LabError
 
 Found = TypeVar("Found")
-# What goes on says something new more often than this, on a slow machine too; what does not has come to rest.
+# A working process reports a new state more often than this, also on a slow machine; otherwise it has stalled.
 STALLED_SECONDS = 180
 
 
 class Stalled(LabError):
-    """What was waited for does not come any nearer."""
+    """An error for a wait without any progress."""
 
 
 def now() -> str:
-    """The time of day in UTC, ISO 8601 to the millisecond."""
+    """Return the time of day in UTC, ISO 8601 to the millisecond."""
     return datetime.now(UTC).isoformat(timespec="milliseconds")
 
 
 def timer() -> float:
-    """Seconds from an arbitrary moment, for differences only."""
+    """Return seconds from an arbitrary moment, for differences only."""
     return time.perf_counter()
 
 
 def pause(seconds: float, unless: threading.Event | None = None) -> None:
-    """Wait so long, or until `unless` is set."""
+    """Wait for this long, or until `unless` is set."""
     (unless or threading.Event()).wait(seconds)
 
 
 def wait_until(
     condition: Callable[[], Found], what: str, seconds: float = STALLED_SECONDS, every: float = 0.05, hint: str = ""
 ) -> Found:
-    """The first truthy answer of `condition`; LabError after `seconds`, saying what was waited for."""
+    """Return the first truthy answer of `condition`; LabError after `seconds`, with what was waited for."""
     attempts = Retrying(
         retry=retry_if_result(lambda answer: not answer),
         stop=stop_after_delay(seconds),
@@ -60,10 +60,10 @@ def wait_until(
 
 
 def wait_while_moving(look: Callable[[], tuple[Found, str]], what: str, every: float, hint: str = "") -> Found:
-    """The first truthy answer of `look`, however long it takes, as long as something moves.
+    """Return the first truthy answer of `look`, however long it takes, as long as its state changes.
 
-    `look` gives its answer and the state of things in words; Stalled when it has said nothing new for STALLED_SECONDS:
-    to go round in circles is no progress.
+    `look` gives its answer and the state in words; Stalled when no new state came for STALLED_SECONDS. A state that was
+    seen before is no progress.
     """
     seen, since = set[str](), timer()
 
@@ -85,6 +85,6 @@ def wait_while_moving(look: Callable[[], tuple[Found, str]], what: str, every: f
 
 
 def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:
-    """The answer of `ask`, which is asked again after such an error; the last error where every try had one."""
+    """Return the answer of `ask`, repeated after such an error; raise the last error if every try had one."""
     attempts = Retrying(retry=retry_if_exception_type(after), stop=stop_after_attempt(tries), sleep=pause, reraise=True)
     return attempts(ask)

@@ -1,4 +1,4 @@
-"""A DRBD resource of two machines in a running lab: what each says of it, and what it can be told (images/vm)."""
+"""A DRBD resource of two machines in a running lab: each machine's state of it, and its commands (images/vm)."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -15,17 +15,17 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 
 PRIMARY, CONNECTED, STAND_ALONE = "Primary", "Connected", "StandAlone"
-# What is under a machine's resource.
+# The disk under a machine's resource.
 DISK = "disk1"
 UP_TO_DATE, DISKLESS = "UpToDate", "Diskless"
 # A comparison under way: both machines have all data, and every write goes to both.
 COMPARING = ("VerifyS", "VerifyT")
 BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
-# For so long a machine that runs may keep silent before it is said to.
+# How long a running machine may stay unresponsive before this is reported.
 SILENT_SECONDS = 20
-# A busy engine sometimes loses what a command in a container has printed.
+# A busy engine sometimes loses the output of a command in a container.
 TRIES = 3
-# Each look takes 0.3 s of the guest's CPU, and it has only one, which compares.
+# Each poll takes 0.3 s of the guest's only CPU, which the comparison needs.
 COMPARED_POLL_SECONDS = 1
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
 COUNTED = re.compile(r"\b(ns|nr|dw|dr|al|oos):(\d+)")
@@ -39,11 +39,11 @@ SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's resource by /proc/drbd of DRBD 8.4; counts are in KiB since it was brought up.
 
-    `out_of_sync_kib` is DRBD's oos: what is known to differ. `write_order` is how the disk under it is made to keep
-    the order of writes: f flushes it, d waits until it is idle, n leaves it alone. `synced_percent` is that of a
-    resynchronisation or a comparison under way. `activity_log_writes` are those of the log of recently written extents.
-    `connected_at` and `compared_at` are when the machines met and a comparison came to its end for the last time, by
-    the guest's clock; nothing where that has not been.
+    `out_of_sync_kib` is DRBD's oos: what is known to differ. `write_order` is how DRBD keeps the order of writes on the
+    disk under it: f flushes it, d waits until it is idle, n does nothing. `synced_percent` is that of a resync or a
+    comparison under way. `activity_log_writes` are those of the log of recently written extents. `connected_at` and
+    `compared_at` are the times of the last connection and of the end of the last comparison, by the guest's clock;
+    empty if there was none.
     """
 
     connection: str
@@ -70,12 +70,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def whole(self) -> bool:
-        """Both machines have the same data, and every write goes to both."""
+        """Whether both machines have the same data, and every write goes to both."""
         return self._meets and {self.disk, self.peer_disk} == {UP_TO_DATE} and not self.out_of_sync_kib
 
     @property
     def has_all(self) -> bool:
-        """This machine has all data: what is out of sync, where the other one has lost its disk, is missing there."""
+        """Whether this machine has all data; if its peer lost the disk, what is out of sync is missing there."""
         complete = not self.out_of_sync_kib or self.peer_disk == DISKLESS
         return self._meets and self.disk == UP_TO_DATE and complete
 
@@ -84,12 +84,12 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return self.connection in (CONNECTED, *COMPARING)
 
     def words(self) -> str:
-        """All of it in one line."""
+        """Return all of it in one line."""
         synced = f", {self.synced_percent:g} % done" if self.synced_percent is not None else ""
         return f"{self._state()}, oos {self.out_of_sync_kib} KiB{synced}"
 
     def recovered(self) -> str:
-        """How far it has come, in words: clients' writes while the peer is away are no progress."""
+        """Return the progress of the recovery in words; clients' writes without the peer are no progress."""
         away = self.synced_percent is None and self.connection != CONNECTED
         return self._state() if away else self.words()
 
@@ -108,7 +108,7 @@ FIELDS = {
 
 
 def parse_status(text: str) -> Status:
-    """A Status from what `resource status` prints; LabError where there is no resource."""
+    """Return the Status of the output of `resource status`; LabError if there is no resource."""
     state = STATE.search(text)
     if not state:
         raise LabError(
@@ -142,11 +142,11 @@ class Peer:
         return Spindle(self.lab.service(f"{self.node}-{DISK}").container)
 
     def tell(self, *words: str) -> str:
-        """What `resource WORD…` in the guest prints; LabError with its own words when it refuses."""
+        """Return the output of `resource WORD…` in the guest; LabError with its own words when it refuses."""
         return self.machine.run("guest", "resource", *words)
 
     def refuse_unless_set(self, words: Sequence[str]) -> None:
-        """LabError where options (--NAME=VALUE, as drbdsetup prints values) were taken, and are not in force."""
+        """Raise LabError if options (--NAME=VALUE, as drbdsetup prints values) were accepted, and are not in force."""
         asked = dict(word.removeprefix("--").split("=", 1) for word in words)
         found = {name: value for name, value in self.settings().items() if name in asked}
         if found != asked:
@@ -155,7 +155,7 @@ class Peer:
             )
 
     def launcher(self) -> str:
-        """What runs the guest: uml, kvm or tcg."""
+        """Return the program that runs the guest: uml, kvm or tcg."""
         return self.machine.run("printenv", "LAB_VM").strip()
 
     @property
@@ -167,11 +167,11 @@ class Peer:
         return f"{self.lab.name}-{self.node}-1"
 
     def state(self) -> str:
-        """Of its container: running, paused, exited."""
+        """Return the state of its container: running, paused, exited."""
         return self.machine.state()[0]
 
     def refuse_unless_running(self) -> None:
-        """LabError, with the command that brings it back, where the machine is off or frozen."""
+        """Raise LabError, with the command that brings it back, if the machine is off or frozen."""
         state = self.state()
         if state == "paused":
             raise LabError(f"{self.node} is frozen", "a machine that goes on", f"docker unpause {self.container}")
@@ -179,7 +179,7 @@ class Peer:
             raise LabError(f"{self.node} does not run", "a machine that is up", f"docker start {self.container}")
 
     def power_on(self) -> Status:
-        """Its disk and its machine are started, where they are off; its status once its resource is up."""
+        """Start its disk and its machine, if they are off; return its status once its resource is up."""
         disk = f"{self.node}-{DISK}"
         if self.lab.service(disk).state()[0] == "exited":
             self.lab.service(disk).start_again()
@@ -192,11 +192,11 @@ class Peer:
         return parse_status(next(filter(None, (self.tell("status") for _ in range(TRIES))), ""))
 
     def settings(self) -> dict[str, str]:
-        """The resource's options as they are in force: {option: value}, those that are defaults as well."""
+        """Return the resource's options that are in force, defaults included: {option: value}."""
         return dict(SETTING.findall(self.tell("settings")))
 
     def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> Status:
-        """Until its resource is up, after a start of the machine say; LabError where the machine does not run."""
+        """Wait until its resource is up, for example after a start; LabError if the machine does not run."""
         return clock.wait_until(self._answer_soon, f"the resource of {self.node}", seconds, every=POLL_SECONDS)
 
     def _answer_soon(self) -> Status | None:
@@ -204,13 +204,13 @@ class Peer:
         return self.answer()
 
     def answer(self) -> Status | None:
-        """Its status, or nothing from one that is dead, frozen or on its way up."""
+        """Return its status; None if it is dead, frozen or booting."""
         with suppress(LabError):
             return self.status()
         return None
 
     def going_on(self) -> Status:
-        """Its status; LabError where it has given up connecting, so that nobody waits for what will not come."""
+        """Return its status; LabError if it has given up connecting, so that waiting is of no use."""
         found = self.status()
         if found.connection == STAND_ALONE:
             raise LabError(
@@ -221,15 +221,15 @@ class Peer:
         return found
 
     def last_words(self) -> str:
-        """What its kernel said of the resource last, indented below a line that says so."""
+        """Return its kernel's last messages about the resource, indented below a heading."""
         words = self.machine.run("guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
         return f"The last words of {self.node}'s kernel of it:\n  {words}"
 
     def differing_kib(self, progress: Callable[[float], None] = lambda percent: None) -> int:
-        """Compare both disks block by block, while they are used; how much differs, in KiB.
+        """Compare both disks block by block, while they are used; return how much differs, in KiB.
 
-        `progress` is told how much has been compared, in percent, about once a second.
-        LabError for a comparison that did not come to its end, or whose finds have been copied since.
+        `progress` is called with the percentage that has been compared, about once a second. LabError for a comparison
+        that did not end, or whose differences have been resynced since.
         """
         before = self.status()
         self.tell("verify")
@@ -256,10 +256,10 @@ class Peer:
 
 
 def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> None:
-    """Until both machines have the same data again, resynchronisation included, for as long as something moves.
+    """Wait until both machines have the same data again, resync included, for as long as the state changes.
 
-    LabError where one has given up, or nothing changes. `progress` is told how much of a resynchronisation is done, in
-    percent, a few times a second.
+    LabError if one has given up, or nothing changes. `progress` is called with the percentage of a resync, a few times
+    a second.
     """
     both = list(peers(lab).values())
     try:
@@ -275,7 +275,7 @@ def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda percen
 
 
 def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool, str]:
-    """Whether two machines have the same data, and what each says."""
+    """Return whether two machines have the same data, and the state of each in words."""
     found = {peer.node: peer.going_on() for peer in both}
     for percent in [status.synced_percent for status in found.values() if status.synced_percent is not None][:1]:
         progress(percent)
@@ -284,17 +284,17 @@ def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool
 
 
 def verify(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> int:
-    """How much differs between the disks, in KiB, by comparing all blocks; `progress` is told percents."""
+    """Compare all blocks of both disks; return how much differs, in KiB. `progress` is called with percentages."""
     return next(iter(peers(lab).values())).differing_kib(progress)
 
 
 def machines(lab: Lab) -> list[str]:
-    """The names of a resource's machines; none in a lab without one."""
+    """Return the names of a resource's machines; none in a lab without one."""
     return [node.name for node in lab.topology.nodes if node.role == "peer"]
 
 
 def peers(lab: Lab) -> dict[str, Peer]:
-    """The resource's machines by node; LabError for a lab without one."""
+    """Return the resource's machines by node; LabError for a lab without one."""
     found = {node: Peer(lab, node) for node in machines(lab)}
     if not found:
         raise LabError(f"{lab.name} has no DRBD resource", "a lab of topology drbd", "./lab up drbd")
@@ -302,7 +302,7 @@ def peers(lab: Lab) -> dict[str, Peer]:
 
 
 def primary(lab: Lab) -> Peer:
-    """The machine that serves; LabError where none does, or both do."""
+    """Return the machine that is primary; LabError if none is, or both are."""
     found = [(peer, peer.state()) for peer in peers(lab).values()]
     serving = [peer for peer, state in found if state == "running" and peer.status().primary]
     for peer in [peer for peer, state in found if state == "paused" and not serving]:

@@ -1,4 +1,4 @@
-"""An echo at the far end of a link, where no database server answers: what is sent comes back."""
+"""An echo server at the far end of a link, where no database server answers: it sends back all bytes."""
 
 import socket
 import threading
@@ -12,7 +12,7 @@ CONNECT_SECONDS = 5
 
 
 def dialled(address: tuple[str, int]) -> socket.socket:
-    """A TCP connection that sends each byte at once."""
+    """Return a TCP connection that sends each byte at once."""
     connection = socket.create_connection(address, timeout=CONNECT_SECONDS)
     connection.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
     return connection
@@ -26,12 +26,12 @@ class EchoConnection:
         self._socket.settimeout(answer_seconds)
 
     def ping(self, reconnect: bool = False) -> None:
-        """OSError when nothing comes back. It never connects anew: that would hide that the connection was ended."""
+        """Send a byte and read it back; OSError if none comes. Never reconnect: that would hide an ended connection."""
         self._socket.sendall(PING)
         self._read(len(PING))
 
     def long_answer(self, size: int) -> None:
-        """Send so many bytes, and read them as they come back."""
+        """Send this many bytes, and read them as they come back."""
         sender = threading.Thread(target=self._send, args=(bytes(size),), daemon=True)
         sender.start()
         self._read(size)
@@ -39,7 +39,7 @@ class EchoConnection:
 
     def _send(self, content: bytes) -> None:
         with suppress(OSError):
-            # Whoever reads sees that it ended.
+            # The reader sees that the connection ended.
             self._socket.sendall(content)
 
     def _read(self, size: int) -> None:
@@ -55,12 +55,12 @@ class EchoConnection:
 
 @dataclass(frozen=True)
 class Echo:
-    """The echo of a node, connected to as a server is."""
+    """The echo server of a node, with the same methods to connect as a database server."""
 
     name: str
 
     def connect(self, address: tuple[str, int], answer_seconds: float) -> EchoConnection:
-        """A new connection, by a link's address; the first answer has come. The caller closes it."""
+        """Return a new connection, by a link's address, after its first answer. The caller closes it."""
         try:
             connection = EchoConnection(address, answer_seconds)
             connection.ping()

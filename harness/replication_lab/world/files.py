@@ -1,4 +1,4 @@
-"""Files written whole, and whole commands timed from outside."""
+"""Files written atomically, and commands timed from outside."""
 
 import os
 import subprocess
@@ -10,7 +10,7 @@ from replication_lab.model.errors import LabError
 
 
 def seconds_of(command: Sequence[str], folder: Path) -> float:
-    """Wall-clock seconds of a command; LabError with its last lines when it fails."""
+    """Return the wall-clock seconds of a command; LabError with its last lines when it fails."""
     began = time.perf_counter()
     ended = subprocess.run(command, cwd=folder, capture_output=True, text=True, check=False)
     seconds = time.perf_counter() - began
@@ -23,7 +23,7 @@ def seconds_of(command: Sequence[str], folder: Path) -> float:
 
 
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file at once or not at all, for its owner only."""
+    """Write a file atomically, readable by its owner only."""
     path.parent.mkdir(parents=True, exist_ok=True)
     temporary = path.with_name(f".{path.name}.{os.getpid()}")
     temporary.write_bytes(content)

@@ -1,4 +1,4 @@
-"""The machine under the lab: what it is, and how much of it somebody else is using."""
+"""The machine under the lab: its description, and its load."""
 
 import os
 import platform
@@ -12,18 +12,18 @@ import psutil
 
 
 def own_cpu_seconds() -> float:
-    """CPU time that this process has used."""
+    """Return the CPU time that this process has used."""
     used = getrusage(RUSAGE_SELF)
     return used.ru_utime + used.ru_stime
 
 
 def own_memory_mib() -> float:
-    """The most memory that this process has held so far, in MiB."""
+    """Return the most memory that this process has used so far, in MiB."""
     return getrusage(RUSAGE_SELF).ru_maxrss / 1024
 
 
 def describe() -> dict[str, str | int | float]:
-    """Kernel, CPUs, memory (MiB) and Python of this machine."""
+    """Return kernel, CPUs, memory (MiB) and Python of this machine."""
     return {
         "kernel": platform.release(),
         "machine": platform.machine(),
@@ -74,7 +74,7 @@ class CpuTime:
 
 
 def cpu_pressure() -> float | None:
-    """Share of the last 10 s in which some task waited for a CPU (PSI), or None where the kernel does not tell."""
+    """Return the share of the last 10 s in which some task waited for a CPU (PSI); None if the kernel has no PSI."""
     try:
         first = Path("/proc/pressure/cpu").read_text().split()
     except OSError:
@@ -83,7 +83,7 @@ def cpu_pressure() -> float | None:
 
 
 def pressures() -> dict[str, float]:
-    """Shares of the last 10 s in which some task waited, by resource (PSI); empty where the kernel does not tell."""
+    """Return the shares of the last 10 s in which some task waited, by resource (PSI); empty without PSI."""
     found = {}
     for resource in ("cpu", "io", "memory"):
         with suppress(OSError):
@@ -93,7 +93,7 @@ def pressures() -> dict[str, float]:
 
 
 def disk_of(device: str) -> dict[str, Any]:
-    """Counters of a block device, MAJOR:MINOR, since boot; empty where this machine has no such device.
+    """Return the counters of a block device, MAJOR:MINOR, since boot; empty if this machine has no such device.
 
     Fields of /proc/diskstats (Documentation/admin-guide/iostats.rst): requests done, milliseconds busy and waited.
     """
@@ -115,5 +115,5 @@ def disk_of(device: str) -> dict[str, Any]:
 
 
 def load1() -> float:
-    """The load average of the last minute."""
+    """Return the load average of the last minute."""
     return os.getloadavg()[0]

@@ -18,7 +18,7 @@ LATEST = "latest"
 class Journal:
     """A run's folder under runs/; an event is on disk before the next thing happens.
 
-    `latest` points at it from its first line on: who is killed at once leaves a record that does not say what was run.
+    `latest` points at it from its first line on: a process killed before leaves a record without that line.
     """
 
     def __init__(self, what: str, now: Callable[[], datetime] = datetime.now, runs: Path | None = None):
@@ -37,7 +37,7 @@ class Journal:
 
     @contextmanager
     def recording(self, opening: Opening) -> Iterator[None]:
-        """Around all that a run does: its first line before, and after it whatever kept it from writing its own end.
+        """Record a run within the block: its first line before, and at the end what kept it from writing its own end.
 
         An interruption is recorded and not raised again, since what was found until then is judged and reported.
         """
@@ -57,12 +57,12 @@ class Journal:
 
 
 def ledger(folder: Path, drill: str) -> Path:
-    """The file beside a record in which the clients of a drill write down what they do."""
+    """Return the file beside a record in which the clients of a drill record their statements."""
     return folder / f"ledger-{drill}.jsonl"
 
 
 def _new_folder(runs: Path, name: str) -> Path:
-    """A folder of that name, or with a number after it: two runs may begin within a second."""
+    """Make a folder of that name, or with a number after it: two runs may begin within a second."""
     runs.mkdir(parents=True, exist_ok=True)
     for number in range(1, 100):
         folder = runs / (name if number == 1 else f"{name}-{number}")
@@ -82,13 +82,13 @@ def _point_latest(runs: Path, folder: Path) -> None:
 
 
 def names() -> list[str]:
-    """The runs under runs/ that have begun, the newest last."""
+    """Return the runs under runs/ that have begun, the newest last."""
     records = [path for name in (RECORD, OLD_RECORD) for path in catalogue.RUNS.glob(f"*/{name}")]
     return sorted(path.parent.name for path in records if not path.parent.is_symlink() and path.stat().st_size)
 
 
 def read(run: str | Path) -> tuple[Path, Record]:
-    """The folder and the record of a run: a path, a name under runs/, or `latest`."""
+    """Return the folder and the record of a run: a path, a name under runs/, or `latest`."""
     for folder in (Path(run), catalogue.RUNS / run):
         for name in (RECORD, OLD_RECORD):
             if (folder / name).is_file():

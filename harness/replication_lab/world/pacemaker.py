@@ -1,4 +1,4 @@
-"""A Pacemaker cluster of two machines in a running lab: what it says of itself, and what it can be told (images/vm)."""
+"""A Pacemaker cluster of two machines in a running lab: its status, and its commands (images/vm)."""
 
 import xml.etree.ElementTree as ET
 from contextlib import suppress
@@ -12,14 +12,14 @@ from replication_lab.world.docker.lab import Lab
 
 # As in compose/drbd-ha/resources.crm: the group, and the clone with its copies.
 SERVICE, DISK, COPY = "g_mysql", "ms_drbd_mysql", "p_drbd_mysql"
-# The last resource of the group: where it has started, all before it have.
+# The last resource of the group: if it has started, all before it have.
 SERVER = "mysqld"
 STARTED, STOPPED, PROMOTED, UNPROMOTED = "Started", "Stopped", "Promoted", "Unpromoted"
 POLL_SECONDS = 0.5
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A machine as the cluster sees it; `unclean` until one that was lost is known to be dead."""
+    """A machine as the cluster sees it; `unclean` until a lost one is known to be dead."""
 
     online: bool
     standby: bool
@@ -43,7 +43,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """What one machine says of the cluster: `quorum` is that of the part that it is in."""
+    """The cluster as one machine sees it; `quorum` is that of the part that it is in."""
 
     quorum: bool
     members: dict[str, Member]
@@ -51,21 +51,21 @@ class Status(msgspec.Struct, frozen=True):
     failures: list[str]
 
     def where(self, name: str, role: str) -> str:
-        """The machine that has a resource in a role, or nothing."""
+        """Return the machine that has a resource in a role, or an empty string."""
         return next((each.node for each in self.resources if each.name == name and each.role == role), "")
 
     @property
     def serving(self) -> str:
-        """The machine whose server has started, or nothing."""
+        """The machine whose server has started, or an empty string."""
         return self.where(SERVER, STARTED)
 
     def who(self) -> str:
-        """Who is in the cluster, in a line."""
+        """Return the cluster's members in a line."""
         said = [f"{name} {member.words()}" for name, member in self.members.items()]
         return f"{'quorum' if self.quorum else 'no quorum'}: {', '.join(said)}"
 
     def runs(self, node: str) -> str:
-        """What a machine runs, in a line."""
+        """Return what a machine runs, in a line."""
         mine = [each for each in self.resources if each.node == node]
         clones = [each for each in mine if each.part_of != SERVICE]
         roles = [f"{each.part_of} {each.role}" if each.part_of == DISK else each.part_of for each in clones]
@@ -74,12 +74,12 @@ class Status(msgspec.Struct, frozen=True):
         return f"{node} runs {', '.join([*group, *roles]) or 'nothing'}"
 
     def words(self) -> str:
-        """All of it in one line."""
+        """Return all of it in one line."""
         return "; ".join([self.who(), *(self.runs(node) for node in self.members), *self.failures])
 
 
 def parse_status(text: str) -> Status:
-    """A Status from crm_mon's XML; LabError where it is something else."""
+    """Return the Status of crm_mon's XML; LabError if it is something else."""
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:
@@ -102,7 +102,7 @@ def _member(node: ET.Element) -> Member:
 
 
 def _resources(above: ET.Element) -> list[Resource]:
-    """The copies under a group or a clone, or a resource that stands alone."""
+    """Return the copies under a group or a clone, or the resource itself if it is in neither."""
     name = "" if above.tag == "resource" else above.get("id", "")
     found = [above] if above.tag == "resource" else above.findall("resource")
     return [_resource(each, name) for each in found]
@@ -127,7 +127,7 @@ def _failure(found: ET.Element) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The cluster of a lab's machines, asked and told through any that answers."""
+    """The cluster of a lab's machines, queried and commanded through any that answers."""
 
     lab: Lab
 
@@ -136,15 +136,15 @@ class Cluster:
         return [node.name for node in self.lab.topology.nodes]
 
     def status(self, node: str = "") -> Status:
-        """As a machine sees it, or the first one that answers; LabError where none does."""
+        """Return the status as a machine sees it, or the first one that answers; LabError if none does."""
         return parse_status(self._tell("status", node=node))
 
     def address(self) -> str:
-        """Where clients find the service, whichever machine has it."""
+        """Return the address at which clients find the service, on either machine."""
         return self._tell("address").strip().partition("/")[0]
 
     def tell(self, word: str, node: str) -> None:
-        """standby or online."""
+        """Send the command standby or online."""
         self._tell(word, node)
 
     def _tell(self, *words: str, node: str = "") -> str:
@@ -161,7 +161,7 @@ class Cluster:
         )
 
     def asked(self, statement: str) -> str:
-        """What the server at the service's address answers the client's container, whichever machine it is on."""
+        """Run a statement at the service's address, from the client's container; return the answer."""
         host = f"--host={self.address()}"
         return (
             self.lab.service("client")
@@ -170,16 +170,16 @@ class Cluster:
         )
 
     def server(self) -> str:
-        """The name of the machine whose server answers the client's container; nothing where none does."""
+        """Return the name of the machine whose server answers the client's container; an empty string if none does."""
         with suppress(LabError):
             return self.asked("SELECT @@hostname")
         return ""
 
     def wait_until_served_by(self, *nodes: str) -> str:
-        """Until the service's address leads to one of these machines, which says so too and has a quorum; which one.
+        """Wait until one of these machines has the service's address, reports it and has a quorum; return its name.
 
-        A machine that nobody sees is waited for until its watchdog has reset it; then come promotion, mount and
-        recovery, for as long as something moves.
+        A lost machine is waited for until its watchdog has reset it; then come promotion, mount and recovery, for as
+        long as the state changes.
         """
         return clock.wait_while_moving(
             lambda: self._served_by(nodes),
@@ -204,13 +204,13 @@ def is_managed(lab: Lab) -> bool:
 
 
 def cluster(lab: Lab) -> Cluster:
-    """The lab's cluster; LabError where nobody manages its machines."""
+    """Return the lab's cluster; LabError if no cluster manager runs its machines."""
     if not is_managed(lab):
         raise LabError(f"{lab.name} has no cluster manager", "a lab of topology drbd-ha", "./lab up drbd-ha")
     return Cluster(lab)
 
 
 def refuse_managed(lab: Lab, instead: str) -> None:
-    """Refuse what the cluster manager would undo, or take for a failure."""
+    """Refuse what Pacemaker would undo, or treat as a failure."""
     if is_managed(lab):
         raise LabError(f"a cluster manager says which machine of {lab.name} serves", "it to be told", instead)

@@ -1,4 +1,4 @@
-"""The wire between nodes: Toxiproxy's HTTP API, a link at a time."""
+"""The links between nodes: Toxiproxy's HTTP API, a link at a time."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -21,11 +21,11 @@ class Toxiproxy:
         self.address = address
         self._session = requests.Session()
         self._session.headers.update(HEADERS)
-        # A company's proxy must not be asked about loopback.
+        # A company's HTTP proxy must not be used for loopback.
         self._session.trust_env = False
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """The decoded JSON of an answer; LabError with Toxiproxy's own words when it refuses or does not answer."""
+        """Return the decoded JSON of an answer; LabError with Toxiproxy's own words when it refuses or is silent."""
         try:
             answer = self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
         except requests.RequestException as error:
@@ -42,14 +42,14 @@ class Toxiproxy:
         return self.call("GET", "/proxies")
 
     def create(self, name: str, listen: str, upstream: str) -> None:
-        """A new proxy, switched on."""
+        """Create a proxy, switched on."""
         self.call("POST", "/proxies", {"name": name, "listen": listen, "upstream": upstream, "enabled": True})
 
     def add(self, proxy: str, body: ToxicBody) -> None:
         self.call("POST", f"/proxies/{proxy}/toxics", msgspec.to_builtins(body))
 
     def bytes_through(self) -> dict[str, int]:
-        """Bytes of each proxy's ended connections, both ways: {proxy name: bytes}. Living ones are not counted yet."""
+        """Return the bytes of each proxy's ended connections, both ways: {proxy name: bytes}; open ones excluded."""
         text = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS).text
         counted: dict[str, int] = {}
         for line in text.splitlines():
@@ -61,9 +61,9 @@ class Toxiproxy:
 
 @dataclass(frozen=True)
 class Wire:
-    """A link as it stands in a running Toxiproxy; `address` is where the host reaches the port that leads to SQL.
+    """A link in a running Toxiproxy; `address` is where the host reaches the port that leads to SQL.
 
-    `proxies` are the entries that make it up: what is done to the link is done to all of them, and it is as whole as
+    `proxies` are the entries that make it up: a toxic or a cut applies to all of them, and the link's state is that of
     the worst of them.
     """
 
@@ -73,7 +73,7 @@ class Wire:
     proxies: tuple[str, ...]
 
     def toxics(self) -> list[dict[str, Any]]:
-        """The toxics that are on any of the link's ports."""
+        """Return the toxics that are on any of the link's ports."""
         found = {toxic["name"]: toxic for proxy in self.proxies for toxic in self._toxics_of(proxy)}
         return list(found.values())
 
@@ -81,7 +81,7 @@ class Wire:
         return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
 
     def carries(self, toxics: set[str]) -> bool:
-        """Whether all of these are on every port."""
+        """Return whether all of these toxics are on every port."""
         return all(toxics <= {found["name"] for found in self._toxics_of(proxy)} for proxy in self.proxies)
 
     def add(self, body: ToxicBody) -> None:
@@ -89,7 +89,7 @@ class Wire:
             self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body)
 
     def remove(self, toxic: str) -> None:
-        """Take a toxic off every port that it is on; LabError where it is on none."""
+        """Remove a toxic from every port that it is on; LabError if it is on none."""
         holders = [proxy for proxy in self.proxies if toxic in {found["name"] for found in self._toxics_of(proxy)}]
         for proxy in holders or self.proxies[:1]:
             self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{toxic}")
@@ -103,7 +103,7 @@ class Wire:
         return all(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.proxies)
 
     def lets_through(self) -> bool:
-        """Whether any of its ports is on: a link is cut when none is."""
+        """Return whether any of its ports is on: a link is cut when none is."""
         return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.proxies)
 
     def bytes_through(self) -> int:

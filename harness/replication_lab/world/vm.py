@@ -1,4 +1,4 @@
-"""Virtual machines (images/vm): what starts a guest on this host, and a running one, asked through its agent."""
+"""Virtual machines (images/vm): what starts a guest on this host, and a running one, controlled by its agent."""
 
 import os
 import platform
@@ -24,14 +24,14 @@ IMAGE = "vm"
 LAUNCHERS = ("uml", "kvm", "tcg")
 LEVELS = ("raid0", "raid1", "single")
 KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
-# The image has kernels and a root for these only.
+# The image has kernels and a root file system for these only.
 PROCESSORS = ("x86_64", "AMD64")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TRIED = catalogue.RUNS / "kvm.json"
 AGENT_SILENT = 255
-# As in images/vm/machine and compose/_parts.yaml, and what launcher, container and network take besides.
+# As in images/vm/machine and compose/_parts.yaml, and the extra memory of launcher, container and network.
 GUEST_MIB, AROUND_MIB = 640, 120
-# A guest that KVM can run answers within two seconds; where it cannot, most hang before their first message.
+# With a working KVM a guest answers within two seconds; with a broken one most hang before their first message.
 KVM_TRIAL_SECONDS = 15
 UNUSABLE = f"{KVM} is there, but a guest did not boot with it in {KVM_TRIAL_SECONDS} s"
 BOOT_SECONDS = 90
@@ -44,24 +44,24 @@ CONSOLE_LINES = 15
 
 
 class Launcher(msgspec.Struct, frozen=True):
-    """What starts guests here, and why: `lab doctor` shows both."""
+    """What starts guests here, and the reason, as `lab doctor` shows them."""
 
     name: str
     because: str
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """What runs/kvm.json remembers: whether a guest booted with KVM since this host was booted."""
+    """The contents of runs/kvm.json: whether a guest booted with KVM since this host was booted."""
 
     boot_id: str
     boots: bool
 
 
 def launcher() -> Launcher:
-    """What starts guests here: LAB_VM, else KVM where a guest boots with it, else user-mode Linux.
+    """Return what starts guests here: LAB_VM, else KVM if a guest boots with it, else user-mode Linux.
 
-    The first call after a boot of the host may start a guest to find out; LabError for a LAB_VM that cannot be had, and
-    where nothing can run a guest.
+    The first call after a boot of the host may start a guest to find out; LabError for a LAB_VM that this host does not
+    support, and if nothing can run a guest.
     """
     _refuse_host()
     chosen = os.environ.get("LAB_VM", "auto")
@@ -84,7 +84,7 @@ def _refuse_host() -> None:
 
 
 def with_launcher(storages: dict[str, Storage]) -> dict[str, Storage]:
-    """The same with this host's launcher, where a machine is the backend."""
+    """Return the storages with this host's launcher, if a machine is the backend."""
     return {
         node: msgspec.structs.replace(storage, launcher=launcher().name) if storage.backend == IMAGE else storage
         for node, storage in storages.items()
@@ -102,12 +102,12 @@ def _as_asked(chosen: str) -> Launcher:
 
 
 def is_known() -> bool:
-    """Whether `launcher` answers at once, without an image to build or a guest to start."""
+    """Return whether `launcher` answers at once, without an image to build or a guest to start."""
     return os.environ.get("LAB_VM", "auto") not in ("auto", "kvm") or not KVM.exists() or _remembered() is not None
 
 
 def kvm_boots() -> bool:
-    """Whether a guest boots with KVM: tried once for each boot of the host."""
+    """Return whether a guest boots with KVM: tried once for each boot of the host."""
     tried = _remembered()
     if tried is None:
         tried = Trial(_boot_id(), _try_kvm())
@@ -116,7 +116,7 @@ def kvm_boots() -> bool:
 
 
 def _remembered() -> Trial | None:
-    """The trial of this boot of the host; another kernel, or KVM switched on since, may do better."""
+    """Return the trial of this boot of the host; another kernel, or KVM enabled since, may change the result."""
     try:
         tried = msgspec.json.decode(TRIED.read_bytes(), type=Trial)
     except (OSError, msgspec.DecodeError):
@@ -134,7 +134,7 @@ def _try_kvm() -> bool:
     try:
         start(name, "kvm", {"LAB_SERVER": "off"}).wait_until_answers(KVM_TRIAL_SECONDS)
     except (LabError, APIError):
-        # The engine refuses a device that it is not allowed to hand on.
+        # The engine refuses a device that it is not allowed to pass on.
         return False
     finally:
         with suppress(NotFound):
@@ -143,7 +143,7 @@ def _try_kvm() -> bool:
 
 
 def check_memory(machines: int) -> None:
-    """Refuse machines for which there is no memory: the host would swap or kill one, at the worst moment."""
+    """Refuse machines that do not fit into memory: the host would swap or kill one, at the worst moment."""
     asked = os.environ.get("LAB_MEMORY") or str(GUEST_MIB)
     if not re.fullmatch(r"[1-9]\d*", asked):
         raise LabError(f"LAB_MEMORY is {asked!r}", "a number of MiB, as 640", "unset LAB_MEMORY")
@@ -161,7 +161,7 @@ def check_memory(machines: int) -> None:
 
 
 def settings(disks: Sequence[str] = (), array: str | None = None, server: bool = True) -> dict[str, str]:
-    """The environment of a machine: hosts of its disks, what it makes of them, whether it starts MariaDB."""
+    """Return the environment of a machine: hosts of its disks, its array's level, whether it starts MariaDB."""
     if array is not None and array not in LEVELS:
         raise LabError(f"an array of level {array!r}", ", ".join(LEVELS), "ask for raid1")
     if array and not disks:
@@ -170,7 +170,7 @@ def settings(disks: Sequence[str] = (), array: str | None = None, server: bool =
 
 
 def _labels(name: str) -> dict[str, str]:
-    """Those of a Compose project of one container: what a killed process left behind is found by them."""
+    """Return the labels of a Compose project of one container, by which leftovers of a killed process are found."""
     return {
         labels.LABEL: leftovers.owner(),
         labels.PROJECT: name,
@@ -188,7 +188,7 @@ def start(
     labels: dict[str, str] | None = None,
     **options: object,
 ) -> "Machine":
-    """Start a machine of its own, as compose/_parts.yaml does for a topology's; `options` go to the engine."""
+    """Start a single machine, as compose/_parts.yaml does for a topology's; `options` are passed to the engine."""
     container = engine.client().containers.run(
         images.PREFIX + IMAGE,
         list(arguments),
@@ -211,7 +211,7 @@ def start(
 
 
 class Answer(msgspec.Struct, frozen=True):
-    """What a command in a guest ended with, and what it said."""
+    """The result of a command in a guest: exit status and output."""
 
     code: int
     out: str
@@ -219,7 +219,7 @@ class Answer(msgspec.Struct, frozen=True):
 
 
 class Array(msgspec.Struct, frozen=True):
-    """`array status`: `sync` is what md does now (idle, recover, check), `disks` the state of each member by number."""
+    """The output of `array status`: md's activity `sync` (idle, recover, check), and each member's state, by number."""
 
     level: str
     size: int
@@ -232,7 +232,7 @@ class Array(msgspec.Struct, frozen=True):
 
 
 def parse_array(line: str) -> Array:
-    """The words NAME=VALUE of `array status`; RAID0 and a single disk leave out what they do not have."""
+    """Parse the words NAME=VALUE of `array status`; RAID0 and a single disk omit those that they lack."""
     words = dict(word.split("=", 1) for word in line.split())
     members = {int(name[4:]): value for name, value in words.items() if name[:4] == "disk" and name[4:].isdigit()}
     known = {name: value for name, value in words.items() if name in Array.__struct_fields__ and value != "-"}
@@ -250,7 +250,7 @@ class Machine:
         return str(self.container.name)
 
     def attempt(self, *command: str, stdin: bytes = b"", seconds: float = RUN_SECONDS) -> Answer:
-        """Run a command in the guest, whatever it ends with; LabError when the guest does not answer."""
+        """Run a command in the guest, whatever its exit status; LabError when the guest does not answer."""
         try:
             done = subprocess.run(
                 ["docker", "exec", "--interactive", self.name, "guest", *command],
@@ -267,7 +267,7 @@ class Machine:
         return answer
 
     def run(self, *command: str, stdin: bytes = b"", seconds: float = RUN_SECONDS) -> str:
-        """What a command in the guest prints; LabError with its last lines when it fails."""
+        """Return the output of a command in the guest; LabError with its last lines when it fails."""
         answer = self.attempt(*command, stdin=stdin, seconds=seconds)
         if answer.code:
             last = "\n  ".join((answer.err or answer.out).strip().splitlines()[-8:])
@@ -286,19 +286,19 @@ class Machine:
         return parse_array(self.run("array", "status"))
 
     def health(self) -> Answer:
-        """Whether the machine does all it should, and in one line what."""
+        """Check the machine's health; the output is one line."""
         return self.attempt("server", "health")
 
-    # It is asked in its container, so that it tells a guest that is not up yet from an engine that does not answer.
+    # Run in its container, which distinguishes a guest that is not up yet from an engine that does not answer.
     def is_ready(self) -> bool:
-        """Whether the agent answers."""
+        """Return whether the agent answers."""
         try:
             return self.container.exec_run(["guest", "true"]).exit_code == 0
         except APIError:
             return False
 
     def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> None:
-        """Wait for the agent; LabError with the end of the console when the guest ended or never came."""
+        """Wait for the agent; LabError with the end of the console when the guest ended or never came up."""
         self._wait(self.is_ready, "its agent", seconds)
 
     def wait_until_healthy(self, seconds: float = BOOT_SECONDS) -> None:
@@ -317,11 +317,11 @@ class Machine:
         return self.container.status == "running"
 
     def console(self) -> str:
-        """What the guest's kernel, its services and its server said since it was first started."""
+        """Return the messages of the guest's kernel, its services and its server since it was first started."""
         return self.container.logs().decode(errors="replace")
 
     def keep_console(self, folder: Path) -> Path:
-        """Write the console into a folder, a run's; the file's path."""
+        """Write the console into a run's folder; return the file's path."""
         path = folder / f"{self.name}.console.log"
         path.write_text(self.console())
         return path
@@ -334,12 +334,12 @@ class Machine:
             raise self._trouble(f"it ended with {code}", "a clean end, 0")
 
     def power_cut(self) -> None:
-        """End it at once, with all that its kernel had not written. Its disks stay, and theirs is another power."""
+        """End it at once, without what its kernel had not written. Its disks keep running: their power is separate."""
         self.container.kill("SIGKILL")
         self.container.wait(timeout=STOP_SECONDS)
 
     def start(self) -> None:
-        """Start it again on what it kept."""
+        """Start it again on its data."""
         self.container.start()
 
     def remove(self) -> None:
@@ -348,7 +348,7 @@ class Machine:
 
     def _trouble(self, found: str, expected: str) -> LabError:
         lines = self.console().strip().splitlines()
-        # A kernel that panics says why before its stack, which may be longer than what is shown.
+        # A kernel that panics prints the reason before its stack, which may be longer than what is shown.
         why = [line for line in lines[:-CONSOLE_LINES] if "Kernel panic" in line or "Out of memory" in line]
         last = "\n  ".join(why + lines[-CONSOLE_LINES:])
         return LabError(

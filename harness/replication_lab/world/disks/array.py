@@ -1,4 +1,4 @@
-"""A node's array in a running lab: its disks one by one, their limits measured, and what the array says of itself."""
+"""A node's array in a running lab: its disks one by one, their measured limits, and the state of the array."""
 
 from collections.abc import Callable, Collection
 from concurrent.futures import ThreadPoolExecutor, wait
@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
 IMAGE = "replication-lab/array"
 WITHIN = 0.05
-# How often, and how long at first, a disk is measured that does not keep its limits.
+# The tries for a disk that does not keep its limits, and the duration of the first one.
 TRIES, MEASURED_SECONDS = 5, 0.8
 PROGRESS_SECONDS = 0.5
 DATA = "/var/lib/mysql"
@@ -35,17 +35,17 @@ SETTLE_SECONDS, REBUILD_SECONDS = 1.0, 3600
 RATES = ("read_iops", "write_iops")
 NO_LIMIT, WAITING_SECONDS, MOST_AT_A_TIME = 2000, 0.02, 128
 ROOM = ("df", "--output=avail", "--block-size=1")
-# The page cache would hide what the disks have lost.
+# Read past the page cache, which would hide what the disks have lost.
 READ_ALL = (
     f'files=$(find {DATA} -type f -size +0) || echo "folders: find ended with $?"; '
     'echo "$files" | while IFS= read -r file; do dd if="$file" of=/dev/null bs=1M iflag=direct 2>/dev/null || '
-    # A server's temporary files come and go.
+    # Temporary files of the server may disappear meanwhile.
     f'[ ! -e "$file" ] || echo "${{file#{DATA}/}}"; done'
 )
 
 
 class Load(msgspec.Struct, frozen=True):
-    """What fio did to a disk by direct I/O of 4 KiB: requests, and requests a second."""
+    """The load of fio on a disk by direct I/O of 4 KiB: requests, and requests a second."""
 
     disk: str
     read_iops: float
@@ -55,7 +55,7 @@ class Load(msgspec.Struct, frozen=True):
 
 
 class Measured(msgspec.Struct, frozen=True):
-    """What a disk did by direct I/O of 4 KiB: requests a second, reading and writing."""
+    """The measured rates of a disk by direct I/O of 4 KiB: requests a second, reading and writing."""
 
     disk: str
     read_iops: float
@@ -70,7 +70,7 @@ class Array:
     node: str
     storage: Storage
 
-    # What a command in the node's container begins with to be run where its server is.
+    # The words before a command in the node's container, to run it where its server is.
     inside: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -94,14 +94,14 @@ class Array:
         return self.disks[name]
 
     def limit(self, limits: Limits, disk: str | None = None) -> None:
-        """Make all disks, or one of them, disks of these limits from the next request on."""
+        """Set these limits on all disks, or one of them, from the next request on."""
         for spindle in [self.disk(disk)] if disk else self.disks.values():
             spindle.limit(limits)
 
     def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
-        """What each disk does by direct I/O, all at once, on a part that the array does not use; by short name.
+        """Measure all disks at once by direct I/O on a part that the array does not use; return rates by short name.
 
-        fio has what a server leaves of a disk: what the disk did for others meanwhile counts as well.
+        The rates include what the disk did for others meanwhile: fio gets only what a server leaves of a disk.
         """
         limits = self.limits().values()
         depths = [_depth(max(getattr(one, name) or NO_LIMIT for one in limits)) for name in RATES]
@@ -114,48 +114,48 @@ class Array:
         }
 
     def limits(self) -> dict[str, Limits]:
-        """What each disk is set to."""
+        """Return the limits of each disk."""
         return self._each(Spindle.limits)
 
     def looks(self) -> dict[str, Stats]:
-        """What each disk has done since it started."""
+        """Return each disk's counters since its start."""
         return self._each(Spindle.stats)
 
     def _each(self, ask: Callable[[Spindle], Answer]) -> dict[str, Answer]:
-        """All disks at once: the way into a container takes longer than an answer."""
+        """Ask all disks at once: the way into a container takes longer than an answer."""
         with ThreadPoolExecutor(len(self.disks)) as pool:
             return dict(zip(self.disks, pool.map(ask, self.disks.values()), strict=True))
 
     def in_filesystem(self, *command: str) -> str:
-        """Run a command in the root folder of the array's file system, the data directory; its output."""
+        """Run a command in the root folder of the array's file system, the data directory; return its output."""
         return self.service.run("array", "in_filesystem", *command)
 
     def write_back(self) -> None:
-        """Wait until the file system has nothing left in memory that belongs on its disks."""
+        """Wait until the file system has written everything back to its disks."""
         self.in_filesystem("sync", "--file-system", ".")
 
     def has_its_data(self, volumes: Collection[str | None]) -> bool:
-        """Whether a node that has these volumes keeps its data here."""
+        """Return whether a node that has these volumes keeps its data here."""
         return volume_name(self.lab.name, self.storage.place or self.node) in volumes
 
     def status(self) -> str:
-        """In the words of the file system's or md's own tools."""
+        """Return the state in the words of the file system's or md's own tools."""
         return self.service.run("array", "status")
 
     def unreadable(self) -> list[str]:
-        """The files of the data directory that cannot be read from the disks, whatever caches still hold of them."""
+        """Return the files of the data directory that cannot be read from the disks, whatever caches hold of them."""
         if self.server_node.state()[0] == "running":
             return self.server_node.run(*self.inside, "sh", "-c", READ_ALL).splitlines()
         return self.service.run("array", "unreadable").splitlines()
 
     def room(self) -> int:
-        """Bytes that are free under the data directory."""
+        """Return the free bytes under the data directory."""
         return int(self.in_filesystem(*ROOM, ".").split()[-1])
 
     def replace(self, disk: str, progress: Callable[[float], None] = lambda percent: None) -> None:
         """Exchange a disk of a RAID1 for an empty one and rebuild its data, while the server goes on.
 
-        `progress` is told the percentage, about twice a second. LabError where nothing is held twice.
+        `progress` is called with the percentage, about twice a second. LabError if the array has no redundancy.
         """
         if not self.storage.survives:
             raise LabError(
@@ -184,21 +184,21 @@ class Array:
         return list(self.disks).index(disk) + 1
 
     def is_mounted(self) -> bool:
-        """Whether the node's data directory is on a device of the array's, as the server sees it."""
+        """Return whether the node's data directory is on a device of the array's, as the server sees it."""
         mounts = [line.split() for line in self.server_node.run("cat", "/proc/mounts").splitlines()]
         found = [device for device, folder, *_ in mounts if folder == DATA]
         return bool(found) and found[-1] in self.service.run("array", "devices").split()
 
 
 class MachineArray(Array):
-    """An array in a virtual machine, which is the node itself: asked in the guest, where its disks are the guest's."""
+    """An array in a virtual machine, which is the node itself; its state is read in the guest, which owns the disks."""
 
     inside = ("guest",)
 
     def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
-        """What each disk does while a file of the array is read and then written by direct I/O, as the disks count it.
+        """Measure each disk while a file of the array is read and then written by direct I/O, by the disks' counters.
 
-        The guest has no part of a disk for itself; many requests at a time leave no disk of the array idle.
+        The guest has no unused part of a disk; many requests at a time leave no disk of the array idle.
         """
         self._fio("--rw=write", "--bs=1M")
         try:
@@ -208,7 +208,7 @@ class MachineArray(Array):
         return {name: Measured(f"{self.node}-{name}", *(rate[name] for rate in rates)) for name in self.disks}
 
     def _rates(self, direction: str, seconds: float) -> dict[str, float]:
-        """Requests a second of each disk, between two looks while fio runs."""
+        """Return the requests a second of each disk, between two readings while fio runs."""
         with ThreadPoolExecutor(1) as pool:
             runtime = f"--runtime={(seconds + 2 * SETTLE_SECONDS) * 1000:.0f}ms"
             running = pool.submit(
@@ -231,11 +231,11 @@ class MachineArray(Array):
         return self.server_node.run(*self.inside, "array", "status")
 
     def _rebuild(self, disk: str) -> None:
-        """md is told to forget the member; the empty disk in its place is copied to."""
+        """Remove the member from md, and add the empty disk in its place, to which md copies the data."""
         number = str(self._number(disk))
         for change in ("fail", "remove"):
             with suppress(LabError):
-                # md has failed and let go of a disk by itself when it asked it for anything meanwhile.
+                # md has failed and removed the disk by itself if it sent it a request meanwhile.
                 self.server_node.run(*self.inside, "array", change, number)
         self.server_node.run(*self.inside, "array", "add", number)
         clock.wait_until(self._is_whole, f"{self.node}'s array with all of its disks", REBUILD_SECONDS, every=0.5)
@@ -263,7 +263,7 @@ class MachineArray(Array):
 
 
 def _with_others(load: Load, before: Stats, after: Stats) -> Measured:
-    """A load's rates, and what the disk served besides between two looks around it."""
+    """Return a load's rates, and what the disk served besides between two readings around it."""
     seconds = max(after.clock_us - before.clock_us, 1) / 1e6
     reads, writes = after.reads - before.reads - load.reads, after.writes - before.writes - load.writes
     return Measured(load.disk, load.read_iops + max(reads, 0) / seconds, load.write_iops + max(writes, 0) / seconds)
@@ -274,18 +274,18 @@ def _rate(before: Stats, after: Stats, counted: str) -> float:
 
 
 def _depth(rate: int) -> int:
-    """How many requests to keep with a disk: as many as it serves while a busy machine keeps a client waiting."""
+    """Return the queue depth for a rate: as many requests as the disk serves while a busy machine delays the client."""
     return min(max(round(rate * WAITING_SECONDS), 2), MOST_AT_A_TIME)
 
 
 def arrays(lab: Lab) -> dict[str, Array]:
-    """The lab's arrays by node; empty where no node has storage of its own."""
+    """Return the lab's arrays by node; empty if no node has storage of its own."""
     found = {node.name: _in_service(lab, node.name) for node in lab.topology.nodes}
     return {node: each for node, each in found.items() if each}
 
 
 def _in_service(lab: Lab, node: str) -> Array | None:
-    """The array whose volume the node has; while a node migrates there is another."""
+    """Return the array whose volume the node has; while a node migrates there is another."""
     mine = known(lab, node)
     has = (
         {mount.get("Name") for mount in lab.node(node).container.attrs["Mounts"]}
@@ -296,7 +296,7 @@ def _in_service(lab: Lab, node: str) -> Array | None:
 
 
 def known(lab: Lab, node: str) -> list[Array]:
-    """All arrays that were made for a node, in service or not."""
+    """Return all arrays that were made for a node, in service or not."""
     mine = [one for one in lab.containers.values() if STORAGE in one.labels and one.labels[NODE] == node]
     storages = [msgspec.json.decode(one.labels[STORAGE], type=Storage) for one in mine]
     return [(MachineArray if each.backend == MACHINE else Array)(lab, node, each) for each in storages]
@@ -311,7 +311,7 @@ def array(lab: Lab, node: str) -> Array:
 
 
 def within(measured: float, limit: int | None) -> bool:
-    """Whether a disk does what it is set to, 5 % more or less; no limit is always kept."""
+    """Return whether a disk keeps its limit, 5 % more or less; no limit is always kept."""
     return limit is None or abs(measured - limit) <= WITHIN * limit
 
 
@@ -320,7 +320,7 @@ def keeps(measured: Measured, limits: Limits) -> bool:
 
 
 def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
-    """What each disk does, by short name; measured again, each time for longer, while one does not keep its limits.
+    """Return what each disk does, by short name; repeat, each time for longer, while one does not keep its limits.
 
     Machines have busy moments. A slow disk stays slow, and one that has kept its limits once is not doubted for a
     moment in which another one is measured again.
@@ -336,9 +336,9 @@ def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
 
 
 def sweep(kept: list[str]) -> list[str]:
-    """Undo what arrays of other labs than these left in the host's /dev; what was undone.
+    """Remove what arrays of labs other than these left in the host's /dev; return what was removed.
 
-    Where the image was never built there was no array; to run it all the same would ask a registry for it.
+    Without a built image there was no array; running it would download it from a registry.
     """
     if not images.is_present(IMAGE):
         return []

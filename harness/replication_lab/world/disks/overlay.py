@@ -1,4 +1,4 @@
-"""The overlay that puts nodes' data on arrays of emulated disks: which backend this host can give, and its text."""
+"""The overlay that puts nodes' data on arrays of emulated disks: the backend that this host supports, and its text."""
 
 from collections.abc import Iterable
 
@@ -12,18 +12,18 @@ from replication_lab.world import catalogue
 from replication_lab.world.disks import spindle
 from replication_lab.world.docker import engine
 
-# The array's is also what the kernel is asked in.
+# The kernel is examined in the array's image.
 IMAGES = ("spindle", "array")
 MACHINE = "vm"
-# Real md first; then what is as fast; then what every host has.
+# Real md first; then the one as fast; then the one that every host has.
 PREFERENCE = ("md", "btrfs", MACHINE)
 LINKS = "/dev/replication-lab"
-# The kernel's own words; asked in a container, since the engine may run in another machine than this process.
+# The kernel's own lists; read in a container, since the engine may run in another machine than this process.
 LOOK = "cat /proc/filesystems; ls -d /dev/* /dev/net/* /proc/mdstat 2>/dev/null; true"
 
 
 def with_backend(wanted: dict[str, Storage]) -> dict[str, Storage]:
-    """The same with a backend that this host can give in place of auto; LabError says what its kernel lacks."""
+    """Return the storages with a backend that this host supports in place of auto; LabError if its kernel lacks one."""
     if not wanted:
         return {}
     words = set(_kernel().split())
@@ -42,7 +42,7 @@ def _settled(storage: Storage, words: set[str]) -> Storage:
 
 
 def missing(backend: Backend, words: Iterable[str]) -> list[str]:
-    """What a backend needs and these words of the kernel do not show."""
+    """Return what a backend needs and these words of the kernel do not show."""
     needs, shown = backend.needs, set(words)
     return [
         *(f"the file system {each}" for each in needs.filesystems if each not in shown),
@@ -71,7 +71,7 @@ def _kernel() -> str:
 
 
 def overlay(lab: str, topology: str, storages: dict[str, Storage]) -> str:
-    """The Compose file of a lab's storage, by node."""
+    """Return the Compose file of a lab's storage."""
     template = (catalogue.STORAGE / "overlay.yaml.j2").read_text()
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
     return environment.from_string(template).render(
@@ -83,30 +83,30 @@ def overlay(lab: str, topology: str, storages: dict[str, Storage]) -> str:
 
 
 def disk_names(node: str, storage: Storage) -> list[str]:
-    """The services of a node's disks, in order."""
+    """Return the services of a node's disks, in order."""
     return [f"{storage.place or node}-disk{number}" for number in range(1, storage.members + 1)]
 
 
 def images(storages: dict[str, Storage]) -> tuple[str, ...]:
-    """The images that these need from images/, backends chosen or not."""
+    """Return the images that these storages need from images/, also before their backends are chosen."""
     machine = (MACHINE,) if MACHINE in {storage.backend for storage in storages.values()} else ()
     return (*IMAGES, *machine) if storages else ()
 
 
 def array_names(storages: dict[str, Storage]) -> list[str]:
-    """The services that have to be there before the nodes' containers are made: arrays of the engine's host."""
+    """Return the array services that have to run before the nodes' containers are made: those on the engine's host."""
     return [array_name(node, storage) for node, storage in storages.items() if storage.backend != MACHINE]
 
 
 def array_name(node: str, storage: Storage) -> str:
-    """The service that makes a node's array; Compose starts the disks under it."""
+    """Return the service that makes a node's array; Compose starts the disks under it."""
     if storage.backend == MACHINE:
         return node
     return f"{storage.place or node}-array"
 
 
 def volume_name(lab: str, place: str) -> str:
-    """The engine's name of the volume that holds a node's data."""
+    """Return the engine's name of the volume that holds a node's data."""
     return f"{lab}_{place}-data"
 
 

@@ -1,4 +1,4 @@
-"""The emulated disk "spindle" (images/spindle): the command that starts one, and what its control socket answers."""
+"""The emulated disk "spindle" (images/spindle): the command that starts one, and its control socket."""
 
 from contextlib import suppress
 
@@ -28,10 +28,10 @@ class Settings(msgspec.Struct, frozen=True):
 
 
 class Stats(msgspec.Struct, frozen=True):
-    """What a spindle has done since it started. Rates are differences of two, by `clock_us`, its own clock.
+    """A spindle's counters since its start. Rates are differences of two, by `clock_us`, its own clock.
 
     `errors` were answered with EIO; `dirty_bytes` are of blocks that hold something unflushed; `busy_us` is the time
-    that the arm was given work for.
+    for which the arm had work.
     """
 
     reads: int
@@ -47,7 +47,7 @@ class Stats(msgspec.Struct, frozen=True):
 
 
 def settings_of(limits: Limits) -> dict[str, int | bool]:
-    """The spindle's settings that make a disk of these limits; a rate becomes the time of one request."""
+    """Return the spindle's settings for a disk of these limits; a rate becomes the time of one request."""
     return {
         "read_us": _microseconds(limits.read_iops),
         "write_us": _microseconds(limits.write_iops),
@@ -66,7 +66,7 @@ def _rate(microseconds: int) -> int | None:
 
 
 def arguments(limits: Limits, size: int) -> list[str]:
-    """The command of a spindle's container: a disk of `size` bytes, made sparse where its image is not there yet."""
+    """Return the command of a spindle's container: a disk of `size` bytes, created sparse if it has no image yet."""
     return [f"size={check_size(size)}", *_words(settings_of(limits))]
 
 
@@ -79,7 +79,7 @@ def _spelled(value: int | bool) -> str:
 
 
 class Spindle:
-    """The control socket of a running spindle, asked by the client inside its container."""
+    """The control socket of a running spindle, used by the client inside its container."""
 
     def __init__(self, container: Container):
         self.container = container
@@ -88,15 +88,15 @@ class Spindle:
         return _decoded(self._told("settings"), Settings)
 
     def set(self, **changes: int | bool) -> Settings:
-        """Change settings at once, all of them or, with a LabError, none; the settings then."""
+        """Change settings at once, all of them or, with a LabError, none; return the new settings."""
         return _decoded(self._told("set", *_words(changes)), Settings)
 
     def limit(self, limits: Limits) -> Settings:
-        """Make it a disk of these limits from the next request on."""
+        """Set these limits from the next request on."""
         return self.set(**settings_of(limits))
 
     def limits(self) -> Limits:
-        """What it can do now; the time of a request is a rate again."""
+        """Return its current limits; the time of a request becomes a rate again."""
         now = self.settings()
         return Limits(
             read_iops=_rate(now.read_us),
@@ -121,8 +121,8 @@ class Spindle:
         self._ask("corrupt", str(offset))
 
     def find(self, text: str) -> list[int]:
-        """The bytes from which on the disk holds a text, each time; its cache is not searched."""
-        # Of lines that end with a zero, or in a file with holes, grep counts the bytes wrong.
+        """Return the byte offsets on the disk at which a text is stored; its cache is not searched."""
+        # grep counts bytes wrong in lines that end with a zero, and in a file with holes.
         search = "tr '\\0' '\\n' </disk/image | grep --text --byte-offset --only-matching --fixed-strings -e \"$1\""
         done = self.container.exec_run(["sh", "-c", search, "find", text])
         return [int(line.partition(b":")[0]) for line in done.output.splitlines() if done.exit_code == 0]
@@ -139,7 +139,7 @@ class Spindle:
         return False
 
     def power_cut(self) -> None:
-        """End the disk with what it had not flushed, and its container with it; a later start finds the rest."""
+        """End the disk without what it had not flushed, and its container with it; a later start finds the rest."""
         self.stats()
         with suppress(APIError):
             # The answer may be lost with the container.
@@ -151,14 +151,14 @@ class Spindle:
         return self.container.status == "exited"
 
     def _told(self, *words: str) -> str:
-        """An answer that is never empty; a busy engine sometimes loses what a command in a container has printed."""
+        """Return an answer that is never empty: a busy engine sometimes loses a command's output."""
         for _ in range(TRIES):
             if said := self._ask(*words):
                 return said
         raise self._silent("an empty answer")
 
     def _ask(self, *words: str) -> str:
-        """The answer in the spindle's own words; LabError when it refuses or does not answer."""
+        """Return the spindle's answer; LabError when it refuses or does not answer."""
         try:
             done = self.container.exec_run(["spindle", *words])
         except APIError as error:
@@ -178,6 +178,6 @@ class Spindle:
 
 
 def _decoded(answer: str, into: type[Settings] | type[Stats]) -> Settings | Stats:
-    """An answer's words, NAME=VALUE each."""
+    """Convert an answer's words, NAME=VALUE each."""
     pairs = (word.split("=", 1) for word in answer.split())
     return msgspec.convert({name: SWITCH.get(value, value) for name, value in pairs}, into, strict=False)

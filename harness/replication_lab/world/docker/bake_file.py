@@ -1,4 +1,4 @@
-"""What an image is made from: its target in docker-bake.hcl, the targets that one takes from, and all their folders."""
+"""The sources of an image: its target in docker-bake.hcl, the targets that this one uses, and all their folders."""
 
 import hashlib
 import re
@@ -14,12 +14,12 @@ _FOLDER = re.compile(r'"images/([^"]+)"')
 
 
 def target(name: str) -> str:
-    """The bake target of an image: HCL allows no dot in a name."""
+    """Return the bake target of an image: HCL allows no dot in a name."""
     return name.replace(".", "-")
 
 
 def targets() -> dict[str, str]:
-    """What docker-bake.hcl says of each target, by name; a matrix is as many targets as it has engines."""
+    """Return the block of each target in docker-bake.hcl, by name; a matrix is as many targets as it has engines."""
     found = _TARGET.findall((IMAGES / "docker-bake.hcl").read_text())
     return dict(each for name, block in found for each in _expanded(name, block))
 
@@ -33,7 +33,7 @@ def _expanded(name: str, block: str) -> list[tuple[str, str]]:
 
 
 def targets_of(name: str) -> dict[str, str]:
-    """The targets that go into an image: its own, and whatever that takes from or inherits, at any distance."""
+    """Return the targets that go into an image: its own, and those that it uses or inherits, at any distance."""
     known, found, left = targets(), {}, [target(name)]
     while left:
         each = left.pop()
@@ -44,12 +44,12 @@ def targets_of(name: str) -> dict[str, str]:
 
 
 def images_of(name: str) -> list[str]:
-    """The targets that are built and tagged along with an image, its own among them."""
+    """Return the targets that are built and tagged along with an image, its own among them."""
     return sorted(each for each in targets_of(name) if not each.startswith("_"))
 
 
 def digest(name: str) -> str:
-    """A digest of all that goes into an image: what its targets say, and every file of their folders."""
+    """Return a digest of all that goes into an image: the text of its targets, and every file of their folders."""
     blocks = sorted(targets_of(name).items())
     folders = {IMAGES / folder for _, block in blocks for folder in _FOLDER.findall(block)}
     found = hashlib.sha256(repr(blocks).encode())

@@ -1,4 +1,4 @@
-"""The Docker engine: found, started or installed. A machine that has one is never touched."""
+"""The Docker engine: found, started or installed. An installed engine is never changed."""
 
 import os
 import shutil
@@ -22,14 +22,14 @@ USUAL_ENDPOINT = "unix:///var/run/docker.sock"
 LOG = Path("/var/log/replication-lab-dockerd.log")
 PID = Path("/var/run/replication-lab-dockerd.pid")
 
-# Debian 12's own engine is 20.10 and its Compose the dead v1; these of Debian 13 go with Debian 12's libc.
+# Debian 12's own engine is 20.10 and its Compose the obsolete v1; these of Debian 13 work with Debian 12's libc.
 DEBIAN_PACKAGES = ("docker.io", "containerd", "docker-cli", "docker-compose", "docker-buildx")
 UBUNTU_PACKAGES = ("docker.io", "docker-compose-v2", "docker-buildx")
 
 
 @cache
 def client() -> docker.DockerClient:
-    """A client of the running engine; LabError when there is none, or no permission, or too old."""
+    """Return a client of the running engine; LabError if there is none, or it is too old or not permitted."""
     try:
         found = docker.from_env(timeout=120)
         version = found.version()
@@ -60,13 +60,13 @@ def _unreachable(error: Exception) -> LabError:
 
 @cache
 def memory() -> int:
-    """Bytes of memory of the machine that the engine runs on."""
+    """Return the bytes of memory of the machine that the engine runs on."""
     return client().info()["MemTotal"]
 
 
 @cache
 def compose_version() -> str:
-    """The version of `docker compose`; LabError where it is missing or older than the Compose files need."""
+    """Return the version of `docker compose`; LabError if it is missing or older than the Compose files need."""
     answer = _run_quietly(["docker", "compose", "version", "--short"])
     if answer is None:
         raise LabError(
@@ -82,7 +82,7 @@ def compose_version() -> str:
 
 
 def ensure() -> docker.DockerClient:
-    """A client of an engine that is new enough: the running one, else the installed one started, else installed."""
+    """Return a client of an engine that is new enough; start the installed engine, or install one, if needed."""
     _follow_context()
     if not _answers() and not os.environ.get("DOCKER_HOST"):
         with lock.held("engine"):
@@ -102,7 +102,7 @@ def _provide() -> None:
 
 
 def is_running() -> bool:
-    """Whether an engine answers that this user may use."""
+    """Return whether an engine answers that this user may use."""
     try:
         return bool(docker.from_env(timeout=5).ping())
     except (DockerException, OSError):
@@ -110,7 +110,7 @@ def is_running() -> bool:
 
 
 def stop() -> bool:
-    """Stop the engine if it is one that the lab started itself; whether it was."""
+    """Stop the engine if the lab itself started it; return whether it did."""
     if not PID.exists():
         return False
     number = int(PID.read_text())
@@ -121,7 +121,7 @@ def stop() -> bool:
 
 
 def _follow_context() -> None:
-    """Use the engine of the user's Docker context (Docker Desktop, rootless) where the usual socket has none."""
+    """Use the engine of the user's Docker context (Docker Desktop, rootless) if the usual socket has none."""
     if os.environ.get("DOCKER_HOST") or _answers():
         return
     endpoint = _run_quietly(["docker", "context", "inspect", "--format", "{{.Endpoints.docker.Host}}"])
@@ -130,7 +130,7 @@ def _follow_context() -> None:
 
 
 def _answers() -> bool:
-    """Whether something listens on the engine's socket; one that may not be asked counts, to be told apart later."""
+    """Return whether something listens on the engine's socket; True also without permission, which is checked later."""
     try:
         docker.from_env(timeout=5).ping()
     except (DockerException, OSError) as error:
@@ -184,7 +184,7 @@ def _debian_commands() -> list[list[str]]:
 
 
 def allow_install(what: str, commands: Sequence[Sequence[str]]) -> None:
-    """One line that says what is installed and why; LabError with the commands where LAB_INSTALL=no."""
+    """Print what is installed; LabError with the commands if LAB_INSTALL=no."""
     by_hand = "\n  ".join(" ".join(["sudo", *command] if os.geteuid() else command) for command in commands)
     if os.environ.get("LAB_INSTALL") == "no":
         raise LabError(f"missing: {what}", "it installed, or LAB_INSTALL unset", f"by hand:\n  {by_hand}")
@@ -205,7 +205,7 @@ def run_as_root(command: Sequence[str]) -> None:
 
 
 def _start() -> None:
-    """Start dockerd: by systemd where it runs, else in a session of its own with its log in a file."""
+    """Start dockerd: by systemd if it runs, else in a session of its own with its log in a file."""
     if Path("/run/systemd/system").is_dir():
         run_as_root(["systemctl", "start", "docker"])
     else:

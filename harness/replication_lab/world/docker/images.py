@@ -22,7 +22,7 @@ BASE = f"{PREFIX}base"
 PULLED_BASE = ("debian", "trixie-slim")
 RECIPE = "replication-lab.recipe"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-# What building takes besides the engines' own figures in engines.yaml, in MB.
+# Sizes besides the engines' own figures in engines.yaml, in MB.
 MEGABYTES = {
     "base": 300,
     "toxiproxy": 900,
@@ -38,7 +38,7 @@ MEGABYTES = {
 
 
 def source() -> str:
-    """Where images come from: local (default) or upstream; LabError for anything else."""
+    """Return the source of images: local (default) or upstream; LabError for anything else."""
     chosen = os.environ.get("LAB_IMAGES", "local")
     if chosen not in ("local", "upstream"):
         raise LabError(f"LAB_IMAGES is {chosen!r}", "local or upstream", "unset LAB_IMAGES")
@@ -46,10 +46,10 @@ def source() -> str:
 
 
 def ensure(names: Iterable[str]) -> None:
-    """Build what is missing or older than its folder of images/; only what is asked for, and the base under it."""
+    """Build what is missing or older than its folder of images/; only these images, and the base under them."""
     names = list(names)
     if not all(map(is_current, names)):
-        # Two commands that need the same image build it once: the second one finds it when its turn comes.
+        # Two commands that need the same image build it once: the second one finds it after waiting for the lock.
         with lock.held("images"):
             _build([name for name in names if not is_current(name)])
 
@@ -74,7 +74,7 @@ def is_present(image: str) -> bool:
 
 
 def is_current(name: str) -> bool:
-    """Whether the image exists and was built from what its recipe is now."""
+    """Return whether the image exists and was built from its current recipe."""
     try:
         image = engine.client().images.get(PREFIX + name)
     except ImageNotFound:
@@ -83,7 +83,7 @@ def is_current(name: str) -> bool:
 
 
 def state(name: str) -> str:
-    """In words: built, built from an older recipe, or not built."""
+    """Return the image's state in words: built, built from an older recipe, or not built."""
     if not is_present(PREFIX + name):
         return "not built; built when first needed"
     return "built" if is_current(name) else "built from an older recipe; rebuilt when next needed"
@@ -148,7 +148,7 @@ def _bake(names: list[str]) -> None:
         if Path(bundle).exists():
             command += ["--set", f"*.secrets=id=ca,src={bundle}"]
             break
-    # What an image is made from is built and tagged along with it, and would lose its label.
+    # The images under this one are built and tagged along with it, and would lose their labels.
     for each in sorted({each for name in names for each in bake_file.images_of(name)}):
         command += ["--set", f"{each}.labels.{RECIPE}={bake_file.digest(each)}"]
     said: list[str] = []
@@ -180,7 +180,7 @@ def _last_lines(text: str, count: int = 15) -> str:
 
 
 def remove_all() -> list[str]:
-    """Remove the lab's images from the engine; their names."""
+    """Remove the lab's images from the engine; return their names."""
     client = engine.client()
     tags = sorted({tag for image in client.images.list() for tag in image.tags if tag.startswith(PREFIX)})
     for tag in tags:

@@ -19,12 +19,12 @@ from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy, Wire
 
-# A kernel's panic takes about forty to say.
+# A kernel panic prints about 40 lines.
 DEATH_LINES = 60
 
 
 class State(msgspec.Struct, frozen=True):
-    """What runs/labs/NAME.json remembers of a lab that came up whole and is meant to stay."""
+    """The contents of runs/labs/NAME.json, about a lab that came up in full and is meant to stay."""
 
     topology: str
     engine: str
@@ -34,13 +34,13 @@ class State(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab by its Compose project's name. Cheap to make; it looks at the engine only when asked something."""
+    """A lab by its Compose project's name; making one is cheap, since the engine is asked only when needed."""
 
     name: str
     topology: Topology
     engine: str
     password: str
-    # What starts its virtual machines, where the topology has some.
+    # What starts its virtual machines, if the topology has any.
     launcher: str = ""
     # Whether `Node.set_clock` moves its servers' time.
     clocks_move: bool = False
@@ -59,7 +59,7 @@ class Lab:
 
     @cached_property
     def containers(self) -> dict[str, Container]:
-        """This lab's containers by service, as they were when first asked for."""
+        """The lab's containers by service, as of the first access."""
         return {container.labels[labels.SERVICE]: container for container in labels.containers(self.name)}
 
     @cached_property
@@ -68,7 +68,7 @@ class Lab:
         return Toxiproxy(f"{host}:{port}")
 
     def refresh(self) -> None:
-        """Look again: ports and states change when a container is restarted."""
+        """Forget what was read: ports and states change when a container is restarted."""
         for name in ("containers", "toxiproxy", "servers"):
             self.__dict__.pop(name, None)
 
@@ -84,7 +84,7 @@ class Lab:
         return Node(self, name)
 
     def link(self, name: str) -> Link:
-        """A link of the topology's, or one that a failover made."""
+        """Return a link of the topology's, or one that a failover made."""
         known = {proxy for link in self.topology.links for proxy in (link.name, *link.proxies)}
         made = None if name in known else self.toxiproxy.proxies().get(name)
         if made is None:
@@ -93,7 +93,7 @@ class Lab:
         return Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
 
     def far_end(self, link: str) -> Server | Echo:
-        """What answers at the far end of a link."""
+        """Return the server or echo server that answers at the far end of a link."""
         found = self.link(link)
         return Echo(found.server) if found.echoes else self.node(found.server).server()
 
@@ -102,17 +102,17 @@ class Lab:
         return Wire(link, self.toxiproxy, self.service("toxiproxy").nearest(found.port), found.proxies)
 
     def cpu_seconds(self) -> float:
-        """CPU time that the lab's containers have used since they started, in seconds."""
+        """Return the CPU time that the lab's containers have used since they started, in seconds."""
         api = docker_engine.client().api
         with ThreadPoolExecutor(8) as pool:
             answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), self.containers.values())
             return sum(answer["cpu_stats"]["cpu_usage"]["total_usage"] for answer in answers) / 1e9
 
     def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
-        """Give each site (a tuple of services) CPUs of its own, as machines in different places have: {service: CPUs}.
+        """Pin each site (a tuple of services) to CPUs of its own, as if in machines apart; return {service: CPUs}.
 
         Otherwise the scheduler moves client and server between sharing a core and not, and the same load commits now
-        7 000, now 16 000 rows a second. Does nothing where there are fewer CPUs than sites.
+        7 000, now 16 000 rows a second. Does nothing if there are fewer CPUs than sites.
         """
         cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         share = len(cpus) // len(sites)
@@ -128,7 +128,7 @@ class Lab:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}
 
     def why_ended(self) -> str:
-        """Which container has ended by itself and its last log lines, or nothing."""
+        """Return which container has ended by itself and its last log lines, or an empty string."""
         self.refresh()
         for service, container in self.containers.items():
             if container.status in ("exited", "dead"):
@@ -138,28 +138,28 @@ class Lab:
         return ""
 
     def state(self) -> State | None:
-        """What was remembered when the lab came up, or None where it never did."""
+        """Return what was saved when the lab came up; None if it never did."""
         try:
             return msgspec.json.decode(self.state_file.read_bytes(), type=State)
         except (OSError, msgspec.DecodeError):
             return None
 
     def keep(self, proofs: list[Proof], toxics: dict[str, str]) -> None:
-        """Remember that this lab came up whole: from now on nobody takes it for something left behind."""
+        """Save that this lab came up in full: from now on it is no leftover."""
         write_whole(
             self.state_file,
             msgspec.json.format(msgspec.json.encode(State(self.topology.name, self.engine, proofs, toxics))),
         )
 
     def is_own(self) -> bool:
-        """Whether this very process started it."""
+        """Return whether this very process started it."""
         return leftovers.owner() in {container.labels[labels.LABEL] for container in self.containers.values()}
 
     def is_in_use(self) -> bool:
-        """Whether the process that started it still runs: a run or a test of its own, not to be taken from it."""
+        """Return whether the process that started it still runs: a run or a test of its own, not to be removed."""
         marks = {container.labels[labels.LABEL] for container in self.containers.values()}
         return any(leftovers.is_alive(mark) for mark in marks)
 
     def down(self) -> None:
-        """Take everything of this lab away. Its data go too, so nothing is stopped gently."""
+        """Remove everything of this lab. Its data are removed too, so nothing is shut down cleanly."""
         leftovers.remove(self.name)

@@ -1,4 +1,4 @@
-"""The labels by which everything of a lab is marked and found again; some are Compose's own."""
+"""The labels that mark everything of a lab, to find it again; some are Compose's own."""
 
 from docker.models.containers import Container
 

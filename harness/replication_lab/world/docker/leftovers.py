@@ -1,4 +1,4 @@
-"""Removing labs, to the last volume, and what killed processes left behind; who owns what."""
+"""Removal of labs, to the last volume, and of leftovers of killed processes; the owner of each lab."""
 
 import os
 from collections.abc import Iterable
@@ -22,7 +22,7 @@ STATE = catalogue.RUNS / "labs"
 def remove(project: str) -> None:
     """Remove a project's containers (with their anonymous volumes), networks, volumes and state files."""
     client = docker_engine.client()
-    # A server lets go of its file system, the array of its disks; only the last need no order.
+    # A server has to release its file system first, then the array its disks; the disks themselves need no order.
     containers = labels.containers(project)
     for part in (None, "array", "disk"):
         with ThreadPoolExecutor(8) as pool:
@@ -37,7 +37,7 @@ def remove(project: str) -> None:
 
 
 def remove_volume(volume: Volume) -> None:
-    """Remove a volume; LabError where a container that is not the lab's holds it."""
+    """Remove a volume; LabError if a container of another project uses it."""
     try:
         _unless_gone(volume.remove, force=True)
     except APIError as error:
@@ -49,9 +49,9 @@ def remove_volume(volume: Volume) -> None:
 
 
 def remove_container(container: Container) -> None:
-    """Remove a container, with its anonymous volumes, whatever it is doing."""
+    """Remove a container with its anonymous volumes, in any state."""
     if container.labels.get(labels.PART) == "array":
-        # What it left in the host's /dev, it takes away itself.
+        # A stopped container removes its own entries in the host's /dev.
         _unless_gone(container.stop, timeout=5)
     _unless_gone(container.remove, force=True, v=True)
 
@@ -67,7 +67,7 @@ def _unless_gone(act: Any, **options: Any) -> None:
 
 
 def owner() -> str:
-    """This process, told apart from any other that ever had its number: PID and start time."""
+    """Return an identifier of this process that no other process ever shares: PID and start time."""
     return f"{os.getpid()}-{psutil.Process().create_time():.2f}"
 
 
@@ -81,13 +81,13 @@ def is_alive(mark: str) -> bool:
 
 
 def left_behind() -> list[str]:
-    """Projects that a process of the lab started and did not live to finish or take away, from whichever checkout."""
+    """Return the projects whose process ended without finishing or removing them, from any checkout."""
     client = docker_engine.client()
     marks, kept = {}, set()
     for container in labels.containers():
         project = container.labels[labels.PROJECT]
         marks[project] = container.labels[labels.LABEL]
-        # Another checkout remembers its own labs in its own folder.
+        # Another checkout saves its own labs in its own folder.
         checkout = Path(container.labels[labels.WORKING_DIR]).parent
         if (checkout / STATE.relative_to(catalogue.ROOT) / f"{project}.json").exists():
             kept.add(project)
@@ -103,7 +103,7 @@ def left_behind() -> list[str]:
 
 
 def sweep() -> list[str]:
-    """Remove what killed processes left behind; the names of what was removed."""
+    """Remove what killed processes left behind; return the names of what was removed."""
     stale = left_behind()
     for project in stale:
         remove(project)

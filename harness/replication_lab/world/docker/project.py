@@ -28,7 +28,7 @@ from replication_lab.world.docker.signals import signals_held
 from replication_lab.world.files import write_whole
 
 WATCH_SECONDS = 0.5
-# What the health check of a machine says first that has started neither its disks nor its server, and will not.
+# The first words of a machine's health check after it failed to start its disks or its server for good.
 GIVEN_UP = "the machine did not start its disks or its server"
 STATE_TRANSFERS = ("mariabackup", "rsync")
 
@@ -42,14 +42,14 @@ def start(
     launcher: str = "",
     clocks_move: bool = False,
 ) -> Lab:
-    """Stand a topology up and wait until every node is healthy; on any failure take it away again and say why.
+    """Start a topology and wait until every node is healthy; on any failure remove it again and report the reason.
 
     `storage` puts nodes' data on arrays of emulated disks, by node; backends have been chosen. `launcher` starts the
-    topology's own virtual machines; none is Compose's default. With `clocks_move` its servers' time can be set.
+    topology's own virtual machines; if empty, Compose's default does. With `clocks_move` its servers' time can be set.
     """
     from testcontainers.compose import DockerCompose  # only here: half a second that `lab status` need not wait
 
-    # It tells a failed command at length; the error that is raised from it here says what a user can do.
+    # It logs a failed command at length; the error that is raised from it here says what a user can do.
     logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
     lab = Lab(name, topology, engine, secrets.token_urlsafe(12), launcher, clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
@@ -64,10 +64,10 @@ def start(
         profiles=["load"] if load else None,
     )
     try:
-        # An exported ENGINE would win over the file that is handed to Compose.
+        # An exported ENGINE would override the file that is passed to Compose.
         with exported(_settings(lab)), _ended_when_a_node_is_lost(lab):
             if arrays := storage_overlay.array_names(storage or {}):
-                # Compose mounts a node's volumes when it makes the container: the devices have to be there by then.
+                # Compose mounts a node's volumes when it makes the container: the devices have to exist by then.
                 replace(compose, services=arrays).start()
             compose.start()
     except subprocess.CalledProcessError as error:
@@ -83,7 +83,7 @@ def start(
 
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
-    """Bring services of a running lab up as an overlay now says; what it leaves as it was is not touched."""
+    """Start or change services of a running lab as an overlay says; unchanged services stay as they are."""
     from testcontainers.compose import DockerCompose
 
     logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
@@ -123,7 +123,7 @@ def _ended_when_a_node_is_lost(lab: Lab) -> Iterator[None]:
 
 
 def _is_lost(container: Container) -> bool:
-    """Whether it has ended, or holds a machine that has given up starting (images/vm/guest/server)."""
+    """Return whether a container has ended, or its machine has given up starting (images/vm/guest/server)."""
     checks = container.attrs["State"].get("Health", {}).get("Log") or []
     return container.status in ("exited", "dead") or any(check["Output"].startswith(GIVEN_UP) for check in checks)
 
@@ -135,7 +135,7 @@ def check_name(name: str) -> None:
 
 
 def check_state_transfer() -> None:
-    """Refuse a method of full state transfer that a Galera node would refuse, a minute later."""
+    """Refuse a method of full state transfer that a Galera node would refuse a minute later."""
     chosen = os.environ.get("LAB_SST", STATE_TRANSFERS[0])
     if chosen not in STATE_TRANSFERS:
         raise LabError(f"LAB_SST is {chosen!r}", " or ".join(STATE_TRANSFERS), "unset LAB_SST")
@@ -147,7 +147,7 @@ def _environment(lab: Lab) -> str:
 
 @contextmanager
 def exported(settings: Mapping[str, str]) -> Iterator[None]:
-    """Within the block these variables, and not the caller's, are what a child process sees."""
+    """Set these environment variables within the block, for child processes, and restore the caller's afterwards."""
     before = {key: os.environ.get(key) for key in settings}
     os.environ.update(settings)
     try:
@@ -191,7 +191,7 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
         return LabError(
             f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself"
         )
-    # One that is lost is the reason why others wait in vain.
+    # A lost node comes first: it is the reason why others wait in vain.
     for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
         health = container.attrs["State"].get("Health", {})
         if container.status != "running" or health.get("Status") not in (None, "healthy"):
@@ -211,7 +211,7 @@ def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) 
 
 
 def find(name: str | None = None) -> Lab:
-    """The running lab of that name, or the only one; LabError when there is none, or more than one to choose from."""
+    """Return the running lab of that name, or the only one; LabError if there is none, or several to choose from."""
     labs = all_labs()
     if name:
         if name not in labs:
@@ -225,7 +225,7 @@ def find(name: str | None = None) -> Lab:
 
 
 def all_labs() -> dict[str, Lab]:
-    """All labs on this machine whose topology this checkout knows, whoever started them, by name."""
+    """Return all labs on this machine whose topology this checkout has, by name."""
     found: dict[str, list[Container]] = {}
     for container in labels.containers():
         found.setdefault(container.labels[labels.PROJECT], []).append(container)
@@ -234,7 +234,7 @@ def all_labs() -> dict[str, Lab]:
 
 
 def projects() -> set[str]:
-    """All projects with containers of a lab's, also of checkouts with other topologies."""
+    """Return all projects with containers of a lab, also of checkouts with other topologies."""
     return {container.labels[labels.PROJECT] for container in labels.containers()}
 
 

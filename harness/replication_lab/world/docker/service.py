@@ -1,4 +1,4 @@
-"""One service of a lab: its container, and what is done to it; a node is one that runs a database server."""
+"""One service of a lab: its container, and the actions on it; a node is one that runs a database server."""
 
 import io
 import socket
@@ -27,14 +27,14 @@ CLOCK = "/run/mysqld/clock"
 
 @dataclass(frozen=True)
 class Service:
-    """A service by its name in the Compose file. Cheap to make; its container is looked up when it is asked for."""
+    """A service by its name in the Compose file; its container is looked up when it is needed."""
 
     lab: "Lab"
     name: str
 
     @property
     def container(self) -> Container:
-        """The container as its lab saw it first; LabError where there is none."""
+        """The container as of the lab's first access; LabError if there is none."""
         containers = self.lab.containers
         if self.name not in containers:
             raise LabError(
@@ -43,7 +43,7 @@ class Service:
         return containers[self.name]
 
     def published(self, port: int) -> tuple[str, int]:
-        """Where a container's port is reached on this machine; LabError when the container does not run."""
+        """Return the host and port on this machine of a container's port; LabError when the container does not run."""
         bindings = self._network().ports.get(f"{port}/tcp")
         if not bindings:
             raise LabError(
@@ -52,7 +52,7 @@ class Service:
         return bindings[0]["HostIp"], int(bindings[0]["HostPort"])
 
     def _network(self) -> Container:
-        """The container whose network a service uses: its own, or that of its sidecar."""
+        """Return the container whose network a service uses: its own, or that of its sidecar."""
         container = self.container
         mode, _, owner = container.attrs.get("HostConfig", {}).get("NetworkMode", "").partition(":")
         if mode != "container":
@@ -60,15 +60,15 @@ class Service:
         return next((one for one in self.lab.containers.values() if one.id == owner), container)
 
     def addresses(self) -> set[str]:
-        """The addresses of a service on the lab's network."""
+        """Return the addresses of a service on the lab's network."""
         networks = self._network().attrs["NetworkSettings"]["Networks"].values()
         return {network["IPAddress"] for network in networks}
 
     def nearest(self, port: int) -> tuple[str, int]:
-        """The shortest way to a port: the container's own address where this machine routes to it, else the published.
+        """Return the most direct address of a port: the container's own if there is a route to it, else the published.
 
-        A published port of loopback goes through the engine's userland proxy, 0.2 to 0.4 ms a round trip: as much as
-        a link without toxics. Where the engine runs in a machine of its own there is no other way.
+        A published port of loopback goes through the engine's userland proxy, 0.2 to 0.4 ms a round trip: as much as a
+        link without toxics. If the engine runs in a machine of its own there is no other way.
         """
         for address in self.addresses():
             if _is_reachable(address, port):
@@ -76,7 +76,7 @@ class Service:
         return self.published(port)
 
     def run(self, *command: str) -> str:
-        """What a command in a container prints; LabError with its last lines when it fails."""
+        """Return what a command in a container prints; LabError with its last lines when it fails."""
         try:
             answer = self.container.exec_run(list(command), demux=True)
         except APIError as error:
@@ -105,17 +105,17 @@ class Service:
         self.container.put_archive(str(Path(path).parent), packed.getvalue())
 
     def usage(self) -> dict[str, Any]:
-        """What the engine counts of a container: its API's stats, of one moment."""
+        """Return the engine's statistics of a container: its API's stats, of one moment."""
         return docker_engine.client().api.stats(self.container.id, stream=False, one_shot=True)
 
     def memory_mib(self) -> float:
-        """What a container's processes hold in memory, page cache left out, in MiB."""
+        """Return the memory of a container's processes, without page cache, in MiB."""
         usage = self.usage()["memory_stats"]
         cache = usage["stats"].get("total_inactive_file", usage["stats"].get("inactive_file", 0))
         return (usage["usage"] - cache) / (1 << 20)
 
     def _have(self, act: Callable[[Container], object]) -> None:
-        """Do something to a container; LabError where the engine refuses, as for one that has ended by itself."""
+        """Apply an action to a container; LabError if the engine refuses, as for one that has ended by itself."""
         try:
             act(self.container)
         except APIError as error:
@@ -123,11 +123,11 @@ class Service:
             raise LabError(said, "a container in the state for it", f"./lab status {self.lab.name}") from error
 
     def kill(self) -> None:
-        """SIGKILL to a container's first process: what a power cut is to a server, but for the machine's page cache."""
+        """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
         self._have(lambda container: container.kill())
 
     def stop(self) -> None:
-        """SIGTERM, and SIGKILL for one that has not ended after a while."""
+        """Send SIGTERM, and SIGKILL if the container has not ended after STOP_SECONDS."""
         self._have(lambda container: container.stop(timeout=STOP_SECONDS))
 
     def pause(self) -> None:
@@ -142,57 +142,57 @@ class Service:
         self.lab.refresh()
 
     def started_at(self) -> str:
-        """When a container was started last, ISO 8601."""
+        """Return when a container was last started, ISO 8601."""
         container = self.container
         container.reload()
         return container.attrs["State"]["StartedAt"]
 
     def state(self) -> tuple[str, int]:
-        """A container's status and exit status, looked up now."""
+        """Return a container's current status and exit status."""
         container = self.container
         container.reload()
         return container.status, container.attrs["State"]["ExitCode"]
 
     def is_healthy(self) -> bool:
-        """Whether the container's own health check says so now."""
+        """Return whether the container's own health check reports healthy now."""
         container = self.container
         container.reload()
         return container.attrs["State"].get("Health", {}).get("Status") == "healthy"
 
     def failed_check(self) -> str:
-        """What the last health check said if it failed, such as how much of its data has arrived; else nothing."""
+        """Return the last health check's output if it failed, such as the share of data that arrived; else ""."""
         checks = self.container.attrs["State"].get("Health", {}).get("Log")
         return checks[-1]["Output"].strip() if checks and checks[-1]["ExitCode"] else ""
 
     def logs(self, lines: int | str = 12) -> str:
-        """The last lines of a container's log, or "all" of them."""
+        """Return the last lines of a container's log, or "all" of them."""
         return self.container.logs(tail=lines).decode(errors="replace")
 
     def cpu_quota_us(self) -> int:
-        """Microseconds of CPU that a container gets in each period; 0 for no limit."""
+        """Return the microseconds of CPU that a container gets in each period; 0 for no limit."""
         return max(self._host_config()["CpuQuota"], 0)
 
     def limit_cpu(self, quota_us: int, period_us: int) -> None:
-        """At most so many microseconds of CPU in each period; 0 for no limit."""
+        """Limit a container to this many microseconds of CPU in each period; 0 for no limit."""
         self.container.update(cpu_period=period_us, cpu_quota=quota_us or -1)
 
     def throttled(self) -> int:
-        """In how many periods a container would have used more CPU than it gets."""
+        """Return the number of periods in which a container's CPU limit acted."""
         return self.usage()["cpu_stats"]["throttling_data"]["throttled_periods"]
 
     def memory_limit(self) -> int:
-        """Bytes that a container may use; 0 for no limit."""
+        """Return the bytes that a container may use; 0 for no limit."""
         limit = self._host_config()["Memory"]
         return limit if 0 < limit < docker_engine.memory() else 0
 
     def memory_used(self) -> int:
-        """Bytes that a container takes of what it may, page cache included."""
+        """Return the bytes that count towards a container's limit, page cache included."""
         return int(self.usage()["memory_stats"]["usage"])
 
     def limit_memory(self, limit: int) -> None:
-        """At most so many bytes, swap included; 0 for no limit.
+        """Limit a container to this many bytes, swap included; 0 for no limit.
 
-        The engine takes no limit away again: all the memory that there is comes to the same.
+        The engine cannot remove a limit: one of all the machine's memory has the same effect.
         """
         most = limit or docker_engine.memory()
         self.container.update(mem_limit=most, memswap_limit=most)
@@ -208,7 +208,7 @@ class Node(Service):
     """A service that runs a database server."""
 
     def server(self) -> Server:
-        """Its server, one for all who ask; LabError where the container does not run."""
+        """Return its server, one for all callers; LabError if the container does not run."""
         self.lab.topology.node(self.name)
         if self.name not in self.lab.servers:
             dialect = dialects()[catalogue.engines()[self.lab.engine].dialect]
@@ -216,11 +216,11 @@ class Node(Service):
         return self.lab.servers[self.name]
 
     def set_clock(self, seconds: int) -> None:
-        """Move a server's time so far from the machine's, within about a second; where its lab's clocks move."""
+        """Set a server's time this far from the machine's, within about a second; only if the lab's clocks can move."""
         self.run("sh", "-c", f"echo {seconds:+d} >{CLOCK}")
 
     def data_device(self) -> str:
-        """MAJOR:MINOR of the device that a node's data directory is on, as the kernel calls it."""
+        """Return MAJOR:MINOR of the device that a node's data directory is on, in the kernel's notation."""
         mounts = [line.split() for line in self.run("cat", "/proc/self/mountinfo").splitlines()]
         return next((fields[2] for fields in reversed(mounts) if fields[4] == "/var/lib/mysql"), "")
 

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM, held or deferred while something may not be left half done, and never lost."""
+"""Ctrl-C and SIGTERM while something must not be left half done: ignored, deferred, or raised after a cleanup."""
 
 import signal
 from collections.abc import Iterator
@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class signals_held:
-    """Ctrl-C and SIGTERM wait while what they interrupted is taken away; a second one would leave half of it behind."""
+    """A block that ignores Ctrl-C and SIGTERM while interrupted work is removed; a second one would stop that."""
 
     def __enter__(self) -> None:
         self._before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -18,7 +18,7 @@ class signals_held:
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Ctrl-C and SIGTERM act at the end of the block: what is half made has no name yet by which to remove it."""
+    """Defer Ctrl-C and SIGTERM to the end of the block: unfinished objects have no name yet by which to remove them."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield
@@ -27,7 +27,7 @@ def signals_deferred() -> Iterator[None]:
 
 
 def raise_interruption(error: BaseException) -> None:
-    """Raise the Ctrl-C that `error`, a failure while cleaning up after it, has covered."""
+    """Raise the Ctrl-C during whose cleanup `error` occurred, if there was one."""
     while error.__context__ is not None:
         error = error.__context__
         if isinstance(error, KeyboardInterrupt):

@@ -1,4 +1,4 @@
-"""The volumes that hold nodes' data: which one a node has, copied, measured, and taken away with what is under them."""
+"""The volumes that hold nodes' data: found, copied, measured, and removed with the array under them."""
 
 from contextlib import suppress
 
@@ -13,7 +13,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.labels import LABEL, PROJECT, SERVICE
 
 DATA = "/var/lib/mysql"
-# Read again and compared: a copy that a full disk or a bad one cut short is no copy.
+# Read again and compared: a full or failing disk may have cut the copy short.
 COPY = (
     "find /to -mindepth 1 -delete && cp -a /from/. /to/ && sync -f /to && diff --recursive --brief --no-dereference "
     "/from /to"
@@ -22,18 +22,18 @@ COPY_SECONDS = 3600
 
 
 def of(lab: Lab, node: str) -> list[str]:
-    """The engine's names of the volumes at a node's data directory: one."""
+    """Return the engine's names of the volumes at a node's data directory: one."""
     mounts = lab.node(node).container.attrs["Mounts"]
     return [mount["Name"] for mount in mounts if mount["Destination"] == DATA and "Name" in mount]
 
 
 def held_mib(lab: Lab, node: str) -> int:
-    """How much a running node's data directory holds, in MiB."""
+    """Return the size of a running node's data directory, in MiB."""
     return int(lab.node(node).run("du", "--summarize", "--block-size=1M", DATA).split()[0])
 
 
 def copy(lab: Lab, old: str, new: str) -> None:
-    """Make `new` hold exactly what `old` holds, owners and times included; LabError with the tool's words if not."""
+    """Copy `old` to `new`, owners and times included, and compare; LabError with the tool's output if they differ."""
     name = f"{lab.name}-copy"
     _remove_if_there(name)
     try:
@@ -68,7 +68,7 @@ def _remove_if_there(name: str) -> None:
 
 
 def remove_array(lab: Lab, storage: Storage, node: str) -> None:
-    """Take away an array that no node uses: its container, its disks and their volumes."""
+    """Remove an array that no node uses: its container, its disks and their volumes."""
     lab.refresh()
     place = storage.place or node
     for service in (array_name(node, storage), *disk_names(node, storage)):
@@ -79,7 +79,7 @@ def remove_array(lab: Lab, storage: Storage, node: str) -> None:
 
 
 def remove(lab: Lab, name: str) -> None:
-    """Take a volume of the lab away, if it is there."""
+    """Remove a volume of the lab, if it exists."""
     _remove_volumes([name])
 
 

@@ -1,4 +1,4 @@
-"""The binary log of one server: how far it goes, and the transactions in it."""
+"""The binary log of one server: its end, and the transactions in it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -15,33 +15,33 @@ class BinaryLog:
     server: Server
 
     def position(self) -> dict[str, Any]:
-        """How far this server's own binary log goes: {position} with GTIDs, {file, place} without."""
+        """Return the end of this server's own binary log: {position} with GTIDs, {file, place} without."""
         row = self.server.rows(self.server.dialect.position)[0]
         if "File" in row:
             return {"file": row["File"], "place": row["Position"]}
         return {"position": next(iter(row.values())).replace("\n", "")}
 
     def end(self) -> tuple[str, int]:
-        """How far this server's own binary log goes: (file, place)."""
+        """Return the end of this server's own binary log: (file, place)."""
         row = self.server.rows("SHOW BINARY LOGS")[-1]
         return row["Log_name"], int(row["File_size"])
 
     def gtids(self) -> str:
-        """The transactions in this server's binary log, its own and those that it applied."""
+        """Return the transactions in this server's binary log, its own and those that it applied."""
         return str(self.server.value(self.server.dialect.gtids) or "")
 
     def transactions(self) -> int:
-        """How many transactions this server has committed, or has applied of its source's, by their GTIDs."""
+        """Return the number of transactions that this server has committed or applied, by their GTIDs."""
         return gtid.transactions_in(self.server.value(self.server.dialect.transactions) or "")
 
     def begin_at(self, gtids: str) -> None:
-        """Forget the binary log: this server's data are those of another one at these GTIDs."""
+        """Reset the binary log to these GTIDs, as this server's data are those of another one there."""
         for number, statement in enumerate(self.server.dialect.reset, 1):
             try:
                 self.server.execute(statement)
                 break
             except LabError:
-                # Versions spell it in two ways.
+                # The two spellings of different versions.
                 if number == len(self.server.dialect.reset):
                     raise
         self.server.execute(*(statement.format(gtids=gtids) for statement in self.server.dialect.begin_at))

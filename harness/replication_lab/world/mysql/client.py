@@ -1,4 +1,4 @@
-"""A client as an application has it: what it was told of each transaction, and a connection that comes again."""
+"""A client like that of an application: the outcome of each transaction, and a connection that is reopened."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,13 +11,13 @@ from replication_lab.model.history import Outcome
 from replication_lab.model.mysql_errors import NO_CONNECTION, code_of, is_definite, is_lost
 from replication_lab.world.mysql.server import Server
 
-# Longer than a group takes to exclude a silent node, so that a stall ends in the server's answer and not in ours.
+# Longer than a group takes to exclude a silent node, so that a stall ends with the server's error, not the client's.
 ANSWER_SECONDS = 30
 
 
 @dataclass(frozen=True)
 class Answer:
-    """What a client knows of a transaction; `code` and `text` are those of the error."""
+    """The outcome of a transaction for its client; `code` and `text` are those of the error."""
 
     outcome: Outcome
     code: int | None = None
@@ -27,7 +27,7 @@ class Answer:
 class Client:
     """One connection to a server, opened when it is needed and again after it was lost.
 
-    `find` is asked for the server each time: one that was started again may have another port.
+    `find` returns the server each time: after a restart it may have another port.
     """
 
     def __init__(self, find: Callable[[], Server], database: str = "lab"):
@@ -35,11 +35,11 @@ class Client:
         self._connection: pymysql.Connection | None = None
 
     def transact(self, statements: Sequence[str]) -> Answer:
-        """Do the statements as one transaction. Only what was lost in the last one, the commit, is unknown."""
+        """Run the statements as one transaction. Its outcome is unknown only if the answer to the commit was lost."""
         try:
             self._connect()
         except LabError as error:
-            # Whether nobody listened or a proxy hung up: no statement was sent.
+            # No server listened, or a proxy closed the connection: no statement was sent.
             code = code_of(error.__cause__)
             return Answer(Outcome.FAILED, NO_CONNECTION if is_lost(code) else code, error.found)
         steps = statements if len(statements) == 1 else ["BEGIN", *statements, "COMMIT"]
@@ -51,7 +51,7 @@ class Client:
         return Answer(Outcome.ACKNOWLEDGED)
 
     def look(self, query: str) -> int | None:
-        """The number that a query finds, None where nobody answered it."""
+        """Return the number that a query finds; None if there was no answer."""
         try:
             self._connect()
             with self._connection.cursor() as cursor:
@@ -66,7 +66,7 @@ class Client:
             self._connection = self._find().connect(database=self._database, answer_seconds=ANSWER_SECONDS)
 
     def _send(self, statement: str) -> None:
-        # Without a cursor, which takes as long as all the rest of an insert's way through the library.
+        # Without a cursor, which would take as long as the rest of an insert in the library.
         self._connection.query(statement)
 
     def _after(self, error: Exception, is_last: bool) -> Answer:

@@ -1,4 +1,4 @@
-"""A server's databases copied to another one by SQL, with the place in the binary log where the copy stands."""
+"""A copy of a server's databases to another one by SQL, with its place in the binary log."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ ROWS_AT_A_TIME = 1000
 
 
 def clone(source: Server, target: Server) -> str:
-    """Replace what `target` holds by what `source` holds, whose writers wait meanwhile; all GTIDs of the copy."""
+    """Replace the databases of `target` by those of `source`, whose writers wait meanwhile; return the copy's GTIDs."""
     with source.session() as reader, target.session() as writer:
         _execute(reader, "FLUSH TABLES WITH READ LOCK")
         gtids = BinaryLog(source).gtids()

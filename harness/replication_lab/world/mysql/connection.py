@@ -1,4 +1,4 @@
-"""What is done with an open connection to a server, or to an echo in its place."""
+"""Operations on an open connection to a server, or to an echo server in its place."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -10,7 +10,7 @@ from replication_lab.world.echo import EchoConnection
 
 
 class Conflict(Exception):
-    """A transaction that lost against another one and was rolled back; `kind` is deadlock or timeout."""
+    """An error for a transaction that lost against another one and was rolled back; `kind` is deadlock or timeout."""
 
     def __init__(self, kind: str):
         super().__init__(kind)
@@ -19,7 +19,7 @@ class Conflict(Exception):
 
 @contextmanager
 def transaction(connection: pymysql.Connection) -> Iterator[pymysql.cursors.Cursor]:
-    """A transaction, committed at the end of the block; Conflict, and nothing left of it, where it lost."""
+    """Run a transaction, committed at the end of the block; Conflict if it lost and was rolled back."""
     try:
         with connection.cursor() as cursor:
             cursor.execute("BEGIN")
@@ -34,7 +34,7 @@ def transaction(connection: pymysql.Connection) -> Iterator[pymysql.cursors.Curs
 
 
 def long_answer(connection: pymysql.Connection | EchoConnection, size: int) -> None:
-    """Have so many bytes come back; OSError or an error of MySQL's when they do not."""
+    """Receive this many bytes; OSError or an error of MySQL's when they do not come."""
     if isinstance(connection, EchoConnection):
         connection.long_answer(size)
         return
@@ -44,7 +44,7 @@ def long_answer(connection: pymysql.Connection | EchoConnection, size: int) -> N
 
 
 def answers_ping(connection: pymysql.Connection | EchoConnection) -> bool:
-    """Whether a ping came back; no when the connection was ended or the answer took too long."""
+    """Return whether a ping came back; False if the connection was ended or the answer took too long."""
     try:
         connection.ping(reconnect=False)
     except (pymysql.err.Error, OSError):

@@ -1,4 +1,4 @@
-"""How each family of servers says the same thing: dialects.yaml, read."""
+"""The statements and names of each family of servers: dialects.yaml."""
 
 from functools import cache
 from pathlib import Path
@@ -44,11 +44,11 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     position: str
     wait_for_position: str
     stop_applier: str
-    # Where a server counts transactions, and its redo log; 5.5 does neither.
+    # How a server counts transactions, and its redo log; 5.5 does neither.
     transactions: str = ""
     redo: RedoNames | None = None
     acknowledged_in_groups: bool = False
-    # Another source than the one that the Compose file names; a server without GTIDs cannot have one.
+    # Statements for another source than the Compose file's; not possible on a server without GTIDs.
     gtids: str = ""
     forget: str = ""
     follow: str = ""

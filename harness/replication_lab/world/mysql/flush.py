@@ -1,18 +1,18 @@
-"""Pages on the disk before a load begins: else it waits for those that earlier loads have changed."""
+"""Pages written back before a load begins: else the load waits for pages that earlier loads have changed."""
 
 from replication_lab.world import clock
 from replication_lab.world.mysql.server import Server
 
-# How fast dirty pages are written back when nothing else asks for it, and so that a measurement begins without any.
+# The rate of writing dirty pages back by default, and the settings that leave none when a measurement begins.
 USUALLY = {"innodb_io_capacity": 200, "innodb_io_capacity_max": 2000, "innodb_max_dirty_pages_pct": 90}
 AT_ONCE = {"innodb_io_capacity_max": 40_000, "innodb_io_capacity": 20_000, "innodb_max_dirty_pages_pct": 0}
-# The last pages of the system's own are made dirty again as soon as they are written.
+# The server dirties its last system pages again as soon as they are written.
 FEW_PAGES = 50
 LONGEST_SECONDS = 120
 
 
 def write_pages(server: Server) -> None:
-    """Wait until a server has written its dirty pages back; LabError where it does not."""
+    """Wait until a server has written its dirty pages back; LabError if it does not."""
     server.set_global(**AT_ONCE)
     try:
         clock.wait_until(

@@ -1,4 +1,4 @@
-"""A node of a Galera cluster: what it believes of its group, and what it has applied."""
+"""A node of a Galera cluster: its view of its group, and what it has applied."""
 
 from dataclasses import dataclass
 
@@ -8,10 +8,10 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass(frozen=True)
 class GaleraStatus:
-    """A cluster as one of its nodes believes it to be; counts are since that node's start, times in ms.
+    """A cluster in the view of one of its nodes; counts are since that node's start, times in ms.
 
     `view` counts the changes of the cluster's membership. `replication_ms` is (shortest, mean, longest) of what the
-    group took to deliver this node's messages lately, or None where it sent none.
+    group took to deliver this node's messages lately, or None if it sent none.
     """
 
     ready: bool
@@ -39,7 +39,7 @@ class GaleraNode:
     server: Server
 
     def status(self) -> GaleraStatus:
-        """This node's cluster; LabError where the server is none of a cluster."""
+        """Return this node's view of its cluster; LabError if the server is in none."""
         status = {row["Variable_name"]: row["Value"] for row in self.server.rows("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")}
         if "wsrep_local_state_comment" not in status:
             raise LabError(f"{self.server.name} is in no Galera cluster", "a topology like galera", "./lab up galera")
@@ -60,5 +60,5 @@ class GaleraNode:
         )
 
     def wait_for_writesets(self) -> None:
-        """Until this node has applied everything that its group had ordered when it was asked."""
+        """Wait until this node has applied everything that its group had ordered before this call."""
         self.server.execute("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1")

@@ -7,7 +7,7 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass(frozen=True)
 class Redo:
-    """The redo log: bytes written since the server was made, and those whose pages are not on the disk yet."""
+    """The redo log: bytes written since the server was created, and those whose pages are not on the disk yet."""
 
     written: int
     age: int

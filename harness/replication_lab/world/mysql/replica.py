@@ -1,4 +1,4 @@
-"""Replication at one server: what its threads say, and what they are told to do."""
+"""Replication at one server: the state of its threads, and the statements that change it."""
 
 from contextlib import suppress
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass(frozen=True)
 class ReplicaStatus:
-    """A replica's threads as it says they are, and where it dials."""
+    """The state of a replica's threads, and the address of its source."""
 
     connected: bool
     applying: bool
@@ -28,7 +28,7 @@ class ReplicaStatus:
 
 @dataclass(frozen=True)
 class Progress:
-    """How far a replica is in its source's log, (file, place) each; what its applier does, and that thread's number."""
+    """A replica's place in its source's log, (file, place) each; its applier's state, and that thread's number."""
 
     received: tuple[str, int]
     applied: tuple[str, int]
@@ -43,7 +43,7 @@ class Replica:
     server: Server
 
     def status(self) -> ReplicaStatus | None:
-        """The state of this server's replication, or None where it has no source."""
+        """Return the state of this server's replication; None if it has no source."""
         row, column = self._status_row(), self.server.dialect.columns
         if not row:
             return None
@@ -60,7 +60,7 @@ class Replica:
         return next(iter(self.server.rows(self.server.dialect.replica_status)), {})
 
     def progress(self) -> Progress | None:
-        """How far this replica is, or None where it has no source."""
+        """Return how far this replica is; None if it has no source."""
         row, column = self._status_row(), self.server.dialect.columns
         if not row:
             return None
@@ -73,25 +73,25 @@ class Replica:
         )
 
     def _applier(self) -> dict[str, Any]:
-        """The applier's row of the process list; the receiver's waits for its source to send."""
+        """Return the applier's row of the process list; the receiver's row waits for its source to send."""
         rows = self.server.rows("SELECT * FROM information_schema.PROCESSLIST WHERE USER = 'system user'")
         appliers = [row for row in rows if row["COMMAND"] == "Slave_SQL"]
         others = [row for row in rows if "waiting for" not in (row["STATE"] or "").lower() or "relay" in row["STATE"]]
         return next(iter(appliers or others), {})
 
     def has_applied_all(self) -> bool:
-        """Whether the applier has done everything that the IO thread received (dialects differ in how they say so)."""
+        """Return whether the applier has applied all that the IO thread received (dialects differ in reporting it)."""
         row = self._status_row()
         if "Retrieved_Gtid_Set" in row and self.server.dialect is dialects()["mysql"]:
             received, done = row["Retrieved_Gtid_Set"], row["Executed_Gtid_Set"]
             return bool(self.server.value(f"SELECT GTID_SUBSET('{received}', '{done}')"))
         received = (row["Master_Log_File"], row["Read_Master_Log_Pos"])
         applied = (row["Relay_Master_Log_File"], row["Exec_Master_Log_Pos"])
-        # Of a transaction that was cut off in the middle there is something received that will never be applied.
+        # A transaction that was cut off in the middle is received in part, and will never be applied.
         return received == applied or "has read all relay log" in (row.get("Slave_SQL_Running_State") or "")
 
     def wait_for(self, position: dict[str, Any], seconds: int = 50) -> None:
-        """Until this replica has applied everything up to `position`; LabError when it has not after `seconds`."""
+        """Wait until this replica has applied everything up to `position`; LabError when it has not after `seconds`."""
         answer = self.server.value(self.server.dialect.wait_for_position.format(seconds=seconds, **position))
         if (
             answer is None
@@ -112,11 +112,11 @@ class Replica:
         self.server.execute(self.server.dialect.stop)
 
     def stop_applier(self) -> None:
-        """Receive, but do not apply."""
+        """Stop applying and keep receiving."""
         self.server.execute(self.server.dialect.stop_applier)
 
     def replicate_from(self, host: str, port: int) -> None:
-        """Dial another address from the place reached so far; what was received is applied before (CHANGE drops it)."""
+        """Replicate from another address from the present place on; apply what was received first (CHANGE drops it)."""
         self._drain()
         row = self._status_row()
         place = {"file": row.get("Relay_Master_Log_File"), "place": row.get("Exec_Master_Log_Pos")}
@@ -125,31 +125,31 @@ class Replica:
         wait_until(lambda: self._is_connected_to(host), f"{self.server.name} to be connected to {host}", 30)
 
     def _drain(self) -> None:
-        """Apply what was received, then stop; where that does not come, receive again as before."""
+        """Apply what was received, then stop; if that does not finish, receive again as before."""
         self.server.execute(self.server.dialect.stop_io)
         name = self.server.name
         try:
             wait_until(self.has_applied_all, f"{name} to have applied what it received", 60, hint=f"./lab sql {name}")
         except BaseException:
-            # Also where somebody would not wait. What ended the wait is told, not that the server is gone as well.
+            # Also if this is interrupted. Raise the reason why the wait ended, not that the server is lost as well.
             with suppress(LabError):
                 self.server.execute(self.server.dialect.start_io)
             raise
         self.stop()
 
     def stop_following(self) -> None:
-        """Apply what was received, and follow nobody any more."""
+        """Apply what was received, and replicate from no source any more."""
         self._drain()
         self.server.execute(self.server.dialect.forget)
 
     def follow(self, host: str, port: int) -> None:
-        """Follow the server at this address from the transactions on that this one has not."""
+        """Replicate from the server at this address all transactions that this one lacks."""
         self.server.execute(self.server.dialect.follow.format(host=host, port=port, password=self.server.password))
         self.start()
         wait_until(lambda: self._is_connected_to(host), f"{self.server.name} to be connected to {host}:{port}", 30)
 
     def resume(self) -> None:
-        """Let a server that has followed nobody go on where its own binary log ends."""
+        """Let a server without a source continue at the end of its own binary log."""
         if self.server.dialect.resume:
             self.server.execute(self.server.dialect.resume)
 

@@ -1,4 +1,4 @@
-"""Semi-sync at one server: what its source says of it, and how it is set on either side."""
+"""Semi-sync at one server: its status as a source, and its settings on either side."""
 
 from dataclasses import dataclass
 
@@ -7,7 +7,7 @@ from replication_lab.world.mysql.server import Server
 
 @dataclass(frozen=True)
 class SemiSyncStatus:
-    """A source's semi-sync as it says it is."""
+    """A source's semi-sync status."""
 
     enabled: bool
     active: bool
@@ -44,7 +44,7 @@ class SemiSync:
         return {row["Variable_name"].lower(): row["Value"] for row in self.server.rows(statement)}
 
     def set(self, enabled: bool, wait_point: str | None = None, timeout_ms: int | None = None) -> None:
-        """The source's side of semi-sync; `wait_point` is AFTER_SYNC or AFTER_COMMIT where there is a choice."""
+        """Set the source's side of semi-sync; `wait_point` is AFTER_SYNC or AFTER_COMMIT, if there is a choice."""
         prefix = self.server.dialect.semisync_source
         if wait_point:
             self.server.execute(f"SET GLOBAL {prefix}_wait_point = '{wait_point}'")
@@ -53,5 +53,5 @@ class SemiSync:
         self.server.execute(f"SET GLOBAL {prefix}_enabled = {int(enabled)}")
 
     def acknowledge(self) -> None:
-        """The replica's side of semi-sync, from its next connection on."""
+        """Enable the replica's side of semi-sync, from its next connection on."""
         self.server.execute(f"SET GLOBAL {self.server.dialect.semisync_replica}_enabled = 1")

@@ -17,7 +17,7 @@ CONNECT_SECONDS, ANSWER_SECONDS = 5, 60
 
 
 class Server:
-    """One database server by a published port; connects when first asked, as root unless told otherwise."""
+    """One database server by a published port; it connects on the first query, as root by default."""
 
     def __init__(
         self,
@@ -39,7 +39,7 @@ class Server:
         database: str | None = None,
         answer_seconds: float = ANSWER_SECONDS,
     ) -> pymysql.Connection:
-        """A new autocommit connection, by another address (a link's, say) if one is given; the caller closes it."""
+        """Return a new autocommit connection, by another address (a link's) if one is given; the caller closes it."""
         host, port = address or self.address
         try:
             return self._connected(host, port, database, answer_seconds)
@@ -63,10 +63,10 @@ class Server:
         )
 
     def as_application(self) -> "Server":
-        """The same server for a user without the administrators' rights, which a read-only server refuses.
+        """Return the same server for a user without the administrators' rights, which a read-only server refuses.
 
-        Not encrypted: the library reads all authorities of the machine into memory for each connection, and a load of
-        256 clients on loopback would measure that.
+        Not encrypted: the library reads all certificate authorities of the machine into memory for each connection, and
+        a load of 256 clients on loopback would measure that.
         """
         return Server(self.name, self.address, self.dialect, self.password, user="lab", encrypted=False)
 
@@ -77,7 +77,7 @@ class Server:
                 self._connection = None
 
     def rows(self, sql: str) -> list[dict[str, Any]]:
-        """All rows of an answer, as dictionaries; LabError when the server does not answer or refuses."""
+        """Return all rows of an answer, as dictionaries; LabError when the server does not answer or refuses."""
         with self._lock:
             try:
                 return self._ask(sql)
@@ -104,7 +104,7 @@ class Server:
         )
 
     def value(self, sql: str) -> Any:
-        """The first column of the first row, or None."""
+        """Return the first column of the first row, or None."""
         rows = self.rows(sql)
         return next(iter(rows[0].values())) if rows else None
 
@@ -113,20 +113,20 @@ class Server:
             self.rows(statement)
 
     def seconds_ahead(self) -> float:
-        """How far this server's time is from this machine's, which every container shares; it tells whole seconds."""
+        """Return how far this server's whole seconds are ahead of this machine's time, which every container shares."""
         return float(self.value("SELECT UNIX_TIMESTAMP()")) - time.time()
 
     def version(self) -> str:
         return str(self.value("SELECT VERSION()"))
 
     def settings(self, *names: str) -> dict[str, str]:
-        """Global variables by name, those that the server does not know left out."""
+        """Return global variables by name, without those that the server does not have."""
         listed = ", ".join(f"'{name}'" for name in names)
         found = self.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")
         return {row["Variable_name"].lower(): str(row["Value"]) for row in found}
 
     def counters(self, *names: str) -> dict[str, int]:
-        """Global status counters by name, those that the server does not know left out."""
+        """Return global status counters by name, without those that the server does not have."""
         listed = ", ".join(f"'{name}'" for name in names)
         rows = self.rows(f"SHOW GLOBAL STATUS WHERE Variable_name IN ({listed})")
         return {row["Variable_name"]: int(row["Value"]) for row in rows}
@@ -136,16 +136,16 @@ class Server:
             self.execute(f"SET GLOBAL {name} = {value!r}")
 
     def tables(self, database: str) -> list[str]:
-        """The tables of a database, as DATABASE.TABLE."""
+        """Return the tables of a database, as DATABASE.TABLE."""
         return [f"{database}.{next(iter(row.values()))}" for row in self.rows(f"SHOW TABLES FROM {database}")]
 
     def checksum(self, table: str) -> int | None:
-        """The server's own checksum of a table's rows."""
+        """Return the server's own checksum of a table's rows."""
         return self.rows(f"CHECKSUM TABLE {table}")[0]["Checksum"]
 
     @contextmanager
     def session(self, database: str = "lab") -> Iterator[pymysql.Connection]:
-        """A connection of its own, closed at the end."""
+        """Yield a connection of its own, closed at the end."""
         connection = self.connect(database=database)
         try:
             yield connection
