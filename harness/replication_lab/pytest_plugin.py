@@ -25,7 +25,7 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 
 def pytest_configure() -> None:
-    """End a job that is cancelled (SIGTERM) as by Ctrl-C: what fixtures hold is taken down."""
+    """End a cancelled job (SIGTERM) as by Ctrl-C: fixtures remove what they started."""
     signal.signal(signal.SIGTERM, signal.default_int_handler)
 
 
@@ -37,7 +37,7 @@ def pytest_testnodedown(node: Any) -> None:
 
 
 def pytest_unconfigure(config: pytest.Config) -> None:
-    """Stop an engine that this session started, once the last of its processes is done with it."""
+    """Stop an engine that this session started, once the last of its processes has finished with it."""
     if config.stash.get(STARTED_ENGINE, False):
         docker_engine.stop()
 

@@ -86,7 +86,7 @@ def _starting() -> Iterator[Figure]:
 
 
 def _clusters() -> Iterator[Figure]:
-    """Three Galera nodes by raw Compose until all are Synced, and by `lab up`, in turn; memory of each node."""
+    """Measure three Galera nodes until all are Synced, by raw Compose and by `lab up`, and the memory of each node."""
     seconds, ratios = [], []
     memory: list[float] = []
     for _ in range(ROUNDS):

@@ -31,7 +31,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             raise LabError(f"a disk with flush_us {self.flush_us}", "0 or more", f"compare with {WHERE}")
 
     def costs(self) -> str:
-        """The time of a write and of a flush, in words, to state with every figure that was measured on the disk."""
+        """Return the time of a write and of a flush in words, to state with every figure measured on the disk."""
         write = f"{1000 / self.write_iops:.3g} ms" if self.write_iops else "no time"
         flush = f"{self.flush_us / 1000:.3g} ms" if self.flush_us else "no time"
         return f"a write takes {write}, a flush {flush}, {'a volatile' if self.write_cache else 'no volatile'} cache"

@@ -26,7 +26,7 @@ def render(summary: Summary, record: Record) -> str:
 
 
 def _charts(engine: str, summary: ExperimentSummary, record: Record) -> list[tuple[str, str]]:
-    """(caption, SVG) of the charts that have something to show."""
+    """Return (caption, SVG) of the charts that have data."""
     from replication_lab.report import charts
 
     others = [case for case in summary.cases if case.name not in charts.on_curves(summary)]
