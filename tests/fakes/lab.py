@@ -13,7 +13,7 @@ from replication_lab.world.mysql.semisync import SemiSyncStatus
 
 from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
 from tests.fakes.drbd import FakeResource
-from tests.fakes.link import BARE, OF_COMMITS, FakeEcho, FakeWire
+from tests.fakes.link import BARE, OF_COMMITS, FakeEcho, FakeLink
 from tests.fakes.programs import Programs
 from tests.fakes.server import FakeServer
 from tests.fakes.session import FakeRows
@@ -109,9 +109,11 @@ class FakeLab:
         self.clock, self.shown = world.clock, queue.SimpleQueue()
         self._world, self._dice = world, Random(f"{world.seed}:{engine}")
         # Dice of their own: links are measured at the same time, and which asks first must not matter.
-        self._wires = {
-            link.name: FakeWire(link.name, Random(f"{world.seed}:{engine}:{link.name}")) for link in topology.links
+        self._links = {
+            link.name: FakeLink(link.name, Random(f"{world.seed}:{engine}:{link.name}")) for link in topology.links
         }
+        for link in self._links.values():
+            link.answers = FakeEcho(link, world.clock)
         self.race = FakeRace(fake_arrays(topology.storage, self._dice), world.clock.timer, self._dice)
         self.grouping = FakeGrouping(catalogue.engines()[engine].features, self._dice)
         self.servers = {node.name: self._server(node.name) for node in topology.nodes}
@@ -142,11 +144,8 @@ class FakeLab:
     def service(self, name: str) -> FakeNode:
         return FakeNode(self, name)
 
-    def wire(self, link: str) -> FakeWire:
-        return self._wires[self.topology.link(link).name]
-
-    def far_end(self, link: str) -> FakeEcho:
-        return FakeEcho(self.wire(link), self.clock)
+    def link(self, name: str) -> FakeLink:
+        return self._links[self.topology.link(name).name]
 
     def image_digests(self) -> dict[str, str]:
         return {node.name: "sha256:fake" for node in self.topology.nodes}
@@ -190,7 +189,7 @@ class FakeLab:
         if self.topology.replication == "galera":
             return self._certified(own, node or self.topology.source.name, loses)
         if self.resource and self.resource.connected and self.resource.protocol != "A":
-            own += max(self.wire(link.name).round_trip_ms() or 0 for link in self.topology.links)
+            own += max(self.link(link.name).round_trip_ms() or 0 for link in self.topology.links)
         source = self.node(self.topology.source.name).server()
         state = source.semisync
         if not state.enabled:
@@ -204,7 +203,7 @@ class FakeLab:
 
     def _certified(self, own: float, node: str, loses: bool) -> Commit:
         """A commit that all nodes have to have: it waits for the longest of its node's links."""
-        trips = [self.wire(link.name).round_trip_ms() for link in self.topology.links_from(node)]
+        trips = [self.link(link.name).round_trip_ms() for link in self.topology.links_from(node)]
         if None in trips:
             raise LabError(f"{node} answered `COMMIT` with (1047, 'WSREP has not yet prepared node')", "a commit")
         if any(container.quota > 0 for container in self._containers.values()):
@@ -220,5 +219,5 @@ class FakeLab:
             replica = self.node(link.target).server()
             if replica.runs and replica.dials:
                 direct = replica.dials[0] == self.topology.source.name
-                trips.append(BARE if direct else self.wire(link.name).round_trip_ms())
+                trips.append(BARE if direct else self.link(link.name).round_trip_ms())
         return min((trip for trip in trips if trip is not None), default=None)

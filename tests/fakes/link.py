@@ -21,15 +21,22 @@ OF_COMMITS = 0.002
 CARRIES, OF_RATE = 500_000.0, 0.9
 
 
-class FakeWire:
-    """A link: the toxics on it decide its round trip. A body whose name is in `refused` is not taken."""
+class FakeLink:
+    """A link: the toxics on it decide its round trip. A body whose name is in `refused` is not taken.
+
+    `answers` is what is at its far end.
+    """
 
     address = ("127.0.0.1", 0)
 
-    def __init__(self, name: str, dice: Random | None = None):
+    def __init__(self, name: str, dice: Random | None = None, answers: Any = None):
         self.name, self.refused, self._dice = name, set(), dice or Random(1)
         self._bodies: dict[str, ToxicBody] = {}
         self._enabled = True
+        self.answers = answers
+
+    def far_end(self) -> Any:
+        return self.answers
 
     def toxics(self) -> list[dict[str, Any]]:
         return [msgspec.to_builtins(body) for body in self._bodies.values()]
@@ -43,8 +50,11 @@ class FakeWire:
         if self._bodies.pop(toxic, None) is None:
             raise LabError(f"Toxiproxy knows no toxic {toxic} on {self.name}")
 
-    def enable(self, enabled: bool) -> None:
-        self._enabled = enabled
+    def cut(self) -> None:
+        self._enabled = False
+
+    def enable(self) -> None:
+        self._enabled = True
 
     def enabled(self) -> bool:
         return self._enabled
@@ -68,38 +78,38 @@ class FakeWire:
 
 
 class FakeEcho(EchoConnection):
-    """A far end that answers after the wire's round trip; time passes meanwhile."""
+    """A far end that answers after the link's round trip; time passes meanwhile."""
 
-    def __init__(self, wire: FakeWire, clock: FakeClock):
-        self._wire, self._clock = wire, clock
+    def __init__(self, link: FakeLink, clock: FakeClock):
+        self._link, self._clock = link, clock
 
     def connect(self, address: tuple[str, int], answer_seconds: float) -> "FakeEcho":
         return self
 
     def ping(self, reconnect: bool = False) -> None:
-        trip = self._wire.round_trip_ms()
+        trip = self._link.round_trip_ms()
         if trip is None:
             raise TimeoutError("nothing comes back")
         self._clock.pause(trip / 1000)
 
     def long_answer(self, size: int) -> None:
-        self._clock.pause(size / 1000 / self._wire.kilobytes_per_second())
+        self._clock.pause(size / 1000 / self._link.kilobytes_per_second())
 
     def close(self) -> None:
         pass
 
 
 class FakeRoundTrip:
-    """Pings a wire as `probes.round_trip.RoundTrip` does, but watches a load by its first and its last moments."""
+    """Pings a link as `probes.round_trip.RoundTrip` does, but watches a load by its first and its last moments."""
 
-    def __init__(self, wire: FakeWire):
-        self.wire = wire
+    def __init__(self, link: FakeLink):
+        self.link = link
 
     def close(self) -> None:
         pass
 
     def ping(self) -> float | None:
-        return self.wire.round_trip_ms()
+        return self.link.round_trip_ms()
 
     def pings(self, count: int = 5) -> list[float]:
         return [trip for trip in (self.ping() for _ in range(count)) if trip is not None]
@@ -111,11 +121,11 @@ class FakeRoundTrip:
     def answer_within(self, seconds: float) -> float:
         trip = self.ping()
         if trip is None:
-            raise TimeoutError(f"nothing came back across {self.wire.name} within {seconds:g} s")
+            raise TimeoutError(f"nothing came back across {self.link.name} within {seconds:g} s")
         return trip
 
     def kilobytes_per_second(self, _kilobytes: int) -> float:
-        return self.wire.kilobytes_per_second()
+        return self.link.kilobytes_per_second()
 
     @contextmanager
     def watching(self) -> Iterator[list[float]]:

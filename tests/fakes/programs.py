@@ -53,7 +53,7 @@ class Programs:
         self._lab.go_through_trouble()
         links = self._lab.topology.links
         return self._lab.resource.copies(
-            command[-1], min(self._lab.wire(link.name).kilobytes_per_second() for link in links)
+            command[-1], min(self._lab.link(link.name).kilobytes_per_second() for link in links)
         )
 
     def _transacted(self, _service: str, command: tuple[str, ...]) -> str:

@@ -29,9 +29,9 @@ def switch_semisync_off(lab: FakeLab, _load: int = 0) -> None:
 def take_toxics_off(lab: FakeLab, _load: int = 0) -> None:
     """Somebody else heals every link."""
     for link in lab.topology.links:
-        wire = lab.wire(link.name)
-        for body in wire.toxics():
-            wire.remove(body["name"])
+        running = lab.link(link.name)
+        for body in running.toxics():
+            running.remove(body["name"])
 
 
 def keep_in_memory(lab: FakeLab, _load: int = 0) -> None:

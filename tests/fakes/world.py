@@ -71,7 +71,7 @@ class FakeWorld:
             self.taken_down.append(engine)
 
     def round_trip(self, lab: FakeLab, link: str) -> FakeRoundTrip:
-        return FakeRoundTrip(lab.wire(link))
+        return FakeRoundTrip(lab.link(link))
 
     def noise(self, own: Iterable[FakeLab]) -> FakeNoise:
         return FakeNoise(self, tuple(own))

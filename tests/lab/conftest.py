@@ -122,8 +122,8 @@ def _make_whole(lab):
     """Start what was killed, switch on what was cut, and wait until all nodes are Synced."""
     lab.refresh()
     for link in lab.topology.links:
-        lab.wire(link.name).enable(True)
-        clear(lab.wire(link.name))
+        lab.link(link.name).enable()
+        clear(lab.link(link.name))
     for node in NODES:
         if lab.node(node).container.status != "running":
             lab.node(node).start_again()

@@ -71,9 +71,9 @@ def writers(lab, node, clients=4):
 @contextmanager
 def cut(lab):
     for link in lab.topology.links:
-        lab.wire(link.name).enable(False)
+        lab.link(link.name).cut()
     try:
         yield
     finally:
         for link in lab.topology.links:
-            lab.wire(link.name).enable(True)
+            lab.link(link.name).enable()

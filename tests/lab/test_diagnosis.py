@@ -144,13 +144,13 @@ def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
 
 def test_a_narrow_link_starves_the_applier(lab, replica):
     """A hundred kilobytes a second, and a source that has written megabytes."""
-    wire = lab.wire("source-replica")
+    link = lab.link("source-replica")
     for stream in ("upstream", "downstream"):
-        wire.add(ToxicBody(name=f"narrow-{stream}", type="bandwidth", stream=stream, attributes={"rate": 100}))
+        link.add(ToxicBody(name=f"narrow-{stream}", type="bandwidth", stream=stream, attributes={"rate": 100}))
     try:
         lab.node("source").server().execute("UPDATE lab.wide SET filler = REPEAT('y', 400) WHERE id < 2000")
         found, seen = diagnosed(lab)
     finally:
-        toxic_calibration.clear(wire)
+        toxic_calibration.clear(link)
 
     assert found.bottleneck is Bottleneck.NETWORK, (found, seen)

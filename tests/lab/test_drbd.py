@@ -34,8 +34,8 @@ def whole(pair):
     yield pair
     pair.refresh()
     for link in pair.topology.links:
-        pair.wire(link.name).enable(True)
-        clear(pair.wire(link.name))
+        pair.link(link.name).enable()
+        clear(pair.link(link.name))
     for peer in drbd.peers(pair).values():
         peer.tell("adjust")
     drbd.wait_until_whole(pair)

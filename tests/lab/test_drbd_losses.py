@@ -44,7 +44,7 @@ def lost_with_the_site(lab, protocol, place):
         lab.refresh()
         replicated_disk.promote(lab, survivor.node)
     for link in lab.topology.links:
-        clear(lab.wire(link.name))
+        clear(lab.link(link.name))
     found = texts(lab, survivor.node)
     survivor.tell("adjust")
     lab.node(dying.node).start_again()
@@ -55,7 +55,7 @@ def lost_with_the_site(lab, protocol, place):
 def go_dark(lab):
     for link in lab.topology.links:
         for body in catalogue.toxic("black-hole").bodies:
-            lab.wire(link.name).add(body)
+            lab.link(link.name).add(body)
 
 
 @pytest.mark.parametrize("place", PLACES)

@@ -117,7 +117,7 @@ def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_
 @pytest.mark.parametrize("pair", ENGINES, indirect=True)
 def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(pair):
     """Its link is cut, it commits, it dies: the replica takes over without those rows."""
-    pair.wire(LINK).enable(False)
+    pair.link(LINK).cut()
     kept = count(pair, "replica")
     write(pair, "source", 3)
     assert count(pair, "source") == kept + 3
@@ -125,7 +125,7 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
     pair.node("source").kill()
     clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
     failover.failover(pair, "replica")
-    pair.wire(LINK).enable(True)
+    pair.link(LINK).enable()
     pair.node("source").start_again()
     with pytest.raises(LabError, match="source has 3 transactions") as refusal:
         failover.rejoin(pair, "source")
@@ -145,7 +145,7 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
 def test_a_replica_that_is_behind_is_refused_and_the_source_serves_on(pair, monkeypatch):
     """It names what would be lost; the fence is down again."""
     monkeypatch.setattr(failover, "CATCH_UP_SECONDS", 0.5)
-    pair.wire(LINK).enable(False)
+    pair.link(LINK).cut()
     write(pair, "source", 2)
 
     with pytest.raises(LabError, match="replica is behind: source has 2 transactions"):
@@ -163,7 +163,7 @@ def test_what_a_second_failover_loses_is_counted_from_where_the_new_sources_numb
     monkeypatch.setattr(failover, "CATCH_UP_SECONDS", 0.5)
     failover.failover(pair, "replica")
     failover.rejoin(pair, "source")
-    pair.wire("replica-source").enable(False)
+    pair.link("replica-source").cut()
     write(pair, "replica", 3)
 
     with pytest.raises(LabError, match="source is behind: replica has 3 transactions: "):
@@ -184,7 +184,7 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
     lab = new_lab("fanout", engine, toxics={"source-far": "lan"})
     try:
         kept = count(lab, "near")
-        lab.wire("source-near").enable(False)
+        lab.link("source-near").cut()
         write(lab, "source", 3)
         Replica(lab.node("far").server()).wait_for(BinaryLog(lab.node("source").server()).position())
         lab.node("source").kill()

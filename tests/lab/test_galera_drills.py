@@ -8,7 +8,8 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill_set
-from replication_lab.world.toxiproxy import Wire
+from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.docker.service import Node
 
 from tests.lab.conftest import things_of
 from tests.lab.test_bad_luck import read_until
@@ -119,9 +120,9 @@ def test_drills_leave_links_and_toxics_as_they_were(cluster, done):
     done("cut-node"), done("black-hole-node")
 
     for link in cluster.topology.links:
-        wire = cluster.wire(link.name)
-        assert wire.enabled()
-        assert {toxic["name"] for toxic in wire.toxics()} == {"wan-85ms-down", "wan-85ms-up"}
+        running = cluster.link(link.name)
+        assert running.enabled()
+        assert {toxic["name"] for toxic in running.toxics()} == {"wan-85ms-down", "wan-85ms-up"}
 
 
 # --- the command ------------------------------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def brief(name, **changes):
 
 def test_a_cut_that_does_not_cut_is_unknown(done, monkeypatch):
     """The switch of the link does nothing: the connection across it tells."""
-    monkeypatch.setattr(Wire, "enable", lambda *_: None)
+    monkeypatch.setattr(RunningLink, "cut", lambda *_: None)
     result = done("sabotaged-cut-link", brief("cut-link"))
 
     assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
@@ -165,7 +166,7 @@ def test_a_cut_that_does_not_cut_is_unknown(done, monkeypatch):
 
 def test_a_toxic_that_does_not_act_is_unknown(done, monkeypatch):
     """Nothing is put on the links: their round trips tell."""
-    monkeypatch.setattr(Wire, "add", lambda *_: None)
+    monkeypatch.setattr(RunningLink, "add", lambda *_: None)
     result = done("sabotaged-slow-link", brief("slow-link"))
 
     assert result.exit_code == 2
@@ -175,7 +176,7 @@ def test_a_toxic_that_does_not_act_is_unknown(done, monkeypatch):
 def test_a_kill_that_does_not_kill_is_unknown(done, cluster, monkeypatch):
     """The container lives on."""
     monkeypatch.setattr("replication_lab.faults.kill.END_SECONDS", 0.2)
-    monkeypatch.setattr(type(cluster), "kill", lambda *_: None)
+    monkeypatch.setattr(Node, "kill", lambda *_: None)
     result = done("sabotaged-kill-node", brief("kill-node"))
 
     assert result.exit_code == 2
@@ -185,7 +186,7 @@ def test_a_kill_that_does_not_kill_is_unknown(done, cluster, monkeypatch):
 def test_a_link_that_stays_cut_is_noticed(cluster):
     """The proof of the end asks the link, not the switch."""
     fault = Cut(cluster, ["node1-node2"])
-    wire = cluster.wire("node1-node2")
+    running = cluster.link("node1-node2")
     try:
         fault.inject()
         assert all(proof.ok for proof in fault.verify())
@@ -193,18 +194,18 @@ def test_a_link_that_stays_cut_is_noticed(cluster):
     finally:
         fault.recover()
         fault.close()
-    assert wire.enabled() and all(proof.ok for proof in fault.verify_recovered())
+    assert running.enabled() and all(proof.ok for proof in fault.verify_recovered())
 
 
 def test_a_link_that_is_cut_already_cannot_be_drilled(cluster):
     """There would be nothing to compare with, and its undoing would undo somebody else's work."""
-    wire = cluster.wire("node1-node2")
-    wire.enable(False)
+    running = cluster.link("node1-node2")
+    running.cut()
     try:
         with pytest.raises(LabError, match="does not answer"):
             Cut(cluster, ["node1-node2"])
     finally:
-        wire.enable(True)
+        running.enable()
 
 
 # --- all at once: last, since a cluster that does not come back from it serves no other test --------------------------

@@ -66,7 +66,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
     """With every link off each node is alone, says so, and refuses; with the links back all three go on."""
     try:
         for link in cluster.topology.links:
-            cluster.wire(link.name).enable(False)
+            cluster.link(link.name).cut()
         alone = [cluster.node(node).server() for node in NODES]
         wait_until(
             lambda: not any(GaleraNode(server).status().primary for server in alone), "three nodes without a majority"
@@ -97,7 +97,7 @@ def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
     server = cluster.node("node1").server()
     try:
         for link in cluster.topology.links:
-            toxic_fault.put(cluster.wire(link.name), asked)
+            toxic_fault.put(cluster.link(link.name), asked)
         commits = CommitLatency(server).commits(8)
         # The group reports on periods of some seconds; the first may have begun before the toxics.
         wait_until(
@@ -105,7 +105,7 @@ def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
         )
     finally:
         for link in cluster.topology.links:
-            toxic_fault.clear(cluster.wire(link.name))
+            toxic_fault.clear(cluster.link(link.name))
 
     assert min(commits) >= 0.9 * asked.round_trip_ms
 

@@ -67,7 +67,7 @@ def test_without_sabotage_the_cluster_is_not_doubted(of_cluster):
 
 def test_one_link_of_six_without_its_toxic_is_unknown(of_cluster):
     """Five slowed links are not a WAN between each two nodes."""
-    judgement, doubts = of_cluster(lambda lab: clear(lab.wire("node2-node3")))
+    judgement, doubts = of_cluster(lambda lab: clear(lab.link("node2-node3")))
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "link RTT was" in doubts

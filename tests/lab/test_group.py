@@ -41,7 +41,7 @@ def whole(group):
     """Every node runs, every link is on, and all are ONLINE with one primary, after each test."""
     yield
     for link in group.topology.links:
-        group.wire(link.name).enable(True)
+        group.link(link.name).enable()
     for node in NODES:
         if group.node(node).state()[0] != "running":
             group.node(node).start_again()
@@ -104,7 +104,7 @@ def test_a_secondary_refuses_to_write(group):
 def test_a_commit_that_waits_for_nobody_is_noticed(group):
     """Sabotage: without the toxics the group commits in a fraction of the round trip that was asked for."""
     for link in group.topology.links:
-        clear(group.wire(link.name))
+        clear(group.link(link.name))
     found = kind.Group(group).prove(group.topology.toxics)
 
     assert [True, False, True] == [proof.ok for proof in found]
@@ -113,11 +113,11 @@ def test_a_commit_that_waits_for_nobody_is_noticed(group):
 def test_without_links_nobody_commits_and_with_them_the_group_comes_back(group):
     """It fails closed: each node alone has no majority."""
     for link in group.topology.links:
-        group.wire(link.name).enable(False)
+        group.link(link.name).cut()
     members = [group.node(node).server() for node in NODES]
     wait_until(lambda: {str(kind.member(each)) for each in members} == {"no majority"}, "three nodes alone", 60)
     for link in group.topology.links:
-        group.wire(link.name).enable(True)
+        group.link(link.name).enable()
     wait_until_whole(group)
     write(group)
 

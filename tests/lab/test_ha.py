@@ -29,8 +29,8 @@ def whole(pair, request):
     cluster_manager.wait_until_whole(pair)
     yield pair
     for link in pair.topology.links:
-        pair.wire(link.name).enable(True)
-        clear(pair.wire(link.name))
+        pair.link(link.name).enable()
+        clear(pair.link(link.name))
     for node in pair.topology.nodes:
         if pair.node(node.name).state()[0] == "exited":
             pair.node(node.name).start_again()
@@ -52,7 +52,7 @@ def other(lab, node):
 
 def cut(lab, *links):
     for link in links:
-        lab.wire(link).enable(False)
+        lab.link(link).cut()
 
 
 def no_split_brain(lab):
@@ -145,7 +145,7 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
     assert winner == before or whole.node(ended).state()[0] == "exited"
     write(whole, winner, 3)
     clock.wait_until(lambda: whole.node(ended).state()[0] == "exited", f"{ended} to be reset by its watchdog")
-    whole.wire(RING).enable(True)
+    whole.link(RING).enable()
     whole.node(ended).start_again()
     cluster_manager.wait_until_whole(whole)
     assert no_split_brain(whole)
@@ -198,7 +198,7 @@ def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(
     write(whole, primary, 3)
 
     assert "fence-peer" in whole.node(primary).run("guest", "cibadmin", "--query", "--scope", "constraints")
-    whole.wire(DATA).enable(True)
+    whole.link(DATA).enable()
     cluster_manager.wait_until_whole(whole)
     clock.wait_until(
         lambda: "fence-peer" not in whole.node(primary).run("guest", "cibadmin", "--query", "--scope", "constraints"),

@@ -56,9 +56,9 @@ def composes_of(name):
 def bystander(new_lab):
     """Somebody else's lab, with toxics on its link."""
     lab = new_lab("semisync")
-    before = (lab.wire("source-replica").toxics(), of_the_host())
+    before = (lab.link("source-replica").toxics(), of_the_host())
     yield lab
-    after = (lab.wire("source-replica").toxics(), of_the_host())
+    after = (lab.link("source-replica").toxics(), of_the_host())
     with signals.signals_held():
         lab.down()
     assert after == before

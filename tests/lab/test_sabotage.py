@@ -27,7 +27,7 @@ def test_without_sabotage_the_claim_is_not_doubted(judged):
 
 def test_a_toxic_removed_during_the_load_is_unknown(judged):
     """The link's own round trip tells."""
-    judgement = judged(lambda lab: clear(lab.wire(LINK)))
+    judgement = judged(lambda lab: clear(lab.link(LINK)))
 
     assert judgement.verdict is Verdict.UNKNOWN
     assert "link RTT was" in judgement.reason

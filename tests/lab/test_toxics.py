@@ -18,9 +18,9 @@ CORRECTED_SECONDS = 30
 @pytest.fixture
 def probe(loaded):
     """Round trips across the link, connected while it is clear; the link is clear again afterwards."""
-    with closing(RoundTrip(loaded.wire(LINK), loaded.node("source").server())) as probe:
+    with closing(RoundTrip(loaded.link(LINK))) as probe:
         yield probe
-    clear(loaded.wire(LINK))
+    clear(loaded.link(LINK))
 
 
 @pytest.mark.parametrize("toxic", ["wan-85ms", "wan-200ms"])
@@ -29,18 +29,18 @@ def test_a_latency_is_realised_to_the_millisecond(loaded, probe, toxic):
     asked = catalogue.toxic(toxic)
 
     def is_realised():
-        calibrated(loaded.wire(LINK), asked, probe)
+        calibrated(loaded.link(LINK), asked, probe)
         return abs(probe.typical(9) - asked.round_trip_ms) <= 1.0
 
     wait_until(is_realised, f"{asked.round_trip_ms} ms", CORRECTED_SECONDS)
-    clear(loaded.wire(LINK))
+    clear(loaded.link(LINK))
     assert min(probe.pings()) < 5
 
 
 def test_jitter_spreads_round_trips_around_its_latency(loaded, probe):
     """They differ from each other by more than the proxy does, and stay within what the file says."""
     asked = catalogue.toxic("jitter")
-    put(loaded.wire(LINK), asked)
+    put(loaded.link(LINK), asked)
 
     trips = probe.pings(20)
 
@@ -50,15 +50,15 @@ def test_jitter_spreads_round_trips_around_its_latency(loaded, probe):
 
 def test_a_lan_is_the_bare_proxy(loaded, probe):
     """No toxic, a round trip far below a WAN's."""
-    put(loaded.wire(LINK), catalogue.toxic("lan"))
+    put(loaded.link(LINK), catalogue.toxic("lan"))
 
-    assert [] == loaded.wire(LINK).toxics()
+    assert [] == loaded.link(LINK).toxics()
     assert min(probe.pings()) < 5
 
 
 def test_a_black_hole_answers_nothing_while_its_connections_stay(loaded, probe):
     """The replica still believes that it is connected; that is the danger of it."""
-    put(loaded.wire(LINK), catalogue.toxic("black-hole"))
+    put(loaded.link(LINK), catalogue.toxic("black-hole"))
 
     with pytest.raises(TimeoutError):
         probe.answer_within(0.5)
@@ -67,7 +67,7 @@ def test_a_black_hole_answers_nothing_while_its_connections_stay(loaded, probe):
 
 def test_a_reset_ends_connections(loaded, probe):
     """The probe's own connection is one of them."""
-    put(loaded.wire(LINK), catalogue.toxic("reset"))
+    put(loaded.link(LINK), catalogue.toxic("reset"))
 
     assert probe.typical() is None
 
@@ -77,7 +77,7 @@ def test_a_slow_line_carries_what_its_file_says(loaded, probe):
     asked = catalogue.toxic("slow-100mbit")
 
     def is_realised():
-        calibrated(loaded.wire(LINK), asked, probe)
+        calibrated(loaded.link(LINK), asked, probe)
         return abs(probe.kilobytes_per_second(8_000) / asked.rate_kbps - 1) <= 0.1
 
     wait_until(lambda: probe.kilobytes_per_second(8_000) > 2 * asked.rate_kbps, "a fast link")
@@ -86,14 +86,14 @@ def test_a_slow_line_carries_what_its_file_says(loaded, probe):
 
 def test_the_replica_is_fed_through_the_link(loaded):
     """The bytes of a written row are counted by the proxy: nothing bypasses it."""
-    source, wire = loaded.node("source").server(), loaded.wire(LINK)
-    before = wire.bytes_through()
+    source, link = loaded.node("source").server(), loaded.link(LINK)
+    before = link.bytes_through()
 
     source.execute("CREATE TABLE lab.big (body LONGTEXT)", "INSERT INTO lab.big VALUES (REPEAT('x', 1000000))")
     replica = loaded.node("replica").server()
     Replica(replica).wait_for(BinaryLog(source).position())
     # Toxiproxy counts a connection's bytes when it ends.
     Replica(replica).stop()
-    wait_until(lambda: wire.bytes_through() - before > 1_000_000, "a megabyte through the link")
+    wait_until(lambda: link.bytes_through() - before > 1_000_000, "a megabyte through the link")
 
     Replica(replica).start()

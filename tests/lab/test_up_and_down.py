@@ -75,8 +75,8 @@ def test_a_second_lab_stands_beside_the_first(up, command, name):
     first, second = project.find("test-up"), project.find(name)
     assert first.password != second.password
     assert first.node("source").published(3306) != second.node("source").published(3306)
-    assert [] == second.wire("source-replica").toxics()
-    assert 2 == len(first.wire("source-replica").toxics())
+    assert [] == second.link("source-replica").toxics()
+    assert 2 == len(first.link("source-replica").toxics())
 
 
 def test_down_takes_everything_of_the_lab_away_and_nothing_else(command):

@@ -15,7 +15,7 @@ from replication_lab.world.drbd import Peer, Status, parse_status
 from replication_lab.world.echo import Echo
 from rich.console import Console
 
-from tests.fakes.link import FakeWire
+from tests.fakes.link import FakeLink
 from tests.fakes.parts import LabOfNames
 
 CONNECTED = """version: 8.4.11 (api:1/proto:86-101)
@@ -425,14 +425,14 @@ def link(monkeypatch):
         near, far = socket.socketpair()
         monkeypatch.setattr(echo, "dialled", lambda _address: near)
         threading.Thread(target=serve, args=(far, most), daemon=True).start()
-        return FakeWire("node1-node2")
+        return FakeLink("node1-node2", answers=Echo("node2"))
 
     return start
 
 
-def test_a_round_trip_can_be_that_of_an_link(link):
+def test_a_round_trip_can_be_that_of_an_echo(link):
     """A machine without a server answers too; more than fits into any buffer comes back whole."""
-    probe = RoundTrip(link(), Echo("node2"))
+    probe = RoundTrip(link())
     trips, rate = probe.pings(3), probe.kilobytes_per_second(9_000)
     probe.close()
 
@@ -442,7 +442,7 @@ def test_a_round_trip_can_be_that_of_an_link(link):
 
 def test_an_echo_that_ends_gives_no_trip(link):
     """One byte when it connects, one ping, and no more."""
-    probe = RoundTrip(link(most=2), Echo("node2"))
+    probe = RoundTrip(link(most=2))
 
     assert [True, False] == [probe.ping() is not None, probe.ping() is not None]
     probe.close()
@@ -451,4 +451,4 @@ def test_an_echo_that_ends_gives_no_trip(link):
 def test_an_echo_that_does_not_answer_is_an_error(link):
     """Toxiproxy accepts before anybody at the far end has."""
     with pytest.raises(LabError, match="the echo of node2 at"):
-        RoundTrip(link(most=0), Echo("node2"))
+        RoundTrip(link(most=0))

@@ -51,9 +51,9 @@ def write_elsewhere(lab, _load):
 def take_toxics_off(lab, _load):
     """Somebody heals the links."""
     for link in lab.topology.links:
-        wire = lab.wire(link.name)
-        for body in wire.toxics():
-            wire.remove(body["name"])
+        running = lab.link(link.name)
+        for body in running.toxics():
+            running.remove(body["name"])
 
 
 @pytest.mark.parametrize(

@@ -274,9 +274,9 @@ def test_a_toxic_on_a_lan_is_a_doubt(ran):
     """Somebody slows a link of a case that is meant to have bare ones."""
 
     def slow(lab, _load):
-        wire = lab.wire(lab.topology.links[0].name)
-        if not wire.toxics():
-            wire.add(ToxicBody("foreign", "latency", "upstream", {"latency": 30}))
+        link = lab.link(lab.topology.links[0].name)
+        if not link.toxics():
+            link.add(ToxicBody("foreign", "latency", "upstream", {"latency": 30}))
 
     summary, _, _ = ran(only("slow-node-throttles-galera"), preset="brief", meanwhile=slow)
 

@@ -438,8 +438,8 @@ class TwoMachines(LabOfNames):
 
     whole = True
 
-    def wire(self, _name):
-        return SimpleNamespace(enable=lambda on: setattr(self, "whole", on))
+    def link(self, _name):
+        return SimpleNamespace(cut=lambda: setattr(self, "whole", False), enable=lambda: setattr(self, "whole", True))
 
     def kill(self, service):
         self.done.append(("kill", service))

@@ -17,7 +17,7 @@ from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.fakes import troubles
 from tests.fakes.lab import FakeLab
-from tests.fakes.link import FakeWire
+from tests.fakes.link import FakeLink
 
 
 @pytest.fixture
@@ -295,15 +295,15 @@ class Upstream:
 def test_a_round_trip_goes_through_the_link():
     """The probe dials the link's own port, and hangs up at the end."""
     upstream = Upstream(100)
-    with closing(RoundTrip(FakeWire("link"), upstream)) as probe:
+    with closing(RoundTrip(FakeLink("link", answers=upstream))) as probe:
         assert len(probe.pings(4)) == 4
 
-    assert upstream.address == FakeWire.address and upstream.connection.closed
+    assert upstream.address == FakeLink.address and upstream.connection.closed
 
 
 def test_a_lost_connection_gives_fewer_trips_and_no_error():
     """What did not come back is missing; nothing at all is None."""
-    probe = RoundTrip(FakeWire("link"), Upstream(2))
+    probe = RoundTrip(FakeLink("link", answers=Upstream(2)))
 
     assert len(probe.pings(5)) == 2
     assert probe.typical() is None
@@ -321,7 +321,7 @@ def test_a_load_is_watched_until_it_ends(monkeypatch):
                 enough.set()
             return trip
 
-    probe = Counted(FakeWire("link"), Upstream(100))
+    probe = Counted(FakeLink("link", answers=Upstream(100)))
     with probe.watching() as trips:
         assert enough.wait(5)
 
@@ -331,7 +331,7 @@ def test_a_load_is_watched_until_it_ends(monkeypatch):
 
 def test_watching_ends_with_the_connection():
     """A connection that is ended during the load ends the watch, not the load."""
-    with RoundTrip(FakeWire("link"), Upstream(0)).watching() as trips:
+    with RoundTrip(FakeLink("link", answers=Upstream(0))).watching() as trips:
         pass
 
     assert trips == []
@@ -396,7 +396,7 @@ def test_a_load_is_so_many_rows_or_so_many_seconds(lab, monkeypatch, settings, e
 def test_who_sees_a_row_first_depends_on_the_wait_point(lab, latency, wait_point, early):
     """With AFTER_COMMIT others read a row a round trip before its writer is answered; with AFTER_SYNC never."""
     for body in latency(42, 43).bodies:
-        lab.wire("source-replica").add(body)
+        lab.link("source-replica").add(body)
     SemiSync(lab.node("source").server()).set(True, wait_point)
     figures = FirstSeen(rows=8).run(lab, seed=1).figures
 

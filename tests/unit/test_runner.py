@@ -21,7 +21,7 @@ from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue, journal
 
 from tests.fakes import troubles
-from tests.fakes.link import FakeWire
+from tests.fakes.link import FakeLink
 
 FAR = "after-commit-85ms-1"
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
@@ -299,7 +299,7 @@ def test_a_foreign_toxic_on_the_link_is_a_doubt(ran):
 
     def foreign(lab, number):
         if number == 1:
-            lab.wire("source-replica").add(ToxicBody("foreign", "latency", "upstream", {"latency": 300}))
+            lab.link("source-replica").add(ToxicBody("foreign", "latency", "upstream", {"latency": 300}))
 
     summary, _, _ = ran(tiny(), meanwhile=foreign)
 
@@ -528,14 +528,14 @@ def test_a_calibration_does_not_chase_a_busy_machine(ran):
     def busy(lab, number):
         slow["on"] = number < 3
 
-    plain = FakeWire.round_trip_ms
+    plain = FakeLink.round_trip_ms
 
-    def round_trip(wire):
-        found = plain(wire)
-        return found + 12 if slow["on"] and wire._dice.random() < 0.7 else found
+    def round_trip(link):
+        found = plain(link)
+        return found + 12 if slow["on"] and link._dice.random() < 0.7 else found
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FakeWire, "round_trip_ms", round_trip)
+        patch.setattr(FakeLink, "round_trip_ms", round_trip)
         _, record, _ = ran(tiny(least=3, most=4), meanwhile=busy)
     last = [fault for m in record.measurements if m.round == 3 for fault in m.faults]
 

@@ -10,7 +10,7 @@ from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.model.toxic import parse_toxic
 from replication_lab.world import catalogue
 
-from tests.fakes.link import FakeRoundTrip, FakeWire
+from tests.fakes.link import FakeLink, FakeRoundTrip
 
 BODY = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}}
 
@@ -20,17 +20,17 @@ def toxic_file(**changes) -> str:
 
 
 @pytest.fixture
-def wire() -> FakeWire:
-    return FakeWire("source-replica")
+def link() -> FakeLink:
+    return FakeLink("source-replica")
 
 
-def names(wire) -> list[str]:
-    return [body["name"] for body in wire.toxics()]
+def names(link) -> list[str]:
+    return [body["name"] for body in link.toxics()]
 
 
-def within(wire, toxic, meanwhile=lambda: None, asked=None):
+def within(link, toxic, meanwhile=lambda: None, asked=None):
     """The evidence of a toxic that acts during `meanwhile`."""
-    with toxic_on(wire, toxic, asked or toxic, FakeRoundTrip(wire)) as acting:
+    with toxic_on(link, toxic, asked or toxic, FakeRoundTrip(link)) as acting:
         meanwhile()
     return acting.fault()
 
@@ -108,28 +108,28 @@ def test_a_toxic_knows_what_it_does_to_a_link(latency):
 # --- putting on and taking off ----------------------------------------------------------------------------------------
 
 
-def test_put_replaces_what_is_there(wire, latency):
+def test_put_replaces_what_is_there(link, latency):
     """One toxic after another: only the second remains."""
-    put(wire, latency(10, 10, "near"))
-    put(wire, latency(42, 43, "far"))
+    put(link, latency(10, 10, "near"))
+    put(link, latency(42, 43, "far"))
 
-    assert names(wire) == ["far-down", "far-up"]
+    assert names(link) == ["far-down", "far-up"]
 
 
-def test_put_restores_what_was_there_when_refused(wire, latency, refused):
+def test_put_restores_what_was_there_when_refused(link, latency, refused):
     """A toxic that Toxiproxy refuses halfway leaves the link as it was, attributes included."""
-    put(wire, latency(10, 10, "near"))
-    before = wire.toxics()
-    wire.refused.add("far-up")
+    put(link, latency(10, 10, "near"))
+    before = link.toxics()
+    link.refused.add("far-up")
     with pytest.raises(Exception, match="refused the toxic far-up"):
-        put(wire, latency(42, 43, "far"))
+        put(link, latency(42, 43, "far"))
 
-    assert wire.toxics() == before
+    assert link.toxics() == before
 
 
 def test_clear_takes_off_everything_of_its_link_only(latency):
     """Another link keeps its toxics."""
-    one, other = FakeWire("one"), FakeWire("other")
+    one, other = FakeLink("one"), FakeLink("other")
     for each in (one, other):
         put(each, latency(42, 43))
     clear(one)
@@ -137,19 +137,19 @@ def test_clear_takes_off_everything_of_its_link_only(latency):
     assert (names(one), names(other)) == ([], ["far-down", "far-up"])
 
 
-def test_only_what_was_put_on_is_taken_off(wire, latency):
+def test_only_what_was_put_on_is_taken_off(link, latency):
     """A foreign toxic on the same link is still there after the block, also when the block fails."""
-    wire.add(latency(0, 0, "foreign").bodies[0])
+    link.add(latency(0, 0, "foreign").bodies[0])
     with pytest.raises(ZeroDivisionError):
-        within(wire, latency(42, 43), lambda: 1 / 0)
+        within(link, latency(42, 43), lambda: 1 / 0)
 
-    assert names(wire) == ["foreign-down"]
+    assert names(link) == ["foreign-down"]
 
 
 # --- calibration ------------------------------------------------------------------------------------------------------
 
 
-class AdjustedWire(FakeWire):
+class AdjustedLink(FakeLink):
     """A link whose round trip is off by `over` ms whenever a toxic acts on it; counts how often it is changed."""
 
     over, additions = 0.0, 0
@@ -165,74 +165,74 @@ class AdjustedWire(FakeWire):
 @pytest.mark.parametrize(("over", "latencies"), [(1.2, {42}), (3.0, {40, 42}), (-2.0, {42, 45}), (0.3, {42, 43})])
 def test_calibration_corrects_both_ways_and_stops(over, latencies, latency):
     """The slower stream takes the correction, up or down; the realised round trip is within 0.5 ms of it."""
-    wire = AdjustedWire("link")
-    wire.over = over
-    result = calibrated(wire, latency(42, 43), FakeRoundTrip(wire))
+    link = AdjustedLink("link")
+    link.over = over
+    result = calibrated(link, latency(42, 43), FakeRoundTrip(link))
 
     assert {body.attributes["latency"] for body in result.bodies} == latencies
-    assert abs(wire.round_trip_ms() - 85) <= 0.5
-    assert wire.additions <= 2 * 2, "a single correction is enough for a steady error"
+    assert abs(link.round_trip_ms() - 85) <= 0.5
+    assert link.additions <= 2 * 2, "a single correction is enough for a steady error"
 
 
 @pytest.mark.parametrize("name", ["campus-1ms", "metro-10ms"])
 def test_a_short_way_is_never_corrected_to_less(name):
     """What an idle proxy's timers add is gone under load; less than a millisecond would be nothing."""
-    wire = AdjustedWire("link")
-    wire.over = 1.2
+    link = AdjustedLink("link")
+    link.over = 1.2
     asked = catalogue.toxic(name)
 
-    assert calibrated(wire, asked, FakeRoundTrip(wire)) is asked
+    assert calibrated(link, asked, FakeRoundTrip(link)) is asked
 
 
 def test_calibration_ends_also_when_it_cannot_succeed(latency):
     """A link that follows no setting is given up after a few tries; the evidence of each load will tell."""
-    wire = AdjustedWire("link")
-    wire.round_trip_ms = lambda: 200.0
-    calibrated(wire, latency(42, 43), FakeRoundTrip(wire))
+    link = AdjustedLink("link")
+    link.round_trip_ms = lambda: 200.0
+    calibrated(link, latency(42, 43), FakeRoundTrip(link))
 
-    assert wire.additions <= 2 * 10
+    assert link.additions <= 2 * 10
 
 
-def test_jitter_is_not_calibrated(wire, latency):
+def test_jitter_is_not_calibrated(link, latency):
     """Where round trips differ on purpose one median says nothing about the setting."""
     jittery = latency(42, 43, jitter=10)
 
-    assert calibrated(wire, jittery, FakeRoundTrip(wire)) is jittery
+    assert calibrated(link, jittery, FakeRoundTrip(link)) is jittery
 
 
-def test_a_dead_link_cannot_be_calibrated(wire, latency, refused):
+def test_a_dead_link_cannot_be_calibrated(link, latency, refused):
     """Where nothing comes back there is an error that names the link."""
-    wire.enable(False)
+    link.cut()
 
     assert (
         "nothing comes back across source-replica"
-        in refused(calibrated, wire, latency(42, 43), FakeRoundTrip(wire)).found
+        in refused(calibrated, link, latency(42, 43), FakeRoundTrip(link)).found
     )
 
 
-def test_a_rate_is_calibrated_as_well(wire):
+def test_a_rate_is_calibrated_as_well(link):
     """A link that carries a tenth less than its toxic says is widened until it carries what was asked."""
     asked = catalogue.toxic("slow-100mbit")
-    result = calibrated(wire, asked, FakeRoundTrip(wire))
+    result = calibrated(link, asked, FakeRoundTrip(link))
 
     assert result.rate_kbps > asked.rate_kbps
-    assert abs(wire.kilobytes_per_second() / asked.rate_kbps - 1) < 0.05
+    assert abs(link.kilobytes_per_second() / asked.rate_kbps - 1) < 0.05
 
 
 @pytest.mark.parametrize("name", catalogue.toxics())
-def test_what_a_toxic_does_is_told_in_words(wire, name):
+def test_what_a_toxic_does_is_told_in_words(link, name):
     """A link with the toxic on it does what its file says; a link with nothing on it does so for the LAN only."""
-    toxic, probe = catalogue.toxic(name), FakeRoundTrip(wire)
+    toxic, probe = catalogue.toxic(name), FakeRoundTrip(link)
     assert realised(toxic, probe)[1] == (name == "lan")
-    calibrated(wire, toxic, probe)
+    calibrated(link, toxic, probe)
 
     assert realised(toxic, probe)[1]
 
 
 @pytest.mark.parametrize(("bare", "found", "near"), [(8.1, 5.0, True), (8.1, 10.5, True), (0.4, 5.0, False)])
-def test_a_lan_adds_nothing_to_what_the_link_takes_without_a_toxic(wire, bare, found, near):
+def test_a_lan_adds_nothing_to_what_the_link_takes_without_a_toxic(link, bare, found, near):
     """An emulated machine answers late across any link; one that never answers sooner now is not on a LAN."""
-    probe = FakeRoundTrip(wire)
+    probe = FakeRoundTrip(link)
     # The machine is busy for most of the time.
     probe.pings = lambda: [found + 20, found, found + 30]
 
@@ -242,94 +242,94 @@ def test_a_lan_adds_nothing_to_what_the_link_takes_without_a_toxic(wire, bare, f
 # --- the evidence -----------------------------------------------------------------------------------------------------
 
 
-def test_a_toxic_that_acted_is_seen(wire, latency):
+def test_a_toxic_that_acted_is_seen(link, latency):
     """Asked, before, during and after are recorded, and nothing is doubted."""
-    fault = within(wire, latency(42, 43))
+    fault = within(link, latency(42, 43))
 
     assert (fault.seen, fault.why, fault.asked) == (True, "", 85)
     assert fault.before < 1 and fault.after < 1 and fault.during.p50 > 80
 
 
-def test_no_toxic_at_all_is_seen_as_such(wire):
+def test_no_toxic_at_all_is_seen_as_such(link):
     """A link that was asked to be bare and is, is no doubt."""
-    assert within(wire, catalogue.toxic("lan")).seen
+    assert within(link, catalogue.toxic("lan")).seen
 
 
 @pytest.mark.parametrize(("up", "seen"), [(2, True), (1, False)])
-def test_the_timers_of_the_proxy_are_no_doubt_on_a_short_way(wire, latency, up, seen):
+def test_the_timers_of_the_proxy_are_no_doubt_on_a_short_way(link, latency, up, seen):
     """A trip may be 2 ms shorter than 10 ms, not more; of 85 ms it is a tenth."""
-    assert within(wire, latency(5, up), asked=latency(5, 5)).seen is seen
+    assert within(link, latency(5, up), asked=latency(5, 5)).seen is seen
 
 
-def test_a_toxic_removed_during_the_load_is_not_seen(wire, latency):
+def test_a_toxic_removed_during_the_load_is_not_seen(link, latency):
     """A single fast round trip is enough."""
-    fault = within(wire, latency(42, 43), lambda: clear(wire))
+    fault = within(link, latency(42, 43), lambda: clear(link))
 
     assert not fault.seen
     assert "asked 85 ms on source-replica, link RTT was 0." in fault.why
 
 
 @pytest.mark.parametrize(("meanwhile", "seen"), [(None, True), (clear, False)])
-def test_a_single_millisecond_is_proved(wire, meanwhile, seen):
+def test_a_single_millisecond_is_proved(link, meanwhile, seen):
     """Although timers vary by more: upwards only."""
-    fault = within(wire, catalogue.toxic("campus-1ms"), lambda: meanwhile and meanwhile(wire))
+    fault = within(link, catalogue.toxic("campus-1ms"), lambda: meanwhile and meanwhile(link))
 
     assert fault.seen is seen
 
 
-def test_a_link_slower_than_asked_is_not_seen_as_asked(wire, latency):
+def test_a_link_slower_than_asked_is_not_seen_as_asked(link, latency):
     """A second toxic on the link during the load is told by the median."""
     slow = latency(60, 60, "slow")
-    fault = within(wire, latency(42, 43), lambda: [wire.add(body) for body in slow.bodies])
+    fault = within(link, latency(42, 43), lambda: [link.add(body) for body in slow.bodies])
 
     assert not fault.seen
     assert "(median)" in fault.why or "did not come back" in fault.why
 
 
-def test_a_calibrated_toxic_far_too_slow_is_told_by_the_median(wire, latency):
+def test_a_calibrated_toxic_far_too_slow_is_told_by_the_median(link, latency):
     """What acts may differ from what was asked; what was asked is the measure."""
-    fault = within(wire, latency(60, 60), asked=latency(42, 43))
+    fault = within(link, latency(60, 60), asked=latency(42, 43))
 
     assert "link RTT was 12" in fault.why and "(median)" in fault.why
 
 
-def test_a_link_that_does_not_come_back_to_itself_is_doubted(wire, latency):
+def test_a_link_that_does_not_come_back_to_itself_is_doubted(link, latency):
     """Something else slowed the link before the toxic came: its effect cannot be told apart."""
-    wire.add(latency(50, 0, "foreign").bodies[0])
-    fault = within(wire, latency(42, 0))
+    link.add(latency(50, 0, "foreign").bodies[0])
+    fault = within(link, latency(42, 0))
 
     assert not fault.seen
     assert "did not come back to itself before it" in fault.why or "(median)" in fault.why
 
 
-def test_a_link_from_which_nothing_came_back_is_doubted(wire, latency):
+def test_a_link_from_which_nothing_came_back_is_doubted(link, latency):
     """No round trip during the load is no evidence."""
-    wire.enable(False)
-    fault = within(wire, latency(42, 43))
+    link.cut()
+    fault = within(link, latency(42, 43))
 
     assert (fault.seen, fault.during) == (False, None)
     assert "no round trip came back" in fault.why
 
 
-def test_an_interruption_takes_the_toxic_off(interruptible, wire, latency):
+def test_an_interruption_takes_the_toxic_off(interruptible, link, latency):
     """SIGINT in the middle of the load leaves the link as it was."""
     with pytest.raises(KeyboardInterrupt):
-        within(wire, latency(42, 43), lambda: os.kill(os.getpid(), signal.SIGINT))
+        within(link, latency(42, 43), lambda: os.kill(os.getpid(), signal.SIGINT))
 
-    assert names(wire) == []
+    assert names(link) == []
 
 
 def test_calibration_does_not_chase_a_busy_machine(latency):
     """Most round trips are long for want of CPU, the shortest is not: the link must not become too short for that."""
 
-    class Busy(FakeWire):
+    class Busy(FakeLink):
         asked = 0
 
         def round_trip_ms(self):
             Busy.asked += 1
             return super().round_trip_ms() + (15 if Busy.asked % 5 else 0)
 
-    wire = Busy("source-replica")
-    result = calibrated(wire, latency(42, 43), FakeRoundTrip(wire))
+    link = Busy("source-replica")
+    result = calibrated(link, latency(42, 43), FakeRoundTrip(link))
 
     assert result.round_trip_ms >= 82

@@ -2,11 +2,14 @@
 
 import io
 import json
+from types import SimpleNamespace
 
 import pytest
 import requests
+from replication_lab.model.topology import Link
 from replication_lab.model.toxic import ToxicBody
-from replication_lab.world.toxiproxy import Toxiproxy, Wire
+from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.toxiproxy import Toxiproxy
 from requests.adapters import BaseAdapter
 
 BODY = ToxicBody("far", "latency", "downstream", {"latency": 42})
@@ -37,99 +40,104 @@ class Api(BaseAdapter):
         pass
 
 
+def running(toxiproxy, name, proxies):
+    model = Link(name, "[::]:1", "target:3306", "source", "target", proxies)
+    return RunningLink(SimpleNamespace(toxiproxy=toxiproxy), model)
+
+
 @pytest.fixture
-def wired():
-    """A link at a Toxiproxy that answers as told: (wire, api)."""
+def linked():
+    """A link at a Toxiproxy that answers as told: (link, api)."""
 
     def make(answers=None, proxies=("a",)):
         toxiproxy, api = Toxiproxy("127.0.0.1:8474"), Api(answers or {})
         toxiproxy._session.mount("http://", api)
-        return Wire("a", toxiproxy, ("127.0.0.1", 1), proxies), api
+        return running(toxiproxy, "a", proxies), api
 
     return make
 
 
-def test_a_toxic_is_sent_as_the_body_of_the_api(wired):
+def test_a_toxic_is_sent_as_the_body_of_the_api(linked):
     """Name, type, stream, attributes and toxicity, to the link's own proxy."""
-    wire, api = wired({"GET /proxies/a/toxics": (200, '[{"name": "far"}]')})
-    wire.add(BODY)
-    wire.remove("far")
+    link, api = linked({"GET /proxies/a/toxics": (200, '[{"name": "far"}]')})
+    link.add(BODY)
+    link.remove("far")
 
     body = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}, "toxicity": 1.0}
     assert api.sent[0] == ("POST /proxies/a/toxics", body)
     assert api.sent[-1] == ("DELETE /proxies/a/toxics/far", None)
 
 
-def test_what_is_done_to_a_link_is_done_to_all_of_its_ports(wired):
+def test_what_is_done_to_a_link_is_done_to_all_of_its_ports(linked):
     """A toxic goes on every proxy of the link, and comes off those that it is on, even where one has lost it."""
-    wire, api = wired(
+    link, api = linked(
         {"GET /proxies/a/toxics": (200, "[]"), "GET /proxies/a-sql/toxics": (200, '[{"name": "far"}]')}, ("a", "a-sql")
     )
-    wire.add(BODY)
-    wire.remove("far")
+    link.add(BODY)
+    link.remove("far")
 
     changes = [name for name, _ in api.sent if not name.startswith("GET")]
     assert changes == ["POST /proxies/a/toxics", "POST /proxies/a-sql/toxics", "DELETE /proxies/a-sql/toxics/far"]
-    assert [{"name": "far"}] == wire.toxics()
+    assert [{"name": "far"}] == link.toxics()
 
 
-def test_of_what_the_target_dials_the_streams_are_the_other_way_round(wired):
+def test_of_what_the_target_dials_the_streams_are_the_other_way_round(linked):
     """What goes out on a link comes in on a connection that was dialled from the other end."""
-    wire, api = wired(proxies=("a", "a-back"))
-    wire.add(BODY)
+    link, api = linked(proxies=("a", "a-back"))
+    link.add(BODY)
 
     assert [("POST /proxies/a/toxics", "downstream"), ("POST /proxies/a-back/toxics", "upstream")] == [
         (name, body["stream"]) for name, body in api.sent
     ]
 
 
-def test_a_link_with_one_port_off_is_not_whole(wired):
+def test_a_link_with_one_port_off_is_not_whole(linked):
     """A link is on only when all of its ports are."""
     on, off = (200, '{"enabled": true}'), (200, '{"enabled": false}')
 
-    assert wired({"GET /proxies/a": on, "GET /proxies/a-sql": on}, ("a", "a-sql"))[0].enabled()
-    assert not wired({"GET /proxies/a": on, "GET /proxies/a-sql": off}, ("a", "a-sql"))[0].enabled()
+    assert linked({"GET /proxies/a": on, "GET /proxies/a-sql": on}, ("a", "a-sql"))[0].enabled()
+    assert not linked({"GET /proxies/a": on, "GET /proxies/a-sql": off}, ("a", "a-sql"))[0].enabled()
 
 
-def test_a_link_is_cut_when_none_of_its_ports_is_on(wired):
+def test_a_link_is_cut_when_none_of_its_ports_is_on(linked):
     """One that was forgotten lets everything through."""
     on, off = (200, '{"enabled": true}'), (200, '{"enabled": false}')
 
-    assert wired({"GET /proxies/a": off, "GET /proxies/a-drbd": on}, ("a", "a-drbd"))[0].lets_through()
-    assert not wired({"GET /proxies/a": off, "GET /proxies/a-drbd": off}, ("a", "a-drbd"))[0].lets_through()
+    assert linked({"GET /proxies/a": off, "GET /proxies/a-drbd": on}, ("a", "a-drbd"))[0].lets_through()
+    assert not linked({"GET /proxies/a": off, "GET /proxies/a-drbd": off}, ("a", "a-drbd"))[0].lets_through()
 
 
-def test_a_toxic_is_there_when_it_is_on_every_port(wired):
+def test_a_toxic_is_there_when_it_is_on_every_port(linked):
     """On the probe's alone it would be measured, and do nothing."""
     far = (200, '[{"name": "far"}]')
     both = {"GET /proxies/a/toxics": far, "GET /proxies/a-drbd/toxics": far}
     one = both | {"GET /proxies/a-drbd/toxics": (200, "[]")}
 
-    assert wired(both, ("a", "a-drbd"))[0].carries({"far"})
-    assert not wired(one, ("a", "a-drbd"))[0].carries({"far"})
+    assert linked(both, ("a", "a-drbd"))[0].carries({"far"})
+    assert not linked(one, ("a", "a-drbd"))[0].carries({"far"})
 
 
-def test_a_link_is_cut_and_healed(wired):
+def test_a_link_is_cut_and_healed(linked):
     """Cutting switches the proxy off; what it says of itself is believed."""
-    wire, api = wired({"GET /proxies/a": (200, '{"enabled": false}')})
-    wire.enable(False)
+    link, api = linked({"GET /proxies/a": (200, '{"enabled": false}')})
+    link.cut()
 
     assert api.sent[0] == ("POST /proxies/a", {"enabled": False})
-    assert wire.enabled() is False
+    assert link.enabled() is False
 
 
-def test_requests_do_not_look_like_a_browser_and_ask_no_proxy(wired):
+def test_requests_do_not_look_like_a_browser_and_ask_no_proxy(linked):
     """Toxiproxy refuses browsers, and a company's proxy knows nothing of loopback."""
-    wire, api = wired({"GET /proxies/a/toxics": (200, "[]")})
+    link, api = linked({"GET /proxies/a/toxics": (200, "[]")})
 
-    assert wire.toxics() == []
-    assert api.headers["User-Agent"] == "replication-lab" and not wire.toxiproxy._session.trust_env
+    assert link.toxics() == []
+    assert api.headers["User-Agent"] == "replication-lab" and not link.toxiproxy._session.trust_env
 
 
-def test_a_refusal_passes_on_toxiproxys_words(wired, refused):
+def test_a_refusal_passes_on_toxiproxys_words(linked, refused):
     """The request, the answer, and the command that lists the toxics."""
-    wire, _ = wired({"POST /proxies/a/toxics": (400, '{"error": "invalid toxic type"}\n')})
-    error = refused(wire.add, BODY)
+    link, _ = linked({"POST /proxies/a/toxics": (400, '{"error": "invalid toxic type"}\n')})
+    error = refused(link.add, BODY)
 
     assert 'refused POST /proxies/a/toxics: {"error": "invalid toxic type"}' in error.found
     assert error.next_step == "./lab toxic"
@@ -148,9 +156,9 @@ def test_a_toxiproxy_that_does_not_answer_is_named(monkeypatch, refused):
     assert error.next_step == "./lab status"
 
 
-def test_bytes_are_counted_both_ways(wired):
+def test_bytes_are_counted_both_ways(linked):
     """What crossed a link is the sum of both directions, received only; an unknown link has carried nothing."""
-    wire, _ = wired({"GET /metrics": (200, METRICS)})
+    link, _ = linked({"GET /metrics": (200, METRICS)})
 
-    assert wire.bytes_through() == 1_500_100
-    assert Wire("b", wire.toxiproxy, ("127.0.0.1", 1), ("b",)).bytes_through() == 0
+    assert link.bytes_through() == 1_500_100
+    assert running(link.toxiproxy, "b", ("b",)).bytes_through() == 0

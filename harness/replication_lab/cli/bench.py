@@ -65,7 +65,7 @@ def figures() -> Iterator[Figure]:
     yield from _storage()
     yield from _ledger()
     yield from _against_sandbox()
-    yield from _on_the_wire()
+    yield from _on_the_link()
 
 
 def _starting() -> Iterator[Figure]:
@@ -183,7 +183,7 @@ def _against_sandbox() -> Iterator[Figure]:
     yield figure("source + 2 replicas of MySQL 5.5, replicating / mysql-sandbox", "", ratios, 0.6)
 
 
-def _on_the_wire() -> Iterator[Figure]:
+def _on_the_link() -> Iterator[Figure]:
     """Measure a commit across 85 ms against the round trip, and the proxy without toxics against the bare link."""
     whole = experiments.load("semisync_wan")
     preset = Preset(PRESET, min_rounds=ROUNDS, max_rounds=ROUNDS, sizes=whole.preset("quick").sizes)
@@ -199,7 +199,7 @@ def _on_the_wire() -> Iterator[Figure]:
     _, record = journal.read(str(folder))
     doubts = [reason for measured in record.measurements for reason in measured.reasons_to_doubt]
     if doubts:
-        raise LabError(f"the figures on the wire cannot be trusted: {doubts[0]}", "every proof to hold", "make bench")
+        raise LabError(f"the figures on the link cannot be trusted: {doubts[0]}", "every proof to hold", "make bench")
     p50 = {case: record.series("mariadb", case, "latency_p50_ms") for case in CASES}
     trips = record.series("mariadb", "after-commit-85ms-1", "rtt_p50_ms")
     far, near, bare = (p50[case] for case in ("after-commit-85ms-1", "after-commit-proxy", "after-commit-direct"))

@@ -246,7 +246,7 @@ class _BareLinks:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        slowed = [link.name for link in self.lab.topology.links if self.lab.wire(link.name).toxics()]
+        slowed = [link.name for link in self.lab.topology.links if self.lab.link(link.name).toxics()]
         bare = Proof(
             what="the links are bare", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed
         )

@@ -32,7 +32,7 @@ class Links:
             return list(pool.map(act, self.names))
 
     def probe(self, name: str) -> RoundTrip:
-        return RoundTrip(self.lab.wire(name), self.lab.far_end(name))
+        return RoundTrip(self.lab.link(name))
 
     def _trip(self, name: str) -> float:
         found = self.probes[name].pings()

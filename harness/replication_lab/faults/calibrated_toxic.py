@@ -15,10 +15,10 @@ class CalibratedToxic:
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: Toxic):
         self.links, self.toxic = Links(lab, links), toxic
-        self._wires = {name: lab.wire(name) for name in links}
+        self._running = {name: lab.link(name) for name in links}
 
     def inject(self) -> None:
-        self.links.each(lambda name: calibrated(self._wires[name], self.toxic, self.links.probes[name]))
+        self.links.each(lambda name: calibrated(self._running[name], self.toxic, self.links.probes[name]))
 
     def verify(self) -> list[Proof]:
         return self.links.each(self._is_as_asked)
@@ -28,7 +28,7 @@ class CalibratedToxic:
         return Proof(what=f"{name} is {self.toxic.name}", expected="what its file says", found=found, ok=ok)
 
     def recover(self) -> None:
-        self.links.each(lambda name: clear(self._wires[name]))
+        self.links.each(lambda name: clear(self._running[name]))
 
     def verify_recovered(self) -> list[Proof]:
         return self.links.as_before()

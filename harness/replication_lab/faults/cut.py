@@ -22,12 +22,12 @@ class Cut:
 
     def __init__(self, lab: Lab, links: Sequence[str]):
         self.links = Links(lab, links)
-        self._wires = {name: lab.wire(name) for name in links}
+        self._running = {name: lab.link(name) for name in links}
         self._cut: list[str] = []
 
     def inject(self) -> None:
-        self._cut = [name for name, wire in self._wires.items() if wire.enabled()]
-        self.links.each(lambda name: self._wires[name].enable(False))
+        self._cut = [name for name, link in self._running.items() if link.enabled()]
+        self.links.each(lambda name: self._running[name].cut())
 
     def verify(self) -> list[Proof]:
         """Prove that each link's connection has ended and no new one is possible: the switch alone proves nothing."""
@@ -43,7 +43,7 @@ class Cut:
             *(["the old connection answers"] if old is not None else []),
             *(["a new connection answers"] if self._connects(name) else []),
             # Only if the far end works: where it is dead as well nothing answers in any case.
-            *(["the link is switched on"] if self._wires[name].lets_through() else []),
+            *(["the link is switched on"] if self._running[name].lets_through() else []),
         ]
         return Proof(
             what=f"{name} is cut",
@@ -61,7 +61,7 @@ class Cut:
 
     def recover(self) -> None:
         for name in self._cut:
-            self._wires[name].enable(True)
+            self._running[name].enable()
         self._cut = []
 
     def verify_recovered(self) -> list[Proof]:

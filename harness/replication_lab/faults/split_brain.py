@@ -28,14 +28,14 @@ class SplitBrain(OnNodes):
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
         (self.victim,) = (drbd.peers(lab)[node] for node in self.nodes)
-        self._wires = [
-            lab.wire(link.name) for node in lab.topology.nodes for link in lab.topology.links_from(node.name)
+        self._links = [
+            lab.link(link.name) for node in lab.topology.nodes for link in lab.topology.links_from(node.name)
         ]
         self._detected = False
 
     def inject(self) -> None:
-        for wire in self._wires:
-            wire.enable(False)
+        for link in self._links:
+            link.cut()
         clock.wait_until(self._is_alone, f"{self.victim.node} to miss the primary", NOTICED_SECONDS)
         self.victim.tell("promote")
         replicated_disk.wait_until_serves(self.lab, self.victim.node)
@@ -56,8 +56,8 @@ class SplitBrain(OnNodes):
 
     def recover(self) -> None:
         """Restore the link, wait until DRBD detects the split brain, and discard the victim's writes."""
-        for wire in self._wires:
-            wire.enable(True)
+        for link in self._links:
+            link.enable()
         if not self.victim.status().primary:
             return
         clock.wait_until(self._is_detected, "the split brain to be detected", MET_SECONDS)

@@ -38,8 +38,8 @@ class MoreToxic:
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: str):
         self.links, self.toxic = Links(lab, links), catalogue.toxic(toxic)
-        self._wires = {name: lab.wire(name) for name in links}
-        self._had = {name: wire.toxics() for name, wire in self._wires.items()}
+        self._running = {name: lab.link(name) for name in links}
+        self._had = {name: link.toxics() for name, link in self._running.items()}
         self._silent: set[str] = set()
 
     def inject(self) -> None:
@@ -47,7 +47,7 @@ class MoreToxic:
 
     def _add(self, name: str) -> None:
         for body in self.toxic.bodies:
-            self._wires[name].add(body)
+            self._running[name].add(body)
 
     def verify(self) -> list[Proof]:
         """Prove the toxic by what crosses each link, and in later calls that it is still there."""
@@ -81,7 +81,7 @@ class MoreToxic:
         )
 
     def _is_there(self, name: str) -> bool:
-        return self._wires[name].carries({body.name for body in self.toxic.bodies})
+        return self._running[name].carries({body.name for body in self.toxic.bodies})
 
     def _is_silent(self, name: str) -> Proof:
         # A probe without an answer occupies its connection: afterwards the toxic's presence has to suffice.
@@ -117,17 +117,17 @@ class MoreToxic:
         self.links.each(self._take_off)
 
     def _take_off(self, name: str) -> None:
-        there = {found["name"] for found in self._wires[name].toxics()}
+        there = {found["name"] for found in self._running[name].toxics()}
         had = {found["name"] for found in self._had[name]}
         for body in self.toxic.bodies:
             if body.name in there - had:
-                self._wires[name].remove(body.name)
+                self._running[name].remove(body.name)
 
     def verify_recovered(self) -> list[Proof]:
-        return [*(self._same_toxics(name) for name in self._wires), *self.links.as_before()]
+        return [*(self._same_toxics(name) for name in self._running), *self.links.as_before()]
 
     def _same_toxics(self, name: str) -> Proof:
-        had, has = (sorted(each["name"] for each in found) for found in (self._had[name], self._wires[name].toxics()))
+        had, has = (sorted(each["name"] for each in found) for found in (self._had[name], self._running[name].toxics()))
         return Proof(
             what=f"toxics of {name}", expected=", ".join(had) or "none", found=", ".join(has) or "none", ok=had == has
         )

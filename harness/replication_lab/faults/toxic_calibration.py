@@ -9,7 +9,7 @@ import msgspec
 from replication_lab.model.errors import LabError
 from replication_lab.model.toxic import Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.world.toxiproxy import Wire
+from replication_lab.world.docker.link import RunningLink
 
 # Such short round trips are left as the file says. A fifth of one is an idle proxy's timers, which add less under load:
 # a corrected link would be too short then, and one of a millisecond would have no delay at all.
@@ -21,44 +21,44 @@ CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
 RATE_KB, RATE_SECONDS = 8_000, 4
 
 
-def put(wire: Wire, toxic: Toxic) -> None:
+def put(link: RunningLink, toxic: Toxic) -> None:
     """Put a toxic on a link in place of any other toxic there; put the old ones back if Toxiproxy refuses."""
-    before = wire.toxics()
-    clear(wire)
+    before = link.toxics()
+    clear(link)
     try:
         for body in toxic.bodies:
-            wire.add(body)
+            link.add(body)
     except LabError:
-        clear(wire)
+        clear(link)
         for found in before:
-            wire.add(_body(found))
+            link.add(_body(found))
         raise
 
 
-def clear(wire: Wire) -> None:
+def clear(link: RunningLink) -> None:
     """Remove every toxic from a link."""
-    for found in wire.toxics():
-        wire.remove(found["name"])
+    for found in link.toxics():
+        link.remove(found["name"])
 
 
 def _body(found: dict[str, Any]) -> ToxicBody:
     return ToxicBody(found["name"], found["type"], found["stream"], found["attributes"], found["toxicity"])
 
 
-def calibrated(wire: Wire, asked: Toxic, probe: RoundTrip) -> Toxic:
+def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     """Correct the toxic by what the proxy adds or loses, so that the link's round trip and rate are as requested.
 
     Toxiproxy's latency is an integer and comes out up to 2 ms long; its rate comes out short, as it sleeps a little too
     long after each 32 KB. The returned toxic is on the link.
     """
-    put(wire, asked)
+    put(link, asked)
     toxic = asked
     for _ in range(CORRECTIONS):
         corrected = _corrected(toxic, asked, probe)
         if corrected is toxic:
             break
         toxic = corrected
-        put(wire, toxic)
+        put(link, toxic)
     return toxic
 
 
@@ -70,7 +70,7 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
         trips = probe.pings(PINGS)
         if not trips:
             raise LabError(
-                f"nothing comes back across {probe.wire.name}",
+                f"nothing comes back across {probe.link.name}",
                 f"a round trip of {asked.round_trip_ms} ms",
                 "./lab status",
             )

@@ -9,7 +9,7 @@ from replication_lab.faults.toxic_calibration import rate_of
 from replication_lab.model.record import Fault
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import RoundTrip, spread
-from replication_lab.world.toxiproxy import Wire
+from replication_lab.world.docker.link import RunningLink
 
 # A link counts as slowed when its round trip is within a tenth of the requested one; the proxy itself costs < 3 ms.
 SHARE, PROXY_MS = 0.10, 3.0
@@ -100,7 +100,7 @@ def _rounded(value: float | None) -> float | None:
 
 
 @contextmanager
-def toxic_on(wire: Wire, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterator[ToxicOnLink]:
+def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterator[ToxicOnLink]:
     """Apply `toxic` (calibrated from `asked`) to the link within the block, and watch it all the time.
 
     Only the bodies that were added are removed. One that was removed by other means is not an error here: the evidence
@@ -109,19 +109,19 @@ def toxic_on(wire: Wire, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterat
     # A link without any effect of the toxic must never be within the tolerance.
     varies = max(asked.round_trip_ms * SHARE, min(TIMERS_MS, asked.round_trip_ms / 2))
     tolerance = varies + asked.jitter_ms
-    acting = ToxicOnLink(wire.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, probe.typical())
+    acting = ToxicOnLink(link.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, probe.typical())
     try:
         for body in toxic.bodies:
-            wire.add(body)
+            link.add(body)
         with probe.watching() as acting.trips:
             yield acting
         acting.trips += probe.pings(2)
     finally:
         for body in toxic.bodies:
-            _remove_if_there(wire, body.name)
+            _remove_if_there(link, body.name)
         acting.after_ms = probe.typical()
 
 
-def _remove_if_there(wire: Wire, name: str) -> None:
-    if name in {found["name"] for found in wire.toxics()}:
-        wire.remove(name)
+def _remove_if_there(link: RunningLink, name: str) -> None:
+    if name in {found["name"] for found in link.toxics()}:
+        link.remove(name)

@@ -17,8 +17,8 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.drbd import Status
-from replication_lab.world.toxiproxy import Wire
 
 
 class NodeView(msgspec.Struct, frozen=True):
@@ -245,15 +245,15 @@ def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
         return LinkView(name, source, target, [], False, None)
     names, enabled = [toxic["name"] for toxic in proxy["toxics"]], proxy["enabled"]
     try:
-        wire = lab.wire(name)
+        link = lab.link(name)
     except LabError:
         return LinkView(name, source, target, called(names), enabled, None, measured=False)
-    trip = _round_trip(lab, wire) if enabled else None
+    trip = _round_trip(link) if enabled else None
     return LinkView(name, source, target, called(names), enabled, trip)
 
 
-def _round_trip(lab: Lab, wire: Wire) -> float | None:
-    with suppress(Exception), closing(RoundTrip(wire, lab.far_end(wire.name))) as probe:
+def _round_trip(link: RunningLink) -> float | None:
+    with suppress(Exception), closing(RoundTrip(link)) as probe:
         found = probe.typical(3)
         return None if found is None else round(found, 1)
     return None

@@ -179,13 +179,13 @@ def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
 
 
 def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
-    wire = lab.wire(link)
-    clear(wire)
-    with closing(RoundTrip(wire, lab.far_end(link), lanes)) as probe:
+    running = lab.link(link)
+    clear(running)
+    with closing(RoundTrip(running, lanes)) as probe:
         bare = probe.typical()
         if bare is None:
             raise LabError(f"nothing comes back across {link} without a toxic", "a round trip", "./lab status")
-        calibrated(wire, toxic, probe)
+        calibrated(running, toxic, probe)
         found, ok = realised(toxic, probe, bare)
         if not ok and toxic.is_measured:
             # Once more: many links are measured at once, and a machine has busy moments.
@@ -211,10 +211,10 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
 
 def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
     """Put a toxic on a link of a running lab (or remove all: none), and measure the result."""
-    wire = lab.wire(link)
+    running = lab.link(link)
     if toxic == "none":
         toxic = "lan"
-    return _prove_link(lab, wire.name, catalogue.toxic(toxic))
+    return _prove_link(lab, running.name, catalogue.toxic(toxic))
 
 
 def clean(with_images: bool, tell: Tell = print) -> list[str]:

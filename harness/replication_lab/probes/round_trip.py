@@ -8,10 +8,8 @@ from statistics import median
 
 from replication_lab.model.record import Spread
 from replication_lab.world import clock
-from replication_lab.world.echo import Echo
+from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.mysql.connection import answers_ping, long_answer
-from replication_lab.world.mysql.server import Server
-from replication_lab.world.toxiproxy import Wire
 
 PINGS = 5
 PAUSE_SECONDS = 0.02
@@ -20,15 +18,15 @@ ANSWER_SECONDS = 3
 
 
 class RoundTrip:
-    """Pings of `server` (the link's far end) through `wire`, connected before a toxic is added, so as not to wait.
+    """Pings of a link's far end through the link, connected before a toxic is added, so as not to wait.
 
     With `lanes` connections as many round trips are measured at once: across a WAN, five take as long as one.
     """
 
-    def __init__(self, wire: Wire, server: Server | Echo, lanes: int = 1):
-        self.wire = wire
-        self._connection = server.connect(address=wire.address, answer_seconds=ANSWER_SECONDS)
-        self._beside = [RoundTrip(wire, server) for _ in range(lanes - 1)]
+    def __init__(self, link: RunningLink, lanes: int = 1):
+        self.link = link
+        self._connection = link.far_end().connect(address=link.address, answer_seconds=ANSWER_SECONDS)
+        self._beside = [RoundTrip(link) for _ in range(lanes - 1)]
         self._busy = threading.Lock()
 
     def close(self) -> None:
@@ -65,7 +63,7 @@ class RoundTrip:
         asking.start()
         asking.join(seconds)
         if not answered:
-            raise TimeoutError(f"nothing came back across {self.wire.name} within {seconds:g} s")
+            raise TimeoutError(f"nothing came back across {self.link.name} within {seconds:g} s")
         return answered[0] or 0.0
 
     def kilobytes_per_second(self, kilobytes: int) -> float:
@@ -89,7 +87,7 @@ class RoundTrip:
                 trips.append(trip)
                 done.wait(PAUSE_SECONDS)
 
-        watcher = threading.Thread(target=watch, daemon=True, name=f"watch {self.wire.name}")
+        watcher = threading.Thread(target=watch, daemon=True, name=f"watch {self.link.name}")
         watcher.start()
         try:
             yield trips

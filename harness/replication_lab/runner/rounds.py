@@ -63,7 +63,7 @@ class World:
                 lab.down()
 
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
-        return RoundTrip(lab.wire(link), lab.far_end(link))
+        return RoundTrip(lab.link(link))
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
         """Start a meter for the labs whose work is not noise: all that are up, since idle ones work a little too."""

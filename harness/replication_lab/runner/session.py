@@ -48,10 +48,9 @@ class Calibration:
                 self._found |= zip(mine, found, strict=True)
 
     def _calibrate(self, lab: Lab, link: str, toxic: str) -> Toxic:
-        wire = lab.wire(link)
         with closing(self._world.round_trip(lab, link)) as probe:
-            found = calibrated(wire, catalogue.toxic(toxic), probe)
-            clear(wire)
+            found = calibrated(lab.link(link), catalogue.toxic(toxic), probe)
+            clear(lab.link(link))
         return found
 
     @contextmanager
@@ -59,7 +58,7 @@ class Calibration:
         """Put a calibrated toxic on a link within the block."""
         toxic = self._found[lab.topology.name, link, name]
         with closing(self._world.round_trip(lab, link)) as probe:
-            with toxic_on(lab.wire(link), toxic, catalogue.toxic(name), probe) as acting:
+            with toxic_on(lab.link(link), toxic, catalogue.toxic(name), probe) as acting:
                 yield acting
 
     def follow(self, topology: str, faults: list[record.Fault]) -> None:

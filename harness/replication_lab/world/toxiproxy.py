@@ -1,13 +1,11 @@
-"""The links between nodes: Toxiproxy's HTTP API, a link at a time."""
+"""Toxiproxy's HTTP API."""
 
-from dataclasses import dataclass
 from typing import Any
 
 import msgspec
 import requests
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.topology import BACK
 from replication_lab.model.toxic import ToxicBody
 
 # Toxiproxy refuses requests that look like a browser's; it also answers in milliseconds or not at all.
@@ -57,55 +55,3 @@ class Toxiproxy:
                 name = line.split('proxy="', 1)[1].split('"', 1)[0]
                 counted[name] = counted.get(name, 0) + int(float(line.rsplit(" ", 1)[1]))
         return counted
-
-
-@dataclass(frozen=True)
-class Wire:
-    """A link in a running Toxiproxy; `address` is where the host reaches the port that leads to SQL.
-
-    `proxies` are the entries that make it up: a toxic or a cut applies to all of them, and the link's state is that of
-    the worst of them.
-    """
-
-    name: str
-    toxiproxy: Toxiproxy
-    address: tuple[str, int]
-    proxies: tuple[str, ...]
-
-    def toxics(self) -> list[dict[str, Any]]:
-        """Return the toxics that are on any of the link's ports."""
-        found = {toxic["name"]: toxic for proxy in self.proxies for toxic in self._toxics_of(proxy)}
-        return list(found.values())
-
-    def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
-        return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
-
-    def carries(self, toxics: set[str]) -> bool:
-        """Return whether all of these toxics are on every port."""
-        return all(toxics <= {found["name"] for found in self._toxics_of(proxy)} for proxy in self.proxies)
-
-    def add(self, body: ToxicBody) -> None:
-        for proxy in self.proxies:
-            self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body)
-
-    def remove(self, toxic: str) -> None:
-        """Remove a toxic from every port that it is on; LabError if it is on none."""
-        holders = [proxy for proxy in self.proxies if toxic in {found["name"] for found in self._toxics_of(proxy)}]
-        for proxy in holders or self.proxies[:1]:
-            self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{toxic}")
-
-    def enable(self, enabled: bool) -> None:
-        """Switch the link on or off: off refuses and ends every connection across it."""
-        for proxy in self.proxies:
-            self.toxiproxy.call("POST", f"/proxies/{proxy}", {"enabled": enabled})
-
-    def enabled(self) -> bool:
-        return all(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.proxies)
-
-    def lets_through(self) -> bool:
-        """Return whether any of its ports is on: a link is cut when none is."""
-        return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.proxies)
-
-    def bytes_through(self) -> int:
-        counted = self.toxiproxy.bytes_through()
-        return sum(counted.get(proxy, 0) for proxy in self.proxies)

@@ -13,11 +13,11 @@ from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels, leftovers
+from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node, Service
-from replication_lab.world.echo import Echo
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.server import Server
-from replication_lab.world.toxiproxy import Toxiproxy, Wire
+from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
 DEATH_LINES = 60
@@ -83,23 +83,15 @@ class Lab:
     def node(self, name: str) -> Node:
         return Node(self, name)
 
-    def link(self, name: str) -> Link:
+    def link(self, name: str) -> RunningLink:
         """Return a link of the topology's, or one that a failover made."""
         known = {proxy for link in self.topology.links for proxy in (link.name, *link.proxies)}
         made = None if name in known else self.toxiproxy.proxies().get(name)
         if made is None:
-            return self.topology.link(name)
+            return RunningLink(self, self.topology.link(name))
         source = made["upstream"].rpartition(":")[0]
-        return Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
-
-    def far_end(self, link: str) -> Server | Echo:
-        """Return the server or echo server that answers at the far end of a link."""
-        found = self.link(link)
-        return Echo(found.server) if found.echoes else self.node(found.server).server()
-
-    def wire(self, link: str) -> Wire:
-        found = self.link(link)
-        return Wire(link, self.toxiproxy, self.service("toxiproxy").nearest(found.port), found.proxies)
+        model = Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
+        return RunningLink(self, model)
 
     def cpu_seconds(self) -> float:
         """Return the CPU time that the lab's containers have used since they started, in seconds."""

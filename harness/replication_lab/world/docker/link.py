@@ -1,0 +1,92 @@
+"""One link of a running lab: its toxics, its switch, and what answers at its far end."""
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+from replication_lab.model.topology import BACK, Link
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.world.echo import Echo
+from replication_lab.world.mysql.server import Server
+from replication_lab.world.toxiproxy import Toxiproxy
+
+if TYPE_CHECKING:
+    from replication_lab.world.docker.lab import Lab
+
+
+@dataclass(frozen=True)
+class RunningLink:
+    """A link as it is in its lab's Toxiproxy; `model` is what the topology says of it.
+
+    Where it has several ports, each is an entry of Toxiproxy: a toxic or a cut applies to all of them, and the link's
+    state is that of the worst of them.
+    """
+
+    lab: "Lab"
+    model: Link
+
+    @property
+    def name(self) -> str:
+        return self.model.name
+
+    @cached_property
+    def toxiproxy(self) -> Toxiproxy:
+        return self.lab.toxiproxy
+
+    @cached_property
+    def address(self) -> tuple[str, int]:
+        """Return where this machine reaches the port of the link that leads to its far end."""
+        return self.lab.service("toxiproxy").nearest(self.model.port)
+
+    def far_end(self) -> Server | Echo:
+        """Return what answers at the far end."""
+        if self.model.echoes:
+            return Echo(self.model.server)
+        return self.lab.node(self.model.server).server()
+
+    def toxics(self) -> list[dict[str, Any]]:
+        """Return the toxics that are on any of the link's ports."""
+        found = {toxic["name"]: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
+        return list(found.values())
+
+    def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
+        return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
+
+    def carries(self, toxics: set[str]) -> bool:
+        """Return whether all of these toxics are on every port."""
+        return all(toxics <= {found["name"] for found in self._toxics_of(proxy)} for proxy in self.model.proxies)
+
+    def add(self, body: ToxicBody) -> None:
+        for proxy in self.model.proxies:
+            self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body)
+
+    def remove(self, toxic: str) -> None:
+        """Remove a toxic from every port that it is on; LabError if it is on none."""
+        holders = [
+            proxy for proxy in self.model.proxies if toxic in {found["name"] for found in self._toxics_of(proxy)}
+        ]
+        for proxy in holders or self.model.proxies[:1]:
+            self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{toxic}")
+
+    def cut(self) -> None:
+        """Switch the link off: every connection across it ends, and new ones are refused."""
+        self._switch(on=False)
+
+    def enable(self) -> None:
+        """Switch the link on."""
+        self._switch(on=True)
+
+    def _switch(self, on: bool) -> None:
+        for proxy in self.model.proxies:
+            self.toxiproxy.call("POST", f"/proxies/{proxy}", {"enabled": on})
+
+    def enabled(self) -> bool:
+        return all(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)
+
+    def lets_through(self) -> bool:
+        """Return whether any of its ports is on: a link is cut when none is."""
+        return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)
+
+    def bytes_through(self) -> int:
+        counted = self.toxiproxy.bytes_through()
+        return sum(counted.get(proxy, 0) for proxy in self.model.proxies)
