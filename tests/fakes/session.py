@@ -2,8 +2,6 @@
 
 import re
 import threading
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -32,9 +30,14 @@ class FakeSession:
     changes: list[tuple[str, int, int]] | None = None
     answer: int = 0
 
-    @contextmanager
-    def cursor(self) -> Iterator["FakeSession"]:
-        yield self
+    def cursor(self) -> "FakeSession":
+        return self
+
+    def __enter__(self) -> "FakeSession":
+        return self
+
+    def __exit__(self, *_error: object) -> None:
+        pass
 
     def execute(self, statement: str) -> int:
         if statement.startswith("INSERT"):

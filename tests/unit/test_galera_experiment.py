@@ -23,7 +23,7 @@ SMALL = Preset(
     "brief",
     3,
     4,
-    {"rows": 64, "seconds": 0, "most_seconds": 0, "far_seconds": 0.5, "hot_seconds": 10},
+    {"rows": 64, "seconds": 0, "most_seconds": 0, "far_seconds": 0.2, "hot_seconds": 10},
     cases=KNOWN.preset("brief").cases,
 )
 LAWFUL = replace(KNOWN, data=structs.replace(KNOWN.data, expected=[]), presets={"brief": SMALL})
