@@ -89,7 +89,7 @@ def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
 
 
 @pytest.fixture(scope="session")
-def judged(docker: object, pytestconfig: pytest.Config) -> Callable[..., ExperimentSummary]:
+def judged(docker: object) -> Callable[..., ExperimentSummary]:
     """Return the summary of an experiment on an engine (or several, with commas) by a preset, run once a session."""
     known: dict[tuple[str, str, str], ExperimentSummary] = {}
 

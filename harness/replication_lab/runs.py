@@ -22,18 +22,18 @@ Found = TypeVar("Found", bound=Summary)
 
 
 def run(
-    experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, world: World | None = None
+    experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, *, world: World | None = None
 ) -> tuple[Path, ExperimentSummary]:
     """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts."""
     world = world or World()
     engines = engines or list(experiment.usual)
     chosen = experiment.preset(preset)
     with exported({name: os.environ.get(name, value) for name, value in chosen.room.items()}):
-        return _run(experiment, engines, chosen, seed, tell, world)
+        return _run(experiment, engines, chosen, seed, tell=tell, world=world)
 
 
 def _run(
-    experiment: Experiment, engines: list[str], chosen: Preset, seed: int, tell: Tell, world: World
+    experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World
 ) -> tuple[Path, ExperimentSummary]:
     world.make_ready(engines, experiment.topologies(chosen), tell)
     journal = Journal(experiment.name)
@@ -47,7 +47,7 @@ def drill(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: 
     journal = Journal(f"drill-{topology}")
     return _reported(
         journal,
-        lambda: drill_set.run(topology, engine, drills, seed, journal, tell),
+        lambda: drill_set.run(topology, engine, drills, seed, journal=journal, tell=tell),
         lambda: _of_drills(journal.folder, journal.record),
     )
 

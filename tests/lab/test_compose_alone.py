@@ -29,10 +29,10 @@ def password():
 
 def up(docker_compose):
     """Until all are healthy; else what the containers said is the reason."""
-    shell = {"cwd": catalogue.ROOT, "capture_output": True, "text": True, "timeout": UP_SECONDS, "check": False}
-    done = subprocess.run([*docker_compose, "up", "--wait"], **shell)
+    shell = {"cwd": catalogue.ROOT, "capture_output": True, "text": True, "timeout": UP_SECONDS}
+    done = subprocess.run([*docker_compose, "up", "--wait"], check=False, **shell)
     if done.returncode:
-        logs = subprocess.run([*docker_compose, "logs", "--tail=40"], **shell)
+        logs = subprocess.run([*docker_compose, "logs", "--tail=40"], check=False, **shell)
         pytest.fail(f"{done.stderr[-2000:]}\n{logs.stdout}")
 
 

@@ -185,8 +185,9 @@ def test_a_comparison_that_breaks_off_finds_nothing_and_says_so(whole):
 @pytest.mark.long
 @pytest.mark.parametrize("toxic", ["black-hole", "slow-1mbit", "wan-85ms"])
 def test_commits_feel_the_link(whole, toxic):
-    """Silence is noticed and the primary goes on alone; a long way is waited for, and what a commit writes on a narrow
-    one: a page of 4 KiB takes 33 ms.
+    """A silent peer is noticed, and the primary goes on alone; a commit waits for a long link and a slow one.
+
+    On the slow link the page of 4 KiB that a commit writes takes 33 ms.
     """
     serving = drbd.primary(whole)
     before = milliseconds_a_commit(whole, serving.node)

@@ -359,7 +359,6 @@ def test_two_machines_have_a_drills_options_and_then_those_of_their_file():
 
 def test_options_that_were_taken_and_are_not_in_force_are_no_drill(refused):
     """What it promised with them would hold without them."""
-
     lab = Optioned(deaf=True)
 
     def enter():

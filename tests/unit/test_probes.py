@@ -398,7 +398,7 @@ def test_who_sees_a_row_first_depends_on_the_wait_point(lab, latency, wait_point
     for body in latency(42, 43).bodies:
         lab.link("source-replica").add(body)
     SemiSync(lab.node("source").server()).set(True, wait_point)
-    figures = FirstSeen(rows=8).run(lab, seed=1).figures
+    figures = FirstSeen(rows=8).run(lab, 1).figures
 
     assert (figures["trials"], figures["seen_early"]) == (8, early)
     assert abs(figures["seen_ahead_ms"] - (86 if early else 0)) < 1

@@ -315,7 +315,7 @@ def test_a_preset_has_the_room_that_it_needs_unless_the_caller_says_otherwise(fa
     for step in ("make_ready", "lab"):
         monkeypatch.setattr(world, step, _looking(getattr(world, step), seen))
     roomy = Preset("quick", 2, 3, room={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560"})
-    running.run(tiny(presets={"quick": roomy}), ["mariadb"], "quick", 7, lambda _: None, world)
+    running.run(tiny(presets={"quick": roomy}), ["mariadb"], "quick", 7, lambda _: None, world=world)
 
     assert seen == [("4G", "1024")] * 2
     assert "LAB_DISK_SIZE" not in os.environ and os.environ["LAB_MEMORY"] == "1024"
@@ -335,7 +335,7 @@ def _looking(step, seen):
 def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
     """After SIGTERM in a load the record says so, the report exists, the lab is gone and the exit status is not 0."""
     world = fake_world(meanwhile=at(3, troubles.interrupt))
-    folder, summary = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world)
+    folder, summary = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
 
     assert summary.interrupted == "SIGTERM"
     assert summary.exit_code == 2
@@ -361,7 +361,7 @@ def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, und
     """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised."""
     world = fake_world(meanwhile=at(3, troubles.crash))
     with pytest.raises(ZeroDivisionError):
-        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world)
+        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
     folder, record = journal.read(str(runs / "latest"))
 
     assert record.crashed == "ZeroDivisionError: a defect of the harness"
@@ -378,7 +378,7 @@ def test_a_lab_is_taken_down_when_it_cannot_be_prepared(fake_world, runs):
 
     world = fake_world()
     with pytest.raises(LabError, match="no table"):
-        running.run(tiny(prepare=fail), ["mariadb"], "quick", 7, lambda _: None, world)
+        running.run(tiny(prepare=fail), ["mariadb"], "quick", 7, lambda _: None, world=world)
 
     assert world.taken_down == ["mariadb"]
 
@@ -386,9 +386,9 @@ def test_a_lab_is_taken_down_when_it_cannot_be_prepared(fake_world, runs):
 def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused):
     """An unknown engine or preset leaves no folder and no lab."""
     world = fake_world()
-    error = refused(running.run, tiny(), ["mariadbb"], "quick", 7, print, world)
+    error = refused(lambda: running.run(tiny(), ["mariadbb"], "quick", 7, print, world=world))
     assert "did you mean mariadb?" in error.found
-    error = refused(running.run, tiny(), ["mariadb"], "quik", 7, print, world)
+    error = refused(lambda: running.run(tiny(), ["mariadb"], "quik", 7, print, world=world))
     assert "did you mean quick?" in error.found
 
     assert not runs.exists() and not world.came_up
@@ -401,7 +401,7 @@ WITHOUT_SEMI_SYNC = [name for name, each in catalogue.engines().items() if "semi
 def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_world, runs, refused):
     """Beside a server that has it too: the pair is impossible, so nothing of the run is begun."""
     world = fake_world()
-    error = refused(running.run, semisync_wan, ["mysql-8.0", engine], "quick", 7, print, world)
+    error = refused(lambda: running.run(semisync_wan, ["mysql-8.0", engine], "quick", 7, print, world=world))
 
     assert f"engine {engine} has no semisync, which semisync needs: semi-sync is a plugin" in error.found
     assert "mysql-8.0" in error.expected and engine not in error.expected.split(", ")
@@ -411,7 +411,7 @@ def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_worl
 def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief, undrawn):
     """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
     known = replace(semisync_wan, presets={"quick": brief})
-    _, first = running.run(known, ["mariadb"], "quick", 7, lambda _: None, fake_world())
+    _, first = running.run(known, ["mariadb"], "quick", 7, lambda _: None, world=fake_world())
 
     assert running.judge("latest") == first
 

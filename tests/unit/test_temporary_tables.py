@@ -162,7 +162,7 @@ class Prints(LabOfNames):
 def test_slap_is_asked_as_in_the_published_test():
     """20 queries, three times, one client, in a schema that is left alone; the figures are its own, in ms."""
     lab = Prints("\n,mixed,1.803,1.791,1.826,1,20\n\n")
-    found = Slap("SELECT 1").run(lab, seed=7)
+    found = Slap("SELECT 1").run(lab, 7)
 
     assert (found.average_ms, found.min_ms, found.max_ms) == pytest.approx((1803, 1791, 1826))
     assert found.commits == 60
@@ -175,7 +175,7 @@ def test_slap_is_asked_as_in_the_published_test():
 def test_the_own_slap_comes_by_the_socket():
     """MySQL's own takes no option of MariaDB's, and no TLS is measured."""
     lab = Prints(",mixed,1,1,1,1,20\n")
-    Slap("SELECT 1", own="mysqlslap").run(lab, seed=7)
+    Slap("SELECT 1", own="mysqlslap").run(lab, 7)
 
     assert lab.asked[:2] == ("server", "mysqlslap")
     assert "--socket=/run/mysqld/mysqld.sock" in lab.asked and "--skip-ssl" not in lab.asked

@@ -85,7 +85,7 @@ def cli() -> None:
     Start here:  lab up            a source and a semi-synchronous replica 85 ms apart
                  lab show          what is up, as a tree
                  lab run semisync_wan
-    """
+    """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
 
 
 def main(command: click.Command = cli, name: str = "lab") -> None:

@@ -26,7 +26,9 @@ ENGINE, SEED = "mariadb", 7
 @click.option("--seed", default=SEED, show_default=True, help="Of the moment in which the fault strikes.")
 @click.option("--engine", default=ENGINE, show_default=True)
 @as_json
-def drill(topology: str | None, fault: str | None, seconds: float | None, seed: int, engine: str, json_: bool) -> None:
+def drill(
+    *, topology: str | None, fault: str | None, seconds: float | None, seed: int, engine: str, json_: bool
+) -> None:
     """Inject faults into a dedicated lab under load, recover it, and report errors, downtime and data loss.
 
     Without TOPOLOGY, list the drills. Exit status 0 as expected, 1 a verdict differs, 2 unknown; `lab judge` judges the

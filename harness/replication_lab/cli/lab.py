@@ -37,6 +37,7 @@ from replication_lab.world.docker import project
 @of_disks
 @as_json
 def up(
+    *,
     topology: str,
     engine: str,
     name: str | None,
@@ -54,7 +55,7 @@ def up(
     source = click.get_current_context().get_parameter_source
     given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **of_disks)
-    lab = labs.up(topology, engine, name, dict(map(_link_and_toxic, toxics)), tell, storage=placed)
+    lab = labs.up(topology, engine, name, dict(map(_link_and_toxic, toxics)), tell=tell, storage=placed)
     if json_:
         print_json(views.view(lab))
     else:

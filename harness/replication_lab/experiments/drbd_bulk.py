@@ -70,7 +70,7 @@ class _Watch:
     def figures(self) -> dict[str, float]:
         return {}
 
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         after, connected = self._look(), self.case.settings["connected"]
         own, there = (now.written_kib - then.written_kib for then, now in zip(self.before, after, strict=True))
         return [
@@ -86,7 +86,7 @@ class _Watch:
         ]
 
 
-def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
+def predict(case: Case, _figures: dict[str, float]) -> dict[str, float]:
     """Return the law's figures: the slowest part bounds the load, and that is the link of 100 Mbit."""
     if not case.settings["toxic"]:
         return {}

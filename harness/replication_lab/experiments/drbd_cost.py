@@ -137,7 +137,7 @@ class _Watch:
             for what, number in _work(then.disk, now.disk).items()
         }
 
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         looks = [*self.before, *self.after]
         return [
             drbd_state.was_connected([look.status for look in looks[::2]], self.case.settings["connected"]),

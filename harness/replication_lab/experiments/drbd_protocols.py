@@ -75,7 +75,7 @@ class _Watch:
     def figures(self) -> dict[str, float]:
         return {}
 
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         found = [peer.status() for peer in self.machines]
         said = {f"{status.connection}, protocol {status.protocol}" for status in found}
         expected = f"{CONNECTED}, protocol {self.protocol}"

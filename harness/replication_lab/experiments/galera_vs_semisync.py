@@ -162,8 +162,8 @@ def _is_galera(lab: Lab) -> bool:
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator:
     """Set up a case's state and wait for it before the load; yield the watch that proves it afterwards."""
-    with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as watch:
-        with _slowed(lab, case.settings.get("slow", ""), watch) as watch:
+    with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as replicating:
+        with _slowed(lab, case.settings.get("slow", ""), replicating) as watch:
             yield _BareLinks(watch, lab) if not case.settings["toxics"] else watch
 
 

@@ -86,11 +86,11 @@ class _Watch:
     def figures(self) -> dict[str, float]:
         return {}
 
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         return self.limited.end()
 
 
-def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
+def predict(case: Case, _figures: dict[str, float]) -> dict[str, float]:
     """Return the law's figures: RAID0 does what its members do together; RAID1 reads so too, and writes as one does.
 
     With random access a member of RAID0 is idle whenever all jobs wait for the other one: of `d` disks `n` jobs keep
@@ -121,30 +121,30 @@ def _law(calibration: str, node: str, pattern: str) -> float:
     return predict(case[node], {})[name] / predict(case["single"], {})[name]
 
 
-def _claim(calibration: str, node: str, pattern: str, said: str, low: float, high: float) -> Claim:
+def _claim(calibration: str, node: str, pattern: str, said: str, bounds: tuple[float, float]) -> Claim:
     return Claim(
         f"{calibration}-{node}-{pattern.replace('_', '-')}",
         f"{CALIBRATIONS[calibration].about}: {NODES[node]}, {pattern.replace('_', ' ')}: {said}",
-        _gain(calibration, node, pattern).between(low, high),
+        _gain(calibration, node, pattern).between(*bounds),
         predicted=_law(calibration, node, pattern),
     )
 
 
 def _by_law(calibration: str, node: str, pattern: str) -> Claim:
     law = _law(calibration, node, pattern)
-    return _claim(calibration, node, pattern, f"{law:.3g} times one disk (±10 %)", 0.9 * law, 1.1 * law)
+    return _claim(calibration, node, pattern, f"{law:.3g} times one disk (±10 %)", (0.9 * law, 1.1 * law))
 
 
 def _claims() -> tuple[Claim, ...]:
     as_one, both = "as one disk (±10 %)", "more than one disk, up to twice"
     return (
         *(_by_law("plain", "raid0", pattern) for pattern in PATTERNS),
-        *(_claim("plain", "raid1", f"{order}_write", as_one, 0.9, 1.1) for order in ("random", "sequential")),
-        *(_claim("plain", "raid1", f"{order}_read", both, 1.5, 2.1) for order in ("random", "sequential")),
-        *(_claim("cloud", "raid0", f"{order}_read", as_one, 0.9, 1.1) for order in ("random", "sequential")),
-        _claim("cloud", "raid0", "random_write", "1.45 times one volume (±10 %)", 1.3, 1.6),
+        *(_claim("plain", "raid1", f"{order}_write", as_one, (0.9, 1.1)) for order in ("random", "sequential")),
+        *(_claim("plain", "raid1", f"{order}_read", both, (1.5, 2.1)) for order in ("random", "sequential")),
+        *(_claim("cloud", "raid0", f"{order}_read", as_one, (0.9, 1.1)) for order in ("random", "sequential")),
+        _claim("cloud", "raid0", "random_write", "1.45 times one volume (±10 %)", (1.3, 1.6)),
         # The calibration matches the random one of the two published gains for writes.
-        _claim("cloud", "raid0", "sequential_write", "at least 1.2 times, at most 1.6 times one volume", 1.2, 1.6),
+        _claim("cloud", "raid0", "sequential_write", "at least 1.2 times, at most 1.6 times one volume", (1.2, 1.6)),
     )
 
 

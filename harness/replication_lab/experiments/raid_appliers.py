@@ -87,10 +87,10 @@ def predict(_case: Case, figures: dict[str, float]) -> dict[str, float]:
 
 def _claims() -> Iterator[Claim]:
     for mode in FOUR_APPLIERS:
-        yield from _claims_on_mode(mode, mode.replace("_", "-"), SAID[mode])
+        yield from _claims_on_mode(mode.replace("_", "-"), SAID[mode])
 
 
-def _claims_on_mode(mode: str, name: str, said: str) -> tuple[Claim, ...]:
+def _claims_on_mode(name: str, said: str) -> tuple[Claim, ...]:
     rows = "raid1_rows_per_second"
     gains = "gain nothing: at most 1.1 times the rows of one applier"
     return (

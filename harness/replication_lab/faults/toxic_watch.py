@@ -20,7 +20,7 @@ SILENCE_SECONDS = 0.5
 RATE_PROVED = 0.1
 
 
-def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:
+def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:  # noqa: PLR0911 - one for each kind of toxic
     """Return in words what the link does with `toxic` on it, and whether that is what its file says.
 
     `bare_ms` is its round trip without any toxic: a toxic without latency does not change it, and an emulated machine

@@ -11,6 +11,9 @@ from replication_lab.world import catalogue, host, vm
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import engine, images, leftovers, project
 
+# A share of the last 10 s in which tasks waited for a CPU, and the space that images take.
+BUSY, LEAST_GB = 0.25, 3
+
 
 class Finding(msgspec.Struct, frozen=True):
     """The result of one check; `next_step` is the command that repairs it."""
@@ -54,14 +57,16 @@ def _noise() -> Finding:
     said = f"load {host.load1():.2f}" + (
         "" if pressure is None else f", {pressure:.0%} of the last 10 s waited for a CPU"
     )
-    quiet = pressure is None or pressure < 0.25
+    quiet = pressure is None or pressure < BUSY
     return Finding("quiet", said, quiet, "" if quiet else "end what is busy before lab run: verdicts would be UNKNOWN")
 
 
 def _in_engine() -> Iterator[Finding]:
     root = Path(engine.client().info()["DockerRootDir"])
     free = shutil.disk_usage(root if root.exists() else "/").free / 1e9
-    yield Finding("disk", f"{free:.0f} GB free for images", free > 3, "" if free > 3 else "docker system prune")
+    yield Finding(
+        "disk", f"{free:.0f} GB free for images", free > LEAST_GB, "" if free > LEAST_GB else "docker system prune"
+    )
     tools = ("toxiproxy", "load", "sidecar", *overlay.IMAGES, overlay.MACHINE)
     for name in (*tools, *catalogue.engines()):
         if name in tools or "local" in catalogue.engines()[name].images:

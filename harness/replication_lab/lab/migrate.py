@@ -125,7 +125,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
 
 
 def _number_of(old: arrays.Array | None) -> int:
-    """Return the number of the last migration, by where the data are: NODE, NODE-2, NODE-3, …"""
+    """Return the number of the last migration, by the place of the data (NODE, NODE-2, NODE-3, …)."""
     number = old.storage.place.rpartition("-")[2] if old else ""
     return int(number) if number else 1
 
@@ -246,7 +246,7 @@ class Steps:
         for array in arrays.known(self.lab, self.node):
             if array.storage.place != self.storage.place:
                 volumes.remove_array(self.lab, array.storage, self.node)
-        volumes.remove(self.lab, volume_name(self.lab.name, self.node))
+        volumes.remove(volume_name(self.lab.name, self.node))
 
 
 def _compare(source, copy, table: str) -> None:

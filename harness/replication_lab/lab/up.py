@@ -41,6 +41,7 @@ def up(
     engine: str,
     name: str | None = None,
     toxics: dict[str, str] | None = None,
+    *,
     tell: Tell = print,
     keep: bool = True,
     storage: dict[str, Storage] | None = None,

@@ -13,6 +13,8 @@ HALF = 0.4
 
 
 class Bottleneck(StrEnum):
+    """The resources that a node may wait for."""
+
     LOCK = "lock"
     NETWORK = "network"
     CPU = "CPU"

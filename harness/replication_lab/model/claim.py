@@ -131,8 +131,8 @@ def _decide(relation: Relation, record: Record, engine: str, plan: Plan) -> Find
 
 
 def _shortened(doubts: list[str]) -> str:
-    more = f" (and {len(doubts) - 2} more)" if len(doubts) > 2 else ""
-    return "; ".join(doubts[:2]) + more
+    first, rest = doubts[:2], doubts[2:]
+    return "; ".join(first) + (f" (and {len(rest)} more)" if rest else "")
 
 
 def _predict(predicted: Prediction, record: Record, engine: str) -> float | None:

@@ -218,7 +218,8 @@ def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Val
 
 
 def _check_expectation(where: str, expected: Expectation) -> None:
-    if [expected.equals, expected.at_least, expected.at_most].count(None) != 2:
+    given = [bound for bound in (expected.equals, expected.at_least, expected.at_most) if bound is not None]
+    if len(given) != 1:
         raise LabError(f"{where}: {expected.says!r} has not one relation", "one of equals, at_least, at_most")
     try:
         _ = expected.expected

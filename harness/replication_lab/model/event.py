@@ -8,8 +8,8 @@ import msgspec
 SCHEMA = 4
 INTERRUPTED, CRASHED = "interrupted", "crashed"
 RECORD = "record.jsonl"
-# The record of drills before schema 4.
-OLD_RECORD = "drill.jsonl"
+# The record of drills before the schema from which on both kinds of run share one.
+OLD_RECORD, SHARED_SINCE = "drill.jsonl", 4
 
 
 class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):

@@ -34,7 +34,7 @@ class HasProofs(Protocol):
 class Workload(Protocol[LabIn]):
     """What the clients do."""
 
-    def run(self, lab: LabIn, seed: int) -> Outcome: ...
+    def run(self, lab: LabIn, seed: int, /) -> Outcome: ...
 
 
 class Watch(Protocol):
@@ -43,5 +43,5 @@ class Watch(Protocol):
     def figures(self) -> Mapping[str, float]:
         """Say what it counted meanwhile."""
 
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
         """Prove the state over a load of `commits` transactions, the fastest of which took `fastest_ms`."""

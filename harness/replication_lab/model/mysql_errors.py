@@ -16,6 +16,8 @@ class MySQLError(NamedTuple):
 
 
 NO_CONNECTION = 2003
+# The client library's own numbers.
+CLIENT_ERRORS = range(2000, 3000)
 MYSQL_ERRORS = {
     1047: MySQLError("this node does not serve"),
     1053: MySQLError("the server is being shut down", is_definite=False),
@@ -40,7 +42,7 @@ def code_of(error: BaseException | None) -> int | None:
 
 def is_lost(code: int | None) -> bool:
     """Return whether the connection was lost: an error of the client library, not of the server."""
-    return code is None or 2000 <= code < 3000
+    return code is None or code in CLIENT_ERRORS
 
 
 def is_definite(code: int | None) -> bool:

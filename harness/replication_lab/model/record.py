@@ -20,6 +20,7 @@ from replication_lab.model.event import (
     OLD_RECORD,
     RECORD,
     SCHEMA,
+    SHARED_SINCE,
     Doubt,
     End,
     Event,
@@ -170,7 +171,7 @@ class Record:
 
     @property
     def file_name(self) -> str:
-        return OLD_RECORD if isinstance(self.opening, Drills) and self.opening.schema < 4 else RECORD
+        return OLD_RECORD if isinstance(self.opening, Drills) and self.opening.schema < SHARED_SINCE else RECORD
 
     @cached_property
     def measurements(self) -> list[Measurement]:

@@ -121,7 +121,7 @@ class NoneSeen:
     def text(self) -> str:
         return f"{self.count.name}({self.count.case}) = 0 in ≥ {self.at_least} {self.trials}"
 
-    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
         seen, rounds = self.count.sum(record, engine)
         trials, _ = self.count.sum(record, engine, self.trials)
         if not rounds:
@@ -158,7 +158,7 @@ class SomeSeen:
     def text(self) -> str:
         return f"{self.count.name}({self.count.case}) > 0"
 
-    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
+    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
         seen, rounds = self.count.sum(record, engine)
         if seen > 0:
             return Finding(Verdict.HOLDS, f"{seen} seen in {rounds} rounds", seen, None, rounds, settled=True)

@@ -14,7 +14,7 @@ if TYPE_CHECKING:  # it takes long to import
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
-FEWEST_OF_A_SLOPE = 5
+FEWEST_OF_A_MEAN, FEWEST_OF_A_SLOPE = 2, 5
 
 
 class NoInterval(ValueError):
@@ -34,7 +34,7 @@ class Plan:
     alpha: float = 0.05
 
     def __post_init__(self) -> None:
-        if not 2 <= self.min_rounds <= self.max_rounds:
+        if not FEWEST_OF_A_MEAN <= self.min_rounds <= self.max_rounds:
             raise ValueError(
                 f"expected 2 <= min_rounds <= max_rounds, found {self.min_rounds} and {self.max_rounds}; "
                 "one round has no spread, so nothing can be decided by it"
@@ -149,8 +149,8 @@ def highest_share(trials: int, level: float = 0.95) -> float:
 def _check(values: Sequence[float]) -> None:
     if any(not math.isfinite(value) for value in values):
         raise NoInterval("a round's figure could not be computed")
-    if len(values) < 2:
-        raise NoInterval(f"an interval needs at least 2 rounds, found {len(values)}")
+    if len(values) < FEWEST_OF_A_MEAN:
+        raise NoInterval(f"an interval needs at least {FEWEST_OF_A_MEAN} rounds, found {len(values)}")
     if math.isclose(min(values), max(values), rel_tol=1e-12, abs_tol=1e-12):
         raise NoInterval(
             f"all {len(values)} rounds gave exactly the same figure, so its spread is unknown; "

@@ -22,6 +22,8 @@ BACK = "-back"
 CHANNELS = ("ist", "sst", "back", "sql", "echo")
 # Two nodes may have a second link, of another kind: that of a cluster's membership is FROM-TO-ring.
 RING = "-ring"
+# The number of machines of a DRBD resource.
+PAIR = 2
 # The same safe reader in C where PyYAML has it: every command reads topologies first.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
@@ -220,7 +222,7 @@ def _peers(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tup
         for name, service in document["services"].items()
         if "LAB_PEER" in service.get("environment", {})
     }
-    if len(peers) != 2 or any(peers.get(peer) != name for name, peer in peers.items()):
+    if len(peers) != PAIR or any(peers.get(peer) != name for name, peer in peers.items()):
         raise LabError(
             f"{file}: LAB_PEER is {' and '.join(f'{peer} for {name}' for name, peer in peers.items()) or 'nowhere'}",
             "two services, each the LAB_PEER of the other",

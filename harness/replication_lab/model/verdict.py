@@ -6,6 +6,8 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
+    """The verdict on a sentence; UNKNOWN means that the figures do not decide it, or are in doubt."""
+
     HOLDS = "HOLDS"
     REFUTED = "REFUTED"
     UNKNOWN = "UNKNOWN"

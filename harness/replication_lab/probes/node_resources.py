@@ -54,7 +54,7 @@ def sample(lab: Lab, node: str, seconds: float) -> Sample:
     before = _read(lab, node)
     looks, waiting = _look(lab, node, max(2, round(seconds * LOOKS_A_SECOND)))
     after = _read(lab, node)
-    return _sample(lab, node, before, after, looks, waiting)
+    return _sample(lab, node, before, after, looks=looks, written=waiting)
 
 
 def _read(lab: Lab, node: str) -> Reading:
@@ -93,7 +93,7 @@ def _look(lab: Lab, node: str, count: int) -> tuple[list[dict[int, list[str]]], 
 
 def _written(text: str) -> dict[int, int]:
     lines = (line.split() for line in text.splitlines())
-    return {int(words[0].split("/")[4]): int(words[2]) for words in lines if len(words) == 3}
+    return {int(words[0].split("/")[4]): int(words[-1]) for words in lines if words[1:]}
 
 
 def _stat(line: str) -> tuple[int, list[str]]:
@@ -104,7 +104,7 @@ def _stat(line: str) -> tuple[int, list[str]]:
 
 
 def _sample(
-    lab: Lab, node: str, before: Reading, after: Reading, looks: list[dict[int, list[str]]], written: dict[int, int]
+    lab: Lab, node: str, before: Reading, after: Reading, *, looks: list[dict[int, list[str]]], written: dict[int, int]
 ) -> Sample:
     seconds = after.at - before.at
     used, was = after.usage, before.usage

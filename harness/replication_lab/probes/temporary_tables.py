@@ -49,7 +49,7 @@ class Watch:
         rows = {f"{engine}_rows": self._grown.get(name, 0) for engine, name in ROWS.items()}
         return {"disk_tables": self._grown[DISK_TABLES], **rows}
 
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         """Return the proofs over a load of `commits` queries."""
         counted = [self._went_to_disk(commits)] if self.counts else []
         return [*counted, self._were_in_storage(commits * self.rows), self._have_the_plan()]

@@ -47,7 +47,7 @@ class Machines(Nodes):
         """Return whether a machine answers: its server may have moved to the other one."""
         return bool(drbd.Peer(self.lab, name).status())
 
-    def client(self, name: str) -> list[str]:
+    def client(self, _name: str) -> list[str]:
         """Return the command of the client in the machine, which is reached through its container."""
         return ["guest", "--terminal", "mariadb"]
 
@@ -59,13 +59,13 @@ class Machines(Nodes):
         """Return the disk under DRBD."""
         return {drbd.DISK: drbd.Peer(self.lab, name).disk}
 
-    def after_disk_failure(self, name: str) -> str:
+    def after_disk_failure(self, _name: str) -> str:
         return "./lab drbd status"
 
     def after_disk_healed(self, name: str) -> str:
         return f"./lab drbd online {name}"
 
-    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+    def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a machine's state of the replicated disk; after a split brain, also the command that ends it."""
         found = drbd.Peer(self.lab, name).status()
         said = found.words()
@@ -278,7 +278,7 @@ def standby(lab: Lab, node: str) -> float | None:
     return moved
 
 
-def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda percent: None) -> Status:
+def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda _: None) -> Status:
     """Take a machine into service again with its disk and connection, and resync what was written meanwhile.
 
     `progress` is called with the percentage that is done.

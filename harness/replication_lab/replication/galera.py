@@ -25,7 +25,7 @@ class Cluster(Nodes):
         found = GaleraNode(self.server(name)).status()
         return View("Primary" if found.primary else "non-Primary", found.size, found.history)
 
-    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+    def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a node's view of its cluster, in words, and the nodes that it sees in it."""
         found = GaleraNode(self.server(name)).status()
         names = {address: node for node in self.names for address in self.lab.node(node).addresses()}

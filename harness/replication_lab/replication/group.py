@@ -81,7 +81,7 @@ class Group(Nodes):
             return primary(self.lab)
         return super().written_at()
 
-    def describe(self, name: str, role: str) -> tuple[str, list[str]]:
+    def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a node's view of its group, in words, and the nodes that it reaches."""
         found = member(self.server(name))
         refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"

@@ -69,7 +69,7 @@ class Nodes:
         """Return the launcher of each node's virtual machine; empty if the nodes are containers."""
         return {}
 
-    def disks(self, name: str) -> dict[str, Spindle]:
+    def disks(self, _name: str) -> dict[str, Spindle]:
         """Return the emulated disks under replication at a node, by name; those of an array are not included."""
         return {}
 
@@ -77,7 +77,7 @@ class Nodes:
         """Return the command that shows the effect of a failed disk of a node."""
         return f"./lab disk check {name}"
 
-    def after_disk_healed(self, name: str) -> str:
+    def after_disk_healed(self, _name: str) -> str:
         """Return the command that puts a repaired disk of a node back into use; empty if it is in use already."""
         return ""
 
@@ -137,8 +137,8 @@ class Nodes:
     def is_whole(self, name: str) -> bool:
         raise NotImplementedError
 
-    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
-        """Prove what the topology promises; `toxics` maps its links to what is on them."""
+    def prove(self, _toxics: Mapping[str, str]) -> list[Proof]:
+        """Prove what the topology promises; the argument maps its links to their toxics."""
         CommitLatency(self.writer()).commits(1)
         return [self.prove_rows_arrive(self.writer(), "the source")]
 
@@ -190,7 +190,7 @@ class Nodes:
         """Return the result of comparing the copies below their rows, once a drill is over."""
         return {}
 
-    def returned(self, log: str) -> tuple[str, int] | None:
+    def returned(self, _log: str) -> tuple[str, int] | None:
         """Return how a node came back by its log since then, and the writesets it was sent; None if it never left."""
         return None
 
@@ -204,7 +204,7 @@ class Nodes:
             f"{self.lab.topology.name} starts as its file says, and not with {name}", "a cluster manager", "./lab drill"
         )
 
-    def promote(self, name: str) -> None:
+    def promote(self, _name: str) -> None:
         """Promote this node in place of the one that accepted writes."""
         raise LabError(
             f"{self.lab.topology.name} has nobody to promote", "source and replica, or two machines", "./lab drill"

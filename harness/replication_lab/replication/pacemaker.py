@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.proof import Proof
+from replication_lab.model.topology import PAIR
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import register
 from replication_lab.world import clock, drbd, pacemaker
@@ -76,7 +77,7 @@ def _prove_status(status: Status) -> list[Proof]:
     online = [name for name, member in status.members.items() if member.online and not member.standby]
     disks = disks_of(status)
     return [
-        Proof("one cluster", status.who(), status.quorum and len(online) == len(status.members) == 2),
+        Proof("one cluster", status.who(), status.quorum and len(online) == len(status.members) == PAIR),
         Proof("its resources run", "; ".join(status.runs(node) for node in status.members), _all_run(status, disks)),
     ]
 

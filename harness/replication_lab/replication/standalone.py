@@ -21,7 +21,7 @@ class Alone(Nodes):
     def is_whole(self, name: str) -> bool:
         return bool(self.server(name).version())
 
-    def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
+    def prove(self, _toxics: Mapping[str, str]) -> list[Proof]:
         """Prove that a row can be written and read back; no other node has it."""
         server, count = self.writer(), f"SELECT COUNT(*) FROM {TABLE}"
         commit = CommitLatency(server)

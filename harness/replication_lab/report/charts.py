@@ -23,6 +23,8 @@ STYLE = {
     "axes.grid": True,
     "grid.alpha": 0.25,
 }
+# A range of this factor or more has no labels between the powers of its scale.
+CROWDED = 12
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
 
 
@@ -77,7 +79,7 @@ def _panel(axes, panel: PanelRow, asked: CurvesRow, known: dict, colours: dict) 
     low, high = axes.get_ylim()
     axes.yaxis.set_major_formatter("{x:g}")
     # Within one decade there would be only one label; over more than one, minor labels would be too dense.
-    axes.yaxis.set_minor_formatter("{x:g}" if high / low < 12 else NullFormatter())
+    axes.yaxis.set_minor_formatter("{x:g}" if high / low < CROWDED else NullFormatter())
     axes.set_xlabel(asked.x)
     unit = next((row.unit for line in panel.lines for _, row in _points(line, asked.figure, known)), "")
     axes.set_ylabel(f"{asked.figure}{f' ({unit})' if unit and not asked.figure.endswith(unit) else ''}, log scale")

@@ -13,6 +13,8 @@ from replication_lab.report.rows import (
     Summary,
 )
 
+# From these on a number is not written out in full, and has no decimals.
+LONG, FOUR_DIGITS = 1e6, 1000
 # The name of a recorded setting.
 DISKS = "disks of machines"
 HEADLINES = ("throughput", "latency_p50_ms")
@@ -28,9 +30,9 @@ def number(value: float | None) -> str:
     """Format four significant digits, no exponent: 1067, 11.42, 0.9780."""
     if value is None:
         return "–"
-    if value == 0 or (float(value).is_integer() and abs(value) < 1e6):
+    if value == 0 or (float(value).is_integer() and abs(value) < LONG):
         return f"{value:.0f}"
-    return f"{value:.0f}" if abs(value) >= 1000 else f"{value:#.4g}".rstrip(".")
+    return f"{value:.0f}" if abs(value) >= FOUR_DIGITS else f"{value:#.4g}".rstrip(".")
 
 
 def measured(row: FigureRow | ClaimRow) -> str:

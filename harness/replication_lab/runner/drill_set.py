@@ -68,7 +68,7 @@ def make_ready(topology: str, engine: str) -> None:
     docker_engine.ensure()
 
 
-def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, journal: Journal, tell: Tell) -> None:
+def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell) -> None:
     """Run drills one after another on labs of their own, which are removed at the end in any case."""
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
     with journal.recording(_opening(topology, engine, drills, seed)):

@@ -140,7 +140,7 @@ class Session:
         began, at = clock.timer(), self.run.world.now()
         meter = self.run.world.noise(self.run.up)
         try:
-            parts = self._measured(case, number, meter)
+            parts = self._measured(case, meter)
         except LabError as error:
             signals.raise_interruption(error)
             if why := next(filter(None, (lab.why_ended() for lab in self.run.up)), ""):
@@ -151,14 +151,14 @@ class Session:
             engine=self.engine, round=number, case=case.name, at=at, seconds=round(clock.timer() - began, 3), **parts
         )
 
-    def _measured(self, case: Case, number: int, meter: NoiseMeter) -> dict[str, Any]:
+    def _measured(self, case: Case, meter: NoiseMeter) -> dict[str, Any]:
         lab = self.lab_of(case)
         workload = self.experiment.workload(case, self.run.preset)
         asked = case.settings.get("toxics", {})
         with self.experiment.arrange(lab, case) as watch:
             with all_at_once([self.calibration.toxic(lab, link, name) for link, name in asked.items()]) as toxics:
                 meter = meter.anew()
-                outcome = workload.run(lab, seed=self.run.next_seed())
+                outcome = workload.run(lab, self.run.next_seed())
                 noise = meter.read()
             counted = watch.figures()
             proofs = watch.proofs(outcome.commits, outcome.figures.get("latency_min_ms"))

@@ -84,7 +84,7 @@ class Collided:
 
 
 def collide(
-    lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, seed: int
+    lab: Lab, nodes: Sequence[str], clients: int, seconds: float, transact: Transact, *, seed: int
 ) -> list[Client]:
     """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds.
 

@@ -29,7 +29,7 @@ class BulkWrite:
     node: str
     mib: int
 
-    def run(self, lab: Lab, seed: int) -> Copied:
+    def run(self, lab: Lab, _seed: int) -> Copied:
         """Write the file in each way; LabError if dd did not write all of it."""
         return Copied({f"{way}_mb_per_second": self._rate(lab, flag) for way, flag in WAYS.items()})
 

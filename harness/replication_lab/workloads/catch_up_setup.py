@@ -128,7 +128,7 @@ class Watch:
     def figures(self) -> dict[str, float]:
         return {"disk_writes_per_second": float(self.limits.write_iops)}
 
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         return [
             *self.limited.end(),
             *(_applies(server) for server in self.servers),

@@ -32,7 +32,7 @@ class Counters:
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = self.nodes or tuple(node.name for node in lab.topology.nodes)
         before = sums(lab, "n", TABLE)[0]
-        clients = collide(lab, nodes, self.clients, self.seconds, self._read_add_write, seed)
+        clients = collide(lab, nodes, self.clients, self.seconds, self._read_add_write, seed=seed)
         after = sums(lab, "n", TABLE)
         return Collided(clients, after[0] - before, after)
 

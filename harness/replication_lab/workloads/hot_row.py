@@ -26,7 +26,7 @@ class HotRow:
     def run(self, lab: Lab, seed: int) -> Collided:
         nodes = self.nodes or (lab.topology.source.name,)
         before = sums(lab, "n", TABLE)[0]
-        clients = collide(lab, nodes, self.clients, self.seconds, _add_one, seed)
+        clients = collide(lab, nodes, self.clients, self.seconds, _add_one, seed=seed)
         after = sums(lab, "n", TABLE)
         return Collided(clients, after[0] - before, after)
 

@@ -45,7 +45,7 @@ class Slap:
     iterations: int = 3
     own: str = ""
 
-    def run(self, lab: Lab, seed: int) -> Slapped:
+    def run(self, lab: Lab, _seed: int) -> Slapped:
         """Run it; nothing here is random, so the seed is not used. LabError when a statement failed."""
         node = lab.topology.source.name
         return self._parse(lab.service(node if self.own else "load").run(*self._command(node, lab.password)))

@@ -40,7 +40,7 @@ class FirstSeen:
 
     rows: int = 10
 
-    def run(self, lab: Lab, seed: int) -> Sightings:
+    def run(self, lab: Lab, _seed: int) -> Sightings:
         """Insert and time the rows, by one clock in one process, when the answers arrive."""
         server = lab.node(lab.topology.source.name).server()
         with server.session() as writer, server.session() as reader:

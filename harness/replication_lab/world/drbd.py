@@ -225,7 +225,7 @@ class Peer:
         words = self.machine.run("guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
         return f"The last words of {self.node}'s kernel of it:\n  {words}"
 
-    def differing_kib(self, progress: Callable[[float], None] = lambda percent: None) -> int:
+    def differing_kib(self, progress: Callable[[float], None] = lambda _: None) -> int:
         """Compare both disks block by block, while they are used; return how much differs, in KiB.
 
         `progress` is called with the percentage that has been compared, about once a second. LabError for a comparison
@@ -255,7 +255,7 @@ class Peer:
         return found.connection not in COMPARING, found.words()
 
 
-def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> None:
+def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda _: None) -> None:
     """Wait until both machines have the same data again, resync included, for as long as the state changes.
 
     LabError if one has given up, or nothing changes. `progress` is called with the percentage of a resync, a few times
@@ -283,7 +283,7 @@ def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool
     return all(status.whole for status in found.values()), said
 
 
-def verify(lab: Lab, progress: Callable[[float], None] = lambda percent: None) -> int:
+def verify(lab: Lab, progress: Callable[[float], None] = lambda _: None) -> int:
     """Compare all blocks of both disks; return how much differs, in KiB. `progress` is called with percentages."""
     return next(iter(peers(lab).values())).differing_kib(progress)
 

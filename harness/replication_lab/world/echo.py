@@ -25,7 +25,7 @@ class EchoConnection:
         self._socket = dialled(address)
         self._socket.settimeout(answer_seconds)
 
-    def ping(self, reconnect: bool = False) -> None:
+    def ping(self, reconnect: bool = False) -> None:  # noqa: ARG002 - a database connection's ping has it
         """Send a byte and read it back; OSError if none comes. Never reconnect: that would hide an ended connection."""
         self._socket.sendall(PING)
         self._read(len(PING))

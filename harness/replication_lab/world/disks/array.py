@@ -84,7 +84,7 @@ class Array:
 
     @cached_property
     def disks(self) -> dict[str, Spindle]:
-        """The disks by short name: disk1, disk2, …"""
+        """The disks by short name (disk1, disk2, …)."""
         names = disk_names(self.node, self.storage)
         return {name.rpartition("-")[2]: Spindle(self.lab.service(name).container) for name in names}
 
@@ -152,7 +152,7 @@ class Array:
         """Return the free bytes under the data directory."""
         return int(self.in_filesystem(*ROOM, ".").split()[-1])
 
-    def replace(self, disk: str, progress: Callable[[float], None] = lambda percent: None) -> None:
+    def replace(self, disk: str, progress: Callable[[float], None] = lambda _: None) -> None:
         """Exchange a disk of a RAID1 for an empty one and rebuild its data, while the server goes on.
 
         `progress` is called with the percentage, about twice a second. LabError if the array has no redundancy.
@@ -224,7 +224,7 @@ class MachineArray(Array):
     def _fio(self, *how: str) -> None:
         self.server_node.run(*self.inside, *FIO, *how)
 
-    def has_its_data(self, volumes: Collection[str | None]) -> bool:
+    def has_its_data(self, _volumes: Collection[str | None]) -> bool:
         return True
 
     def status(self) -> str:

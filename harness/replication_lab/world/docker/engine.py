@@ -22,6 +22,8 @@ USUAL_ENDPOINT = "unix:///var/run/docker.sock"
 LOG = Path("/var/log/replication-lab-dockerd.log")
 PID = Path("/var/run/replication-lab-dockerd.pid")
 
+# The first release of Debian whose own engine is new enough.
+TRIXIE = 13
 # Debian 12's own engine is 20.10 and its Compose the obsolete v1; these of Debian 13 work with Debian 12's libc.
 DEBIAN_PACKAGES = ("docker.io", "containerd", "docker-cli", "docker-compose", "docker-buildx")
 UBUNTU_PACKAGES = ("docker.io", "docker-compose-v2", "docker-buildx")
@@ -173,7 +175,7 @@ TRIXIE_PIN = "/etc/apt/preferences.d/replication-lab-trixie"
 
 
 def _debian_commands() -> list[list[str]]:
-    if int(_release().get("VERSION_ID", "13")) >= 13:
+    if int(_release().get("VERSION_ID", "13")) >= TRIXIE:
         return [["apt-get", "update", "-q"], [*APT_INSTALL, *DEBIAN_PACKAGES, "iptables"]]
     script = Path(__file__).parent / "trixie-source.sh"
     return [

@@ -17,6 +17,8 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels
 
 STATE = catalogue.RUNS / "labs"
+# A step of the clock moves every start time by less.
+STEP_SECONDS = 60
 
 
 def remove(project: str) -> None:
@@ -75,7 +77,7 @@ def is_alive(mark: str) -> bool:
     pid, _, started = mark.partition("-")
     try:
         # A stepped clock moves every start time; the same number within a minute is the same process.
-        return abs(psutil.Process(int(pid)).create_time() - float(started)) < 60
+        return abs(psutil.Process(int(pid)).create_time() - float(started)) < STEP_SECONDS
     except (psutil.Error, ValueError):
         return False
 

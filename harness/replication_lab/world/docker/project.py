@@ -37,6 +37,7 @@ def start(
     topology: Topology,
     engine: str,
     name: str,
+    *,
     load: bool = False,
     storage: dict[str, Storage] | None = None,
     launcher: str = "",

@@ -5,7 +5,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 
-class signals_held:
+class signals_held:  # noqa: N801 - it is used as contextlib's lower-case classes are
     """A block that ignores Ctrl-C and SIGTERM while interrupted work is removed; a second one would stop that."""
 
     def __enter__(self) -> None:

@@ -78,7 +78,7 @@ def remove_array(lab: Lab, storage: Storage, node: str) -> None:
     lab.refresh()
 
 
-def remove(lab: Lab, name: str) -> None:
+def remove(name: str) -> None:
     """Remove a volume of the lab, if it exists."""
     _remove_volumes([name])
 

@@ -25,6 +25,7 @@ class Server:
         address: tuple[str, int],
         dialect: Dialect,
         password: str,
+        *,
         user: str = "root",
         encrypted: bool = True,
     ):
