@@ -52,7 +52,7 @@ class FakeDisk:
         self.acting = dict(self.settings)
 
     def exec_run(self, command: list[str]) -> Answer:
-        """What `spindle WORD …` in the container says."""
+        """Answer as `spindle WORD …` in the container does."""
         _, word, *changes = command
         if word == "set":
             self.settings |= {key: _value(value) for key, value in (each.split("=") for each in changes)}
@@ -62,7 +62,7 @@ class FakeDisk:
         return Answer(0, " ".join(f"{key}={_spelled(value)}" for key, value in shown.items()).encode())
 
     def rate(self, direction: str) -> float:
-        """Requests a second in this direction: read or write."""
+        """Return requests a second in this direction: read or write."""
         cost = self.acting[f"{direction}_us"]
         return 1e6 / cost if cost else UNLIMITED
 
@@ -118,7 +118,7 @@ class FakeArray:
         return {disk.name: disk for disk in self.disks} | {f"{self.node}-array": FakeArrayContainer(labels)}
 
     def rate(self, direction: str) -> float:
-        """Requests a second of the whole array: RAID1 writes everything on every disk, all else is shared out."""
+        """Return requests a second of the whole array: RAID1 writes on every disk, all else is shared out."""
         rates = [disk.rate(direction) for disk in self.disks]
         return min(rates) if self._copies(direction) > 1 else sum(rates)
 
@@ -132,7 +132,7 @@ class FakeArray:
             disk.pass_(seconds)
 
     def apply(self, rows: float, writes: float, seconds: float) -> None:
-        """An applier's rows, each with a flush, and what they write, in so many seconds."""
+        """Apply rows, each with a flush, and their writes in this many seconds."""
         self.serve("write", writes)
         for disk in self.disks:
             disk.counted["flushes"] += rows
@@ -142,7 +142,7 @@ class FakeArray:
         return len(self.disks) if self.storage.level == "raid1" and direction == "write" else 1
 
     def run(self, command: tuple[str, ...]) -> str:
-        """What `array …` in the array's container prints."""
+        """Return what `array …` in the array's container prints."""
         if command[1] == "measure":
             others = self.others.pop() if self.others else 0
             return "\n".join(json.dumps(self._measured(disk, others)) for disk in self.disks)
@@ -153,7 +153,7 @@ class FakeArray:
         return self._fio([part for part in command if part.startswith("--")])
 
     def _measured(self, disk: FakeDisk, others: int) -> dict[str, str | float]:
-        """A second of reads and one of writes; in each second others write so often, and fio has what they leave."""
+        """Return a second of reads and one of writes; others write this often in each, and fio gets the rest."""
         told: dict[str, str | float] = {"disk": disk.name}
         for way, taken in (("read", 0), ("write", others)):
             rate = disk.rate(way) * self._luck()
@@ -240,7 +240,7 @@ class FakeRace:
 
 
 def fake_arrays(storage: dict[str, Storage], dice: Random) -> dict[str, FakeArray]:
-    """The arrays of a topology that asks for some, by node."""
+    """Return the arrays of a topology's storage, by node."""
     return {
         node: FakeArray(node, msgspec.structs.replace(each, backend=BACKEND), dice) for node, each in storage.items()
     }

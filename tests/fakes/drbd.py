@@ -49,7 +49,7 @@ class FakeResource:
         self.met, self.compared = 1, 0
 
     def told(self, node: str, word: str, *words: str) -> str:
-        """What `guest resource WORD…` prints on a machine."""
+        """Return what `guest resource WORD…` prints on a machine."""
         if word == "status":
             return self._status(node)
         if word == "settings":
@@ -67,7 +67,7 @@ class FakeResource:
         return ""
 
     def _settings(self, node: str) -> str:
-        """The options that are in force, as drbdsetup prints them; those of a connection where there is one."""
+        """Return the options in force, as drbdsetup prints them; without a connection none of a connection's."""
         given = dict(word.removeprefix("--").split("=") for word in self.options[node])
         stands_by = not self.connected and node != self.nodes[0]
         options = {name: value for name, value in (DEFAULTS | given).items() if not (stands_by and "max-" in name)}
@@ -94,7 +94,7 @@ class FakeResource:
         return "--disk-flushes=no" not in self.options[node]
 
     def copies(self, dd: str, link_kbps: float) -> str:
-        """What dd prints of a file that it writes; the slower of disk and link is how fast."""
+        """Return what dd prints after writing a file; the slower of disk and link determines the rate."""
         block, count = re.search(r"bs=(\d+)M count=(\d+)", dd).groups()
         size = int(block) * int(count) << 20
         kbps = min(DISK_KBPS, link_kbps) if self.connected else DISK_KBPS
@@ -104,7 +104,7 @@ class FakeResource:
         return f"{size} bytes ({size / 1e6:.0f} MB, {size >> 20} MiB) copied, {seconds:.5f} s, some MB/s\n"
 
     def transacts(self, seconds: float) -> str:
-        """What sysbench prints of a load of so many seconds."""
+        """Return what sysbench prints after a load of this many seconds."""
         primary, peer = (self.disks[node] for node in self.nodes)
         flushes = self.connected and self._flushes(self.nodes[1])
         cost = primary.acting["write_us"]

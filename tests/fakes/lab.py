@@ -168,7 +168,7 @@ class FakeLab:
         return self._commits > 0
 
     def go_through_trouble(self) -> None:
-        """The trouble of a load that the model does not do commit by commit."""
+        """Cause the trouble of a load that the model does not run commit by commit."""
         self._commits = TROUBLE_AT - 1
         self._count()
 
@@ -202,7 +202,7 @@ class FakeLab:
         return Commit(own + waited if state.wait_point == "AFTER_SYNC" else own, own + waited)
 
     def _certified(self, own: float, node: str, loses: bool) -> Commit:
-        """A commit that all nodes have to have: it waits for the longest of its node's links."""
+        """Commit on all nodes: wait for the longest of the node's links."""
         trips = [self.link(link.name).round_trip_ms() for link in self.topology.links_from(node)]
         if None in trips:
             raise LabError(f"{node} answered `COMMIT` with (1047, 'WSREP has not yet prepared node')", "a commit")
@@ -213,7 +213,7 @@ class FakeLab:
         return Commit(own + max(trips), own + max(trips))
 
     def _acknowledged_after(self) -> float | None:
-        """The round trip to the replica that answers first, in ms; None where none is connected."""
+        """Return the round trip in ms to the replica that answers first; None if none is connected."""
         trips = []
         for link in self.topology.links_from(self.topology.source.name):
             replica = self.node(link.target).server()

@@ -57,7 +57,7 @@ class Programs:
         )
 
     def _transacted(self, _service: str, command: tuple[str, ...]) -> str:
-        """What sysbench prints of its OLTP load; nothing of the filling before."""
+        """Return what sysbench prints after its OLTP load; nothing after filling the table."""
         seconds = float(_options(command).get("time", 0))
         if not seconds:
             return ""
@@ -65,14 +65,14 @@ class Programs:
         return self._lab.resource.transacts(seconds)
 
     def _changed(self, _service: str, command: tuple[str, ...]) -> str:
-        """What sysbench prints of workloads/row_updates.lua."""
+        """Return what sysbench prints after workloads/row_updates.lua."""
         rows = int(_options(command)["events"])
         self._lab.race.change(rows)
         self._lab.go_through_trouble()
         return f"    total number of events:              {rows}\n"
 
     def _inserted(self, _service: str, command: tuple[str, ...]) -> str:
-        """What the clients of workloads/sequential_inserts.lua print."""
+        """Return what the clients of workloads/sequential_inserts.lua print."""
         options = _options(command)
         clients, rows, seconds = int(options["threads"]), int(options["events"]), float(options["time"])
         think = int(options.get("think", 0)) / 1000

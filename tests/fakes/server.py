@@ -97,7 +97,7 @@ class FakeServer:
             session.rollback()
 
     def rows(self, statement: str) -> Rows:
-        """What a query of the harness finds; one that the model does not know is a mistake."""
+        """Return the result of a query of the harness; StopIteration for one that the model does not know."""
         if summed := SUMMED.match(statement):
             return [{"sum": self.lab.rows.sum(summed[1]) + self.differs}]
         return next(answer for words, answer in self._answers.items() if statement.startswith(words))()
@@ -155,7 +155,7 @@ class FakeServer:
             self.semisync = replace(self.semisync, timeout_ms=int(value))
 
     def fall_back(self) -> None:
-        """What a source does whose timeout passed without an acknowledgement."""
+        """Act as a source whose timeout passed without an acknowledgement."""
         self.semisync = replace(self.semisync, active=False, fallbacks=self.semisync.fallbacks + 1)
 
     def _semisync_status(self) -> Rows:

@@ -35,7 +35,7 @@ class FakeGrouping:
         return {CHOICE: "INNODB"} if {"tmp_innodb", "tmp_myisam"} <= self.features else {}
 
     def run(self, command: tuple[str, ...], chosen: str | None) -> str:
-        """What slap prints of its queries, `chosen` being the variable's value where there is one."""
+        """Return what slap prints after its queries; `chosen` is the variable's value, if there is one."""
         options = dict(part.removeprefix("--").split("=", 1) for part in command if "=" in part)
         queries, iterations = int(options["number-of-queries"]), int(options["iterations"])
         storage = (chosen or next(each for each in COUNTED if f"tmp_{each}" in self.features)).lower()

@@ -11,11 +11,11 @@ Meanwhile = Callable[[FakeLab, int], None]
 
 
 def nothing(_lab: FakeLab, _load: int) -> None:
-    """An undisturbed load."""
+    """Leave the load undisturbed."""
 
 
 def fall_back(lab: FakeLab, _load: int = 0) -> None:
-    """The source gives up waiting and goes on asynchronously."""
+    """Let the source give up waiting and continue asynchronously."""
     source = lab.node(lab.topology.source.name).server()
     if SemiSync(source).status().enabled:
         source.fall_back()
@@ -40,29 +40,29 @@ def keep_in_memory(lab: FakeLab, _load: int = 0) -> None:
 
 
 def diverge(lab: FakeLab, _load: int = 0) -> None:
-    """A replica's rows become others than its source's, without an error of replication."""
+    """Change a replica's rows without an error of replication."""
     for node in lab.topology.replicas:
         lab.node(node.name).server().differs = True
 
 
 def leave(lab: FakeLab, _load: int = 0) -> None:
-    """The cluster's last node is cut off, and the others go on without it."""
+    """Cut the cluster's last node off, so that the others continue without it."""
     lab.node(lab.topology.nodes[-1].name).server().left = True
     lab.group.view += 1
 
 
 def leave_and_come_back(lab: FakeLab, _load: int = 0) -> None:
-    """A node is gone for a moment: afterwards all looks as before, but for the number of views."""
+    """Remove a node for a moment: afterwards only the number of views differs."""
     lab.group.view += 2
 
 
 def lose_an_update(lab: FakeLab, _load: int = 0) -> None:
-    """A change is acknowledged and kept on no copy."""
+    """Acknowledge a change that no copy keeps."""
     lab.rows.forgets = True
 
 
 def fail_load(_lab: FakeLab, _load: int = 0) -> None:
-    """The load generator ends with an error."""
+    """End the load generator with an error."""
     raise LabError("`sysbench` in load ended with 1:\n  FATAL: mysql_drv_query() returned error 2013", "exit status 0")
 
 
@@ -72,5 +72,5 @@ def interrupt(_lab: FakeLab, _load: int = 0) -> None:
 
 
 def crash(_lab: FakeLab, _load: int = 0) -> None:
-    """The harness itself fails."""
+    """Raise an error of the harness itself."""
     raise ZeroDivisionError("a defect of the harness")

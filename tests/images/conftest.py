@@ -98,7 +98,7 @@ class Server:
         return self.container.logs().decode(errors="replace")
 
     def exit_code(self):
-        """The exit code of the container, awaited."""
+        """Wait for the container's end and return its exit code."""
         return self.container.wait(timeout=PATIENCE_S)["StatusCode"]
 
 
@@ -156,7 +156,7 @@ def remove_container(container):
 
 
 def archive(files):
-    """A tar archive of ``files`` (name → text or bytes), owned by the account of the servers, executable."""
+    """Return a tar archive of ``files`` (name → text or bytes), owned by the servers' account, executable."""
     buffer = io.BytesIO()
     with tarfile.open(fileobj=buffer, mode="w") as tar:
         for name, content in files.items():
@@ -180,7 +180,7 @@ def build(image):
 
 @pytest.fixture(scope="session")
 def client(docker):
-    """The Docker engine's client, from the project's own fixture: started or installed if need be."""
+    """Return the Docker engine's client, from the project's own fixture: started or installed if need be."""
     return docker
 
 
@@ -207,7 +207,7 @@ def stage(client, engine):
 
 @pytest.fixture
 def loose_image(client):
-    """Runs commands in containers of any image: ``loose_image(image, *command, **options)`` → started container."""
+    """Return a function that starts a command in any image: ``loose_image(image, *command, **options)`` → container."""
     containers = []
 
     def start(image, *command, **options):

@@ -44,7 +44,7 @@ SERVER_FILES = ("bin/mysqld", "bin/rubbish", "share/errmsg.sys")
 
 
 def jar():
-    """The files of a server in a folder and in an archive, as the artifacts of Maven hold them."""
+    """Return a server's files in a folder and in an archive, as Maven's artifacts contain them."""
     archive, whole = io.BytesIO(), io.BytesIO()
     with tarfile.open(fileobj=archive, mode="w:gz") as tar:
         for name in SERVER_FILES:

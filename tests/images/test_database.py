@@ -34,7 +34,7 @@ def visitors(server):
 
 @pytest.fixture(scope="module", autouse=True)
 def cast(stage):
-    """The servers of this file. They start together, as starting takes the time; each test waits for its own."""
+    """Start the servers of this file together, as starting takes the time; each test waits for its own."""
     volume = stage.volume()
     return SimpleNamespace(
         node=ordinary_node(stage),
@@ -81,7 +81,7 @@ def server_on(stage, volume, **options):
 
 @pytest.fixture
 def node(cast):
-    """A running node with a database, a user and a hook, as a Compose file would ask for it."""
+    """Return a running node with a database, a user and a hook, as a Compose file would define it."""
     return cast.node.wait()
 
 
@@ -183,7 +183,7 @@ def test_sigterm_stops_the_server_cleanly(node):
 
 @pytest.fixture(scope="module")
 def interrupted(cast):
-    """A node with hooks that an init file cannot hold, killed in the middle of the first start and started again."""
+    """Return a node that was killed in its first start, in a hook that an init file cannot hold, and started again."""
     server = cast.interrupted
     until(lambda: f"hook {HOOKS}/20-hang.sh" in server.log(), "the hook that hangs")
     server.kill_and_start()

@@ -9,7 +9,7 @@ SETTINGS = {"LAB_NODE": "node1", "LAB_MEMBERS": "node1 localhost", "MYSQL_ROOT_P
 
 
 def refusal(loose_image, image, environment, **options):
-    """The exit code and the last line of a container that must end by itself."""
+    """Return the exit code and the last line of a container that must end by itself."""
     container = loose_image(image, environment=environment, cap_drop=["ALL"], **options)
     code = container.wait(timeout=PATIENCE_S)["StatusCode"]
     return code, container.logs().decode().strip().splitlines()[-1]

@@ -81,7 +81,7 @@ def one(make):
 
 @pytest.fixture
 def disk(one):
-    """A disk without costs or faults; the same one for all tests that leave it whole."""
+    """Return a disk without costs or faults; all tests that leave it healthy share it."""
     one.control.heal()
     one.control.set(**AS_MADE)
     return one
@@ -89,7 +89,7 @@ def disk(one):
 
 @pytest.fixture
 def cached(make):
-    """A disk with a volatile write cache, of this test's own."""
+    """Return a disk with a volatile write cache, of this test's own."""
     return make(CACHED)
 
 

@@ -18,7 +18,7 @@ GRACE_S = 10
 
 @pytest.fixture
 def toxiproxy(loose_image):
-    """The address of Toxiproxy's API."""
+    """Return the address of Toxiproxy's API."""
     container = loose_image(TOXIPROXY, ports={"8474/tcp": ("127.0.0.1", None)}, cap_drop=["ALL"])
     container.reload()
     address = f"http://127.0.0.1:{container.ports['8474/tcp'][0]['HostPort']}"

@@ -117,7 +117,7 @@ def node(pair):
 
 @pytest.fixture
 def no_array(bare):
-    """A machine without an array, whatever the test before left."""
+    """Return a machine without an array, whatever the previous test left."""
     bare.run("array", "stop")
     return bare
 

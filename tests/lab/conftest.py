@@ -21,7 +21,7 @@ COMMAND_SECONDS = 300
 
 @pytest.fixture(scope="session", autouse=True)
 def built(docker):
-    """The images of the default engine and of the load, built once."""
+    """Build the images of the default engine and of the load, once."""
     images.ensure(up.image_names("mariadb", load=True))
 
 
@@ -74,7 +74,7 @@ def start_command(start_module):
 
 @pytest.fixture
 def name():
-    """A lab's name that nobody else uses; what still bears it at the end is removed."""
+    """Return a unique name for a lab; remove what still has it at the end."""
     chosen = f"test-{secrets.token_hex(4)}"
     yield chosen
     leftovers.remove(chosen)
@@ -82,7 +82,7 @@ def name():
 
 @pytest.fixture(scope="module")
 def loaded(docker):
-    """A semi-synchronous pair with the load container, its links without toxics, as an experiment gets it."""
+    """Yield a semi-synchronous pair with the load container, its links without toxics, as an experiment gets it."""
     lab = project.start(catalogue.topology("semisync"), "mariadb", f"test-{secrets.token_hex(4)}", load=True)
     yield lab
     with signals.signals_held():
@@ -107,7 +107,7 @@ def cluster(docker):
 
 @pytest.fixture
 def whole(cluster, make_whole):
-    """The cluster with all links on and all nodes Synced, before a test and after it."""
+    """Yield the cluster with all links on and all nodes Synced, before a test and after it."""
     make_whole(cluster)
     yield cluster
     make_whole(cluster)

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.alone
 
 
 def read_until(process, text):
-    """The lines a command printed, up to the first that holds `text`."""
+    """Return the lines that a command printed, up to the first that contains `text`."""
     lines = []
     for line in process.stdout:
         lines.append(line)

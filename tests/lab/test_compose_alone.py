@@ -23,7 +23,7 @@ OWN = {"galera": {"sidecar"}, "group": {"sidecar"}, "drbd": {"vm", "spindle"}, "
 
 @pytest.fixture(scope="module", autouse=True)
 def password():
-    """What Compose finds where ./lab has run once."""
+    """Create what Compose needs from one call of ./lab."""
     subprocess.run([catalogue.ROOT / "lab", "--help"], check=True, capture_output=True)
 
 

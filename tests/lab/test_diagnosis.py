@@ -27,7 +27,7 @@ RELAXED = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 
 @pytest.fixture(scope="module")
 def lab(docker):
-    """A source, and a replica on a disk that is in nobody's way unless a test makes it so; the link without toxics."""
+    """Yield a source, and a replica on a disk without limits; the link has no toxics."""
     topology = catalogue.topology("async")
     storage = up.storage_of("async", ["single"], disk="unlimited", disks=0, mib=2048, backend="auto")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
@@ -49,7 +49,7 @@ def lab(docker):
 
 @pytest.fixture
 def replica(lab):
-    """The replica's server with relaxed durability, level with its source before a test and after it."""
+    """Yield the replica's server with relaxed durability, level with its source before a test and after it."""
     server = lab.node("replica").server()
     server.set_global(**RELAXED)
     yield server
@@ -62,7 +62,7 @@ def replica(lab):
 
 @contextmanager
 def backlog(lab, statements, times):
-    """The replica has statements before it, which it begins to apply now."""
+    """Let the replica begin to apply a backlog of statements."""
     replica, source = lab.node("replica").server(), lab.node("source").server()
     replica.execute("STOP SLAVE SQL_THREAD")
     with source.session() as session, session.cursor() as cursor:

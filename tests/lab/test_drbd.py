@@ -29,7 +29,7 @@ def pair(docker):
 
 @pytest.fixture
 def whole(pair):
-    """The pair connected and equal, before a test and after it, whichever machine serves."""
+    """Yield the pair connected and equal, before a test and after it, whichever machine serves."""
     drbd.wait_until_whole(pair)
     yield pair
     pair.refresh()

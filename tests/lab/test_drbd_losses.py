@@ -24,7 +24,7 @@ def pair(docker):
 
 
 def lost_with_the_site(lab, protocol, place):
-    """The primary's site goes dark and then dies under load: acknowledged rows that the survivor has not."""
+    """Darken the primary's site and kill it under load; return the acknowledged rows that the survivor lacks."""
     proofs = [up.set_toxic(lab, link.name, place) for link in lab.topology.links]
     assert all(proof.ok for proof in proofs), proofs
     dying = drbd.primary(lab)

@@ -44,7 +44,7 @@ ALL = sorted([*QUICK, *(pytest.param(*pair, marks=pytest.mark.long) for pair in 
 
 
 def surprises(result):
-    """The expectations whose verdict is not the one that the drill's file says, with the reason."""
+    """Return the expectations whose verdict differs from that in the drill's file, with the reason."""
     differing = [one for one in result.judgements if one.verdict is not one.expected.verdict]
     return {one.sentence: one.reason for one in differing}
 

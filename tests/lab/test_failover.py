@@ -20,7 +20,7 @@ LINK = "source-replica"
 
 @pytest.fixture
 def pair(new_lab, request):
-    """A source and an asynchronous replica beside it."""
+    """Yield a source and an asynchronous replica beside it."""
     images.ensure(up.image_names(request.param))
     lab = new_lab("async", request.param, toxics={LINK: "lan"})
     yield lab

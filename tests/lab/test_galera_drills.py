@@ -19,7 +19,7 @@ SEED = 7
 
 @pytest.fixture(scope="module")
 def cluster(cluster, make_whole):
-    """The three nodes 85 ms apart, broken and mended by one test after another."""
+    """Yield the three nodes 85 ms apart, broken and repaired by one test after another."""
     make_whole(cluster)
     up.prove(cluster, cluster.topology.toxics, print)
     yield cluster
@@ -28,7 +28,7 @@ def cluster(cluster, make_whole):
 
 @pytest.fixture(scope="module")
 def done(cluster, tmp_path_factory):
-    """The result of a drill on the shared cluster, done once."""
+    """Return a function that runs a drill on the shared cluster, once, and returns its result."""
     folder, known = tmp_path_factory.mktemp("ledgers"), {}
 
     def do(name, what=None):
@@ -147,7 +147,7 @@ def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, comma
 
 
 def brief(name, **changes):
-    """A drill with hardly any time in it."""
+    """Return a drill of hardly any duration."""
     import msgspec
 
     found = drill_set.load("galera", name).lasting(0.2)

@@ -16,7 +16,7 @@ TABLE = "CREATE TABLE IF NOT EXISTS lab.crossed (id INT AUTO_INCREMENT PRIMARY K
 
 @pytest.fixture(autouse=True)
 def table(whole):
-    """A table of these tests' own."""
+    """Create a table of these tests' own."""
     whole.node("node1").server().execute(TABLE)
 
 
@@ -84,7 +84,7 @@ def test_without_the_proxy_nothing_flows(cluster, make_whole):
 
 
 def _delivered(server):
-    """The group's shortest delivery lately, in ms, while something is written."""
+    """Return the group's shortest recent delivery in ms, while something is written."""
     CommitLatency(server).commits(1)
     latency = GaleraNode(server).status().replication_ms
     return latency[0] if latency else 0

@@ -30,7 +30,7 @@ def cluster(cluster, make_whole):
 
 @pytest.fixture(scope="module")
 def pair(docker):
-    """A source with two semi-synchronous replicas, as the experiment gets them."""
+    """Yield a source with two semi-synchronous replicas, as the experiment gets them."""
     topology = catalogue.topology("semisync-3")
     images.ensure(up.image_names("mariadb", load=True, topology=topology))
     lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
@@ -41,19 +41,19 @@ def pair(docker):
 
 @pytest.fixture
 def of_cluster(cluster, tmp_path):
-    """The judgement of one client's commit on the cluster when somebody acts during the load, and all doubts."""
+    """Return the judgement of one client's commit on the cluster when `act` happens during the load, and all doubts."""
     return lambda act: judgement_of(experiment, ONE_COMMIT_WAITS, cluster, act, tmp_path)
 
 
 @pytest.fixture
 def of_pair(pair, tmp_path):
-    """The judgement of one client's semi-synchronous commit when somebody acts during the load, and all doubts."""
+    """Return the judgement of one client's semi-synchronous commit with `act` during the load, and all doubts."""
     return lambda act: judgement_of(experiment, ONE_ROUND_TRIP, pair, act, tmp_path)
 
 
 @pytest.fixture
 def of_slow_replica(pair, tmp_path):
-    """The judgement of semi-sync with a slow replica when somebody acts during a load as the experiment's."""
+    """Return the judgement of semi-sync with a slow replica when `act` happens during a load as the experiment's."""
     load = SequentialInserts(64, seconds=1)
     return lambda act: judgement_of(experiment, A_SLOW_REPLICA, pair, act, tmp_path, load)
 

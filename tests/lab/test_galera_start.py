@@ -20,7 +20,7 @@ TABLE = "CREATE TABLE IF NOT EXISTS lab.transferred (id INT AUTO_INCREMENT PRIMA
 
 @pytest.fixture(autouse=True)
 def table(whole):
-    """A table of these tests' own."""
+    """Create a table of these tests' own."""
     whole.node("node1").server().execute(TABLE)
 
 

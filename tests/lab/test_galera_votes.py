@@ -14,7 +14,7 @@ from replication_lab.world.mysql.galera import GaleraNode
 
 @pytest.fixture(scope="module")
 def pair(docker):
-    """A cluster of two, its links without toxics."""
+    """Yield a cluster of two, its links without toxics."""
     topology = catalogue.topology("galera-2")
     images.ensure(up.image_names("mariadb", topology=topology))
     lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")

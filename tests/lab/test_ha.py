@@ -25,7 +25,7 @@ def pair(docker):
 
 @pytest.fixture
 def whole(pair, request):
-    """The cluster whole before a test and after it, whoever serves; both disks equal, after one of the longer tests."""
+    """Yield the cluster healthy before a test and after it; both disks equal, after one of the longer tests."""
     cluster_manager.wait_until_whole(pair)
     yield pair
     for link in pair.topology.links:
@@ -152,7 +152,7 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
 
 
 def _alone(lab):
-    """The machine that by its own account has a quorum without the other one; nothing where neither has."""
+    """Return the machine that reports a quorum without the other one; an empty string if neither does."""
     for node in lab.topology.nodes:
         with suppress(LabError):
             status = pacemaker.cluster(lab).status(node.name)

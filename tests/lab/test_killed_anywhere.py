@@ -30,13 +30,13 @@ LEFT_OUT = {"runs", ".git", ".venv", "__pycache__", ".pytest_cache", ".ruff_cach
 
 
 def moment(number):
-    """The command that is killed, and after how many seconds, by the seed."""
+    """Return the command that is killed, and after how many seconds, by the seed."""
     words, most = COMMANDS[number % len(COMMANDS)]
     return words, round(random.Random(f"{SEED}:{number}").uniform(0.2, most), 2)
 
 
 def of_the_host():
-    """What containers cannot be seen to hold: loop devices, mounts, and files of the checkout outside runs/."""
+    """Return what is left outside containers: loop devices, mounts, and files of the checkout outside runs/."""
     loops = subprocess.run(["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=False).stdout
     mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
     # The engine's own are those of containers, anybody's, which are looked for by their labels.
@@ -47,7 +47,7 @@ def of_the_host():
 
 
 def composes_of(name):
-    """An orphaned `docker compose` lives on for a moment."""
+    """Return the orphaned `docker compose` processes, which live on for a moment."""
     lines = [" ".join(one.info["cmdline"] or []) for one in psutil.process_iter(["cmdline"])]
     return [line for line in lines if name in line and "compose" in line]
 

@@ -18,7 +18,7 @@ LIMITS = Limits(read_iops=400, write_iops=400)
 
 @pytest.fixture(scope="module")
 def lab(docker):
-    """A source in a container, and a replica on RAID1 in a machine started by what this host has."""
+    """Yield a source in a container, and a replica on RAID1 in a machine started by this host's launcher."""
     topology = catalogue.topology("async")
     storage = up.storage_of("async", ["raid1"], disk="unlimited", disks=0, mib=1024, backend="vm")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))

@@ -21,7 +21,7 @@ DISKS = {"disk": "unlimited", "disks": 0, "mib": 1024, "backend": "auto"}
 
 @pytest.fixture(scope="module")
 def lab(docker):
-    """A source and a replica on the engine's own disk, the link without toxics."""
+    """Yield a source and a replica on the engine's own disk, the link without toxics."""
     topology = catalogue.topology("async")
     images.ensure([*up.image_names("mariadb", topology=topology), *overlay.IMAGES])
     lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")

@@ -37,7 +37,7 @@ def lab(docker):
 
 @pytest.fixture
 def doubts(lab, tmp_path):
-    """What is doubted of one measurement of a case, as one text."""
+    """Return the doubts about one measurement of a case, as one text."""
 
     def measured(experiment, case):
         known = experiments.load(experiment)

@@ -17,7 +17,7 @@ ALLOWED = {"NET_ADMIN"}
 
 @pytest.fixture(scope="module", params=catalogue.topologies())
 def rendered(request):
-    """A topology as Compose would start it for `lab up`."""
+    """Return a topology as Compose would start it for `lab up`."""
     file = catalogue.compose_file(request.param)
     settings = {"ENGINE": "mariadb", "LAB_PASSWORD": PASSWORD, "LAB_OWNER": "1-1"}
     done = subprocess.run(

@@ -82,7 +82,7 @@ def written(array):
 
 
 def _measured_within(array, disk, write_iops):
-    """What all disks do, if this one keeps its limit: a busy machine measures a disk as slower than it is."""
+    """Return what all disks do, if this one keeps its limit: a busy machine measures a disk as slower than it is."""
     measured = array.measure()
     return measured if arrays.within(measured[disk].write_iops, write_iops) else None
 
@@ -179,7 +179,7 @@ def readable(lab, node):
 
 
 def innochecksum(lab, node, table):
-    """What the server's own tool says of a table's pages, as they are on the disks."""
+    """Return the server's own tool's report on a table's pages, as they are on the disks."""
     file = f"/var/lib/mysql/lab/{table}.ibd"
     read = f"dd if={file} of=/tmp/{table}.ibd bs=16k iflag=direct status=none; innochecksum /tmp/{table}.ibd 2>&1; true"
     return lab.node(node).run("sh", "-c", read)
@@ -229,7 +229,7 @@ def test_a_node_without_disks_says_so(lab):
 
 
 def host(*words):
-    """What a command prints in a container that sees the devices of the host."""
+    """Return what a command prints in a container that sees the devices of the host."""
     return (
         engine.client()
         .containers.run(
@@ -249,7 +249,7 @@ def host(*words):
 
 @pytest.fixture
 def foreign(docker):
-    """A loop device with an array's superblock that somebody else made, still there after each test."""
+    """Yield a loop device with an array's superblock that is not the lab's; it has to remain after each test."""
     made = host("truncate --size 128M /foreign && losetup --find --show /foreign")
     try:
         host("mkfs.btrfs --quiet --label not-the-labs", made, ">/dev/null")

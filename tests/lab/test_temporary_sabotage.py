@@ -31,7 +31,7 @@ def lab(request, docker):
 
 @pytest.fixture
 def doubts(lab, tmp_path):
-    """What is doubted of one measurement, as one text."""
+    """Return the doubts about one measurement, as one text."""
 
     def measured():
         preset = Preset("sabotage", 2, 2, SIZES)

@@ -11,7 +11,7 @@ from tests.lab.conftest import things_of
 
 @pytest.fixture(scope="module")
 def up(command):
-    """A lab brought up by the command, and what it printed."""
+    """Yield what the command printed that started the lab."""
     answer = command("up", "semisync", "--name", "test-up")
     assert answer.returncode == 0, answer.stderr
     yield answer

@@ -40,7 +40,7 @@ def expected(name: str) -> dict | list:
 
 
 def unpack(name: str, folder: Path) -> Path:
-    """The folder of the run as it was recorded, below `folder`."""
+    """Unpack the run as it was recorded, below `folder`; return its folder."""
     run = folder / name
     run.mkdir()
     for packed in (HERE / name).glob("*.jsonl.xz"):
@@ -55,7 +55,7 @@ def judged(run: Path) -> dict | list:
 
 
 def of_experiment(summary: dict) -> dict:
-    """What may not change, from the output of `lab judge --json`."""
+    """Return what must not change in the output of `lab judge --json`."""
     return {
         **_picked(OF_RUN, summary),
         "noisy": summary["environment"]["noise"]["noisy"],
@@ -68,7 +68,7 @@ def of_experiment(summary: dict) -> dict:
 
 
 def of_drills(summary: dict) -> list[dict]:
-    """What may not change, from the output of `lab judge --json` of drills."""
+    """Return what must not change in the output of `lab judge --json` of drills."""
     return [
         {
             "drill": drill["name"],
@@ -85,7 +85,7 @@ def _picked(keys: tuple[str, ...], found: dict) -> dict:
 
 
 def _known(case: dict) -> dict:
-    """A case whose figures leave out what nobody knows, most of their lines."""
+    """Return a case without the values of figures that are unknown, most of their lines."""
     figures = {
         name: {key: value for key, value in figure.items() if value is not None}
         for name, figure in case["figures"].items()
@@ -125,7 +125,7 @@ def keep(run: Path, name: str, left_out: list[str]) -> None:
 
 
 def without(record: bytes, left_out: list[str]) -> bytes:
-    """A record of drills as if some had not been asked for."""
+    """Return a record of drills as if some had not been requested."""
     events = [json.loads(line) for line in record.splitlines()]
     kept = [event for event in events if event.get("drill", {}).get("name") not in left_out]
     kept[0]["drills"] = [drill for drill in kept[0]["drills"] if drill["name"] not in left_out]

@@ -24,7 +24,7 @@ from tests.fakes.world import FakeWorld
 
 
 def pytest_collection_finish():
-    """What was loaded for all tests is no garbage."""
+    """Exempt what was loaded for all tests from garbage collection."""
     gc.freeze()
 
 
@@ -60,7 +60,7 @@ def nothing_remembered():
 
 @pytest.fixture
 def runs(monkeypatch, tmp_path) -> Path:
-    """runs/ of this test's own."""
+    """Return a folder runs/ of this test's own."""
     folder = tmp_path / "runs"
     monkeypatch.setattr(catalogue, "RUNS", folder)
     # A test's record need not outlive a power cut.
@@ -71,7 +71,7 @@ def runs(monkeypatch, tmp_path) -> Path:
 
 @pytest.fixture
 def charts():
-    """The charts' module, loaded only where one is drawn: the library behind it takes half a second."""
+    """Return the charts' module, loaded only for tests that draw: the library behind it takes half a second."""
     from replication_lab.report import charts
 
     return charts
@@ -79,7 +79,7 @@ def charts():
 
 @pytest.fixture
 def undrawn(monkeypatch):
-    """Reports without charts, which take longer than a whole run in a fake world."""
+    """Write reports without charts, which take longer than a whole run in a fake world."""
     monkeypatch.setattr("replication_lab.report.page.render", lambda *_: "")
 
 
@@ -116,7 +116,7 @@ def _undisturbed_runs():
 
 @pytest.fixture
 def undisturbed(ran, _undisturbed_runs):
-    """What `ran` gives in a world without trouble, run once for all tests that only look at it: (summary, record)."""
+    """Return (summary, record) of `ran` in a world without trouble, run once for all tests that only read it."""
 
     def run(experiment, preset="quick"):
         key = (id(experiment), preset)
@@ -130,7 +130,7 @@ def undisturbed(ran, _undisturbed_runs):
 
 @pytest.fixture
 def brief():
-    """The smallest plan in which something can be decided, with the semi-sync experiment's smallest sizes."""
+    """Return the smallest plan that can decide a claim, with the semi-sync experiment's smallest sizes."""
     sizes = {"near_rows": 20, "near_seconds": 0, "far_rows": 6, "far_seconds": 0.15, "seen_rows": 6}
     return Preset("quick", 2, 2, sizes)
 

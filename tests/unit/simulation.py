@@ -63,7 +63,7 @@ def run(
     interval: Callable | None = None,
     level: float | None = None,
 ) -> Outcome:
-    """Runs of the claim "ratio ≥ bound" when the typical ratio is `ratio`: one look a round, until decided."""
+    """Run the claim "ratio ≥ bound" when the typical ratio is `ratio`: one look a round, until decided."""
     logs = np.log(ratio) + SHAPES[shape](np.random.default_rng(seed), (runs, plan.max_rounds))
     verdicts, ended = np.zeros(runs, int), np.full(runs, plan.max_rounds)
     for rounds in range(plan.min_rounds, plan.max_rounds + 1):
@@ -75,7 +75,7 @@ def run(
 
 
 def bootstrap(method: str) -> Callable:
-    """An interval of the mean by scipy's bootstrap, for comparison."""
+    """Return an interval of the mean by scipy's bootstrap, for comparison."""
     from scipy.stats import bootstrap as resample
 
     def interval(values, level):

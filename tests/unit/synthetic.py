@@ -75,14 +75,14 @@ CLAIMS = (
 
 
 def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
-    """The law clients/RTT for the cases that wait for the link."""
+    """Return the law clients/RTT for the cases that wait for the link."""
     clients = WAN.get(case.name)
     trip = figures.get("rtt_p50_ms")
     return {"throughput": clients * 1000 / trip, "latency_p50_ms": trip} if clients and trip else {}
 
 
 def experiment(claims=CLAIMS, data=DATA, **others) -> Experiment:
-    """The semi-sync experiment as far as the judge and the report know it."""
+    """Return the semi-sync experiment as far as the judge and the report use it."""
     cases = [
         Case("none", "no replica"),
         Case("async-85ms", "asynchronous, behind 85 ms"),
@@ -102,7 +102,7 @@ def experiment(claims=CLAIMS, data=DATA, **others) -> Experiment:
 
 
 def run(engines=("mariadb",), **settings) -> Run:
-    """The first line of a record."""
+    """Return the first line of a record."""
     host = {"kernel": "6.1.0", "cpus": 2, "cpu model": "a CPU", "memory": "8 GiB", "docker engine": "26.1.5"}
     return Run(
         experiment="semisync_wan",
@@ -116,7 +116,7 @@ def run(engines=("mariadb",), **settings) -> Run:
 
 
 def lab(engine="mariadb", **others) -> Lab:
-    """A lab that came up."""
+    """Return a lab that came up."""
     return Lab(
         engine=engine,
         version="11.8.6-MariaDB",
@@ -155,7 +155,7 @@ def measurement(case: str, round: int, engine="mariadb", *, figures=None, **othe
 
 
 def record(rounds=4, engines=("mariadb",), *more, **settings) -> Record:
-    """A whole run in which every claim but the one expected to be refuted holds."""
+    """Return a whole run in which every claim holds but the one that is expected to be refuted."""
     events = [run(engines, **settings)]
     for engine in engines:
         events.append(lab(engine))
@@ -165,7 +165,7 @@ def record(rounds=4, engines=("mariadb",), *more, **settings) -> Record:
 
 
 def replaced(old: Record, case: str, round: int, **parts) -> Record:
-    """The same record, but for one measurement."""
+    """Return the same record but for one measurement."""
     return Record(
         [
             measurement(case, round, **parts)
@@ -208,5 +208,5 @@ def _wan(case: str, dice: Random) -> dict:
 
 
 def claim(relation, **parts) -> Claim:
-    """A claim of which only the relation matters."""
+    """Return a claim of which only the relation matters."""
     return Claim("a-claim", "a sentence", relation, **parts)

@@ -29,7 +29,7 @@ def parsed(text=FILE):
 
 
 def evidence(**changes) -> Evidence:
-    """A drill that went as it should."""
+    """Return the evidence of a drill that went as expected."""
     step = parsed().steps[0]
     good = Evidence(
         drill=parsed(),
@@ -44,12 +44,12 @@ def evidence(**changes) -> Evidence:
 
 
 def summed_up(*results) -> DrillsSummary:
-    """The summary of a run in which drills came to these results."""
+    """Return the summary of a run whose drills have these results."""
     return summarise_drills(Record([opening(*(each.drill for each in results)), End(why="done")]), results)
 
 
 def opening(*drills) -> Drills:
-    """That drills of a cluster were asked for."""
+    """Return the opening of a run of drills on a cluster."""
     return Drills(topology="galera", engines=["mariadb"], seed=7, drills=[*drills], started="2030-01-01")
 
 

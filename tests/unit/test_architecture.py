@@ -39,7 +39,7 @@ def lint(folder: Path) -> subprocess.CompletedProcess:
 
 @pytest.fixture
 def copy(tmp_path) -> Path:
-    """A copy of the harness to spoil."""
+    """Return a copy of the harness to spoil."""
     shutil.copytree(ROOT / "harness", tmp_path / "harness", ignore=shutil.ignore_patterns("__pycache__"))
     shutil.copy(ROOT / "pyproject.toml", tmp_path)
     return tmp_path
@@ -101,7 +101,7 @@ def said(path: Path) -> Said:
 
 
 def dotted(node: ast.expr) -> str:
-    """The name of what is called or mentioned; what has none, as the result of a call, is a question mark."""
+    """Return the name of what is called or mentioned; a question mark if it has none, as the result of a call."""
     if isinstance(node, ast.Attribute):
         return f"{dotted(node.value)}.{node.attr}"
     return node.id if isinstance(node, ast.Name) else "?"

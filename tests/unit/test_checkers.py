@@ -14,7 +14,7 @@ def attempt(number, outcome=GOOD, invoked=0.0, ended=0.1, node="node1", code=Non
 
 
 def copies(*rows, **options) -> list[Copy]:
-    """A copy for each list of ids."""
+    """Return a copy for each list of ids."""
     return [Copy(f"node{at}", ranges(ids), **options) for at, ids in enumerate(rows, 1)]
 
 

@@ -28,7 +28,7 @@ def judged(relation, of=None, expected=AS_CLAIMED, **parts):
 
 
 def counts(*pairs) -> Record:
-    """A record of rounds with (seen, trials)."""
+    """Return a record of rounds with (seen, trials)."""
     return Record(
         [
             run(),
@@ -63,7 +63,7 @@ def test_intervals_inside_hold_outside_refute_and_astride_decide_nothing(relatio
 
 
 def on(engine, case, *values) -> list[Measurement]:
-    """A figure of a case on an engine by round."""
+    """Return measurements of a case on an engine, one a round."""
     return [
         Measurement(engine=engine, round=n, case=case, figures={"average_ms": value})
         for n, value in enumerate(values, start=1)

@@ -86,7 +86,7 @@ def test_the_list_of_commands_says_of_each_what_its_own_help_says(command):
 
 
 def imported(*arguments) -> set[str]:
-    """The modules that a new process has imported when it has answered `lab ARGUMENTS`, of this package and others."""
+    """Return the modules that a new process has imported after `lab ARGUMENTS`, of this package and others."""
     program = f"import sys\nfrom replication_lab.cli import cli\ncli({list(arguments)}, standalone_mode=False)\n"
     show = "print('modules:', *sys.modules)"
     said = subprocess.run([sys.executable, "-c", program + show], capture_output=True, text=True, check=True).stdout

@@ -72,7 +72,7 @@ def all_match(labels, wanted):
 
 @pytest.fixture
 def engine(monkeypatch):
-    """An engine that holds these things."""
+    """Return a function that puts things into a fake engine."""
 
     def holds(*things):
         monkeypatch.setattr(docker_engine, "client", lambda: Engine(things))

@@ -37,14 +37,14 @@ def relative(path: Path) -> str:
 
 
 def code(text: str) -> list[str]:
-    """The lines of fenced blocks and what stands between single backticks."""
+    """Return the lines of fenced blocks and the text between single backticks."""
     fenced = re.findall(r"^```[^\n]*\n(.*?)^```", text, re.M | re.S)
     inline = re.findall(r"`([^`\n]+)`", re.sub(r"^```.*?^```", "", text, flags=re.M | re.S))
     return [line.strip().removeprefix("$ ") for block in fenced for line in block.splitlines()] + inline
 
 
 def commands(text: str, programs: tuple[str, ...]) -> list[list[str]]:
-    """The commands of these programs, as words, with what is set before them and what follows a # left out."""
+    """Return the commands of these programs, as words, without variables before them and comments after them."""
     found = []
     for line in code(text):
         for part in re.split(r"&&|;|\s\|\s", line.split(" #")[0]):
@@ -60,7 +60,7 @@ def commands(text: str, programs: tuple[str, ...]) -> list[list[str]]:
 
 
 def wrong_lab_commands(text: str) -> list[str]:
-    """What a document tells people to type that the command line does not know."""
+    """Return the commands in a document that the command line does not have."""
     wrong = []
     for name, *words in commands(text, ("lab", "./lab")):
         if name.startswith("-") or not re.match(r"[a-z]", name):
@@ -76,7 +76,7 @@ def wrong_lab_commands(text: str) -> list[str]:
 
 
 def targets() -> set[str]:
-    """The targets that `make help` lists."""
+    """Return the targets that `make help` lists."""
     return set(re.findall(r"^([a-z-]+):.*?## ", (ROOT / "Makefile").read_text(), re.M))
 
 
@@ -86,7 +86,7 @@ def wrong_make_commands(text: str) -> list[str]:
 
 
 def broken_links(path: Path) -> list[str]:
-    """The links of a document to files or headings that are not there."""
+    """Return the links of a document to files or headings that do not exist."""
     text = path.read_text()
     links = re.findall(r"\]\((?!\w+:)([^)\s]+)\)", text)
     return [link for link in links if not resolves(path, link)]
@@ -105,7 +105,7 @@ def anchors(text: str) -> set[str]:
 
 @functools.cache
 def documented(*programs: str) -> list[list[str]]:
-    """The commands of these programs in all documents."""
+    """Return the commands of these programs in all documents."""
     return [words for path in DOCUMENTS for words in commands(path.read_text(), programs)]
 
 

@@ -369,7 +369,7 @@ DIFFERING = CONNECTED.replace("oos:0", "oos:4")
 
 
 def comparison(begun, ended):
-    """A pair whose first machine is asked to compare."""
+    """Return a pair whose first machine is to compare."""
     return Pair(obeys={("node1", "verify"): {"node1": ended}}, node1=begun, node2=SECONDARY)
 
 
@@ -413,7 +413,7 @@ def test_a_comparison_that_broke_off_is_no_comparison(refused, moments):
 
 @pytest.fixture
 def link(monkeypatch):
-    """A link whose far end sends back what it gets: ``link(most)`` bytes at the most, then it hangs up."""
+    """Return a link whose far end echoes: ``link(most)`` bytes at the most, then it hangs up."""
 
     def serve(far, most):
         with far:

@@ -39,12 +39,12 @@ def test_a_file_that_was_not_written_whole_is_an_error(said):
 
 
 def part(lab, _load):
-    """The peer is lost in the middle of the load."""
+    """Disconnect the peer in the middle of the load."""
     lab.resource.connected = False
 
 
 def write_elsewhere(lab, _load):
-    """The peer that stands by is written to all the same."""
+    """Write to the disconnected peer all the same."""
     lab.resource.written_kib["node2"] += 100
 
 

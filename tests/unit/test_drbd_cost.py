@@ -146,7 +146,7 @@ def test_a_load_that_committed_nothing_is_an_error(text):
 
 
 def forget_flushes(lab, _load):
-    """The peer's disk says that its flushes cost what they should, and they do not."""
+    """Let the peer's disk report the flushes' cost without delaying them."""
     lab.resource.disks["node2"].acting["flush_us"] = 0
 
 
@@ -156,18 +156,18 @@ def speed_up(lab, _load):
 
 
 def part(lab, _load):
-    """The link breaks in the middle of the load."""
+    """Break the link in the middle of the load."""
     lab.resource.connected = False
 
 
 def part_and_meet(lab, _load):
-    """The machines miss each other in the middle of the load, and are equal again before it is over."""
+    """Disconnect the machines in the middle of the load, and make them equal again before its end."""
     lab.resource.told("node2", "disconnect")
     lab.resource.told("node2", "connect")
 
 
 def meet(lab, _load):
-    """The peer that stands by is connected by somebody else."""
+    """Connect the disconnected peer by other means."""
     lab.resource.connected = True
 
 
@@ -182,7 +182,7 @@ def write_to_the_peer(lab, _load):
 
 
 def rot(lab, _load):
-    """The peer differs, and nobody has noticed."""
+    """Make the peer differ, unnoticed."""
     lab.resource.rotten_kib = 4
 
 

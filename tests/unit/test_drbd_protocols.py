@@ -37,12 +37,12 @@ def test_machines_speak_the_files_protocol_afterwards(ran):
 
 
 def grow_deaf(lab, _load):
-    """The protocol is taken, and not acted on."""
+    """Accept the protocol without acting on it."""
     lab.resource.deaf = True
 
 
 def part(lab, _load):
-    """The machines part in the middle of the load."""
+    """Disconnect the machines in the middle of the load."""
     lab.resource.connected = False
 
 

@@ -605,7 +605,7 @@ def test_a_name_that_is_no_forbidden_pattern_is_refused(refused):
 
 @pytest.fixture
 def ups(monkeypatch):
-    """What `labs.up` answers, one after another: a lab, or an error."""
+    """Return the list of what `labs.up` returns, one after another: a lab, or an error."""
     answers = []
 
     def up(*_, **__):

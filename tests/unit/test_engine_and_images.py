@@ -59,7 +59,7 @@ class Engine:
 
 @pytest.fixture
 def engine(monkeypatch):
-    """An engine answers: `engine(version=…)`; or what is raised when it is looked for."""
+    """Let an engine answer: `engine(version=…)`; or raise an error when it is looked for."""
 
     def answers(found=None, **parts):
         found = found or Engine(**parts)
@@ -83,7 +83,7 @@ def compose(monkeypatch):
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine of this release without an engine; returns the commands that would be run as root."""
+    """Return a machine of this release without an engine, as the commands that would be run as root."""
 
     def of(id_, version):
         ran = []
@@ -295,7 +295,7 @@ def folder(monkeypatch, tmp_path) -> Path:
 
 @pytest.fixture
 def changed_by(folder):
-    """The images whose recipe is another one after a change of the test's own."""
+    """Return the images whose recipe differs after a change of the test's own."""
 
     def changed(change) -> set[str]:
         names = ("mariadb", "mysql-5.5", "mysql-8.0", "load")
@@ -369,7 +369,7 @@ def test_an_image_is_current_while_its_recipe_is(engine, folder):
 
 @pytest.fixture
 def baked(monkeypatch):
-    """What would have been built, given so many MB of free disk."""
+    """Return what would have been built, given this many MB of free disk."""
 
     def with_free(megabytes):
         built = []

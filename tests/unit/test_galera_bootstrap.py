@@ -28,7 +28,7 @@ echo "$DECISION"
 
 
 def told(node, *looks, history="u", lost=""):
-    """The lines that a node logs until it has decided, and the decision as the last of them."""
+    """Return the lines that a node logs until it has decided, and the decision as the last of them."""
     script = ASKED.format(
         script=SCRIPT, node=node, history=history, lost=lost, looks=" ".join(f'"{look}"' for look in looks)
     )

@@ -30,7 +30,7 @@ LAWFUL = replace(KNOWN, data=structs.replace(KNOWN.data, expected=[]), presets={
 
 
 def only(*claims: str):
-    """The experiment with these claims alone, and the cases that they need."""
+    """Return the experiment with these claims alone, and the cases that they need."""
     chosen = tuple(claim for claim in KNOWN.claims if claim.id in claims)
     cases = tuple(dict.fromkeys(case for claim in chosen for case in claim.relation.cases))
     return replace(LAWFUL, claims=chosen, presets={"brief": replace(SMALL, cases=cases)})
@@ -63,7 +63,7 @@ LAWS = {
 
 @pytest.fixture(scope="module")
 def in_model():
-    """The brief preset in a world that keeps the laws: (summary, record, world)."""
+    """Run the brief preset in a world that keeps the laws: (summary, record, world)."""
     from replication_lab.report import summarise
     from replication_lab.runner.rounds import Run
     from replication_lab.world import clock

@@ -32,7 +32,7 @@ def bash(script):
 
 
 def told(node, *looks, history="a-name"):
-    """The lines that a node logs until it has decided, and the decision as the last of them."""
+    """Return the lines that a node logs until it has decided, and the decision as the last of them."""
     listed = " ".join(f'"{look}"' for look in looks)
     return bash(ASKED.format(script=SCRIPT, node=node, history=history, looks=listed))
 

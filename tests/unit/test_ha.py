@@ -20,19 +20,19 @@ ADDRESS = "10.9.255.254"
 
 
 def member(name, online=True, standby=False, unclean=False, coordinator=False):
-    """A machine in crm_mon's words."""
+    """Return a machine as crm_mon prints it."""
     said = {"online": online, "standby": standby, "unclean": unclean, "is_dc": coordinator}
     return f'<node name="{name}" ' + " ".join(f'{key}="{str(value).lower()}"' for key, value in said.items()) + "/>"
 
 
 def copy(name, role, node, failed=False):
-    """A resource in crm_mon's words, on a machine or nowhere."""
+    """Return a resource as crm_mon prints it, on a machine or nowhere."""
     where = f'<node name="{node}" id="1"/>' if node else ""
     return f'<resource id="{name}" resource_agent="a" role="{role}" failed="{str(failed).lower()}">{where}</resource>'
 
 
 def said(serving="node1", other="node2", members=None, quorum="true", group_role="Started", failures=""):
-    """What `cluster status` prints while a machine serves, and the other one has the disk too."""
+    """Return what `cluster status` prints while a machine serves, and the other one has the disk too."""
     group = "".join(copy(name, group_role, serving) for name in SERVICE)
     disks = copy("p_drbd_mysql", "Promoted", serving) + copy(
         "p_drbd_mysql", "Unpromoted" if other else "Stopped", other

@@ -199,7 +199,7 @@ class Connection:
 
 @pytest.fixture
 def client(monkeypatch):
-    """A client whose connections are given: (client, the connections as they are taken)."""
+    """Return a client with given connections: (client, the connections as they are taken)."""
 
     def make(*connections):
         left = list(connections)

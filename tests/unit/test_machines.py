@@ -12,7 +12,7 @@ from replication_lab.world import catalogue, vm
 
 @pytest.fixture
 def host(tmp_path, monkeypatch):
-    """A host with /dev/kvm whose trials are counted: ``host(boots)`` → list of trials."""
+    """Return a host with /dev/kvm whose trials are counted: ``host(boots)`` → list of trials."""
     device, boot_id = tmp_path / "kvm", tmp_path / "boot_id"
     device.touch()
     boot_id.write_text("first\n")
@@ -200,7 +200,7 @@ class Silent:
 
 @pytest.fixture
 def machine(monkeypatch):
-    """A machine whose `docker exec` ends as told: ``machine(code, out, err)``."""
+    """Return a machine whose `docker exec` ends with a given result: ``machine(code, out, err)``."""
 
     def with_answer(code, out=b"", err=b""):
         monkeypatch.setattr(vm.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], code, out, err))

@@ -74,7 +74,7 @@ class Refuse:
 
 @pytest.fixture
 def refuse():
-    """The fault is there for this test only."""
+    """Register the fault for this test only."""
     known = dict(FAULTS)
     yield register(
         "refuse", acts_on=NODES, does="refuses", proof="a refusal; none", settings=(CODE,), ends_servers=True

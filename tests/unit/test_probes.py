@@ -22,7 +22,7 @@ from tests.fakes.link import FakeLink
 
 @pytest.fixture
 def lab(fake_world) -> FakeLab:
-    """The semi-sync pair, its link bare."""
+    """Return the semi-sync pair, its link bare."""
     return FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
 
 
@@ -174,7 +174,7 @@ def cluster(fake_world) -> FakeLab:
 
 
 def group_proofs(cluster, meanwhile=lambda: None, commits=10, fastest_ms=None, **expected) -> set[str]:
-    """The proofs of a load of ten commits that failed, when `meanwhile` happens after the fifth."""
+    """Return the failed proofs of a load of ten commits, when `meanwhile` happens after the fifth."""
     watch = galera.Watch(list(cluster.servers.values()), **expected)
     for number in range(10):
         if number == 5:
@@ -235,7 +235,7 @@ class Machine:
         return self.containers
 
     def after(self, **cpu):
-        """The noise of a load of 100 CPU seconds."""
+        """Return the noise of a load of 100 CPU seconds."""
         meter = noise.NoiseMeter.start([self])
         self.containers += cpu.pop("containers", 0)
         self.cpu = host.CpuTime(**{"busy": 0, "stolen": 0, "total": 100, "own": 0, **cpu})

@@ -139,7 +139,7 @@ class Standing(LabOfNames):
 
 @pytest.fixture
 def lab(monkeypatch):
-    """A source, a far and a near replica; nobody waits for long."""
+    """Return a source, a far and a near replica; every wait ends at once."""
 
     def wait_until(condition, what, seconds, every=0.05, hint=""):
         if not (found := condition()):
@@ -281,7 +281,7 @@ def test_who_follows_nobody_cannot_be_promoted(lab, refused):
 
 
 def promoted(lab, errant=""):
-    """The lab after its source has died, near was promoted and the source started again."""
+    """Return the lab after its source has died, near was promoted and the source started again."""
     lab.nodes["source"].silent = True
     failover.failover(lab, "near")
     lab.nodes["source"].silent = False

@@ -75,7 +75,7 @@ def fill_up(lab, _load):
 
 
 def share_the_disks(lab, _load):
-    """A server writes while fio does, all the time."""
+    """Let a server write all the time while fio runs."""
     lab.arrays["raid0"].others = [5000] * 100
 
 

@@ -18,7 +18,7 @@ ROUNDS = 3
 
 
 def quick(name):
-    """The experiment as published, its quick preset alone, in ROUNDS rounds."""
+    """Return the experiment as published, its quick preset alone, in ROUNDS rounds."""
     known = experiments.load(name)
     return replace(known, presets={"quick": replace(known.preset("quick"), min_rounds=ROUNDS, max_rounds=ROUNDS)})
 
@@ -94,7 +94,7 @@ def write_no_pages(lab, _load):
 
 
 def slow_down(lab, _load):
-    """A disk of the RAID0 does not act on what it is told."""
+    """Let a disk of the RAID0 ignore its settings."""
     lab.arrays["raid0"].disks[0].asleep = True
 
 
@@ -161,7 +161,7 @@ def watched(pause=(0, 0), **lags):
 
 
 def sawtooth(least=0.0, rise=0.0):
-    """A replica's lag: bursts of 300 rows, on a level that may rise."""
+    """Return a replica's lag: bursts of 300 rows, on a level that may rise."""
     return lambda moment: least + rise * moment + 300 * (moment * 0.7 % 1)
 
 

@@ -29,7 +29,7 @@ from synthetic_drill import HISTORY, Upped, evidence, opening, parsed, summed_up
 
 @pytest.fixture
 def book(runs):
-    """A record of two drills, of which the first was done; its ledger beside it."""
+    """Return a record of two drills, of which the first was run; its ledger beside it."""
     first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
     written = journal.Journal("drill-galera", runs=runs)
     written.write(opening(first, second))
@@ -44,7 +44,7 @@ def book(runs):
 
 
 def results(book) -> list[drill_result.Result]:
-    """What each drill came to."""
+    """Return the result of each drill."""
     return drill_set.results(*journal.read(book.folder))
 
 

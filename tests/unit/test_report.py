@@ -31,7 +31,7 @@ def summary_of(*claims, of=None) -> ExperimentSummary:
 
 
 def told(summary: ExperimentSummary, width: int = 100) -> str:
-    """What a pipe of this width gets."""
+    """Return what a pipe of this width gets."""
     text = io.StringIO()
     Console(file=text, width=width).print(terminal.render(summary))
     return text.getvalue()
@@ -39,7 +39,7 @@ def told(summary: ExperimentSummary, width: int = 100) -> str:
 
 @pytest.fixture(scope="module")
 def whole() -> tuple[ExperimentSummary, Record]:
-    """A run on two engines, one noisy round in it, and a case that one engine cannot have."""
+    """Return a run on two engines with one noisy round, and with a case that one engine does not support."""
     ran = replaced(record(4, ("mariadb", "mysql-5.5")), "async-85ms", 2, noise=Noise(quiet=False, why="steal 0.3"))
     ran = ran.plus(lab("mysql-5.5", not_applicable={"after-commit-85ms-1": "no wait point"}))
     return summarise(experiment(), ran), ran
@@ -47,7 +47,7 @@ def whole() -> tuple[ExperimentSummary, Record]:
 
 @pytest.fixture(scope="module")
 def page(whole, tmp_path_factory) -> str:
-    """The HTML page of that run."""
+    """Return the HTML page of that run."""
     folder = tmp_path_factory.mktemp("report")
     report.write(folder, *whole)
     return (folder / "report.html").read_text()
@@ -198,7 +198,7 @@ def test_the_page_tells_the_outcome_before_anything_else(page, charts):
 
 @pytest.fixture(scope="module")
 def doubtful_page(tmp_path_factory) -> str:
-    """The HTML page of a run with markup in a doubt and a fault that was not seen."""
+    """Return the HTML page of a run with markup in a doubt and a fault that was not seen."""
     folder = tmp_path_factory.mktemp("doubtful")
     ran = replaced(
         record(1), "after-sync-85ms-1", 1, faults=[toxic(seen=False, during=0.4)], doubts=["<script>alert(1)</script>"]
@@ -326,7 +326,7 @@ def test_figures_are_told_with_four_digits(value, text):
 
 
 def curved(points=None) -> ExperimentSummary:
-    """The run as an experiment with curves sees it."""
+    """Return the summary of the run for an experiment with curves."""
     lines = {"AFTER_SYNC": points or {n: f"after-sync-85ms-{n}" for n in (1, 4, 16, 64)}}
     asked = Curves("Throughput over clients", "clients", {"85 ms": lines, "LAN": {"bare": {1: "semisync-direct"}}})
     return summarise(experiment(curves=(asked,)), record(4))

@@ -33,7 +33,7 @@ LEVEL = Claim("level", "none is as fast as itself", throughput("none").over(thro
 
 
 def tiny(*claims, cases=(), least=2, most=3, data=None, **parts) -> Experiment:
-    """The two ends of the semi-sync experiment, a few rows each."""
+    """Return the two ends of the semi-sync experiment, a few rows each."""
     known = [semisync_wan.case("none"), semisync_wan.case(FAR), *cases]
     plan = Preset("quick", least, most)
     return Experiment(
@@ -50,7 +50,7 @@ def tiny(*claims, cases=(), least=2, most=3, data=None, **parts) -> Experiment:
 
 
 def again() -> Case:
-    """The same case under another name: whoever compares the two compares noise with itself."""
+    """Return the same case under another name: comparing the two compares noise with itself."""
     return replace(semisync_wan.case("none"), name="again")
 
 
@@ -60,7 +60,7 @@ def shortened(preset: Preset) -> Experiment:
 
 
 def at(load: int, trouble: troubles.Meanwhile) -> troubles.Meanwhile:
-    """The trouble in one load only."""
+    """Return the trouble limited to one load."""
     return lambda lab, number: trouble(lab, number) if number == load else None
 
 
@@ -453,7 +453,7 @@ def test_two_runs_in_one_second_have_folders_of_their_own(runs):
 
 
 def fault(link, low, middle, asked=85.0, unit="ms") -> Fault:
-    """A toxic whose round trips were `low` at least and `middle` in the middle."""
+    """Return a toxic whose shortest round trip was `low` and whose median was `middle`."""
     return Fault(link=link, toxic="x", unit=unit, asked=asked, during=Spread(low, middle, middle + 9, 20), seen=True)
 
 

@@ -33,7 +33,7 @@ CHAIN = LabView("lab-chain", "chain", "mariadb", "11.8.6", NODES, LINKS, [Proof(
 
 
 def shown(screen, *data) -> str:
-    """What a screen prints into a pipe."""
+    """Return what a screen prints into a pipe."""
     text = io.StringIO()
     screen(Console(file=text, width=140, highlight=False), *data)
     return text.getvalue()

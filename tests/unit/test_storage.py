@@ -119,7 +119,7 @@ Overlay.add_constructor("!override", lambda loader, node: loader.construct_seque
 
 
 def overlay_of(backend, launcher=""):
-    """The overlay of two nodes, as Compose reads it."""
+    """Return the overlay of two nodes, as Compose reads it."""
     storages = {
         "near": Storage(level="raid0", disk="sata-7200", disks=3, backend=backend, launcher=launcher),
         "far": Storage(level="single", backend=backend, launcher=launcher),
@@ -129,7 +129,7 @@ def overlay_of(backend, launcher=""):
 
 @pytest.fixture(params=sorted({*catalogue.backends()} - {"vm"}))
 def overlay(request):
-    """The overlay, and its backend: arrays of the engine's host."""
+    """Return the overlay and its backend: arrays of the engine's host."""
     return overlay_of(request.param), request.param
 
 

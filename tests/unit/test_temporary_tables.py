@@ -25,7 +25,7 @@ def verdicts(summary, engine):
 
 
 def doubts(record, engine, case):
-    """What is doubted of a case, as one text."""
+    """Return the doubts about a case, as one text."""
     return "; ".join(record.doubts(engine, record.of(engine, case)))
 
 
@@ -191,7 +191,7 @@ def test_a_slap_that_prints_no_times_is_an_error(text, refused):
 
 
 def drop_the_group(lab, _load):
-    """An index makes the temporary table unnecessary."""
+    """Make the temporary table unnecessary by an index."""
     lab.grouping.plan = {"type": "index", "rows": 10_000, "Extra": "Using index"}
 
 

@@ -31,7 +31,7 @@ def read(path) -> dict:
 
 
 def resolved(file: dict, service: str, folder=COMPOSE) -> dict:
-    """A service with what it extends underneath, the default engine's images throughout."""
+    """Return a service with what it extends underneath, the default engine's images throughout."""
     here = file["services"][service]
     extends = here.get("extends")
     if not extends:
@@ -42,7 +42,7 @@ def resolved(file: dict, service: str, folder=COMPOSE) -> dict:
 
 
 def all_mounts(file: dict, service: str) -> list[str]:
-    """The volumes of a service and of what it extends; Compose joins such lists."""
+    """Return the volumes of a service and of what it extends; Compose joins such lists."""
     here = file["services"][service]
     below = resolved(read(COMPOSE / here["extends"]["file"]), here["extends"]["service"]) if "extends" in here else {}
     return [*here.get("volumes", []), *below.get("volumes", [])]
@@ -57,7 +57,7 @@ def services():
 
 @pytest.fixture
 def text() -> str:
-    """A good Compose file to spoil."""
+    """Return a good Compose file to spoil."""
     return (COMPOSE / "async.yaml").read_text()
 
 

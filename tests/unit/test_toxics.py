@@ -29,7 +29,7 @@ def names(link) -> list[str]:
 
 
 def within(link, toxic, meanwhile=lambda: None, asked=None):
-    """The evidence of a toxic that acts during `meanwhile`."""
+    """Return the evidence of a toxic that acts during `meanwhile`."""
     with toxic_on(link, toxic, asked or toxic, FakeRoundTrip(link)) as acting:
         meanwhile()
     return acting.fault()

@@ -47,7 +47,7 @@ def running(toxiproxy, name, proxies):
 
 @pytest.fixture
 def linked():
-    """A link at a Toxiproxy that answers as told: (link, api)."""
+    """Return a link at a Toxiproxy with given answers: (link, api)."""
 
     def make(answers=None, proxies=("a",)):
         toxiproxy, api = Toxiproxy("127.0.0.1:8474"), Api(answers or {})
