@@ -42,7 +42,7 @@ FEW_ROWS = SequentialInserts(rows=24)
 
 
 def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: SequentialInserts = FEW_ROWS):
-    """Judge a claim about one lab's cases after two rounds with `act` in each load; return the judgement and all doubts."""
+    """Judge a claim about one lab's cases after two rounds with `act` in each load; return judgement and all doubts."""
     chosen = next(each for each in experiment.claims if each.id == claim)
     preset = Preset("sabotage", min_rounds=ROUNDS, max_rounds=ROUNDS)
     small = replace(
