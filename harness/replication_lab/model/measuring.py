@@ -1,4 +1,4 @@
-"""What a case is measured by: a workload, what came of it, and a watch over the state that the case asks for."""
+"""The measurement of a case: a workload, its outcome, and a watch over the state that the case requires."""
 
 from collections.abc import Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
@@ -11,7 +11,7 @@ LabIn = TypeVar("LabIn", contravariant=True)
 
 
 class Outcome(Protocol):
-    """What came of a load: transactions committed, figures by name, and the raw readings behind them."""
+    """The outcome of a load: transactions committed, figures by name, and the raw readings behind them."""
 
     @property
     def commits(self) -> int: ...
@@ -25,23 +25,23 @@ class Outcome(Protocol):
 
 @runtime_checkable
 class HasProofs(Protocol):
-    """An outcome of a load of several phases, which knows best what each of them needs."""
+    """An outcome with proofs of its own: a load of several phases has some for each of them."""
 
     @property
     def proofs(self) -> Sequence[Proof]: ...
 
 
 class Workload(Protocol[LabIn]):
-    """What the clients do."""
+    """The load of the clients."""
 
     def run(self, lab: LabIn, seed: int, /) -> Outcome: ...
 
 
 class Watch(Protocol):
-    """Looks whether the state that was arranged lasts for the whole load."""
+    """A check that the arranged state lasts for the whole load."""
 
     def figures(self) -> Mapping[str, float]:
-        """Say what it counted meanwhile."""
+        """Return what it counted during the load."""
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
         """Prove the state over a load of `commits` transactions, the fastest of which took `fastest_ms`."""

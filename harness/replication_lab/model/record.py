@@ -191,7 +191,7 @@ class Record:
 
     @property
     def interrupted(self) -> str | None:
-        """What stopped the run, if something did: the signal's name or the like."""
+        """The reason of an interruption, if the run was interrupted: the signal's name or the like."""
         return self._ended_by(INTERRUPTED)
 
     @property

@@ -1,15 +1,15 @@
-"""One drill as it goes: clients write, faults strike on their schedule, are undone, and everything seen is kept.
+"""A running drill: clients write, faults strike on their schedule, are undone, and all observations are kept.
 
-    T0  baseline            every node is whole; what the nodes say, count and have logged is kept; clients write
+    T0  baseline            all nodes are healthy; their views, counters and logs are kept; clients write
     T1  inject              the step's faults strike, each at its moment; all of them have struck        broke, struck
-    T2  verified            each is seen to act; it lasts the step's seconds, and is seen once more:     held
-                            every node is asked what it believes, another one may be promoted
-    T3  recover             the faults are undone, the last one first; who was replaced rejoins          healed
-    T4  whole again         nothing is missing at any node                                               whole
-    T5  verified recovered  each fault is seen to be gone                                                gone
+    T2  verified            each is proved to act; it lasts the step's seconds, and is proved again      held
+                            every node's view is kept, another node may be promoted
+    T3  recover             the faults are undone, the last one first; a replaced node rejoins           healed
+    T4  healthy again       all nodes are healthy                                                        whole
+    T5  verified recovered  each fault is proved to be gone                                              gone
 
-T1 to T5 come again with each step, and clients write all the time. On the right is where the record (`Acted`) has the
-moment. After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
+T1 to T5 repeat with each step, and clients write all the time. On the right are the names of the moments in the record
+(`Acted`). After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
 """
 
 import os

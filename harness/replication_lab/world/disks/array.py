@@ -75,7 +75,7 @@ class Array:
 
     @property
     def service(self) -> Service:
-        """What joins the disks."""
+        """The service that joins the disks."""
         return self.lab.service(array_name(self.node, self.storage))
 
     @property

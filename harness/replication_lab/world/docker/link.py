@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True)
 class RunningLink:
-    """A link as it is in its lab's Toxiproxy; `model` is what the topology says of it.
+    """A link as it is in its lab's Toxiproxy; `model` is its description in the topology.
 
     Where it has several ports, each is an entry of Toxiproxy: a toxic or a cut applies to all of them, and the link's
     state is that of the worst of them.
