@@ -7,7 +7,7 @@ from replication_lab.world import catalogue
 
 
 def decidable(name: str, preset: str, engine: str) -> list[str]:
-    """Ids of the claims whose cases a preset measures and an engine can have, and that its loads suffice for."""
+    """Return the ids of the claims whose cases a preset measures, an engine supports, and its loads suffice for."""
     known = experiments.load(name)
     chosen = known.preset(preset)
     measured = {case.name: case for case in known.chosen(chosen)}

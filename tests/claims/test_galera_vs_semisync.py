@@ -14,7 +14,7 @@ NAME, PRESET = "galera_vs_semisync", "brief"
 
 
 def pytest_generate_tests(metafunc):
-    """One test an engine and claim, for the engines that are asked for and have Galera."""
+    """Make one test an engine and claim, for the requested engines that have Galera."""
     engines = [name for name in engines_of(metafunc.config, NAME) if "galera" in catalogue.engines()[name].features]
     pairs = [(engine, claim) for engine in engines for claim in decidable(NAME, PRESET, engine)]
     metafunc.parametrize(("engine", "claim"), pairs)

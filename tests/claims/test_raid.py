@@ -14,7 +14,7 @@ QUICK = (*BRIEF, ("raid_appliers", "mariadb"), ("raid_appliers", "mysql-8.0"))
 
 
 def pytest_generate_tests(metafunc):
-    """Quick runs of all where all engines are asked for, as `make claims` does; else brief ones."""
+    """Make quick runs of all if all engines are requested, as `make claims` does; else brief ones."""
     everything = metafunc.config.getoption("--engine") == "all"
     preset, runs = ("quick", QUICK) if everything else ("brief", BRIEF)
     rows = [(name, engine, preset, claim) for name, engine in runs for claim in decidable(name, preset, engine)]

@@ -9,7 +9,7 @@ NAME = "semisync_wan"
 
 
 def pytest_generate_tests(metafunc):
-    """One test an engine and claim."""
+    """Make one test an engine and claim."""
     claims = [claim.id for claim in experiments.load(NAME).claims]
     pairs = [(engine, claim) for engine in engines_of(metafunc.config, NAME) for claim in claims]
     metafunc.parametrize(("engine", "claim"), pairs)

@@ -13,7 +13,7 @@ NAME = "temporary_tables"
 
 
 def pytest_generate_tests(metafunc):
-    """One test an engine and claim: of the engines that are usually compared, briefly; with --engine all of all."""
+    """Make one test an engine and claim: briefly for the default engines; with --engine all for all."""
     known = experiments.load(NAME)
     every = metafunc.config.getoption("--engine") == "all"
     engines, preset = (runs.available(known), "quick") if every else (known.usual, "brief")

@@ -8,26 +8,26 @@ from replication_lab.model.errors import LabError
 
 
 class FakeClock:
-    """Time that passes only where somebody waits. Every thread has its own, as every client of a server has."""
+    """Time that passes only during waits. Every thread has its own, as every client of a server has."""
 
     def __init__(self) -> None:
         self._of_thread = threading.local()
 
     def timer(self) -> float:
-        """Seconds, in place of `clock.timer`."""
+        """Return seconds, in place of `clock.timer`."""
         return getattr(self._of_thread, "seconds", 0.0)
 
     def reach(self, seconds: float) -> None:
         self._of_thread.seconds = seconds
 
     def pause(self, seconds: float, unless: threading.Event | None = None) -> None:
-        """In place of `clock.pause`."""
+        """Wait, in place of `clock.pause`."""
         self.reach(self.timer() + seconds)
 
     def wait_until(
         self, condition: Callable[[], Any], what: str, seconds: float, every: float = 0.05, hint: str = ""
     ) -> Any:
-        """In place of `clock.wait_until`."""
+        """Wait, in place of `clock.wait_until`."""
         until = self.timer() + seconds
         while self.timer() <= until:
             if found := condition():

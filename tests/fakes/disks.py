@@ -164,7 +164,7 @@ class FakeArray:
         return told
 
     def _fio(self, options: Iterable[str]) -> str:
-        """One job after another, each from its `--name` to the next; what comes before the first is for all."""
+        """Run one job after another, each from its `--name` to the next; options before the first apply to all."""
         jobs: list[dict[str, str]] = [{}]
         for option in options:
             word, _, value = option.removeprefix("--").partition("=")
@@ -182,7 +182,7 @@ class FakeArray:
         return {"jobname": asked["name"], "read": none, "write": none, way: side}
 
     def _busy(self, pattern: str, jobs: int) -> float:
-        """On random places all jobs wait for one disk of a RAID0 now and then."""
+        """Return the share of time in which a disk is busy: all jobs may wait for the same disk of a RAID0."""
         among = len(self.disks) if self.storage.level == "raid0" and pattern.startswith("rand") else 1
         return jobs / (jobs + among - 1)
 
@@ -204,7 +204,7 @@ class FakeRace:
         self._speed, self._at = dict.fromkeys(arrays_, 1.0), 0.0
 
     def begin(self) -> None:
-        """Another load: disks are a little faster or slower than in the one before."""
+        """Begin another load: disks are a little faster or slower than in the one before."""
         self._speed = {node: self._dice.lognormvariate(0, OF_RACES) for node in self.arrays}
         self._at = self._timer()
 
@@ -214,7 +214,7 @@ class FakeRace:
         self.written += rows
 
     def level(self, node: str) -> None:
-        """Everything is applied at once."""
+        """Apply everything at once."""
         if node in self.applied:
             self.applied[node] = float(self.written)
 

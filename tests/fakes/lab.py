@@ -154,7 +154,7 @@ class FakeLab:
         return {}
 
     def load_begins(self, number: int) -> None:
-        """From here on commits are counted towards the trouble of the load of that number."""
+        """Count commits from here on towards the trouble of the load of that number."""
         self._load, self._commits = number, 0
         self.race.begin()
         self.rows.taken.clear()  # every load's clients begin at the beginning of time
@@ -180,10 +180,7 @@ class FakeLab:
             self._world.meanwhile(self, self._load)
 
     def commit(self, clients: int = 1, node: str = "", loses: bool = False) -> Commit:
-        """One commit on `node` (the source if none is named), one of `clients` at once; moves its counters.
-
-        What `loses` in certification has waited as long as what wins.
-        """
+        """Commit once on `node` (the source if none is named), as one of `clients` at once; move its counters."""
         self._count()
         own = COMMIT * self._pace * self._dice.lognormvariate(0, OF_COMMITS) * (1 + (clients - 1) / 10)
         if self.topology.replication == "galera":

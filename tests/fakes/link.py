@@ -66,7 +66,7 @@ class FakeLink:
         return toxics <= set(self._bodies)
 
     def round_trip_ms(self) -> float | None:
-        """One round trip now; None where nothing comes back."""
+        """Return one round trip now; None if nothing comes back."""
         if not self._enabled or any(body.type in ("timeout", "reset_peer") for body in self._bodies.values()):
             return None
         asked = sum(body.attributes.get("latency", 0) for body in self._bodies.values())

@@ -84,7 +84,7 @@ class Programs:
         return "".join(lines)
 
     def _client(self, clients: int, rows: int, milliseconds: float, think: float) -> list[float]:
-        """One client's latencies in ms: of so many rows, or until its time is over, what comes first."""
+        """Return one client's latencies in ms: of this many rows, or until its time is over, whichever comes first."""
         mine, spent = [], 0.0
         while (not rows or len(mine) < rows) and (not milliseconds or spent < milliseconds):
             mine.append(self._lab.commit(clients).answered)

@@ -22,12 +22,12 @@ def fall_back(lab: FakeLab, _load: int = 0) -> None:
 
 
 def switch_semisync_off(lab: FakeLab, _load: int = 0) -> None:
-    """Somebody else sets the variable."""
+    """Set the variable as another administrator would."""
     SemiSync(lab.node(lab.topology.source.name).server()).set(False)
 
 
 def take_toxics_off(lab: FakeLab, _load: int = 0) -> None:
-    """Somebody else heals every link."""
+    """Remove every toxic as another user of Toxiproxy would."""
     for link in lab.topology.links:
         running = lab.link(link.name)
         for body in running.toxics():
@@ -35,7 +35,7 @@ def take_toxics_off(lab: FakeLab, _load: int = 0) -> None:
 
 
 def keep_in_memory(lab: FakeLab, _load: int = 0) -> None:
-    """Somebody raises tmp_table_size: the temporary tables need no disk any more."""
+    """Raise tmp_table_size, so that the temporary tables need no disk any more."""
     lab.grouping.fits = True
 
 
@@ -67,7 +67,7 @@ def fail_load(_lab: FakeLab, _load: int = 0) -> None:
 
 
 def interrupt(_lab: FakeLab, _load: int = 0) -> None:
-    """Somebody sends SIGTERM."""
+    """Send SIGTERM."""
     raise KeyboardInterrupt("SIGTERM")
 
 

@@ -64,7 +64,7 @@ class Server:
                 cursor.execute(statement)
 
     def serves(self):
-        """Whether a query is answered now; fails at once when the container has stopped."""
+        """Return whether a query is answered now; fail at once when the container has stopped."""
         self.container.reload()
         if self.container.status == "exited":
             pytest.fail(f"the container stopped instead of serving:\n{self.log()}")
@@ -90,11 +90,11 @@ class Server:
         self.container.start()
 
     def health(self):
-        """Exit code and line of the health check, run now."""
+        """Run the health check; return its exit code and line."""
         return self.execute("lab-health")
 
     def log(self):
-        """Everything the container said so far."""
+        """Return everything that the container has logged."""
         return self.container.logs().decode(errors="replace")
 
     def exit_code(self):
@@ -143,7 +143,7 @@ class Stage:
         return self._rest[-1]
 
     def clear(self):
-        """Remove the containers, then what they used; what is gone already is no error."""
+        """Remove the containers, then what they used; what is removed already is no error."""
         with ThreadPoolExecutor() as together:
             list(together.map(remove_container, self._containers))
         for thing in self._rest:
@@ -168,7 +168,7 @@ def archive(files):
 
 
 def build(image):
-    """Build ``image`` if it is missing or out of date. Sid's server floats: that it fails to build must harm nobody."""
+    """Build ``image`` if it is missing or out of date; skip the test if the floating server of Sid fails to build."""
     name = image.removeprefix(images.PREFIX)
     try:
         images.ensure([name])
@@ -185,7 +185,7 @@ def client(docker):
 
 
 def pytest_generate_tests(metafunc):
-    """Each test of an image once for each engine: a few, or with --engine all of them."""
+    """Run each test of an image once for each engine: a few, or with --engine all of them."""
     if "engine" in metafunc.fixturenames:
         names = ENGINES if metafunc.config.getoption("--engine") == "all" else QUICK
         metafunc.parametrize("engine", names, indirect=True, scope="module")

@@ -57,7 +57,7 @@ class Nbd:
 
 
 def seconds(act):
-    """Wall-clock seconds of calling `act`."""
+    """Return the wall-clock seconds of calling `act`."""
     began = time.perf_counter()
     act()
     return time.perf_counter() - began

@@ -9,7 +9,7 @@ SCRIPT = Path(__file__).parents[2] / "images" / "database" / "split-statements.a
 
 
 def split(text):
-    """Exit code of the script, and the lines it prints."""
+    """Return the exit code of the script, and the lines it prints."""
     done = subprocess.run(["awk", "-f", SCRIPT], input=text, capture_output=True, text=True, timeout=10, check=False)
     return done.returncode, done.stdout.splitlines()
 

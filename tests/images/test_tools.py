@@ -98,7 +98,7 @@ def test_image_keeps_no_build_secret(client, image):
 
 
 def files_with_content(container, path):
-    """Names of the files with content at or under ``path`` of the container; none when there is no such path."""
+    """Return the files with content at or under ``path`` of the container; none when there is no such path."""
     try:
         chunks, _ = container.get_archive(path)
     except docker.errors.NotFound:

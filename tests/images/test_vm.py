@@ -93,7 +93,7 @@ def yard(client):
 
 @pytest.fixture(scope="module")
 def pair_of(yard):
-    """Each launcher's machines, which boot while the first tests run."""
+    """Start each launcher's machines, which boot while the first tests run."""
     return functools.cache(functools.partial(Pair, yard))
 
 
@@ -123,7 +123,7 @@ def no_array(bare):
 
 
 def ask(node, statement):
-    """Rows of a statement, from the machine's published port as any client would."""
+    """Return the rows of a statement, from the machine's published port as any client would."""
     node.container.reload()
     port = int(node.container.ports["3306/tcp"][0]["HostPort"])
     with pymysql.connect(

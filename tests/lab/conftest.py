@@ -94,7 +94,7 @@ NODES = ("node1", "node2", "node3")
 
 @pytest.fixture(scope="session")
 def cluster(docker):
-    """Three Galera nodes that keep little for those who are away; their links without toxics. For all tests in turn."""
+    """Yield three Galera nodes with a small write-set cache, their links without toxics, for all tests in turn."""
     topology = catalogue.topology("galera")
     images.ensure(up.image_names("mariadb", load=True, topology=topology))
     with pytest.MonkeyPatch.context() as patch:
@@ -134,7 +134,7 @@ def _make_whole(lab):
 
 
 def things_of(project):
-    """Containers, networks and volumes that bear a project's label, by name."""
+    """Return the containers, networks and volumes with a project's label, by name."""
     from replication_lab.world.docker import engine
 
     client, only = engine.client(), {"label": [f"{labels.PROJECT}={project}"]}

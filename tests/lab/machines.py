@@ -19,7 +19,7 @@ DISK_SIZE = "256M"
 
 @contextmanager
 def two_machines(topology="drbd"):
-    """Up and proved, on disks that have a volatile cache and are in nobody's way."""
+    """Start two machines and prove them, on disks that have a volatile cache and no delays."""
     images.ensure(up.image_names("mariadb", topology=catalogue.topology(topology)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_DISK_SIZE", DISK_SIZE)
@@ -48,7 +48,7 @@ def texts(lab, node):
 
 @contextmanager
 def writers(lab, node, clients=4):
-    """Clients insert until their server is gone; the list fills with what was acknowledged."""
+    """Let clients insert until their server has ended; the list receives what was acknowledged."""
     acknowledged = []
 
     def client(number):

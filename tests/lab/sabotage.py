@@ -1,4 +1,4 @@
-"""Loads that somebody interferes with, for the tests of what a run makes of it."""
+"""Loads with interference, for the tests of how a run judges them."""
 
 import threading
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ ROUNDS = 2
 
 @dataclass(frozen=True)
 class Sabotaged:
-    """A workload during which, once its clients have committed something, somebody else acts."""
+    """A workload with an action of another party, once its clients have committed something."""
 
     workload: SequentialInserts
     act: Any

@@ -61,7 +61,7 @@ def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command
 
 
 def compose_is_running(name):
-    """`docker compose` lives on for a moment when its parent is killed."""
+    """Return whether `docker compose` still runs: it lives on for a moment when its parent is killed."""
     import psutil
 
     return any(name in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))

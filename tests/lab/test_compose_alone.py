@@ -28,7 +28,7 @@ def password():
 
 
 def up(docker_compose):
-    """Until all are healthy; else what the containers said is the reason."""
+    """Wait until all are healthy; else fail with the containers' logs."""
     shell = {"cwd": catalogue.ROOT, "capture_output": True, "text": True, "timeout": UP_SECONDS}
     done = subprocess.run([*docker_compose, "up", "--wait"], check=False, **shell)
     if done.returncode:

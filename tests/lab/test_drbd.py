@@ -22,7 +22,7 @@ START_PERIOD_SECONDS = 180
 
 @pytest.fixture(scope="module")
 def pair(docker):
-    """Both machines up and proved."""
+    """Start both machines and prove them."""
     with two_machines() as lab:
         yield lab
 
@@ -99,7 +99,7 @@ def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, co
 
 
 def rates_of(serving):
-    """KiB a second that were copied between two looks, a second apart, and how much was done each time."""
+    """Return the KiB a second that were copied between two readings, a second apart, and the progress at each."""
     rates, percents, (before, at) = [], [], (serving.status(), clock.timer())
     while True:
         clock.pause(1)

@@ -8,7 +8,7 @@ QUICK = ("mariadb-10.1",)
 
 
 def pytest_generate_tests(metafunc):
-    """One test for each engine that is built here, in every one of these topologies that its features allow."""
+    """Make one test for each engine that is built here, in each of these topologies that its features allow."""
     every = metafunc.config.getoption("--engine") == "all"
     names = [name for name, each in catalogue.engines().items() if "local" in each.images] if every else QUICK
     wanted = [(e, t) for e in names for t in ("single", "async", "semisync") if t in catalogue.topologies_for(e)]

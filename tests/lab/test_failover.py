@@ -33,7 +33,7 @@ def count(lab, node):
 
 
 def write(lab, node, rows):
-    """One transaction a row; the table is there since the lab was proved."""
+    """Insert one row a transaction; the table exists since the lab was proved."""
     lab.node(node).server().execute(*[f"INSERT INTO {TABLE} (at) VALUES (0)"] * rows)
 
 

@@ -42,7 +42,7 @@ def done(cluster, tmp_path_factory):
 
 
 def assert_as_expected(result):
-    """Every expectation of the drill's own file, and the rows that all drills promise."""
+    """Check every expectation of the drill's own file, and the rows that all drills promise."""
     assert {one.sentence: one.reason for one in result.judgements if one.verdict is not Verdict.HOLDS} == {}
     assert result.doubts == []
     assert [result.figures[name] for name in ("lost", "phantoms", "duplicates", "diverged")] == [0, 0, 0, 0]

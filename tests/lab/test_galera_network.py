@@ -21,7 +21,7 @@ def table(whole):
 
 
 def packets(lab, node, chain):
-    """How many packets the rules of a chain have met in a node's network."""
+    """Return how many packets the rules of a chain have matched in a node's network."""
     listed = lab.service(f"sidecar{node[-1]}").run("iptables", "-t", "filter", "-vnxL", chain).splitlines()[2:]
     assert listed, f"{chain} of {node} has no rules"
     return sum(int(line.split()[0]) for line in listed)

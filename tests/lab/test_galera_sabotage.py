@@ -22,7 +22,7 @@ A_SLOW_REPLICA = "slow-replica-does-not-throttle-semisync"
 
 @pytest.fixture(scope="module")
 def cluster(cluster, make_whole):
-    """Three nodes of a Galera cluster, as the experiment gets them."""
+    """Yield three nodes of a Galera cluster, as the experiment gets them."""
     make_whole(cluster)
     yield cluster
     make_whole(cluster)

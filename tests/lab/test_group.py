@@ -18,7 +18,7 @@ COUNT = "SELECT COUNT(*) FROM lab.crossed"
 
 @pytest.fixture(scope="module")
 def started(docker):
-    """Three members of one group and the proofs of their start; broken and repaired by one test after another."""
+    """Yield three members of one group and the proofs of their start; one test after another breaks and repairs it."""
     topology = catalogue.topology("group")
     images.ensure(up.image_names(ENGINE, topology=topology))
     lab = project.start(topology, ENGINE, f"test-{secrets.token_hex(4)}")
@@ -38,7 +38,7 @@ def group(started):
 
 @pytest.fixture(autouse=True)
 def whole(group):
-    """Every node runs, every link is on, and all are ONLINE with one primary, after each test."""
+    """Start every node, switch on every link, and wait until all are ONLINE with one primary, after each test."""
     yield
     for link in group.topology.links:
         group.link(link.name).enable()
@@ -54,7 +54,7 @@ def wait_until_whole(lab):
 
 
 def passed_by(lab):
-    """How many packets of each node bore a peer's own address: the rules that count them refuse them too."""
+    """Return by node how many packets had a peer's own address: the rules that count them refuse them too."""
     found = {}
     for node in NODES:
         listed = [

@@ -18,7 +18,7 @@ DATA, RING, ARBITER = "node1-node2", "node1-node2-ring", "{}-arbiter"
 
 @pytest.fixture(scope="module")
 def pair(docker):
-    """Both machines up and proved, with the service on one of them."""
+    """Start both machines and prove them, with the service on one of them."""
     with two_machines("drbd-ha") as lab:
         yield lab
 
@@ -56,7 +56,7 @@ def cut(lab, *links):
 
 
 def no_split_brain(lab):
-    """Whether neither machine has ever seen the other one write by itself."""
+    """Return whether neither machine has ever seen the other one write by itself."""
     said = [lab.node(node.name).run("guest", "dmesg") for node in lab.topology.nodes]
     return not any("Split-Brain detected" in words for words in said)
 

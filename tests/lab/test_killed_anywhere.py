@@ -54,7 +54,7 @@ def composes_of(name):
 
 @pytest.fixture(scope="module")
 def bystander(new_lab):
-    """Somebody else's lab, with toxics on its link."""
+    """Yield a lab of another command, with toxics on its link."""
     lab = new_lab("semisync")
     before = (lab.link("source-replica").toxics(), of_the_host())
     yield lab

@@ -25,7 +25,7 @@ SIZES = {
 
 @pytest.fixture(scope="module")
 def lab(docker):
-    """One source, replicas on one disk, RAID1 and RAID0, as the experiments get it."""
+    """Yield one source, replicas on one disk, RAID1 and RAID0, as the experiments get it."""
     topology = catalogue.topology("raid")
     images.ensure(up.image_names("mariadb", load=True, topology=topology, storage=topology.storage))
     storage = overlay.with_backend(topology.storage)

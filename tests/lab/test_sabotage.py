@@ -14,7 +14,7 @@ CLAIM = "after-commit-one-client-per-round-trip"
 
 @pytest.fixture
 def judged(loaded, tmp_path):
-    """Two rounds of one case with somebody acting in each; the judgement of the claim about it."""
+    """Return the judgement of a claim after two rounds of one case with interference in each."""
     return lambda act: judgement_of(experiment, CLAIM, loaded, act, tmp_path)[0]
 
 

@@ -27,7 +27,7 @@ ROWS = 2000
 
 @pytest.fixture(scope="module")
 def lab(docker):
-    """One source, a replica on RAID0 and one on RAID1 of two slow disks each, links without toxics."""
+    """Yield one source, a replica on RAID0 and one on RAID1 of two slow disks each, links without toxics."""
     storage = up.storage_of("fanout", [f"{node}={level}" for node, level in NODES.items()], **SMALL)
     topology = catalogue.topology("fanout")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
@@ -72,7 +72,7 @@ def test_raid1_writes_everything_twice_and_raid0_once(lab):
 
 
 def write_out(server):
-    """Every changed page of the table reaches the disks."""
+    """Write every changed page of the table to the disks."""
     server.execute("FLUSH TABLES lab.held FOR EXPORT")
     server.execute("UNLOCK TABLES")
 
@@ -174,7 +174,7 @@ def test_a_disk_that_lies_is_noticed_by_who_checks_what_he_reads(lab, command):
 
 
 def readable(lab, node):
-    """Whether every file of the node can be read from its disks."""
+    """Return whether every file of the node can be read from its disks."""
     return next(proof.ok for proof in disks.check(lab, node) if proof.what == f"{node}'s data can be read")
 
 

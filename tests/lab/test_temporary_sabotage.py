@@ -19,7 +19,7 @@ CASES = {"mariadb": "sort_id-aria", "mysql-8.0": "sort_id-innodb"}
 
 @pytest.fixture(scope="module", params=CASES)
 def lab(request, docker):
-    """One server with the published tables; each test leaves them as it found them."""
+    """Yield one server with the published tables; each test leaves them as it found them."""
     topology = catalogue.topology("single")
     images.ensure(up.image_names(request.param, load=True, topology=topology))
     lab = project.start(topology, request.param, f"test-{secrets.token_hex(4)}", load=True)

@@ -17,7 +17,7 @@ CORRECTED_SECONDS = 30
 
 @pytest.fixture
 def probe(loaded):
-    """Round trips across the link, connected while it is clear; the link is clear again afterwards."""
+    """Yield round trips across the link, connected while it is bare; the link is bare again afterwards."""
     with closing(RoundTrip(loaded.link(LINK))) as probe:
         yield probe
     clear(loaded.link(LINK))

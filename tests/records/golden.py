@@ -49,7 +49,7 @@ def unpack(name: str, folder: Path) -> Path:
 
 
 def judged(run: Path) -> dict | list:
-    """Every verdict, figure and interval of a recorded run as the code of today finds them."""
+    """Return every verdict, figure and interval of a recorded run as the current code computes them."""
     summary = json.loads(encode(runs.judge(run)))
     return of_drills(summary) if summary["kind"] == "drills" else of_experiment(summary)
 
@@ -94,7 +94,7 @@ def _known(case: dict) -> dict:
 
 
 def differences(before: object, today: object, where: str = "") -> list[str]:
-    """Where two judgements of a record differ, one line each; none when they agree."""
+    """Return where two judgements of a record differ, one line each; none when they agree."""
     if isinstance(before, dict) and isinstance(today, dict):
         keys = dict.fromkeys([*before, *today])
         pairs = [(f"{where}.{key}", before.get(key), today.get(key)) for key in keys]

@@ -30,7 +30,7 @@ def pytest_collection_finish():
 
 @pytest.fixture(autouse=True, scope="module")
 def no_world():
-    """Docker, sockets, installations and sleep are out of reach: a test that tries to use them fails at once."""
+    """Block Docker, sockets, installations and sleep: a test that tries to use them fails at once."""
 
     def forbidden(what):
         def refuse(*_arguments, **_options):
@@ -49,7 +49,7 @@ def no_world():
 
 @pytest.fixture(autouse=True)
 def nothing_remembered():
-    """No test knows what another one's engine answered."""
+    """Clear caches, so that no test gets the answers of another one's engine."""
     remembered = (engine.client, engine.compose_version)
     for answer in remembered:
         answer.cache_clear()
@@ -164,7 +164,7 @@ def refused():
 
 @pytest.fixture
 def interruptible():
-    """SIGINT interrupts here, also where the tests run in the background of a shell, which has it ignored."""
+    """Let SIGINT interrupt, also where the tests run in the background of a shell, which ignores it."""
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)

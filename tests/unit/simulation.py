@@ -26,7 +26,7 @@ def _paired(noise: Callable) -> Callable:
 
 
 def _drifting(dice, size):
-    """Both cases of a round slow down alike, by 3 % a round; only what they do not share is left of it."""
+    """Slow both cases of a round down alike, by 3 % a round; only what they do not share remains."""
     drift = 0.03 * np.arange(size[-1])
     return (drift + _normal(5)(dice, size)) - (drift + _normal(5)(dice, size))
 
@@ -94,7 +94,7 @@ def bootstrap(method: str) -> Callable:
 
 
 def order_statistics(values, level):
-    """Smallest and largest value, which hold the median with 1 - 2/2^n: no interval at all until that suffices."""
+    """Return the smallest and largest value, which hold the median with 1 - 2/2^n; no interval until that suffices."""
     enough = 1 - 2 * 0.5 ** values.shape[-1] >= level
     return (values.min(axis=-1), values.max(axis=-1)) if enough else (np.full(len(values), -np.inf), np.inf)
 

@@ -128,7 +128,7 @@ def lab(engine="mariadb", **others) -> Lab:
 
 
 def toxic(seen=True, during=RTT) -> Fault:
-    """85 ms on the replication link."""
+    """Return a fault of 85 ms on the replication link."""
     return Fault(
         link="source-replica",
         toxic="wan-85ms",
@@ -142,7 +142,7 @@ def toxic(seen=True, during=RTT) -> Fault:
 
 
 def measurement(case: str, round: int, engine="mariadb", *, figures=None, **others) -> Measurement:
-    """One case, measured once; figures vary by a per cent from round to round, the same ones every time."""
+    """Return one measurement of a case; figures vary by a per cent from round to round, the same ones every time."""
     dice = Random(f"{engine}:{case}:{round}")
     given = _wan(case, dice) if case in WAN else _lan(case, dice)
     parts = {"noise": Noise(foreign_cpu=0.02, steal=0.0), "at": "2030-01-01T12:00:00+00:00", "seconds": 4.0}

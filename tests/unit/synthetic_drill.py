@@ -1,4 +1,4 @@
-"""Drills that never took place: what was asked for, what was seen of it, and what its clients were told."""
+"""Synthetic drills: their openings, their evidence, and their clients' histories."""
 
 import msgspec
 from replication_lab import faults
@@ -54,7 +54,7 @@ def opening(*drills) -> Drills:
 
 
 class Upped:
-    """A lab that came up, and whether it is gone."""
+    """A lab that came up, and whether it has been removed."""
 
     def __init__(self):
         self.gone = False

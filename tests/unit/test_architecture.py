@@ -25,7 +25,7 @@ SABOTAGE = [
 
 
 def lint(folder: Path) -> subprocess.CompletedProcess:
-    """import-linter over the harness in `folder`, as `make lint` calls it."""
+    """Run import-linter over the harness in `folder`, as `make lint` does."""
     program = "from importlinter.cli import lint_imports; raise SystemExit(lint_imports(no_cache=True))"
     return subprocess.run(
         [sys.executable, "-c", program],
@@ -85,7 +85,10 @@ class Said:
 
 @functools.cache
 def said(path: Path) -> Said:
-    """Of a module, read once for all tests; its syntax tree is not kept, since the collector would walk through it."""
+    """Return the contents of a module, read once for all tests.
+
+    Its syntax tree is not kept, since the garbage collector would walk through it.
+    """
     tree = ast.parse(path.read_text())
     nodes = list(ast.walk(tree))
     calls = [node for node in nodes if isinstance(node, ast.Call)]

@@ -378,7 +378,7 @@ def test_a_case_that_an_engine_cannot_have_leaves_its_claims_out():
 
 
 def settled(known, of, engine):
-    """Whether no further round can change a verdict."""
+    """Return whether no further round can change a verdict."""
     return all(judgement.settled for judgement in known.judge(of, engine))
 
 

@@ -24,7 +24,7 @@ HEAVY = {"docker", "jinja2", "matplotlib", "msgspec", "numpy", "pymysql", "reque
 
 @pytest.fixture(autouse=True)
 def no_labs(monkeypatch):
-    """No lab is up, and nobody may start one."""
+    """Make a machine without labs, on which none can be started."""
     monkeypatch.setattr(project, "all_labs", dict)
     monkeypatch.setattr(project, "start", lambda *_, **__: pytest.fail("a lab was started"))
 
@@ -206,7 +206,7 @@ def test_a_signal_becomes_an_interruption_with_its_name():
 
 @pytest.fixture
 def world(fake_world, runs, brief, undrawn, monkeypatch):
-    """`lab run` goes to a fake world, in the smallest plan."""
+    """Run `lab run` in a fake world, in the smallest plan."""
     from dataclasses import replace
 
     found = fake_world()

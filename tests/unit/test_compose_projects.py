@@ -83,7 +83,7 @@ def engine(monkeypatch):
 
 @pytest.fixture
 def state(monkeypatch, tmp_path):
-    """runs/labs of this test's own, within a checkout of this test's own."""
+    """Return runs/labs of this test's own, within a checkout of this test's own."""
     monkeypatch.setattr(catalogue, "ROOT", tmp_path)
     monkeypatch.setattr(leftovers, "STATE", tmp_path / "runs" / "labs")
     (tmp_path / "runs" / "labs").mkdir(parents=True)
@@ -335,7 +335,7 @@ def test_signals_wait_while_a_lab_is_taken_away(interruptible):
 
 
 class Starting:
-    """A Compose that fails to start as told."""
+    """A Compose that fails to start in a given way."""
 
     failure: BaseException
 

@@ -15,7 +15,7 @@ REFUSED = "spindle: error flush_us=-1; expected a whole number of microseconds f
 
 
 class Container:
-    """A container whose control answers as told, and remembers what it was asked."""
+    """A container whose control gives prepared answers, and stores the questions."""
 
     name, status = "lab-disk1", "running"
 

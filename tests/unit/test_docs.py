@@ -166,7 +166,7 @@ def test_the_tests_of_this_file_see_mistakes(tmp_path):
 
 @functools.cache
 def files() -> list[Path]:
-    """Every file of the project; what others put there is not looked through."""
+    """Return every file of the project, without files that other programs put there."""
     found = []
     for folder, folders, names in os.walk(ROOT):
         folders[:] = [name for name in folders if name not in LEFT_OUT]
@@ -175,7 +175,7 @@ def files() -> list[Path]:
 
 
 def offenders(pattern: re.Pattern, paths: list[Path]) -> list[str]:
-    """FILE:LINE of every match, text files only."""
+    """Return FILE:LINE of every match, text files only."""
     found = []
     for path in paths:
         try:

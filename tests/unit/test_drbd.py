@@ -104,7 +104,7 @@ def test_a_machines_view_says_how_a_split_brain_is_ended():
 
 
 class Pair(LabOfNames):
-    """A lab of two machines whose states are given; what they are told is noted, and changes what `obeys` says."""
+    """A lab of two machines with given states; commands to them are stored, and change the states as `obeys` says."""
 
     name = "lab-drbd"
 

@@ -49,7 +49,7 @@ def write_elsewhere(lab, _load):
 
 
 def take_toxics_off(lab, _load):
-    """Somebody heals the links."""
+    """Remove the links' toxics as another user would."""
     for link in lab.topology.links:
         running = lab.link(link.name)
         for body in running.toxics():

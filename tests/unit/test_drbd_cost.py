@@ -151,7 +151,7 @@ def forget_flushes(lab, _load):
 
 
 def speed_up(lab, _load):
-    """Somebody takes the limits off in the middle of the load."""
+    """Remove the disks' limits in the middle of the load."""
     lab.resource.disks["node1"].exec_run(["spindle", "set", "write_us=0"])
 
 
@@ -172,12 +172,12 @@ def meet(lab, _load):
 
 
 def grow_deaf(lab, _load):
-    """Options are taken, and not acted on."""
+    """Accept options without acting on them."""
     lab.resource.deaf = True
 
 
 def write_to_the_peer(lab, _load):
-    """Whatever stands by, somebody writes to its disk."""
+    """Write to the disk of the disconnected peer."""
     lab.resource.disks["node2"].serve("write", 1)
 
 
@@ -187,7 +187,7 @@ def rot(lab, _load):
 
 
 def break_off(lab, _load):
-    """Comparisons begin, and never come to their end."""
+    """Begin comparisons that never end."""
     lab.resource.breaks_off = True
 
 

@@ -47,7 +47,7 @@ def part(lab, _load):
 
 
 def part_and_meet(lab, _load):
-    """They miss each other in the middle of the load, and are equal again before it is over."""
+    """Disconnect the machines in the middle of the load, and make them equal again before its end."""
     lab.resource.told("node2", "disconnect")
     lab.resource.told("node2", "connect")
 

@@ -473,7 +473,7 @@ def test_names_in_a_step_of_several_faults_are_checked(refused, old, new, found)
 
 
 class Told:
-    """A fault that says what it is asked to do; its undoing may fail."""
+    """A fault that follows the test's instructions; its recovery may fail."""
 
     def __init__(self, name, said, fails=False):
         self.name, self.said, self.fails = name, said, fails

@@ -77,7 +77,7 @@ def engine(monkeypatch):
 
 @pytest.fixture
 def compose(monkeypatch):
-    """`docker compose version` answers this."""
+    """Set the answer of `docker compose version`."""
     return lambda version: monkeypatch.setattr(docker_engine, "_run_quietly", lambda _command: version)
 
 
@@ -283,7 +283,7 @@ target "load" {
 
 @pytest.fixture
 def folder(monkeypatch, tmp_path) -> Path:
-    """images/ of this test's own: three servers, their shared folders, and the bake file."""
+    """Return images/ of this test's own: three servers, their shared folders, and the bake file."""
     for name in ("mariadb", "maven", "mysql-5.5", "mysql-8.0", "database", "load"):
         path = tmp_path / "images" / name / "Dockerfile"
         path.parent.mkdir(parents=True, exist_ok=True)

@@ -19,7 +19,7 @@ ALL = dict.fromkeys(NODES, "ONLINE")
 
 
 class Server:
-    """A member that says what a test gives it to say."""
+    """A member with the state that a test gives it."""
 
     def __init__(self, name, states=ALL, primary="node1", view="1:3", read_only=None):
         self.name, self.states, self.primary, self.view = name, states, primary, view

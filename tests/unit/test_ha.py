@@ -51,7 +51,7 @@ def said(serving="node1", other="node2", members=None, quorum="true", group_role
 
 
 class Pair(LabOfNames):
-    """A lab of two machines whose cluster says what it is given; what it is told is written down, and changes it."""
+    """A lab of two machines whose cluster has a given status; commands to it are stored, and change it."""
 
     name = "lab-drbd-ha"
 

@@ -27,7 +27,7 @@ from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 
 class Server:
-    """A server that says what a test gives it to say."""
+    """A server with the answers that a test gives it."""
 
     def __init__(self, name, **says):
         self.name, self.says = name, says
@@ -318,7 +318,7 @@ def test_a_replica_says_what_stopped_it_and_its_source_whether_it_waits():
 
 
 class Optioned(LabOfNames):
-    """Two machines that take options; what is in force is what they were told, unless they are deaf."""
+    """Two machines that take options and put them in force, unless they are deaf."""
 
     name = "lab-drbd"
     topology = catalogue.topology("drbd")

@@ -14,7 +14,7 @@ OK = Answer(Outcome.ACKNOWLEDGED)
 
 
 class Scripted:
-    """A client that is told what its script says, then acknowledged for ever; `done` is set when the script ends."""
+    """A client with scripted answers, then acknowledged for ever; `done` is set when the script ends."""
 
     def __init__(self, lines, answers=(), done=None):
         self.lines, self.answers, self.done = lines, list(answers), done or threading.Event()
@@ -98,7 +98,7 @@ def test_clients_think_only_where_they_are_asked_to(monkeypatch):
 
 
 class Looking(Scripted):
-    """A client that is asked for the newest row, and finds what its script says; None is no answer."""
+    """A client whose reads of the newest row are scripted; None is no answer."""
 
     def __init__(self, found):
         super().__init__([])

@@ -31,7 +31,7 @@ class Connection:
 
 
 class Machine(LabOfNames):
-    """A lab of one node whose container does what it is told, and whose server answers while it runs."""
+    """A lab of one node whose container obeys, and whose server answers while it runs."""
 
     topology = catalogue.topology("single")
 
@@ -115,7 +115,7 @@ class Machine(LabOfNames):
 
 @pytest.fixture
 def lab(monkeypatch):
-    """One machine; nobody waits for long."""
+    """Return a lab of one machine, in which every wait ends at once."""
 
     def wait_until(condition, what, seconds, every=0.05, hint=""):
         if not (found := condition()):

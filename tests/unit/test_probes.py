@@ -30,7 +30,7 @@ def lab(fake_world) -> FakeLab:
 
 
 def watched(lab, meanwhile=lambda: None, wanted="semisync", wait_point="AFTER_SYNC", path="proxy") -> dict[str, bool]:
-    """Which proofs of a load of ten commits came out, when `meanwhile` happens after the fifth."""
+    """Return the proofs of a load of ten commits by their result, when `meanwhile` happens after the fifth."""
     source, replica = lab.node("source").server(), lab.node("replica").server()
     SemiSync(source).set(wanted == "semisync", wait_point)
     watch = semisync.Watch(source, [replica], wanted, wait_point, path)
@@ -169,7 +169,7 @@ def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
 
 @pytest.fixture
 def cluster(fake_world) -> FakeLab:
-    """Three nodes, their links bare."""
+    """Return three nodes, their links bare."""
     return FakeLab(fake_world(), catalogue.topology("galera"), "mariadb")
 
 
@@ -223,7 +223,7 @@ def test_flow_control_that_never_paused_is_noticed(cluster):
 
 
 class Machine:
-    """A lab and a host whose CPU seconds are as told."""
+    """A lab and a host with given CPU seconds."""
 
     def __init__(self, monkeypatch):
         self.cpu, self.containers = host.CpuTime(busy=0, stolen=0, total=0, own=0), 0.0

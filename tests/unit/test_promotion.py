@@ -19,7 +19,7 @@ from tests.fakes.parts import LabOfNames, let_the_server_answer
 
 @dataclass
 class Node:
-    """A server as succession sees it: its GTIDs, whom it dials, what it was told."""
+    """A server as a failover sees it: its GTIDs, its source, and the statements that it got."""
 
     name: str
     has: str = "0-1-10"
@@ -131,7 +131,7 @@ class Standing(LabOfNames):
         return self.nodes[node]
 
     def state(self):
-        """Made by a run, and not to stay."""
+        """Return None: a run started the lab, and it is not meant to stay."""
 
     def put(self, node, path, content):
         self.files[node, path] = content

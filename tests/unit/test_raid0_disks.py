@@ -58,18 +58,18 @@ def test_disks_have_their_own_limits_again_afterwards(ran):
 
 
 def fall_asleep(lab, _load):
-    """From now on the first disk of the RAID0 takes limits and does not act on them."""
+    """Let the first disk of the RAID0 accept limits without acting on them from now on."""
     lab.arrays["raid0"].disks[0].asleep = True
 
 
 def speed_up(lab, _load):
-    """Somebody takes the limits off in the middle of the load."""
+    """Remove the disks' limits in the middle of the load."""
     for disk in lab.arrays["raid0"].disks:
         disk.exec_run(["spindle", "set", "write_us=0"])
 
 
 def fill_up(lab, _load):
-    """Somebody else's file takes the last room, and fio ends with an error."""
+    """Fill the file system with another file, so that fio ends with an error."""
     array = lab.arrays["raid0"]
     array.room, array.others = 4096, [5000] * 100
 

@@ -84,12 +84,12 @@ def test_modes_of_other_engines_are_left_out(ran):
 
 
 def stop_applying(lab, _load):
-    """RAID1's applier stops in the middle of the race."""
+    """Stop RAID1's applier in the middle of the race."""
     lab.race.broken.add("raid1")
 
 
 def write_no_pages(lab, _load):
-    """RAID0 owes its disks all pages: its redo log only fills."""
+    """Let RAID0 write no pages: its redo log only fills."""
     lab.race.owing.add("raid0")
 
 
@@ -99,7 +99,7 @@ def slow_down(lab, _load):
 
 
 def forget_the_backlog(lab, _load):
-    """Somebody else makes all replicas level."""
+    """Make all replicas level by other means."""
     lab.race.written -= 5000
 
 
@@ -153,7 +153,7 @@ def test_disks_have_no_limit_between_measurements(ran):
 
 
 def watched(pause=(0, 0), **lags):
-    """Two readings a second for 15 s: lags by replica, and 180 rows applied a second, except in the pause."""
+    """Return two readings a second for 15 s: lags by replica, and 180 rows applied a second, except in the pause."""
     at = [n / 2 for n in range(30)]
     done = [round(180 * (moment - max(min(moment, pause[1]) - pause[0], 0))) for moment in at]
     applied = dict.fromkeys(("raid1", "raid0"), done)

@@ -55,7 +55,7 @@ def again() -> Case:
 
 
 def shortened(preset: Preset) -> Experiment:
-    """semisync_wan itself, all its cases and claims, in as few rounds as can be decided."""
+    """Return semisync_wan itself, all its cases and claims, in the fewest rounds that can decide it."""
     return replace(LAWFUL, presets={"quick": preset})
 
 

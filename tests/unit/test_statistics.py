@@ -27,7 +27,7 @@ RUNS = 4_000
 
 
 def at_most(share: float, limit: float) -> bool:
-    """Whether RUNS simulated runs with this share are compatible with a true share of at most `limit`."""
+    """Return whether RUNS simulated runs with this share are compatible with a true share of at most `limit`."""
     # The p-value of the one-sided binomial test.
     return bdtrc(round(share * RUNS) - 1, RUNS, limit) > 0.001
 

@@ -114,7 +114,7 @@ lab-galera-2  galera-2, mariadb 11.8.6
 
 
 class Member:
-    """A node of a cluster that says what it is told to."""
+    """A node of a cluster with a given view."""
 
     def __init__(self, **said):
         usual = dict.fromkeys((each.name for each in fields(GaleraStatus)), 0)
@@ -132,7 +132,7 @@ def members_answer(monkeypatch):
 
 
 class Clustered(LabOfNames):
-    """A lab of two nodes, the second of which has an address that belongs to nobody."""
+    """A lab of two nodes, the second of which has an address without a server."""
 
     topology = catalogue.topology("galera-2")
 

@@ -246,7 +246,7 @@ def test_a_limit_is_kept_within_five_percent(measured, limit, kept):
 
 
 class BusyThenQuiet:
-    """An array whose disk is measured too slow as often as told, and then right."""
+    """An array whose disk is measured too slow a given number of times, and then right."""
 
     def __init__(self, busy):
         self.busy = busy

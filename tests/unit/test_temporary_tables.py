@@ -146,7 +146,7 @@ def test_the_published_figures_are_those_of_the_literature():
 
 
 class Prints(LabOfNames):
-    """A lab whose slap prints what it is told; the command is kept."""
+    """A lab whose slap prints a given text; the command is stored."""
 
     password = "secret"
     topology = catalogue.topology("single")
@@ -196,12 +196,12 @@ def drop_the_group(lab, _load):
 
 
 def lose_rows(lab, _load):
-    """Somebody deletes from the table."""
+    """Delete rows from the table."""
     lab.grouping.plan |= {"rows": 10}
 
 
 def write_elsewhere(lab, _load):
-    """Another program fills tables of another storage engine at the same time."""
+    """Fill tables of another storage engine at the same time."""
     lab.grouping.counters["Innodb_rows_inserted"] += 10_000_000
 
 
@@ -234,7 +234,7 @@ def test_a_table_in_memory_is_noticed_where_the_server_does_not_count_it(ran):
 
 
 def test_a_storage_engine_that_was_not_asked_for_is_noticed(ran):
-    """Somebody sets MySQL 5.7's variable back."""
+    """MySQL 5.7's variable is set back during the load."""
 
     def set_back(lab, _load):
         lab.node("server").server().set_global(**{CHOICE: "INNODB"})

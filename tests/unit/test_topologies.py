@@ -49,7 +49,7 @@ def all_mounts(file: dict, service: str) -> list[str]:
 
 
 def services():
-    """(topology, service) of all."""
+    """Return (topology, service) of all."""
     return [
         (name, service) for name in catalogue.topologies() for service in read(COMPOSE / f"{name}.yaml")["services"]
     ]
