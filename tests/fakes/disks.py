@@ -26,7 +26,7 @@ WRITES_A_ROW = 1.25
 # What a disk without any limit does a second, and what an applier does that waits for no disk.
 UNLIMITED, APPLIED = 6000.0, 3000.0
 BACKEND = "btrfs"
-# Rows changed within so many seconds were all changed at their beginning.
+# Rows changed within this many seconds were all changed at their beginning.
 MOMENT = 0.05
 
 
@@ -97,8 +97,8 @@ class FakeArrayContainer:
 class FakeArray:
     """A node's disks, and how requests of the file system spread over them.
 
-    `others` are the writes that somebody else makes during fio's next runs (a second of them, while it measures a
-    disk), a figure a run.
+    `others` are the writes of other programs during fio's next runs (a second of them, while it measures a disk), a
+    figure a run.
     """
 
     node: str
@@ -193,7 +193,7 @@ class FakeArray:
 class FakeRace:
     """Replicas on arrays that apply what their source has changed, as fast as the array writes.
 
-    Time passes when somebody counts. Who is `broken` does not apply, whatever it is told; `owing` ones write no pages.
+    Time passes with each count of transactions. A `broken` replica never applies; `owing` ones write no pages.
     """
 
     def __init__(self, arrays_: dict[str, FakeArray], timer: Callable[[], float], dice: Random):

@@ -18,7 +18,7 @@ CLIENTS, OF_LOADS = 4, 0.01
 DISK_KBPS = 60_000.0
 # Statements of a transaction that read, and that write.
 READS, WRITES = 14, 4
-# A transaction on disks that cost nothing takes its processor so long, in microseconds.
+# The processor time of a transaction on disks that cost nothing, in microseconds.
 PROCESSOR_US = 2_000
 PRINTED = """    queries performed:
         read:                            {reads}

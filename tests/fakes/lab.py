@@ -22,7 +22,7 @@ from tests.fakes.slap import FakeGrouping
 if TYPE_CHECKING:
     from tests.fakes.world import FakeWorld
 
-# In ms: a commit with nobody to wait for (slow, so that a second of load is few rows).
+# In ms: a commit that waits for no other node (slow, so that a second of load is few rows).
 COMMIT = 0.6
 # Sigma of the logarithm of one load against the next.
 OF_LOADS = 0.01

@@ -179,7 +179,7 @@ class FakeServer:
 
     def _galera(self) -> Rows:
         group, lab = self.lab.group, self.lab
-        # Who lost is counted where it lost; which node that was makes no difference to a sum over them.
+        # A lost conflict is counted at the node where it lost; which one that was makes no difference to the sum.
         lost = group.conflicts if self.name == lab.topology.source.name else 0
         size = 1 if self.left else len(lab.topology.nodes) - sum(server.left for server in lab.servers.values())
         status = {

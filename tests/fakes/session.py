@@ -21,8 +21,8 @@ SUMMED = re.compile(r"SELECT SUM\(\w+\) FROM (\S+)")
 class FakeSession:
     """A connection and its own cursor: it inserts a row, looks for the row inserted, or asks for the last number.
 
-    Its transactions come one after another, though their times overlap: a row is taken until its last change was
-    committed, and whoever comes from another node in that time has lost.
+    Its transactions come one after another, though their times overlap: a row is locked until its last change was
+    committed, and a transaction from another node in that time loses.
     """
 
     lab: "FakeLab"
@@ -82,7 +82,7 @@ class FakeSession:
             raise pymysql.err.OperationalError(1213, "Deadlock found when trying to get lock")
         commit, begins = self.lab.commit(node=self.node), max(now, until)
         if not rows.forgets:
-            # All changes at once: who adds up meanwhile sees the table before the commit or after it.
+            # All changes at once: a reader sees the table before the commit or after it.
             rows.numbers = rows.numbers | {(table, number): after for table, number, after in self.changes}
         for table, number, _ in self.changes:
             rows.taken[table, number] = (begins + commit.shown / 1000, self.node)
@@ -97,7 +97,7 @@ class FakeSession:
             shown = began + commit.shown / 1000
             self.lab.clock.reach(began + commit.answered / 1000)
         finally:
-            self.lab.shown.put(shown)  # whoever looks for the row must not look for ever when the writer failed
+            self.lab.shown.put(shown)  # the reader must not look for ever when the writer failed
 
 
 class FakeRows:

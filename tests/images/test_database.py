@@ -115,7 +115,7 @@ def test_flags_reach_the_server(node):
 
 
 def test_health_tells_serving(node):
-    """A server that nobody asked to replicate is healthy when it serves."""
+    """A server without a configured source is healthy when it serves."""
     assert (0, "serving") == node.health()
 
 
@@ -238,7 +238,7 @@ def test_missing_root_password_is_told_in_one_line(stage):
 
 
 def test_unwritable_data_directory_is_told(cast):
-    """A data directory of somebody else is an error that names the owner it needs."""
+    """A data directory of another account is an error that names the owner it needs."""
     assert 1 == cast.unwritable.exit_code()
     assert "/var/lib/mysql cannot be written by uid 999; on the host: chown -R 999" in cast.unwritable.log()
 

@@ -52,7 +52,7 @@ def test_a_kernel_without_the_module_is_said_to_have_none(docker):
 
 
 def test_a_machine_that_did_not_start_says_why_when_it_is_asked_for_its_health(docker):
-    """The reason, and not only where to look for it: a disk that nobody serves."""
+    """The output is the reason itself, not only where to look for it: a disk without a server."""
     images.ensure(["vm"])
     machine = vm.start(f"test-{secrets.token_hex(4)}", "uml", {"LAB_SERVER": "off", "LAB_DISKS": "127.0.0.1:9"})
     try:

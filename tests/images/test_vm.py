@@ -70,7 +70,7 @@ class Yard:
 
 
 class Pair:
-    """One launcher's two machines: `node` with MariaDB on RAID1, `bare` with two disks that nobody uses yet."""
+    """One launcher's two machines: `node` with MariaDB on RAID1, `bare` with two unused disks."""
 
     def __init__(self, yard, launcher):
         self.launcher = launcher
@@ -188,7 +188,7 @@ def test_commands_run_at_the_same_time(bare):
 
 
 def test_what_is_sent_to_the_machine_cannot_reach_its_agent(pair, node, yard):
-    """Whoever is on the network meets the server, and not a root shell."""
+    """A connection from the network reaches the server, not a root shell."""
     code = yard.client.containers.run(
         SPINDLE,
         ["-c", f"timeout 3 bash -c '</dev/tcp/{node.name}/22'; echo $?"],
@@ -222,7 +222,7 @@ def test_an_array_has_the_size_of(no_array, level, members):
 
 
 def test_raid0_with_a_failed_disk_gives_errors_and_not_old_data(pair, no_array):
-    """md goes on calling it active; who reads the data is told."""
+    """md still calls the array active; a reader of the data gets the error."""
     no_array.run("array", "create", "raid0", "1", "2")
     no_array.run("dd", "if=/dev/urandom", f"of={DATADIR}/data", "bs=1M", "count=16", "conv=fsync")
     pair.bare_disks[1].fail()

@@ -166,7 +166,7 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
 
 
 def test_a_stopped_node_is_told_not_mended(command, name):
-    """Who stopped it may be watching it; `up` says how to begin anew."""
+    """A stopped node may be under inspection; `up` says how to start anew."""
     command("up", "async", "--name", name, "--toxic", "source-replica=lan")
     project.find(name).node("replica").container.kill()
 

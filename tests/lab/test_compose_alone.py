@@ -17,7 +17,7 @@ FILES = catalogue.topologies()
 UP_SECONDS = 300
 ALONE = catalogue.ROOT / "compose" / ".env"
 REPLICATION = {name: catalogue.topology(name).replication for name in FILES}
-# What a topology takes from images/ whoever made its servers, by replication and by manager; a machine has no vendor.
+# Images from images/ that a topology needs besides its servers', by replication and manager; a machine has no vendor.
 OWN = {"galera": {"sidecar"}, "group": {"sidecar"}, "drbd": {"vm", "spindle"}, "pacemaker": {"arbiter", "load"}}
 
 
@@ -59,7 +59,7 @@ def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
 @pytest.mark.long
 @pytest.mark.timeout(900)
 def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
-    """The cluster manager has found itself and a machine that serves; sent away, the other one has its row."""
+    """Pacemaker forms a cluster with a serving machine; after a standby the peer serves with the same row."""
     images.ensure(labs.image_names("mariadb", topology=catalogue.topology("drbd-ha")))
     docker_compose = ["docker", "compose", "-p", name, "-f", "compose/drbd-ha.yaml"]
     up(docker_compose)

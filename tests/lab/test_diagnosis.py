@@ -80,7 +80,7 @@ def diagnosed(lab, node="replica"):
 
 
 def test_nothing_is_the_bottleneck_of_an_idle_node(lab, replica):
-    """The counter-check: nobody waits, nobody is accused."""
+    """The counter-check: without any waits no resource is named."""
     found, seen = diagnosed(lab)
 
     assert found.bottleneck is Bottleneck.NONE, (found, seen)
@@ -134,7 +134,7 @@ def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
         cursor.execute("START TRANSACTION")
         cursor.execute("SELECT n FROM lab.wide WHERE id = 1 FOR UPDATE")
         lab.node("source").server().execute("UPDATE lab.wide SET n = n + 1 WHERE id = 1")
-        # The table is a copy, which is made anew only once nobody has read it for a tenth of a second.
+        # The table is a copy, which is refreshed only if it was not read for a tenth of a second.
         wait_until(lambda: replica.value(WAITING), "the applier to wait for the row", every=0.3)
         found, seen = diagnosed(lab)
         holder.rollback()

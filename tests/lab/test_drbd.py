@@ -16,7 +16,7 @@ from .conftest import things_of
 from .machines import HELD, cut, texts, two_machines, write, writers
 
 RATE_KIB = 4096
-# Of the health check in compose/_parts.yaml: for so long a machine may be unhealthy.
+# As in the health check of compose/_parts.yaml: the time for which a machine may be unhealthy.
 START_PERIOD_SECONDS = 180
 
 
@@ -59,7 +59,7 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
 
 @pytest.mark.long
 def test_service_moves_to_the_peer_and_back(whole, command):
-    """A primary that stands by hands over first; what was written without it is copied when it is back."""
+    """A primary in standby hands over first; what was written without it is resynced when it is back."""
     first = drbd.primary(whole).node
     second = replicated_disk.other(whole, first).node
     write(whole, first)
@@ -112,7 +112,7 @@ def rates_of(serving):
 
 
 def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
-    """Both were primary while the link was cut: neither is trusted, until somebody says whose writes are given up."""
+    """Both were primary while the link was cut: neither is trusted until the victim is chosen."""
     first = drbd.primary(whole).node
     second = replicated_disk.other(whole, first).node
     with cut(whole):
@@ -153,7 +153,7 @@ def test_a_disk_error_on_the_primary_costs_the_disk_and_not_the_service(whole):
 
 @pytest.mark.long
 def test_a_peer_that_differs_silently_is_found_by_comparing(whole, command):
-    """One sector of the peer's disk is inverted: nobody notices, but a comparison does, and reconnecting mends it."""
+    """One sector of the peer's disk is inverted: only a comparison finds it, and reconnecting repairs it."""
     serving = drbd.primary(whole)
     peer = replicated_disk.other(whole, serving.node)
     peer.disk.corrupt(200 << 20)
@@ -210,7 +210,7 @@ def milliseconds_a_commit(lab, node, commits=5):
 
 
 def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
-    """A protocol that only one of them speaks: DRBD gives up, and nobody waits for it."""
+    """A protocol that only one of them uses: DRBD gives up at once, without a timeout."""
     serving = drbd.primary(whole)
     peer = replicated_disk.other(whole, serving.node)
     with cut(whole):
@@ -262,7 +262,7 @@ def test_a_frozen_primary_is_not_taken_for_a_dead_one(whole, command):
 
 @pytest.mark.long
 def test_a_machine_that_has_not_met_its_peer_since_its_start_is_not_promoted_unless_told(whole):
-    """What the other one wrote meanwhile would be missing without a word."""
+    """Without this refusal the peer's later writes would be lost silently."""
     serving = drbd.primary(whole)
     peer = replicated_disk.other(whole, serving.node)
     whole.node(peer.node).kill()
@@ -286,7 +286,7 @@ def test_a_client_is_led_to_the_machine_that_serves(whole, command):
 
 
 def test_a_split_brain_that_somebody_has_ended_is_not_told_of_any_more(whole):
-    """By hand, or by a cluster manager: they are connected, and nobody's writes may be given up for it."""
+    """By hand, or by Pacemaker: they are connected, and no writes need to be discarded."""
     peer = drbd.primary(whole)
     whole.node(peer.node).run("guest", "touch", "/run/lab/split-brain")
 
@@ -303,7 +303,7 @@ def test_a_server_that_died_by_itself_leaves_no_trace_once_it_is_stopped(whole):
 
 
 def test_nothing_is_resolved_without_a_split_brain(whole, command):
-    """Nobody's writes are given up by mistake."""
+    """No writes are discarded by mistake."""
     refused = command("drbd", "resolve", "--victim", "node1", "--lab", whole.name)
 
     assert refused.returncode == 3 and "has no split brain" in refused.stderr
@@ -320,7 +320,7 @@ def test_status_and_show_say_roles_connection_disks_and_what_differs(whole, comm
 
 
 def test_a_machine_that_gives_up_ends_the_start_with_its_reason(docker, command, name):
-    """On a disk without room for DRBD's own blocks: nobody waits for the end of a patience of minutes."""
+    """On a disk without space for DRBD's own blocks: the error comes before a timeout of minutes."""
     began = clock.timer()
     refused = command("up", "drbd", "--name", name, LAB_DISK_SIZE="64K")
 

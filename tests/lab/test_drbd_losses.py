@@ -38,7 +38,7 @@ def lost_with_the_site(lab, protocol, place):
         clock.pause(ANSWERED_SECONDS)
         in_the_dark = len(acknowledged)
         clock.pause(SILENT_SECONDS)
-        # Nobody is answered in the dark, but by a primary that does not wait.
+        # While the site is dark only a primary that does not wait for its peer acknowledges a commit.
         assert (len(acknowledged) > in_the_dark) is (protocol == "A")
         lab.node(dying.node).kill()
         lab.refresh()
@@ -61,7 +61,7 @@ def go_dark(lab):
 @pytest.mark.parametrize("place", PLACES)
 @pytest.mark.parametrize("protocol", ["C", "B"])
 def test_what_the_peer_had_to_confirm_survives_the_primarys_site(pair, protocol, place):
-    """On its disk (C) or in its memory (B): whoever was answered finds the row, however long the link is."""
+    """On its disk (C) or in its memory (B): every acknowledged row is there, however long the link is."""
     assert lost_with_the_site(pair, protocol, place) == 0
 
 

@@ -78,7 +78,7 @@ def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
 
 @pytest.mark.parametrize("pair", ENGINES, indirect=True)
 def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
-    """Its Compose file says read-only; who promoted it has said otherwise."""
+    """Its Compose file says read-only; the failover has overridden that."""
     failover.failover(pair, "replica")
     pair.node("replica").kill()
     clock.wait_until(lambda: pair.node("replica").state()[0] == "exited", "the replica's end")
@@ -90,7 +90,7 @@ def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
 
 @pytest.mark.parametrize("engine", ["mariadb", OTHERS[0]])
 def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_again(new_lab, engine):
-    """Who waits and who acknowledges is written in the Compose file the other way round."""
+    """The Compose file has the roles of source and replica the other way round."""
     images.ensure(up.image_names(engine))
     pair = new_lab("semisync", engine, toxics={LINK: "lan"})
     try:
@@ -200,7 +200,7 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
         assert "--discard" in refusal.value.next_step
         assert (back.source, back.discarded) == ("near", done.ahead["far"])
         assert count(lab, "far") == count(lab, "near") == kept + 2
-        # Its data and its GTIDs are those of the one that it follows: it lacks nothing, and nobody is ahead of it.
+        # Its data and its GTIDs are those of its source: it lacks nothing, and no replica is ahead of it.
         again = failover.failover(lab, "far")
         assert (again.old, again.lacks, again.ahead) == ("near", "", {})
         assert failover.rejoin(lab, "near").discarded == ""
@@ -211,7 +211,7 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
 
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
 def test_an_old_source_that_starts_again_refuses_writes(pair):
-    """Nobody has to be there to fence it: two sources would be a split brain."""
+    """It is fenced without any other command: two sources would be a split brain."""
     pair.node("source").kill()
     clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
     failover.failover(pair, "replica")

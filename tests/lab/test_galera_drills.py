@@ -78,7 +78,7 @@ def test_a_minority_refuses_and_the_majority_goes_on(done):
 
 
 def test_a_cut_link_is_relayed_in_less_time_than_an_exclusion_takes(done):
-    """Nobody leaves; the gap is shorter than after a kill."""
+    """No node leaves; the gap is shorter than after a kill."""
     result, killed = done("cut-link"), done("kill-node")
 
     assert_as_expected(result)
@@ -97,7 +97,7 @@ def test_a_black_hole_is_a_cut_that_nobody_was_told_of(done):
 
 
 def test_commits_follow_the_slowest_link(done):
-    """Also those of clients beside the fast ones, and nobody is excluded for it."""
+    """So do those of clients on the fast nodes, and no node is excluded for it."""
     result = done("slow-link")
 
     assert_as_expected(result)
@@ -198,7 +198,7 @@ def test_a_link_that_stays_cut_is_noticed(cluster):
 
 
 def test_a_link_that_is_cut_already_cannot_be_drilled(cluster):
-    """There would be nothing to compare with, and its undoing would undo somebody else's work."""
+    """There would be nothing to compare with, and its recovery would undo another command's work."""
     running = cluster.link("node1-node2")
     running.cut()
     try:

@@ -74,7 +74,7 @@ def test_one_link_of_six_without_its_toxic_is_unknown(of_cluster):
 
 
 def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
-    """At the end all three are Synced as before; that nobody had left meanwhile is told by the number of views."""
+    """At the end all three are Synced as before; the number of views shows that a node had left meanwhile."""
 
     def leave_and_return(lab):
         node = lab.node("node3").server()
@@ -89,7 +89,7 @@ def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
 
 
 def test_a_replica_that_stopped_is_unknown(of_pair):
-    """The other one acknowledges every commit, but two copies are not three."""
+    """The second replica acknowledges every commit, but two copies are not three."""
     judgement, doubts = of_pair(lambda lab: Replica(lab.node("replica2").server()).stop())
 
     assert judgement.verdict is Verdict.UNKNOWN
@@ -118,7 +118,7 @@ def test_without_sabotage_the_slow_replica_is_not_doubted(of_slow_replica):
 
 
 def test_a_slow_replica_that_got_its_cpu_back_is_unknown(of_slow_replica):
-    """A replica that is as fast as the other one shows nothing about slow ones."""
+    """A replica that is as fast as the second one shows nothing about slow ones."""
     judgement, doubts = of_slow_replica(lambda lab: lab.node("replica2").limit_cpu(0, PERIOD_US))
 
     assert judgement.verdict is Verdict.UNKNOWN

@@ -1,4 +1,4 @@
-"""How a node of a cluster gets its data, whom it follows, and what it refuses to join with."""
+"""The start of a cluster's node: the source of its data, the node that it joins, and reasons to refuse."""
 
 import os
 import subprocess
@@ -102,7 +102,7 @@ def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole)
 
 
 def test_a_node_with_others_data_is_refused(whole, make_whole):
-    """Of another cluster or of none: it ends with the reason and the way out, nothing is overwritten, nobody is harmed.
+    """With another cluster's data or none of a cluster it ends with the reason and the remedy; no data are overwritten.
 
     With its own data it joins as before.
     """

@@ -1,4 +1,4 @@
-"""Two nodes, the first with two votes: who goes on alone, and who does not."""
+"""Two nodes, the first with two votes: which continues without its peer, and which does not."""
 
 import secrets
 

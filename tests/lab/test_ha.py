@@ -56,13 +56,13 @@ def cut(lab, *links):
 
 
 def no_split_brain(lab):
-    """Return whether neither machine has ever seen the other one write by itself."""
+    """Return whether neither machine has ever seen its peer write independently."""
     said = [lab.node(node.name).run("guest", "dmesg") for node in lab.topology.nodes]
     return not any("Split-Brain detected" in words for words in said)
 
 
 def test_the_watchdogs_are_fed_while_the_cluster_finds_itself(whole):
-    """Not fed, they would reset a machine after a slow start, and the other one after it."""
+    """Without that they would reset a machine after a slow start, and its peer after it."""
     said = [whole.node(node.name).run("guest", "cat", "/run/lab/messages") for node in whole.topology.nodes]
 
     assert all("Servant pcmk is healthy" in messages for messages in said)
@@ -103,7 +103,7 @@ def test_standby_moves_the_service_with_its_address_and_online_takes_the_machine
 
 @pytest.mark.long
 def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
-    """In the middle of a load: the other one serves at the same address with every row, and takes the dead one back."""
+    """In the middle of a load: the peer serves at the same address with every row, and takes the dead machine back."""
     dying = serving(whole)
     survivor = other(whole, dying)
     with writers(whole, dying) as acknowledged:
@@ -119,7 +119,7 @@ def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
 
 @pytest.mark.long
 def test_a_machine_that_is_cut_off_resets_itself_before_the_other_one_serves(whole):
-    """Ring, data and arbiter out of reach: it answers no write, its watchdog ends it, and nobody else has written."""
+    """Ring, data and arbiter out of reach: it answers no write, its watchdog resets it, and only the peer writes."""
     lost = serving(whole)
     survivor = other(whole, lost)
     with writers(whole, lost) as acknowledged:
@@ -141,7 +141,7 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
     winner = clock.wait_until(lambda: _alone(whole), "one machine to go on alone", every=0.5)
     ended = other(whole, winner)
     pacemaker.cluster(whole).wait_until_served_by(winner)
-    # Who takes over does so after the other one's end, and who has served all the time has nothing to wait for.
+    # The peer takes over only after the end of the former primary; a machine that always served takes over nothing.
     assert winner == before or whole.node(ended).state()[0] == "exited"
     write(whole, winner, 3)
     clock.wait_until(lambda: whole.node(ended).state()[0] == "exited", f"{ended} to be reset by its watchdog")
@@ -152,7 +152,7 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
 
 
 def _alone(lab):
-    """Return the machine that reports a quorum without the other one; an empty string if neither does."""
+    """Return the machine that reports a quorum without its peer; an empty string if neither does."""
     for node in lab.topology.nodes:
         with suppress(LabError):
             status = pacemaker.cluster(lab).status(node.name)
@@ -177,7 +177,7 @@ def test_a_slow_ring_moves_nothing(whole):
 
 @pytest.mark.long
 def test_an_emulated_cluster_comes_up_and_moves_its_service(docker, monkeypatch):
-    """Where a process takes ten times as long to start, agents do too, and nobody is given up or reset for it."""
+    """Where a process takes ten times as long to start, so do agents, and no machine is given up or reset for it."""
     monkeypatch.setenv("LAB_VM", "tcg")
     with two_machines("drbd-ha") as lab:
         first = serving(lab)
@@ -191,7 +191,7 @@ def test_an_emulated_cluster_comes_up_and_moves_its_service(docker, monkeypatch)
 
 @pytest.mark.long
 def test_a_primary_without_its_peers_disk_goes_on_and_forbids_it_to_be_promoted(whole):
-    """Only the data's links are cut: the cluster knows who has old data, until it is copied."""
+    """Only the data's links are cut: the cluster knows which machine has outdated data, until it is resynced."""
     primary = serving(whole)
     cut(whole, DATA)
     clock.wait_until(lambda: drbd.Peer(whole, primary).status().connection != drbd.CONNECTED, "the cut to be noticed")

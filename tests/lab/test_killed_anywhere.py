@@ -1,4 +1,4 @@
-"""SIGKILL at any moment of any command: the next command leaves nothing of it, and touches nobody else's lab."""
+"""SIGKILL at any moment of any command: the next command removes its leftovers, and touches no other lab."""
 
 import random
 import subprocess
@@ -39,7 +39,7 @@ def of_the_host():
     """Return what is left outside containers: loop devices, mounts, and files of the checkout outside runs/."""
     loops = subprocess.run(["losetup", "--list", "--noheadings"], capture_output=True, text=True, check=False).stdout
     mounts = {line.split()[4] for line in Path("/proc/self/mountinfo").read_text().splitlines()}
-    # The engine's own are those of containers, anybody's, which are looked for by their labels.
+    # The engine's own mounts are those of any containers, which are found by their labels.
     mounts = {mount for mount in mounts if not mount.startswith(ENGINES)}
     root = catalogue.ROOT
     files = {path for path in root.rglob("*") if not LEFT_OUT & set(path.relative_to(root).parts)}

@@ -34,7 +34,7 @@ def test_a_toxic_removed_during_the_load_is_unknown(judged):
 
 
 def test_semisync_switched_off_during_the_load_is_unknown(judged):
-    """Commits that nobody acknowledged are counted, though the status variable of the counters stands still."""
+    """Commits without an acknowledgement are counted, though the status variable of the counters stands still."""
     judgement = judged(lambda lab: SemiSync(lab.node("source").server()).set(False))
 
     assert judgement.verdict is Verdict.UNKNOWN

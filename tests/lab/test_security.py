@@ -1,4 +1,4 @@
-"""Who can reach a lab, and what it may do: in the rendered Compose files, in running containers, in what is kept."""
+"""Access to a lab, and its privileges: in the rendered Compose files, in running containers, in stored files."""
 
 import json
 import os
@@ -31,7 +31,7 @@ def rendered(request):
 
 
 def test_ports_are_on_loopback_only(rendered):
-    """Every published port names 127.0.0.1; nobody takes the host's network."""
+    """Every published port names 127.0.0.1; no service uses the host's network."""
     ports = {name: each.get("ports", []) for name, each in rendered["services"].items()}
 
     assert {port.get("host_ip") for each in ports.values() for port in each} <= {"127.0.0.1"}

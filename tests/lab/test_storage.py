@@ -193,7 +193,7 @@ FILL = (
 
 
 def test_a_full_disk_is_told_and_with_room_again_the_server_goes_on(lab, command):
-    """By the server to who writes, by `lab status` to who asks, and in the doubts of an experiment."""
+    """By the server to its writers, by `lab status`, and in the doubts of an experiment."""
     array, server = arrays.array(lab, "near"), lab.node("near").server()
     # What it writes itself must not get between the source's transactions: strict mode then refuses those that follow.
     unlogged = "SET sql_log_bin = 0"
@@ -287,7 +287,7 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
 
 @pytest.mark.alone
 def test_a_data_directory_that_somebody_holds_is_named(name, command):
-    """`lab down` says which volume, and how to find who holds it; let go, the next one ends clean."""
+    """`lab down` names the volume, and how to find the container that uses it; once it is released, it succeeds."""
     assert command("up", "async", "--name", name, "--storage", "single", "--disk", "unlimited").returncode == 0
     holder = engine.client().containers.run(
         "replication-lab/base", "sleep 600", detach=True, volumes={f"{name}_replica-data": {"bind": "/held"}}

@@ -49,7 +49,7 @@ def test_tables_that_went_to_disk_are_not_doubted(doubts):
 
 
 def test_tables_that_fit_into_memory_are_noticed(lab, doubts):
-    """Somebody sets tmp_table_size back: no rows are written by the storage engine on disk."""
+    """tmp_table_size is set back: no rows are written by the storage engine on disk."""
     server = lab.node("server").server()
     server.set_global(tmp_table_size=16 << 20)
     try:

@@ -1,4 +1,4 @@
-"""Is the bottleneck named for what it is, and nobody accused without evidence?"""
+"""Is the bottleneck named correctly, and is no resource named without evidence?"""
 
 import msgspec
 import pytest
@@ -68,7 +68,7 @@ def test_the_bottleneck_is_what_the_figures_say(changes, expected):
 
 
 def test_the_reason_has_the_figures():
-    """Nobody has to believe a word without a number."""
+    """Every reason contains a number."""
     found = seen(devices=busy(flushing=0.9, writing=0.05, flushes=45))
 
     assert "busy 95% of the time, 90% flushing (45/s), 5% writing" in found.because

@@ -200,7 +200,7 @@ def test_a_row_that_was_seen_and_is_nowhere_is_a_phantom_read():
 
 
 def test_the_figures_of_reads_are_there_where_somebody_read():
-    """A checker that fails leaves its own out and is named: without copies nobody knows what is gone."""
+    """A checker that fails omits its own figure and is named: without copies the missing rows are unknown."""
     looks = [look(9, 2), look(10, 1)]
     figures, failures = checkers.reads(WRITTEN, looks, [Copy("a", [(1, 3)])], mended=20)
 

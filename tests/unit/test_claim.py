@@ -427,7 +427,7 @@ def test_the_plan_is_the_recorded_one():
     ],
 )
 def test_data_that_do_not_fit_are_refused_with_the_nearest_name(data, told):
-    """Unknown keys, cases, claims and engines, and verdicts that nobody may expect, are errors."""
+    """Unknown keys, cases, claims and engines, and verdicts that must not be expected, are errors."""
     with pytest.raises(LabError, match=told):
         experiment(data=data)
 
@@ -510,7 +510,7 @@ def test_the_synthetic_run_holds_all_but_the_known_refutation():
     [(13, "never", False), (14, "never", True), (3, "never, in at least 3 loads", True), (3, "never, in 3", False)],
 )
 def test_a_claim_of_never_says_how_few_trials_it_needs(needed, sentence, ok):
-    """Up to a fifth of all may be left open without a word: 14 trials."""
+    """From 14 trials on, which leave at most a fifth of all open, the number need not be stated."""
     relation = Total("none", "lost").is_zero(trials="trials", at_least=needed)
     if ok:
         assert Claim("a-claim", sentence, relation).sentence == sentence

@@ -99,7 +99,7 @@ def lab() -> Lab:
 
 
 def test_this_process_is_alive_and_a_reused_number_is_not():
-    """An owner is a PID and a start time: the same number at another time is somebody else."""
+    """An owner is a PID and a start time: the same number at another time is another process."""
     mine = leftovers.owner()
     pid, _, started = mine.partition("-")
 
@@ -190,7 +190,7 @@ def test_removing_what_is_being_removed_is_no_error(engine, state):
 
 
 def test_a_lab_is_found_by_its_labels(engine):
-    """Topology, engine and password come from the containers themselves, whoever started them."""
+    """Topology, engine and password come from the containers themselves, whichever process started them."""
     engine(Thing("lab-a", "compose"), Thing("lab-a", "compose", "toxiproxy"))
     found = project.find("lab-a")
 

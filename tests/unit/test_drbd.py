@@ -59,7 +59,7 @@ def test_a_resynchronisation_says_how_far_it_is():
 
 
 def test_a_split_brain_is_what_the_handler_wrote_down():
-    """StandAlone alone may as well be somebody's order."""
+    """StandAlone without the handler's note may be an administrator's order."""
     assert parse_status(STAND_ALONE).split_brain
     assert not parse_status(STAND_ALONE.replace("split-brain\n", "")).split_brain
 
@@ -83,7 +83,7 @@ def test_a_difference_is_not_whole_however_connected():
 
 
 def test_the_command_shows_how_a_split_brain_is_ended():
-    """The recovery's command, and who does not answer."""
+    """The command that ends it, and the machine that does not answer."""
     text = io.StringIO()
     output.resource(Console(file=text, width=140), {"node1": parse_status(STAND_ALONE), "node2": None})
     text = text.getvalue()
@@ -141,7 +141,7 @@ def test_a_second_primary_is_refused(refused):
 
 
 def test_a_second_primary_is_refused_where_the_link_is_cut(refused):
-    """Who would be promoted knows nothing of the other one, which says itself that it is primary."""
+    """The machine to promote cannot see its peer, which itself reports that it is primary."""
     cut = CONNECTED.replace("Connected", "WFConnection").replace("/Secondary", "/Unknown")
     pair = Pair(node1=cut, node2=STAND_ALONE.replace("ro:Primary", "ro:Secondary"))
 
@@ -150,7 +150,7 @@ def test_a_second_primary_is_refused_where_the_link_is_cut(refused):
 
 
 def test_a_machine_that_stands_by_is_not_promoted(refused):
-    """The other one wrote without it, and is dead now: nobody would miss those rows."""
+    """Its peer wrote without it, and is dead now: those rows would be lost silently."""
     away = STAND_ALONE.replace("ro:Primary", "ro:Secondary")
     dead, alive = Pair(node1="", node2=away), Pair(node1=SECONDARY, node2=away)
     error = refused(replicated_disk.promote, dead, "node2")
@@ -196,7 +196,7 @@ def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
     ],
 )
 def test_nobody_is_promoted_beside_one_that_may_be_primary(state, answer, next_step, refused, monkeypatch):
-    """Frozen or silent, it may go on at any moment, and acknowledge what nobody else has."""
+    """A frozen or silent peer may continue at any moment, and acknowledge rows that only it has."""
     monkeypatch.setattr(drbd, "SILENT_SECONDS", 0)
     pair = Pair(node1=answer, node2=SECONDARY)
     pair.state_of = lambda node: (state if node == "node1" else "running", 0)
@@ -271,7 +271,7 @@ def test_an_unknown_machine_is_refused(act, refused):
 
 
 def test_nothing_is_given_up_without_a_split_brain(refused):
-    """A peer that merely stands by has nothing that would be lost."""
+    """A peer that is merely in standby has nothing that would be lost."""
     pair = Pair(node1=CONNECTED, node2=SECONDARY)
 
     assert "has no split brain" in refused(replicated_disk.resolve, pair, "node2").found
@@ -297,7 +297,7 @@ def test_a_lab_without_a_resource_is_refused(refused):
 
 
 def test_two_primaries_are_no_primary(refused):
-    """Whom to ask is then for a person to say."""
+    """Then the user has to name the machine."""
     pair = Pair(node1=STAND_ALONE, node2=STAND_ALONE)
 
     assert "node1 and node2 of lab-drbd is primary" == refused(drbd.primary, pair).found
@@ -307,7 +307,7 @@ def test_two_primaries_are_no_primary(refused):
 
 
 def test_a_machine_that_has_given_up_says_why(monkeypatch, refused):
-    """The kernel's words, and nobody waits for it."""
+    """The error has the kernel's messages, and comes without a timeout."""
     pair = Pair(node1=STAND_ALONE, node2=SECONDARY)
     error = refused(drbd.wait_until_whole, pair)
 
@@ -325,7 +325,7 @@ def test_a_resynchronisation_that_is_waited_for_shows_how_far_it_is(text, shown,
 
 
 def test_what_clients_write_while_the_peer_is_away_is_no_progress():
-    """Else a peer that never comes would be waited for as long as anybody writes."""
+    """Else the wait for a peer that never comes would last as long as clients write."""
     away = CONNECTED.replace("Connected", "WFConnection")
     looks = [Pair(node1=away.replace("oos:0", f"oos:{kib}"), node2=SECONDARY) for kib in (0, 400)]
     said = {drbd._recovery([Peer(pair, "node1")], lambda percent: None)[1] for pair in looks}
@@ -334,7 +334,7 @@ def test_what_clients_write_while_the_peer_is_away_is_no_progress():
 
 
 def test_a_resynchronisation_that_does_not_move_is_given_up_with_its_reason(monkeypatch, refused):
-    """Nobody waits for ever for two machines that do not find each other; both kernels are asked why."""
+    """The wait for two machines that do not connect ends; the error has both kernels' messages."""
     pair = Pair(node1=CONNECTED.replace("Connected", "WFConnection"), node2=SECONDARY)
     now = iter((1000, 1001, 1179, 1182))
     monkeypatch.setattr(drbd.clock, "timer", lambda: next(now))
@@ -449,6 +449,6 @@ def test_an_echo_that_ends_gives_no_trip(link):
 
 
 def test_an_echo_that_does_not_answer_is_an_error(link):
-    """Toxiproxy accepts before anybody at the far end has."""
+    """Toxiproxy accepts before the far end has."""
     with pytest.raises(LabError, match="the echo of node2 at"):
         RoundTrip(link(most=0))

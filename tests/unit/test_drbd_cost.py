@@ -90,7 +90,7 @@ def test_the_full_preset_has_the_published_sizes():
 
 
 def test_machines_are_as_before_afterwards(ran):
-    """Connected, the file's options, disks in nobody's way; whatever the last case was."""
+    """Connected, the file's options, disks without limits, whatever the last case was."""
     labs = []
     ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append(lab))
     left = labs[-1].resource

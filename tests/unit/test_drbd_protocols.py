@@ -1,4 +1,4 @@
-"""Does drbd_protocols see who waits for the peer, and doubt machines that spoke otherwise?"""
+"""Does drbd_protocols measure the wait for the peer, and doubt machines that used another protocol?"""
 
 from dataclasses import replace
 
@@ -17,7 +17,7 @@ def verdicts(summary):
 
 
 def test_the_law_holds_in_the_model(ran):
-    """B and C wait one round trip, A waits for nobody."""
+    """B and C wait one round trip, A waits for no answer."""
     summary, _, _ = ran(KNOWN, preset="quick")
 
     assert {Verdict.HOLDS} == set(verdicts(summary).values()), [claim.reason for claim in summary.claims]

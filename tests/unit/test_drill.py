@@ -278,7 +278,7 @@ def test_what_is_not_known_is_unknown(changes, history, why):
 
 
 def test_a_figure_that_is_missing_or_of_another_kind_is_unknown():
-    """A word cannot be at least a number; an error that never came was counted no times."""
+    """A text cannot be at least a number; an error that never came counts as zero."""
     asked = [
         Expectation("a", "returned.node3", equals="IST"),
         Expectation("b", "view.node3", at_least=3),

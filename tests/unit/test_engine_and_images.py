@@ -224,7 +224,7 @@ def test_an_engine_that_answers_is_never_installed_over(engine, compose, monkeyp
 
 
 def test_an_installed_engine_is_started_and_not_installed(engine, machine, monkeypatch, refused):
-    """dockerd and Compose are there, nobody answers: only the start is tried."""
+    """dockerd and Compose are installed, and no engine answers: only the start is tried."""
     engine(NOBODY)
     ran = machine("debian", "13")
     monkeypatch.setattr(docker_engine, "_installed", lambda: True)
@@ -332,7 +332,7 @@ def test_a_recipe_changes_with_all_that_goes_into_the_image(folder, changed_by, 
     ],
 )
 def test_a_recipe_changes_with_the_targets_that_it_takes_from_only(folder, changed_by, old, new, images_of_it):
-    """A target that is added for another image, in a matrix too, makes nobody build anything again."""
+    """A target that is added for another image, in a matrix too, causes no rebuild."""
     bake = folder / "docker-bake.hcl"
     assert old in BAKE
 
@@ -477,7 +477,7 @@ def test_a_build_that_is_stopped_ends_its_builder(engine, folder, monkeypatch):
 
 
 def test_removing_images_takes_only_those_of_the_lab(engine):
-    """Somebody else's images stay."""
+    """Images of other projects stay."""
     known = {name: Image(tags=[name]) for name in ("replication-lab/load", "postgres:17")}
     found = engine(known=known)
 

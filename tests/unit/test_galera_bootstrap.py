@@ -1,4 +1,4 @@
-"""Does a node of a cluster go first only when nobody else may?"""
+"""Does a node of a cluster bootstrap only when no other node may?"""
 
 import subprocess
 
@@ -88,7 +88,7 @@ said_by node2
     ids=["alive", "said anew", "killed", "killed, and started again", "silent"],
 )
 def test_a_killed_node_is_not_believed(tmp_path, said, heard):
-    """Its words end with it, also when another process is about to run in its place: nobody may join a dead one."""
+    """Its answers become invalid with its end, also when another process replaces it soon: it cannot be joined."""
     script = HEARD.format(script=SCRIPT, cluster=tmp_path, said=said)
     ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
 
@@ -96,7 +96,7 @@ def test_a_killed_node_is_not_believed(tmp_path, said, heard):
 
 
 def test_a_silent_node_is_waited_for_unless_it_is_lost():
-    """The line says for whom, and what to do when it will never come back."""
+    """The line names the node, and what to do when it will never come back."""
     lines = told("node1", "u:9/u:8/", "u:9/u:8/u:7")
 
     assert lines[0] == "waits for node3 to say how far it is (lost for good? touch /cluster/node3.lost)"

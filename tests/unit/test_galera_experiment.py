@@ -187,7 +187,7 @@ def test_an_engine_without_galera_is_refused(fake_world, refused):
 )
 def test_a_sabotaged_load_is_never_judged(ran, monkeypatch, trouble, claim, reason):
     """A node that left, a toxic gone, a semi-sync that fell back: UNKNOWN with the reason, exit status 2."""
-    # Who has left stays away here, and nobody waits for that.
+    # A node that left stays away here, and there is no wait for it.
     monkeypatch.setattr("replication_lab.probes.galera.wait_until_synced", lambda *_: None)
     summary, _, _ = ran(only(claim), preset="brief", meanwhile=trouble)
 
@@ -271,7 +271,7 @@ def _last(lab) -> str:
 
 
 def test_a_toxic_on_a_lan_is_a_doubt(ran):
-    """Somebody slows a link of a case that is meant to have bare ones."""
+    """A toxic is added to a link of a case that is meant to have bare ones."""
 
     def slow(lab, _load):
         link = lab.link(lab.topology.links[0].name)

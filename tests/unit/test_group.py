@@ -124,7 +124,7 @@ def test_without_a_majority_there_is_no_primary():
 
 
 def test_a_node_says_whom_it_sees_and_clients_write_on_the_primary():
-    """Without a majority it accepts no write; a group that nobody answers for is written at its first node."""
+    """Without a majority it accepts no write; a group without an answer is written at its first node."""
     cut = kind(node1=CUT_OFF)
 
     assert cut.describe("node1", "member") == ("ONLINE, primary: accepts no write, sees node1 in view 1:3", ["node1"])

@@ -32,7 +32,7 @@ def copy(name, role, node, failed=False):
 
 
 def said(serving="node1", other="node2", members=None, quorum="true", group_role="Started", failures=""):
-    """Return what `cluster status` prints while a machine serves, and the other one has the disk too."""
+    """Return what `cluster status` prints while one machine serves, and its peer has the disk too."""
     group = "".join(copy(name, group_role, serving) for name in SERVICE)
     disks = copy("p_drbd_mysql", "Promoted", serving) + copy(
         "p_drbd_mysql", "Unpromoted" if other else "Stopped", other
@@ -91,7 +91,7 @@ class Pair(LabOfNames):
 
 
 def test_a_whole_cluster_is_read():
-    """Quorum, members, where each copy is, and who serves."""
+    """Quorum, members, the place of each copy, and the serving machine."""
     found = parse_status(said())
 
     assert (True, "node1", []) == (found.quorum, found.serving, found.failures)
@@ -169,7 +169,7 @@ MOVED = said("node2", "", members=member("node1", standby=True) + member("node2"
 
 
 def test_a_machine_that_serves_hands_over_and_then_stands_by():
-    """It takes until clients reach the other one, and until nothing is left on it."""
+    """It takes until clients reach its peer, and until no resource is left on it."""
     pair = Pair(said(), obeys=(MOVED, "node2"))
 
     assert cluster_manager.standby(pair, "node1") >= 0
@@ -197,7 +197,7 @@ def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
 
 
 def test_a_machine_that_does_not_serve_moves_nothing():
-    """It only stands by."""
+    """It only goes into standby."""
     gone = MOVED.replace("node1", "x").replace("node2", "node1").replace('"x"', '"node2"')
     pair = Pair(said(), obeys=(gone, "node1"))
 
@@ -206,7 +206,7 @@ def test_a_machine_that_does_not_serve_moves_nothing():
 
 @pytest.mark.parametrize("text", [said(members=STANDBY, other=""), said(members=LOST), said(other="")])
 def test_service_is_not_moved_to_where_it_cannot_run(text, refused):
-    """A peer that stands by, is lost, or has no disk: the service would end."""
+    """A peer that is in standby, is lost, or has no disk: the service would end."""
     pair = Pair(text)
     error = refused(cluster_manager.standby, pair, "node1")
 
@@ -215,7 +215,7 @@ def test_service_is_not_moved_to_where_it_cannot_run(text, refused):
 
 
 def test_service_is_not_moved_to_old_data(refused):
-    """Nobody could be promoted there, and the first machine would have stopped serving."""
+    """No machine could be promoted there, and the first machine would have stopped serving."""
     pair = Pair(said())
     pair.disk = pair.disk.replace("Connected", "WFConnection").replace("/UpToDate", "/DUnknown")
     error = refused(cluster_manager.standby, pair, "node1")
@@ -243,7 +243,7 @@ def test_nothing_is_done_behind_the_managers_back(act, refused):
 
 
 def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
-    """The end of its server would pass for a failure, and be undone; the other one can give its writes up."""
+    """The end of its server would pass for a failure, and be undone; its peer can be the victim."""
     pair = Pair(said())
     pair.disk = " 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown C r-----\nsplit-brain\n"
 
@@ -282,7 +282,7 @@ def test_a_machine_that_was_lost_a_moment_ago_is_not_taken_for_one_with_a_disk(t
 def test_a_service_that_does_not_move_is_given_up_with_what_the_cluster_says(
     text, answers, found, monkeypatch, refused
 ):
-    """Nobody waits for ever. A machine without a quorum serves until its watchdog ends it, and no longer."""
+    """The wait ends. A machine without a quorum serves until its watchdog resets it, and no longer."""
     now = iter(range(0, 10_000, 50))
     monkeypatch.setattr(pacemaker.clock, "timer", lambda: next(now))
     monkeypatch.setattr(pacemaker.clock.time, "sleep", lambda _seconds: None)
@@ -296,7 +296,7 @@ def test_a_service_that_does_not_move_is_given_up_with_what_the_cluster_says(
 
 
 def test_the_command_shows_members_resources_and_the_way_to_the_service():
-    """And that it leads to nobody."""
+    """And that no machine has it."""
     text = io.StringIO()
     output.cluster(Console(file=text, width=140), status.cluster(Pair(said(), answers="")))
 

@@ -178,7 +178,7 @@ def test_after_a_failover_the_new_sources_rows_are_the_first(monkeypatch):
 
 
 def test_a_replica_that_is_ahead_of_the_new_source_is_taken_back_like_the_old_one(monkeypatch):
-    """Nobody has its rows but itself; until then it follows nobody."""
+    """It is the only one with its rows; until then it has no source."""
     told = []
     done = Promoted("source", "near", [], "far has 1 transaction", ahead={"far": "1 transaction"})
     monkeypatch.setattr(source_replica.failover, "failover", lambda lab, name, behind: done)
@@ -208,7 +208,7 @@ def member(state="Synced", size=3, primary=True):
     ],
 )
 def test_a_member_is_whole_in_a_cluster_of_all(says, stands, seen):
-    """Synced, Primary, and nobody missing."""
+    """Synced, Primary, and no member missing."""
     kind = redundancy.of(Lab("galera", node1=Server("node1", galera=says)))
 
     assert isinstance(kind, cluster.Cluster)
@@ -244,7 +244,7 @@ def test_a_machine_is_whole_when_both_disks_are_and_the_primary_serves(monkeypat
 
 
 def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
-    """Who serves first is arranged by a standby of the other one; after that the manager is waited for."""
+    """A standby of its peer decides which machine serves first; after that the manager is waited for."""
     told = []
     monkeypatch.setattr(pacemaker, "standby", lambda _, name: told.append(("standby", name)))
     monkeypatch.setattr(pacemaker, "online", lambda _, name: told.append(("online", name)))
@@ -267,7 +267,7 @@ def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
 
 
 def test_a_frozen_node_is_not_waited_for(monkeypatch):
-    """It answers nobody, and the drill goes on."""
+    """It never answers, and the drill continues."""
     monkeypatch.setattr(nodes, "LOOK_SECONDS", 0.01)
     thawed = threading.Event()
     kind = redundancy.of(Lab("single"))
@@ -284,7 +284,7 @@ def test_where_nobody_can_be_promoted_that_is_said(refused):
 
 
 def test_clients_write_at_the_source_as_it_is_now(monkeypatch):
-    """After a failover another node is it; where nobody can say, the topology's."""
+    """After a failover another node is the source; if no node answers, the topology's."""
     kind = Followers(Lab("fanout"))
     monkeypatch.setattr(source_replica.failover, "following", lambda lab: {"source": "", "near": "", "far": "near"})
     monkeypatch.setattr(source_replica.failover, "links", lambda lab, found: [("near-far", "near", "far")])

@@ -14,14 +14,14 @@ OK = Answer(Outcome.ACKNOWLEDGED)
 
 
 class Scripted:
-    """A client with scripted answers, then acknowledged for ever; `done` is set when the script ends."""
+    """A client with scripted answers; the later ones are acknowledgements. `done` is set when the script ends."""
 
     def __init__(self, lines, answers=(), done=None):
         self.lines, self.answers, self.done = lines, list(answers), done or threading.Event()
         self.seen, self.closed = [], False
 
     def transact(self, statements):
-        # What is on disk at this moment, for whoever asks whether the statement was there before it was sent.
+        # The file's content at this moment, to check that the statement was there before it was sent.
         self.seen.append((statements, list(self.lines)))
         if not self.answers:
             self.done.set()
@@ -87,7 +87,7 @@ def test_a_hot_row_is_changed_in_the_same_transaction(written):
 
 
 def test_clients_think_only_where_they_are_asked_to(monkeypatch):
-    """After an acknowledged statement; who was refused waits anyway."""
+    """After an acknowledged statement; a refused client waits anyway."""
     pauses = []
     monkeypatch.setattr(clock, "pause", lambda seconds, unless=None: pauses.append(seconds))
     client = Scripted([], [OK, Answer(Outcome.FAILED, 1047)])
@@ -126,7 +126,7 @@ def test_clients_look_for_their_own_row_and_for_anothers():
 
 
 def test_watchers_look_for_every_clients_rows():
-    """They write nothing; their numbers are nobody else's."""
+    """They write nothing; their numbers are different from all others."""
     lines, writer, watcher = [], Scripted([]), Looking([7, 8, 9, 10])
     clients = {"source": [Scripted([]), writer], "replica": [watcher]}
     ledger = Ledger({"source": 2}, watchers={"replica": 1})
@@ -235,7 +235,7 @@ def test_a_statement_whose_answer_was_lost_is_unknown(client):
 
 @pytest.mark.parametrize("code", [1047, 1213, 1205])
 def test_a_statement_that_was_refused_has_failed(client, code):
-    """The server's own word, and the connection lives on."""
+    """The server itself refused it, and the connection stays open."""
     connection = Connection("INSERT", mysql_error(code))
 
     assert client(connection).transact(["INSERT"]).outcome is Outcome.FAILED

@@ -70,7 +70,7 @@ def test_a_memory_of_the_trial_that_cannot_be_read_is_none(host, damaged):
 
 
 def test_lab_vm_is_obeyed_without_a_trial(host, monkeypatch):
-    """Whoever asks for a launcher gets it."""
+    """An explicit launcher is used."""
     trials = host(True)
     monkeypatch.setenv("LAB_VM", "tcg")
 

@@ -390,7 +390,7 @@ def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
 
 
 def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monkeypatch, refused):
-    """Nobody wrote to it: the server did not go on without it."""
+    """No write reached it: the server did not continue without it."""
     monkeypatch.setattr(drbd_disk_failure, "DETACH_SECONDS", 0.01)
     monkeypatch.setattr(resource, "status", lambda: Status(connection="Connected", disk="UpToDate"))
     fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
@@ -493,7 +493,7 @@ def test_a_machine_that_did_not_become_primary_is_no_split_brain(two, monkeypatc
 
 
 def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two):
-    """Nobody is answered once the disk is gone; who was primary is so again."""
+    """Without its disk a machine answers nothing; the former primary is primary again."""
     fault = power_loss.PowerCut(two, ["node1", "node2"])
     fault.inject()
     assert doubts(fault.verify()) == []

@@ -74,7 +74,7 @@ def test_a_fall_back_that_healed_is_still_seen(lab):
 
 
 def test_switching_off_is_seen(lab):
-    """Semi-sync that somebody switched off stands as OFF, and its commits are missing from the acknowledged."""
+    """Semi-sync that is switched off during the load stays OFF, and its commits are missing from the acknowledged."""
     assert failed(watched(lab, lambda: troubles.switch_semisync_off(lab))) == {ACKNOWLEDGED, STAYED}
 
 
@@ -153,7 +153,7 @@ def test_a_group_that_waited_counts_as_one_where_the_server_counts_so(fake_world
 
 
 def test_readiness_is_a_commit_that_was_acknowledged(lab, monkeypatch):
-    """A status of ON with nobody acknowledging is not ready."""
+    """A status of ON without an acknowledgement is not ready."""
     asked = []
     monkeypatch.setattr(semisync, "wait_until", lambda condition, what, seconds: asked.append(condition()))
     SemiSync(lab.node("source").server()).set(True)
@@ -189,7 +189,7 @@ def test_an_undisturbed_cluster_is_proved(cluster):
 
 
 def test_a_node_that_left_fails_the_proofs_of_all(cluster):
-    """It is gone itself, the others are fewer, and everybody saw it."""
+    """It is missing itself, the others are fewer, and all saw a change of view."""
     failed_proofs = group_proofs(cluster, lambda: troubles.leave(cluster))
 
     assert {f"node{n} stayed in the cluster" for n in (1, 2, 3)} <= failed_proofs
@@ -209,12 +209,12 @@ def test_commits_that_the_group_did_not_see_are_noticed(cluster):
 
 
 def test_a_commit_faster_than_the_round_trip_is_noticed(cluster):
-    """Nobody can have waited for the group across 85 ms and be answered after 40."""
+    """A commit that waited for the group across 85 ms cannot be answered after 40."""
     assert group_proofs(cluster, fastest_ms=40, round_trip_ms=85) == {"no commit was answered sooner than a round trip"}
 
 
 def test_flow_control_that_never_paused_is_noticed(cluster):
-    """A node that was to be slow and throttled nobody was not slow."""
+    """A node that was to be slow and throttled no other was not slow."""
     assert group_proofs(cluster, throttled=True) == {"flow control paused the cluster"}
     assert group_proofs(cluster, lambda: cluster.node("node3").limit_cpu(10_000, 100_000), throttled=True) == set()
 

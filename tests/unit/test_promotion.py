@@ -1,4 +1,4 @@
-"""Who may be promoted, who may come back, and what is said where it may not; against servers that are only state."""
+"""Promotion and rejoining, and the errors where they are refused; against servers that are only state."""
 
 import io
 from dataclasses import dataclass, field
@@ -208,7 +208,7 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_goes_on(lab, refused
 
 @pytest.mark.parametrize("ended_by", [LabError("its applier has stopped", "one that runs"), KeyboardInterrupt()])
 def test_a_replica_that_cannot_apply_what_it_has_is_not_promoted_and_the_source_goes_on(lab, ended_by):
-    """Its applier has stopped, or somebody has not waited: a fence without a new source would leave none."""
+    """Its applier has stopped, or the wait was interrupted: a fence without a new source would leave no source."""
     lab.nodes["near"].stuck = ended_by
     with pytest.raises(type(ended_by)):
         failover.failover(lab, "near")
@@ -249,7 +249,7 @@ def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
 
 
 def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
-    """Nobody has promised that the new source has it; once it is applied, that replica is ahead."""
+    """The new source may lack it; once it is applied, that replica is ahead."""
     lab.nodes["far"].applies = "0-1-11"
     error = refused(failover.failover, lab, "near")
 
@@ -258,7 +258,7 @@ def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
 
 
 def test_a_replica_that_cannot_be_repointed_is_named(lab):
-    """The new source serves; the broken one can be taken back once it is mended."""
+    """The new source serves; the broken one can be taken back once it is repaired."""
     lab.nodes["far"].stuck = LabError("far's applier has stopped", "one that runs")
     done = failover.failover(lab, "near")
 
@@ -321,7 +321,7 @@ def test_errant_transactions_are_discarded_where_that_is_asked_for(lab, monkeypa
 
 
 def test_who_follows_already_cannot_come_back(lab, refused):
-    """Nor can one come back where it is not clear to whom: two servers take writes, or none."""
+    """Nor can a node rejoin if its source is ambiguous: two servers accept writes, or none."""
     assert "far follows source already" in refused(failover.rejoin, lab, "far").found
     lab.nodes["far"].port = lab.nodes["near"].port = None
     assert "no node could be the source of source" in refused(failover.rejoin, lab, "source").found

@@ -89,7 +89,7 @@ def share_the_disks(lab, _load):
     ],
 )
 def test_disks_that_are_not_as_asked_are_never_judged(ran, trouble, reason):
-    """A limit that did not act, that went away, that somebody else used up: UNKNOWN with the figures."""
+    """A limit that did not act, that was removed, or a disk that others used: UNKNOWN with the figures."""
     summary, _, _ = ran(KNOWN, preset="quick", meanwhile=trouble)
     doubted = [claim for claim in summary.claims if "raid0" in claim.id and claim.verdict is Verdict.UNKNOWN]
 

@@ -1,4 +1,4 @@
-"""Do raid_replica and raid_appliers tell who catches up, and doubt races that were none?"""
+"""Do raid_replica and raid_appliers decide which replica catches up, and doubt invalid races?"""
 
 from dataclasses import replace
 
@@ -123,7 +123,7 @@ def test_a_race_that_was_none_is_never_judged(ran, trouble, reason):
 
 
 def test_a_backlog_that_is_gone_before_the_race_begins_is_a_doubt(ran):
-    """Nobody waits for rows that cannot come."""
+    """There is no wait for rows that cannot come."""
     quick = KNOWN.preset("quick")
     short = replace(quick, sizes=quick.sizes | {"backlog": quick.sizes["warm"]})
     summary, record, _ = ran(replace(KNOWN, presets={"quick": short}), preset="quick")
@@ -145,7 +145,7 @@ def test_a_load_below_its_rate_is_a_doubt(ran, monkeypatch):
 
 
 def test_disks_have_no_limit_between_measurements(ran):
-    """Replicas catch up before the next case by disks that are in nobody's way."""
+    """Replicas catch up before the next case on disks without limits."""
     labs = []
     ran(KNOWN, preset="quick", meanwhile=lambda lab, _: labs.append(lab))
 
@@ -196,7 +196,7 @@ RISING = sawtooth(600, 60)
     ],
 )
 def test_raid0_has_caught_up_when_it_stays_level(lag, caught_up, tells, never):
-    """A burst may end level by chance; and who had too little time has not failed."""
+    """A burst may end level by chance; and a replica that had too little time has not failed."""
     found = _told(watched(raid0=lag, raid1=RISING), 190, 0.0, caught_up)
 
     assert (found["raid0_loads_that_tell"], found["raid0_never_caught_up"]) == (tells, never)
@@ -304,7 +304,7 @@ def test_a_mirror_is_counted_once(ran):
 
 
 def test_the_lag_of_all_replicas_is_one_chart(undisturbed, charts):
-    """A line for each replica and a mark where the steady load begins; none where nobody read a lag."""
+    """A line for each replica and a mark where the steady load begins; no chart without readings of a lag."""
     _, record = undisturbed(KNOWN)
     drawn = charts.lags("mariadb", record)
 

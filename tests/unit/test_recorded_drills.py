@@ -49,7 +49,7 @@ def results(book) -> list[drill_result.Result]:
 
 
 def test_recorded_drills_are_judged_again_from_their_files(book):
-    """The verdicts of the one that was done; the other one, after a SIGKILL, is unknown."""
+    """The verdicts of the finished drill; the unfinished one, after a SIGKILL, is unknown."""
     first, second = results(book)
 
     assert {one.verdict for one in first.judgements} == {Verdict.HOLDS}
@@ -59,7 +59,7 @@ def test_recorded_drills_are_judged_again_from_their_files(book):
 
 
 def test_a_record_that_was_never_begun_is_not_the_latest(book):
-    """Who is killed at once leaves a file without a line."""
+    """A process that is killed at once leaves a file without a line."""
     empty = journal.Journal("drill-galera", now=lambda: datetime(9999, 12, 31))
     empty.close()
 
@@ -361,7 +361,7 @@ def test_a_run_that_is_nowhere_names_the_runs_of_both_kinds(older, refused):
 
 
 def test_the_page_of_drills_has_a_row_for_each(book):
-    """Made from records alone: the one that was done with its figures, the other one with its doubt."""
+    """Made from records alone: the finished drill with its figures, the unfinished one with its doubt."""
     said = drill_page.page([running.judge(book.folder)], ["galera"])
 
     assert "| first | a test's | 10 | 0 | 0 | 0 |" in said

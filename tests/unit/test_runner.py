@@ -192,7 +192,7 @@ def test_the_link_is_calibrated_and_measured_during_every_load(ran):
 
 
 def test_no_load_has_the_seed_of_another(ran):
-    """An update that is repeated changes nothing: whoever came second in a round would have nothing to do."""
+    """An update that is repeated changes nothing: the second load of a round would have nothing to do."""
     seeds = []
 
     @dataclass
@@ -221,7 +221,7 @@ def test_a_noisy_measurement_is_taken_again_under_the_same_round(ran):
 
 
 def test_a_load_that_failed_while_the_host_was_noisy_is_taken_again(ran):
-    """Who was busy on the machine has to answer for a failed load as well."""
+    """A busy host may be the reason of a failed load as well."""
     summary, record, _ = ran(tiny(), noisy=lambda load: load == 1, meanwhile=at(1, troubles.fail_load))
 
     assert record.measurements[0].doubts and not record.measurements[0].noise.quiet
@@ -229,7 +229,7 @@ def test_a_load_that_failed_while_the_host_was_noisy_is_taken_again(ran):
 
 
 def test_a_host_that_stays_noisy_gives_unknown(ran):
-    """Noise to the end gives UNKNOWN that names the noise, after so many repetitions and not for ever."""
+    """A host that stays noisy gives UNKNOWN that names the noise, after a limited number of repetitions."""
     summary, _, world = ran(tiny(), noisy=lambda _load: True)
 
     assert world.loads == 2 * 3 * (1 + NOISY_REPEATS)
@@ -295,7 +295,7 @@ def test_a_replica_that_never_acknowledges_is_a_doubt_and_not_a_crash(ran, monke
 
 
 def test_a_foreign_toxic_on_the_link_is_a_doubt(ran):
-    """A link that somebody else slows down meanwhile is not as slow as asked, and does not come back to itself."""
+    """A link that another toxic slows down meanwhile is not as slow as requested, and does not recover."""
 
     def foreign(lab, number):
         if number == 1:

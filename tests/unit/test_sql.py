@@ -99,7 +99,7 @@ def status_row(dialect: str, **changes) -> dict:
 
 
 def test_every_engine_has_a_dialect_and_every_dialect_an_engine():
-    """A dialect that nobody speaks, or an engine without words, is a mistake in the data."""
+    """A dialect without an engine, or an engine without a dialect, is a mistake in the data."""
     assert {engine.dialect for engine in catalogue.engines().values()} == set(dialects()) == set(WORDS)
 
 
@@ -198,7 +198,7 @@ def test_a_replica_is_told_another_address_once_it_has_applied_everything(dialec
 
 @pytest.mark.parametrize("ended_by", [LabError("its applier has stopped", "", ""), KeyboardInterrupt()])
 def test_a_replica_that_cannot_apply_all_goes_on_receiving(dialled, monkeypatch, ended_by):
-    """Who could not be promoted, or was not waited for, is left as it was found."""
+    """A replica that could not be promoted, or whose wait was interrupted, is left as it was found."""
 
     def never(*_asked, **_options):
         raise ended_by

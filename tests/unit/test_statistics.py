@@ -187,7 +187,7 @@ def test_none_in_thirty_leaves_room_for_ten_per_cent():
 
 @pytest.mark.parametrize("level", [0.95, 0.8])
 def test_a_slope_is_that_of_scipy(level):
-    """With and without ties, in figure and bounds; who has too many ties has no interval here and none there."""
+    """With and without ties, in figure and bounds; with too many ties neither gives an interval."""
     from scipy.stats import theilslopes
 
     dice, refused = np.random.default_rng(3), 0

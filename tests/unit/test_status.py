@@ -58,7 +58,7 @@ lab-chain  chain, mariadb 11.8.6
 
 @pytest.mark.parametrize(("topology", "links"), [("chain", 1), ("single", 0)])
 def test_what_to_do_next_is_what_the_topology_has(topology, links, monkeypatch):
-    """Nobody is told to break a link where there is none."""
+    """The advice never breaks a link where there is none."""
     node = SimpleNamespace(published=lambda _port: ("127.0.0.1", 1))
     lab = SimpleNamespace(
         name="lab-x", topology=catalogue.topology(topology), password="secret", node=lambda _name: node
@@ -236,7 +236,7 @@ def test_what_moves_is_waited_for_however_long_it_takes(monkeypatch):
 
 
 def test_going_round_in_circles_is_no_progress(monkeypatch, refused):
-    """What starts, fails and starts again for ever is given up, with what it said last."""
+    """A start that fails and begins again without end is given up, with its last state."""
     seconds, said = iter(range(0, 10_000, 50)), itertools.cycle(["it starts", "it failed"])
     monkeypatch.setattr(clock, "timer", lambda: next(seconds))
     monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)

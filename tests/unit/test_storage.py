@@ -180,7 +180,7 @@ def test_a_machine_holds_no_other_server_than_mariadb(monkeypatch, refused):
 
 
 def test_what_an_array_is_can_be_read_back_from_its_label(overlay):
-    """By whoever finds the lab."""
+    """The label suffices for any process that finds the lab."""
     file, backend = overlay
     told = file["services"]["near-array"]["labels"][array.STORAGE]
 
@@ -283,7 +283,7 @@ def test_a_disk_that_kept_its_limits_is_not_doubted_while_another_is_measured_ag
 
 
 def test_the_disk_under_drbd_is_no_arrays(refused):
-    """Who wants it to fail is told how."""
+    """The error says how to make it fail."""
     lab = SimpleNamespace(name="lab-drbd", topology=catalogue.topology("drbd"), containers={})
 
     assert "./lab drill drbd --fault fail-disk" == refused(disks.array_of, lab, "node1").next_step
@@ -299,7 +299,7 @@ def test_what_a_disk_does_for_others_counts_as_well(fake_world):
 
 
 def test_a_volume_in_use_is_named_with_who_uses_it(monkeypatch, refused):
-    """Whoever looks into a lab's data must let go of it first."""
+    """A container that uses a lab's volume has to release it first."""
 
     class Volume:
         name = "lab-x_replica-data"

@@ -112,7 +112,7 @@ def test_unknown_nodes_and_links_are_refused(refused):
 
 
 def test_roles_follow_from_links():
-    """Who only writes is the source, who only reads a replica, who does both a relay."""
+    """A node that only writes is the source, one that only reads a replica, one that does both a relay."""
     chain = catalogue.topology("chain")
 
     assert {node.name: node.role for node in chain.nodes} == {"source": "source", "relay": "relay", "leaf": "replica"}
@@ -138,7 +138,7 @@ def test_every_topology_parses_and_its_toxics_exist(name):
 
 @pytest.mark.parametrize("name", CLUSTERS)
 def test_every_ordered_pair_of_a_cluster_has_a_link(name):
-    """Four ports each, numbered by who dials whom, the same number at both ends; the one for SQL can be reached."""
+    """Four ports each, numbered by both nodes, the same number at both ends; the one for SQL is reachable."""
     topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
     names = [node.name for node in topology.nodes]
 
@@ -169,7 +169,7 @@ def test_every_node_of_a_cluster_has_a_sidecar_of_its_own(name):
 
 @pytest.mark.parametrize("name", PAIRS)
 def test_all_that_two_disks_say_to_each_other_crosses_one_link_that_echoes(name):
-    """Whoever dialled: an entry for each way to dial, numbered by it, and an echo that can be reached."""
+    """An entry for each direction of dialling, numbered by it, and an echo server that is reachable."""
     topology, file = catalogue.topology(name), read(COMPOSE / f"{name}.yaml")
     entries = {entry["name"]: entry for entry in json.loads(file["configs"]["links"]["content"])}
     link = topology.link("node1-node2")
@@ -408,7 +408,7 @@ def test_a_reason_is_given_for_nothing_that_an_engine_has():
 
 
 def test_one_server_alone_is_a_topology_without_links():
-    """Nobody follows it: a source, no replicas, nothing to put a toxic on."""
+    """It has a source, no replicas, and no link to put a toxic on."""
     single = catalogue.topology("single")
 
     assert (single.replication, single.links, single.replicas) == ("none", (), ())
