@@ -8,7 +8,10 @@ import pytest
 import requests
 from replication_lab.model.topology import Link
 from replication_lab.model.toxic import ToxicBody
+from replication_lab.world import catalogue
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.echo import Echo
 from replication_lab.world.toxiproxy import Toxiproxy
 from requests.adapters import BaseAdapter
 
@@ -162,3 +165,37 @@ def test_bytes_are_counted_both_ways(linked):
 
     assert link.bytes_through() == 1_500_100
     assert running(link.toxiproxy, "b", ("b",)).bytes_through() == 0
+
+
+# --- a lab's links ----------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def pair():
+    """Make a lab of source and replica whose Toxiproxy also has an entry that a failover made."""
+    lab = Lab("lab-async", catalogue.topology("async"), "mariadb", "secret")
+    made = {"replica-source": {"listen": "[::]:22001", "upstream": "replica:3306"}}
+    lab.__dict__["toxiproxy"] = SimpleNamespace(proxies=lambda: made)
+    return lab
+
+
+def test_a_link_knows_what_the_topology_says_of_it(pair):
+    """Its far end is its source's server."""
+    link = pair.link("source-replica")
+    pair.servers["source"] = "the source's server"
+
+    assert link.model == pair.topology.link("source-replica") and link.name == "source-replica"
+    assert link.far_end() == "the source's server"
+
+
+def test_a_link_that_a_failover_made_is_found(pair, refused):
+    """By the name of its entry; no other name is a link."""
+    assert (pair.link("replica-source").model.target, pair.link("replica-source").model.port) == ("source", 22001)
+    assert "unknown link of async 'nowhere'" in refused(pair.link, "nowhere").found
+
+
+def test_the_far_end_of_a_machine_without_a_server_is_an_echo():
+    """No database server answers there."""
+    lab = Lab("lab-drbd", catalogue.topology("drbd"), "mariadb", "secret")
+
+    assert isinstance(lab.link(lab.topology.links[0].name).far_end(), Echo)

@@ -19,6 +19,7 @@ from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
 from replication_lab.world.docker import images, leftovers, project, signals, volumes
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
@@ -143,6 +144,14 @@ class Steps:
         self.new_volume = volume_name(lab.name, plan.storage.place)
         self.seconds: dict[str, float] = {}
 
+    @property
+    def migrated(self) -> Node:
+        return self.lab.node(self.node)
+
+    @property
+    def replica(self) -> Replica:
+        return Replica(self.migrated.server())
+
     def is_switched(self) -> bool:
         """Return whether the node's container has the new volume."""
         self.lab.refresh()
@@ -161,9 +170,9 @@ class Steps:
 
     def stop(self) -> None:
         with self._step("stop the applier, then the server"):
-            if self.lab.node(self.node).state()[0] == "running":
-                Replica(self.lab.node(self.node).server()).stop()
-                self.lab.node(self.node).container.stop(timeout=30)
+            if self.migrated.state()[0] == "running":
+                self.replica.stop()
+                self.migrated.container.stop(timeout=30)
 
     def copy(self) -> None:
         with self._step("copy and compare"):
@@ -178,7 +187,7 @@ class Steps:
     def finish(self) -> Migrated:
         """Finish the migration after the switch: the new data directory is a complete copy, so there is no way back."""
         self._run_again()
-        server = self.lab.node(self.node).server()
+        server = self.migrated.server()
         lag_at_start = self._lag()
         with self._step("wait until in sync"):
             source = self.lab.node(self.lab.topology.source.name).server()
@@ -202,11 +211,11 @@ class Steps:
         """Put the old data directory into service again, and remove the new array."""
         self.tell(f"  back: {self.node} goes on with {self.plan.before}")
         self.lab.refresh()
-        if self.lab.node(self.node).state()[0] != "running":
-            self.lab.node(self.node).start_again()
-        clock.wait_until(self.lab.node(self.node).is_healthy, f"{self.node} with its old data", 60)
+        if self.migrated.state()[0] != "running":
+            self.migrated.start_again()
+        clock.wait_until(self.migrated.is_healthy, f"{self.node} with its old data", 60)
         self.lab.refresh()
-        Replica(self.lab.node(self.node).server()).start()
+        self.replica.start()
         volumes.remove_array(self.lab, self.storage, self.node)
         self._next_overlay.unlink(missing_ok=True)
         _plan_file(self.lab).unlink(missing_ok=True)
@@ -224,19 +233,19 @@ class Steps:
 
     def _run_again(self) -> None:
         self.lab.refresh()
-        if self.lab.node(self.node).state()[0] != "running":
-            self.lab.node(self.node).start_again()
-        clock.wait_until(self.lab.node(self.node).is_healthy, f"{self.node} with its new data", 90)
+        if self.migrated.state()[0] != "running":
+            self.migrated.start_again()
+        clock.wait_until(self.migrated.is_healthy, f"{self.node} with its new data", 90)
         self.lab.refresh()
-        Replica(self.lab.node(self.node).server()).start()
+        self.replica.start()
 
     def _lag(self) -> int | None:
-        found = Replica(self.lab.node(self.node).server()).status()
+        found = self.replica.status()
         return found.lag_seconds if found else None
 
     def _compared(self) -> int:
         """Compare each table's checksum with the source's; return the number of tables, LabError if one differs."""
-        source, copy = self.lab.node(self.lab.topology.source.name).server(), self.lab.node(self.node).server()
+        source, copy = self.lab.node(self.lab.topology.source.name).server(), self.migrated.server()
         tables = source.tables("lab")
         for table in tables:
             _compare(source, copy, table)

@@ -255,10 +255,11 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
     lab.topology.node(node)
     source = lab.node(_source_for(lab, node)).server()
     old = lab.node(node).server()
+    replica = Replica(old)
     clock.wait_until(lambda: _answers(lab, node), f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
-    if Replica(old).status():
+    if replica.status():
         # A replica that a failover could not repoint.
-        Replica(old).stop_following()
+        replica.stop_following()
     errant = gtid.beyond(BinaryLog(old).gtids(), BinaryLog(source).gtids())
     if errant and not discard:
         raise LabError(
@@ -270,13 +271,13 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
     if errant:
         BinaryLog(old).begin_at(clone(source, old))
     else:
-        Replica(old).resume()
+        replica.resume()
     if replication.of(lab).acknowledges:
         SemiSync(old).acknowledge()
-    Replica(old).follow("toxiproxy", _port(lab, source.name, node))
+    replica.follow("toxiproxy", _port(lab, source.name, node))
     _set_role(lab, old, source=False)
     _wait_for_replicas(lab, source)
-    Replica(old).wait_for(BinaryLog(source).position())
+    replica.wait_for(BinaryLog(source).position())
     return Rejoined(node, source.name, gtid.words(errant) if errant else "")
 
 

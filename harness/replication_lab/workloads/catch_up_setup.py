@@ -102,18 +102,19 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
 
 
 def _dress(server: Server, appliers: Mapping[str, str | int] | None) -> None:
-    dialect = _dialect(server)
-    Replica(server).stop()
+    dialect, replica = _dialect(server), Replica(server)
+    replica.stop()
     server.set_global(**(appliers or ONE_APPLIER[dialect]), **BATCH[dialect])
-    Replica(server).start()
-    Replica(server).stop_applier()
+    replica.start()
+    replica.stop_applier()
 
 
 def _catch_up(server: Server, source: Server) -> None:
     # Also where it should be running: an applier that was stopped by other means must not spoil the next case.
-    Replica(server).start()
+    replica = Replica(server)
+    replica.start()
     server.set_global(**FLUSHING["relaxed"])
-    Replica(server).wait_for(BinaryLog(source).position())
+    replica.wait_for(BinaryLog(source).position())
     write_pages(server)
 
 
