@@ -3,6 +3,7 @@
 import ast
 import functools
 import os
+import re
 import shutil
 import subprocess
 import sys
@@ -71,6 +72,10 @@ def test_a_module_without_a_place_is_noticed(copy):
     assert lint(copy).returncode == 1
 
 
+# What no call may be named or be given.
+WORDS = re.compile("sleep|system|shell")
+
+
 @dataclass(frozen=True)
 class Said:
     """What the tests below ask of a module: its dotted names, called and mentioned at all, and its calls' keywords."""
@@ -89,8 +94,10 @@ def said(path: Path) -> Said:
 
     Its syntax tree is not kept, since the garbage collector would walk through it.
     """
-    tree = ast.parse(path.read_text())
-    nodes = list(ast.walk(tree))
+    text = path.read_text()
+    tree = ast.parse(text)
+    # Most modules hold no word that is looked for, and need no walk through every expression.
+    nodes = list(ast.walk(tree)) if path.name.startswith("test_") or WORDS.search(text) else []
     calls = [node for node in nodes if isinstance(node, ast.Call)]
     tests = [node for node in nodes if isinstance(node, ast.FunctionDef) and node.name.startswith("test_")]
     return Said(

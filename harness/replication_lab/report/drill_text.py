@@ -1,6 +1,7 @@
 """The results of drills as text for people: harness/replication_lab/report/drill_text.txt.j2 filled in."""
 
 import re
+from functools import cache
 from pathlib import Path
 
 import jinja2
@@ -22,8 +23,14 @@ def text(summary: DrillsSummary) -> str:
 
 def paragraph(drill: DrillRow) -> str:
     """Return the clients' results, the stall, losses, how nodes came back, and the verdicts."""
+    return _template().render(drill=drill, **_parts(drill))
+
+
+@cache
+def _template() -> jinja2.Template:
+    """Return the template, compiled once for all drills."""
     environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(TEMPLATE.read_text()).render(drill=drill, **_parts(drill))
+    return environment.from_string(TEMPLATE.read_text())
 
 
 def _parts(drill: DrillRow) -> dict:

@@ -1,5 +1,7 @@
 """report.html: one file that needs nothing else, verdict first."""
 
+from functools import cache
+
 from jinja2 import Environment, PackageLoader, StrictUndefined
 
 from replication_lab.model.record import Record
@@ -9,6 +11,17 @@ from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summar
 
 def render(summary: Summary, record: Record) -> str:
     """Return the page of a run of either kind."""
+    if isinstance(summary, DrillsSummary):
+        name, parts = "page_of_drills.html.j2", {"told": drill_text.paragraph}
+    else:
+        drawn = {engine: _charts(engine, summary, record) for engine in summary.engines}
+        name, parts = "page_of_experiment.html.j2", {"charts": drawn}
+    return _pages().get_template(name).render(summary=summary, wording=wording, **parts)
+
+
+@cache
+def _pages() -> Environment:
+    """Return the environment of the templates, which compiles each of them once."""
     pages = Environment(
         loader=PackageLoader("replication_lab", "report"),
         autoescape=True,
@@ -17,12 +30,7 @@ def render(summary: Summary, record: Record) -> str:
         lstrip_blocks=True,
     )
     pages.filters["number"] = wording.number
-    if isinstance(summary, DrillsSummary):
-        name, parts = "page_of_drills.html.j2", {"told": drill_text.paragraph}
-    else:
-        drawn = {engine: _charts(engine, summary, record) for engine in summary.engines}
-        name, parts = "page_of_experiment.html.j2", {"charts": drawn}
-    return pages.get_template(name).render(summary=summary, wording=wording, **parts)
+    return pages
 
 
 def _charts(engine: str, summary: ExperimentSummary, record: Record) -> list[tuple[str, str]]:

@@ -115,14 +115,17 @@ def engine(name: str, images: str = "local") -> Engine:
 
 def topologies_for(name: str) -> list[str]:
     """Return the topologies whose features the engine has."""
-    features = engines()[name].features | {"async", "none"}
-    return [each for each in topologies() if topology(each).replication in features]
+    return [each for each in topologies() if _replicates(name, topology(each))]
+
+
+def _replicates(name: str, topology: Topology) -> bool:
+    return topology.replication in engines()[name].features | {"async", "none"}
 
 
 def engine_for(topology: Topology, name: str, images: str = "local") -> Engine:
     """Return the engine of that name; LabError also if it lacks what the topology's replication needs."""
     found = engine(name, images)
-    if topology.name not in topologies_for(name):
+    if not _replicates(name, topology):
         able = sorted(each for each in engines() if topology.replication in engines()[each].features)
         why = f": {found.lacks[topology.replication]}" if topology.replication in found.lacks else ""
         raise LabError(
