@@ -219,8 +219,9 @@ def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
             clock.wait_until(lambda m=machine: m.status().connection != drbd.CONNECTED, "the cut to be noticed")
         peer.tell("options", "net", "--protocol=A")
         assert peer.settings()["protocol"] == "A"
+    # `online` connects one that has given up already, by the settings of the resource's file.
     with pytest.raises(LabError, match=r"(?s)has given up connecting.*protocol"):
-        replicated_disk.online(whole, peer.node)
+        drbd.wait_until_whole(whole)
     peer.tell("adjust")
     replicated_disk.online(whole, peer.node)
 
