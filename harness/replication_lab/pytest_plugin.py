@@ -71,10 +71,8 @@ def docker(pytestconfig: pytest.Config) -> object:
 def new_lab(docker: object) -> Callable[..., Lab]:
     """Start a lab with a unique name; the caller's fixture removes it."""
 
-    def start(topology: str, engine: str = "mariadb", **options: object) -> Lab:
-        return up.up(
-            topology, engine, name=f"test-{topology}-{secrets.token_hex(3)}", tell=quietly, keep=False, **options
-        )
+    def start(topology: str, engine: str = "mariadb", toxics: dict[str, str] | None = None) -> Lab:
+        return up.up(topology, engine, f"test-{topology}-{secrets.token_hex(3)}", toxics, tell=quietly, keep=False)
 
     return start
 

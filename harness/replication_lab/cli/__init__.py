@@ -63,11 +63,11 @@ class Deferred(click.Command):
 
     def __init__(self, name: str, module: str, says: str) -> None:
         super().__init__(name, help=says)
-        self._module = module
+        self._command, self._module = name, module
 
     def load(self) -> click.Command:
         """Import the command itself."""
-        return getattr(importlib.import_module(f"{__name__}.{self._module}"), self.name)
+        return getattr(importlib.import_module(f"{__name__}.{self._module}"), self._command)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
         """Hand over to the command itself: click continues with the command that its context names."""

@@ -118,7 +118,7 @@ def _storage() -> Iterator[Figure]:
         for _ in range(ROUNDS):
             ups.append(files.seconds_of([*LAB, "up", "async", "--name", NAME, *asked], catalogue.ROOT))
             found = array.array(project.find(NAME), "replica").measure(seconds=2).values()
-            shares += [limits.write_iops / disk.write_iops for disk in found]
+            shares += [limits.writes_per_second / disk.write_iops for disk in found]
             downs.append(files.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
         yield figure(f"lab up async with RAID0 by {backend}", "s", ups, None)
         yield figure(f"lab down of it, {backend}", "s", downs, None)

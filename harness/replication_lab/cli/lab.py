@@ -6,7 +6,7 @@ from typing import Any
 
 import click
 from click.core import ParameterSource
-from click.shell_completion import get_completion_class
+from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab import replication
 from replication_lab.cli import FAILED, cli, names, output
@@ -19,6 +19,8 @@ from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
+
+SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 
 @click.command()
@@ -136,7 +138,7 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
     terminal = "-it" if sys.stdin.isatty() else "-i"
     os.environ["MYSQL_PWD"] = lab.password
     client = [*views.client(lab, node), "-uroot", "lab"]
-    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", lab.node(node).container.name, *client])
+    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", str(lab.node(node).container.name), *client])
 
 
 def _plain(value: Any) -> Any:
@@ -203,10 +205,10 @@ def clean(images_: bool, json_: bool) -> None:
 
 
 @click.command()
-@click.argument("shell", type=click.Choice(["bash", "zsh", "fish"]), default="bash")
+@click.argument("shell", type=click.Choice([*SHELLS]), default="bash")
 def completion(shell: str) -> None:
     """Print the shell's completion of lab's commands and names.
 
     Example: eval "$(./lab completion bash)"
     """
-    click.echo(get_completion_class(shell)(cli, {}, "lab", "_LAB_COMPLETE").source())
+    click.echo(SHELLS[shell](cli, {}, "lab", "_LAB_COMPLETE").source())

@@ -1,5 +1,6 @@
 """What bounds a bulk load on a replicated disk: the disk or the link?"""
 
+import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
@@ -95,7 +96,7 @@ def predict(case: Case, _figures: dict[str, float]) -> dict[str, float]:
 
 def link_rate() -> float:
     """Return the bandwidth of the slow link in each direction, in MB a second."""
-    return catalogue.toxic(NARROW).rate_kbps / 1000
+    return (catalogue.toxic(NARROW).rate_kbps or math.inf) / 1000
 
 
 def _claims() -> Iterator[Claim]:

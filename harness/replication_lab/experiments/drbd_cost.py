@@ -1,6 +1,6 @@
 """What does a replicated block device under MySQL cost, and which settings take that cost away?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -46,7 +46,7 @@ DEFAULTS = {"disk-flushes": "yes", "al-extents": "1237", "max-buffers": "2048", 
 OF_CONNECTION = ("max-buffers", "max-epoch-size")
 
 
-def _case(name: str, about: str, options: dict[str, tuple[str, ...]] | None = None, connected: bool = True) -> Case:
+def _case(name: str, about: str, options: Mapping[str, tuple[str, ...]] | None = None, connected: bool = True) -> Case:
     return Case(name, about, {"options": options or {}, "connected": connected}, frozenset({"drbd"}))
 
 
@@ -152,7 +152,7 @@ class _Watch:
         """Prove that the disk was busy for as long as its writes and flushes cost by the case's limits."""
         then, now = self.before[number].disk, self.after[number].disk
         work = _work(then, now)
-        asked = work["writes"] * 1e6 / self.limits.write_iops + work["flushes"] * self.limits.flush_us
+        asked = work["writes"] * 1e6 / self.limits.writes_per_second + work["flushes"] * self.limits.flush_us
         took = now.busy_us - then.busy_us
         return Proof(
             what=f"writes and flushes of {self.pair[number].node}'s disk cost what they are set to",
@@ -233,7 +233,7 @@ def _keeps_order(looks: list[Look], order: str) -> Proof:
 def write_and_flush_us() -> tuple[float, float]:
     """Return W and F of the cases' disk: the time of a write and of a flush, in microseconds."""
     limits = catalogue.disk(DISK).limits
-    return 1e6 / limits.write_iops, float(limits.flush_us)
+    return 1e6 / limits.writes_per_second, float(limits.flush_us)
 
 
 def kept() -> float:

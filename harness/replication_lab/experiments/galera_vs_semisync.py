@@ -1,6 +1,6 @@
 """Is a Galera cluster a faster replacement for semi-synchronous replication?"""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,6 +9,7 @@ from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset, parse_data
+from replication_lab.model.measuring import Watch, Workload
 from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 from replication_lab.probes import galera as galera_probe
@@ -37,8 +38,6 @@ SLOW_SHARE = 0.1
 HOT_CLIENTS = 6
 # The chart was published without values. A smaller gain justifies no replacement, nor is it visible in a chart.
 OUTPERFORMS = 1.1
-
-Watch = galera_probe.Watch | semisync_probe.Watch
 
 
 @dataclass(frozen=True)
@@ -123,7 +122,7 @@ def _cases() -> tuple[Case, ...]:
     )
 
 
-def workload(case: Case, preset: Preset):
+def workload(case: Case, preset: Preset) -> Workload[Lab]:
     """Return the load of a case, with as many rows or seconds as the preset says."""
     writers = NODES[: case.settings.get("writers", 0)]
     # At 85 ms one client takes hours for the published rows; its rate is known after a minute.
@@ -160,11 +159,11 @@ def _is_galera(lab: Lab) -> bool:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case) -> Iterator:
+def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set up a case's state and wait for it before the load; yield the watch that proves it afterwards."""
     with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as replicating:
         with _slowed(lab, case.settings.get("slow", ""), replicating) as watch:
-            yield _BareLinks(watch, lab) if not case.settings["toxics"] else watch
+            yield watch if case.settings["toxics"] else _BareLinks(watch, lab)
 
 
 @contextmanager
@@ -227,7 +226,7 @@ class _Squeezed:
     watch: Watch
     squeeze: Injected
 
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> Mapping[str, float]:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
@@ -242,7 +241,7 @@ class _BareLinks:
     watch: Watch
     lab: Lab
 
-    def figures(self) -> dict[str, float]:
+    def figures(self) -> Mapping[str, float]:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
@@ -456,7 +455,7 @@ QUICK = tuple(case.name for case in _cases() if case.settings["system"] in THREE
 
 
 def _curves(title: str, name: str) -> Curves:
-    panels = {
+    panels: dict[str, dict[str, dict[float, str]]] = {
         f"{said}, {copies} copies": {
             system.about.split(",")[0]: {n: f"{key}-{distance}-{n}" for n in CLIENTS} for key, system in systems.items()
         }

@@ -97,8 +97,8 @@ def predict(case: Case, _figures: dict[str, float]) -> dict[str, float]:
     n/(n+d-1) busy, as customers in a closed network of equal servers do (Gordon and Newell, 1967).
     """
     limits, node = catalogue.disk(case.settings["disk"]).limits, case.settings["node"]
-    reads = limits.read_iops * (1 if node == "single" else 2)
-    writes = limits.write_iops * (2 if node == "raid0" else 1)
+    reads = limits.reads_per_second * (1 if node == "single" else 2)
+    writes = limits.writes_per_second * (2 if node == "raid0" else 1)
     per_job = {name: (reads if name.endswith("read") else writes) * _busy(node, name) / JOBS for name in PATTERNS}
     return {f"{name}_iops_per_job": iops for name, iops in per_job.items()} | {
         f"{name}_kb_per_job": iops * BLOCK_KB for name, iops in per_job.items()

@@ -1,5 +1,6 @@
 """What does a commit cost when a replica 85 ms away must acknowledge it?"""
 
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -22,6 +23,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.server import Server
 
 LINK, WAN = "source-replica", "wan-85ms"
 CLIENTS = (1, 4, 16, 64)
@@ -80,7 +82,7 @@ def _waits_a_round_trip(case: Case) -> bool:
 
 
 @contextmanager
-def arrange(lab: Lab, case: Case):
+def arrange(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
     """Set up a case's replication and wait for it before the load; yield the watch that proves it afterwards."""
     source, replica = lab.node("source").server(), lab.node("replica").server()
     wanted, path = case.settings["replication"], case.settings.get("path", "proxy")
@@ -110,10 +112,10 @@ def arrange(lab: Lab, case: Case):
         Replica(replica).wait_for(BinaryLog(source).position())
 
 
-def _dial(replica, path: str, lab: Lab) -> None:
+def _dial(replica: Server, path: str, lab: Lab) -> None:
     host, port = ("source", 3306) if path == "direct" else ("toxiproxy", lab.topology.link(LINK).port)
     found = Replica(replica).status()
-    if (found.host, found.port) != (host, port):
+    if found is None or (found.host, found.port) != (host, port):
         Replica(replica).replicate_from(host, port)
 
 

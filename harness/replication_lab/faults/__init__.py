@@ -22,6 +22,6 @@ def kinds() -> dict[str, FaultKind]:
 
 def of(lab: Lab, strike: Strike) -> Fault:
     """Return the fault that a strike names, ready to be injected."""
-    fault = FAULTS[strike.fault]
-    targets = strike.targets if fault.kind.acts_on == NODES else links_of(lab.topology, strike.targets)
-    return fault(lab, targets, **strike.settings)
+    kind, make = FAULTS[strike.fault]
+    targets = strike.targets if kind.acts_on == NODES else links_of(lab.topology, strike.targets)
+    return make(lab, targets, **strike.settings)

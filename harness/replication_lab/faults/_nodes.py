@@ -2,6 +2,7 @@
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
+from functools import partial
 
 from replication_lab import replication
 from replication_lab.model.errors import LabError
@@ -40,7 +41,7 @@ class OnNodes:
     def runs_again(self) -> list[Proof]:
         """Wait until each server answers again, in a container that runs."""
         for node in self.nodes:
-            clock.wait_until(lambda node=node: self._serves(node), f"{node} to serve again", START_SECONDS, every=0.1)
+            clock.wait_until(partial(self._serves, node), f"{node} to serve again", START_SECONDS, every=0.1)
         return [Proof(what=f"{node} runs again", expected="serving", found="serving", ok=True) for node in self.nodes]
 
     def _serves(self, node: str) -> bool:

@@ -1,7 +1,7 @@
 """The methods that every fault has, and the register of all faults."""
 
 from collections.abc import Callable
-from typing import Any, ClassVar, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.fault import FaultKind
@@ -14,8 +14,6 @@ class Fault(Protocol):
     `inject` breaks the targets and `verify` proves it, also repeatedly. `recover` undoes exactly what `inject` did,
     also after a partial `inject`; `verify_recovered` proves it. `close` releases what is held.
     """
-
-    kind: ClassVar[FaultKind]
 
     def inject(self) -> None: ...
 
@@ -30,24 +28,31 @@ class Fault(Protocol):
 
 # --- the faults that there are ----------------------------------------------------------------------------------------
 
+
+class Registered(NamedTuple):
+    """A kind of fault, and what makes one of a lab, its targets and the settings by their names."""
+
+    kind: FaultKind
+    make: Callable[..., Fault]
+
+
 # By the names that drills give them.
-FAULTS: dict[str, type[Fault]] = {}
-Kind = TypeVar("Kind", bound=type)
+FAULTS: dict[str, Registered] = {}
+Make = TypeVar("Make", bound=Callable[..., Fault])
 
 
-def register(name: str, **known: Any) -> Callable[[Kind], Kind]:
+def register(name: str, **known: Any) -> Callable[[Make], Make]:
     """Make a class the fault of that name; `known` are the fields of its FaultKind. LabError if the name is taken."""
     kind = FaultKind(name, **known)
 
-    def registered(fault: Kind) -> Kind:
-        other = FAULTS.setdefault(name, fault)
+    def registered(fault: Make) -> Make:
+        other = FAULTS.setdefault(name, Registered(kind, fault)).make
         if other is not fault:
             raise LabError(
                 f"{fault.__module__} registers {name}, which {other.__module__} registers",
                 "one fault for each name",
                 "give one of them another name",
             )
-        fault.kind = kind
         return fault
 
     return registered

@@ -31,8 +31,8 @@ class Flap:
         self._flapping: Future[None] | None = None
 
     def inject(self) -> None:
-        self._flapping = self._pool.submit(self._flap)
-        clock.wait_until(lambda: self._seen or self._flapping.done(), "the first interruption", 10)
+        flapping = self._flapping = self._pool.submit(self._flap)
+        clock.wait_until(lambda: bool(self._seen) or flapping.done(), "the first interruption", 10)
 
     def _flap(self) -> None:
         while not self._stop.is_set():

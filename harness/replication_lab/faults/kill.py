@@ -1,5 +1,7 @@
 """The kill of nodes, all in the same instant, and their restart on the data that they had."""
 
+from functools import partial
+
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
 from replication_lab.model.fault import NODES
@@ -25,9 +27,10 @@ class Kill(OnNodes):
     def inject(self) -> None:
         self.each(self.end)
         for node in self.nodes:
-            clock.wait_until(
-                lambda node=node: self.lab.node(node).state()[0] == "exited", f"the end of {node}", END_SECONDS
-            )
+            clock.wait_until(partial(self._has_ended, node), f"the end of {node}", END_SECONDS)
+
+    def _has_ended(self, node: str) -> bool:
+        return self.lab.node(node).state()[0] == "exited"
 
     def end(self, node: str) -> None:
         self.lab.node(node).kill()

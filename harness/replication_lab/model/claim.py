@@ -47,6 +47,7 @@ class ClaimJudgement(Judgement):
     claim: str
     engine: str
     unit: str
+    measured: float | None = None
     published: float | None = None
     predicted: float | None = None
     interval: Interval | None = None

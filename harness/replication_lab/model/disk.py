@@ -30,11 +30,27 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
         if self.flush_us < 0:
             raise LabError(f"a disk with flush_us {self.flush_us}", "0 or more", f"compare with {WHERE}")
 
+    @property
+    def reads_per_second(self) -> int:
+        """The limit of reads; LabError if there is none."""
+        return _limited("read_iops", self.read_iops)
+
+    @property
+    def writes_per_second(self) -> int:
+        """The limit of writes; LabError if there is none."""
+        return _limited("write_iops", self.write_iops)
+
     def costs(self) -> str:
         """Return the time of a write and of a flush in words, to state with every figure measured on the disk."""
         write = f"{1000 / self.write_iops:.3g} ms" if self.write_iops else "no time"
         flush = f"{self.flush_us / 1000:.3g} ms" if self.flush_us else "no time"
         return f"a write takes {write}, a flush {flush}, {'a volatile' if self.write_cache else 'no volatile'} cache"
+
+
+def _limited(name: str, figure: int | None) -> int:
+    if figure is None:
+        raise LabError(f"a disk without {name}", "one with that limit", f"compare with {WHERE}")
+    return figure
 
 
 class Disk(msgspec.Struct, frozen=True, forbid_unknown_fields=True):

@@ -11,13 +11,13 @@ LabIn = TypeVar("LabIn", contravariant=True)
 
 
 class Outcome(Protocol):
-    """The outcome of a load: transactions committed, figures by name, and the raw readings behind them."""
+    """The outcome of a load: transactions committed, figures by name (None: not computed), and the raw readings."""
 
     @property
     def commits(self) -> int: ...
 
     @property
-    def figures(self) -> Mapping[str, float]: ...
+    def figures(self) -> Mapping[str, float | None]: ...
 
     @property
     def samples(self) -> Mapping[str, list[float]]: ...

@@ -166,6 +166,13 @@ class Record:
         raise LabError("the record is of drills", "one of an experiment", "./lab report RUN")
 
     @property
+    def drills(self) -> Drills:
+        """The opening of a record of drills. Raises LabError where it is of an experiment."""
+        if isinstance(self.opening, Drills):
+            return self.opening
+        raise LabError("the record is of an experiment", "one of drills", "./lab report RUN")
+
+    @property
     def engines(self) -> list[str]:
         return self.opening.engines
 

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from functools import partial
 
 from replication_lab.model.proof import Proof
 from replication_lab.probes.waited import none_too_fast
@@ -14,11 +15,15 @@ def wait_until_synced(servers: Iterable[Server], size: int, seconds: float = 60)
     """Wait until each of these nodes reports Synced in a Primary cluster of `size` nodes."""
     for server in servers:
         wait_until(
-            lambda server=server: _is_synced(GaleraNode(server).status(), size),
+            partial(_has_synced, server, size),
             f"{server.name} to be Synced in a cluster of {size}",
             seconds,
             hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
         )
+
+
+def _has_synced(server: Server, size: int) -> bool:
+    return _is_synced(GaleraNode(server).status(), size)
 
 
 def _is_synced(found: GaleraStatus, size: int) -> bool:

@@ -66,7 +66,7 @@ class Lag:
         if len(counts) >= FEWEST and counts[0][1] == counts[-1][1]:
             return 0.0
         found = _slope(counts)
-        return found and round(found.estimate, 3)
+        return None if found is None else round(found.estimate, 3)
 
     def longest_pause(self, replica: str, first: float, last: float) -> float:
         """Return the longest time in seconds between two moments in which no reading showed newly applied rows."""

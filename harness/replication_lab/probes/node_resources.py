@@ -10,7 +10,7 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Settings, Stats
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.replica import Progress, Replica
 
 # The bytes written by each thread of the server; the state of all threads every tenth of a second; the bytes again.
 IO = 'for io in /proc/$pid/task/*/io; do echo "$io $(grep ^write_bytes "$io" 2>/dev/null)"; done; echo --; '
@@ -124,14 +124,19 @@ def _sample(
         pressure=host.pressures(),
         threads=_threads(looks, written, seconds),
         devices=_devices(before, after, seconds),
-        applier=progress
-        and Applier(
-            tid=progress.tid,
-            state=progress.state,
-            behind=before.behind and after.behind,
-            starved=before.starved and after.starved,
-            rate=_applied(before, after) / seconds,
-        ),
+        applier=_applier(progress, before, after),
+    )
+
+
+def _applier(progress: Progress | None, before: Reading, after: Reading) -> Applier | None:
+    if progress is None:
+        return None
+    return Applier(
+        tid=progress.tid,
+        state=progress.state,
+        behind=before.behind and after.behind,
+        starved=before.starved and after.starved,
+        rate=_applied(before, after) / (after.at - before.at),
     )
 
 

@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from statistics import median
+from typing import ClassVar
 
 from replication_lab.model.drill import MOUNT
 from replication_lab.model.errors import LabError, unknown_name
@@ -26,7 +27,7 @@ class Machines(Nodes):
     """The machines of a DRBD resource; the server runs on the primary only."""
 
     whole = "UpToDate on both disks"
-    images = ("vm", "spindle")
+    images: ClassVar[Sequence[str]] = ("vm", "spindle")
     in_machines = True
     experiment = "drbd_cost"
     instead_of_failover = "./lab drbd promote NODE"

@@ -1,6 +1,7 @@
 """Failover: a replica promoted, the others repointed, the old source taken back as a replica."""
 
 from contextlib import suppress
+from functools import partial
 
 import msgspec
 
@@ -205,7 +206,7 @@ def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
             continue
         other = lab.node(name).server()
         with suppress(LabError):
-            clock.wait_until(lambda other=other: _is_level(new, other), "everything", CATCH_UP_SECONDS)
+            clock.wait_until(partial(_is_level, new, other), "everything", CATCH_UP_SECONDS)
         if missing := _missing(new, other):
             return f"{name} has {gtid.words(missing)}"
         if _is_applying(other):

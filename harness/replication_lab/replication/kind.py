@@ -29,7 +29,7 @@ class Nodes:
     """The nodes of a lab; a kind defines `view` and `is_whole`, its proofs, and what else it can report."""
 
     # The word for the nodes' state when all are healthy.
-    whole = "serving"
+    whole: ClassVar[str] = "serving"
     # What it needs from images/ besides the server and Toxiproxy.
     images: ClassVar[Sequence[str]] = ()
     # Whether a source waits until a replica has acknowledged a commit.

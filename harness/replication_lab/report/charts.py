@@ -2,27 +2,20 @@
 
 import io
 import re
+from collections.abc import Callable, Sequence
+from contextlib import AbstractContextManager
 
 import matplotlib
 import numpy as np
+from matplotlib.axes import Axes
 from matplotlib.figure import Figure
-from matplotlib.ticker import NullFormatter
+from matplotlib.ticker import MaxNLocator, NullFormatter
 
 from replication_lab.model.record import Measurement, Record
 from replication_lab.report.rows import CaseRow, CurvesRow, ExperimentSummary, FaultRow, FigureRow, LineRow, PanelRow
 
 PANELS_ACROSS = 2
 CURVE_POINTS = 150  # enough for a smooth curve; ten thousand commits drawn one by one would be megabytes
-STYLE = {
-    "svg.fonttype": "none",
-    "svg.hashsalt": "replication-lab",
-    "font.family": "sans-serif",
-    "font.size": 9,
-    "axes.spines.top": False,
-    "axes.spines.right": False,
-    "axes.grid": True,
-    "grid.alpha": 0.25,
-}
 # A range of this factor or more has no labels between the powers of its scale.
 CROWDED = 12
 NO_METADATA = dict.fromkeys(("Creator", "Date", "Format", "Type"))
@@ -37,7 +30,7 @@ def curves(engine: str, asked: CurvesRow, summary: ExperimentSummary) -> str | N
     across = min(len(panels), PANELS_ACROSS)
     down = -(-len(panels) // across)
     labels = list(dict.fromkeys(line.label for panel in panels for line in panel.lines))
-    colours = dict(zip(labels, matplotlib.colormaps["tab10"].colors, strict=False))
+    colours = dict(zip(labels, matplotlib.color_sequences["tab10"], strict=False))
 
     def draw(figure: Figure) -> None:
         grid = figure.subplots(down, across, squeeze=False, sharex=True).flatten()
@@ -55,7 +48,7 @@ def _points(line: LineRow, name: str, known: dict) -> list[tuple[float, FigureRo
     return [(x, row) for x, row in figures if row and row.value]
 
 
-def _panel(axes, panel: PanelRow, asked: CurvesRow, known: dict, colours: dict) -> None:
+def _panel(axes: Axes, panel: PanelRow, asked: CurvesRow, known: dict, colours: dict) -> None:
     predicted: dict[float, list[float]] = {}
     for line in panel.lines:
         points = _points(line, asked.figure, known)
@@ -141,7 +134,7 @@ def _lags(figure: Figure, read: dict[str, Measurement]) -> None:
     for axes, (case, measured) in zip(panels, read.items(), strict=True):
         at = measured.samples["at_s"]
         names = [name.removeprefix("lag_") for name in measured.samples if name.startswith("lag_")]
-        for name, colour in zip(sorted(names), matplotlib.colormaps["tab10"].colors, strict=False):
+        for name, colour in zip(sorted(names), matplotlib.color_sequences["tab10"], strict=False):
             axes.plot(at, measured.samples[f"lag_{name}"], color=colour, label=name, linewidth=1.4)
         for began in measured.samples.get("load_from_s", []):
             axes.axvline(began, color="#8a8a8a", linewidth=0.9, linestyle="--", label="the steady load begins")
@@ -152,12 +145,12 @@ def _lags(figure: Figure, read: dict[str, Measurement]) -> None:
         axes.legend(frameon=False)
 
 
-def _drawn(height: float, draw) -> str:
+def _drawn(height: float, draw: Callable[[Axes], None]) -> str:
     return _figure(height, lambda figure: draw(figure.subplots()))
 
 
-def _figure(height: float, draw) -> str:
-    with matplotlib.rc_context(STYLE):
+def _figure(height: float, draw: Callable[[Figure], None]) -> str:
+    with _style():
         figure = Figure(figsize=(8.4, height), layout="constrained")
         draw(figure)
         text = io.StringIO()
@@ -165,13 +158,27 @@ def _figure(height: float, draw) -> str:
     return re.sub(r"^.*?(?=<svg)", "", text.getvalue(), flags=re.DOTALL)
 
 
-def _throughput(axes, rows: list[tuple[str, FigureRow]]) -> None:
+def _style() -> AbstractContextManager[None]:
+    return matplotlib.rc_context(
+        {
+            "svg.fonttype": "none",
+            "svg.hashsalt": "replication-lab",
+            "font.family": "sans-serif",
+            "font.size": 9,
+            "axes.spines.top": False,
+            "axes.spines.right": False,
+            "axes.grid": True,
+            "grid.alpha": 0.25,
+        }
+    )
+
+
+def _throughput(axes: Axes, rows: list[tuple[str, FigureRow]]) -> None:
     places = range(len(rows))
-    known = [row if row.value else FigureRow(value=np.nan) for _, row in rows]
     axes.errorbar(
-        [row.value for row in known],
+        [row.value or np.nan for _, row in rows],
         places,
-        xerr=_distances(known),
+        xerr=_distances([row for _, row in rows]),
         fmt="o",
         color="#1f5fa8",
         capsize=3,
@@ -180,8 +187,10 @@ def _throughput(axes, rows: list[tuple[str, FigureRow]]) -> None:
     for key, mark, colour in (("predicted", "|", "#c0392b"), ("published", "D", "#8a8a8a")):
         marks = [(getattr(row, key), place) for place, (_, row) in enumerate(rows) if getattr(row, key)]
         if marks:
+            values, beside = zip(*marks, strict=True)
             axes.scatter(
-                *zip(*marks, strict=True),
+                values,
+                beside,
                 marker=mark,
                 s=160 if mark == "|" else 28,
                 color=colour,
@@ -197,11 +206,16 @@ def _throughput(axes, rows: list[tuple[str, FigureRow]]) -> None:
     axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
 
 
-def _distances(rows: list[FigureRow]) -> list[list[float]]:
+def _distances(rows: Sequence[FigureRow]) -> list[list[float]]:
     """Return error bars as distances below and above; a bar that would leave a log scale ends just above zero."""
-    below = [row.value - max(row.low, row.value / 100) if row.low is not None else 0 for row in rows]
-    above = [row.high - row.value if row.high is not None else 0 for row in rows]
-    return [below, above]
+    below, above = zip(*map(_reach, rows), strict=True)
+    return [list(below), list(above)]
+
+
+def _reach(row: FigureRow) -> tuple[float, float]:
+    if row.value is None or row.low is None or row.high is None:
+        return 0, 0
+    return row.value - max(row.low, row.value / 100), row.high - row.value
 
 
 def _colours(cases: list[CaseRow], engine: str) -> dict:
@@ -210,7 +224,7 @@ def _colours(cases: list[CaseRow], engine: str) -> dict:
     return dict(zip(names, matplotlib.colormaps["turbo"](np.linspace(0.05, 0.95, len(names))), strict=True))
 
 
-def _latency(axes, samples: dict[str, list[float]], colours: dict) -> None:
+def _latency(axes: Axes, samples: dict[str, list[float]], colours: dict) -> None:
     shares = np.linspace(0, 1, CURVE_POINTS)
     for name, values in samples.items():
         label = f"{name} (n={len(values)})"
@@ -222,15 +236,15 @@ def _latency(axes, samples: dict[str, list[float]], colours: dict) -> None:
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))
 
 
-def _round_trips(axes, faults: list[FaultRow], colours: dict) -> None:
+def _round_trips(axes: Axes, faults: list[FaultRow], colours: dict) -> None:
     names = [name for name in colours if any(fault.case == name for fault in faults)]
     for place, name in enumerate(names):
-        mine = [fault for fault in faults if fault.case == name]
-        middle = [fault.during.p50 for fault in mine]
-        spread = [[f.during.p50 - f.during.min for f in mine], [f.during.max - f.during.p50 for f in mine]]
+        mine = [(fault.round, fault.during) for fault in faults if fault.case == name and fault.during]
+        middle = [during.p50 for _, during in mine]
+        spread = [[each.p50 - each.min for _, each in mine], [each.max - each.p50 for _, each in mine]]
         shift = 0.5 * (place / max(len(names) - 1, 1) - 0.5)
         axes.errorbar(
-            [f.round + shift for f in mine],
+            [number + shift for number, _ in mine],
             middle,
             yerr=spread,
             fmt="o",
@@ -241,7 +255,7 @@ def _round_trips(axes, faults: list[FaultRow], colours: dict) -> None:
         )
     for asked in sorted({fault.asked for fault in faults if fault.asked is not None}):
         axes.axhline(asked, color="#c0392b", linewidth=0.9, linestyle="--", label=f"asked, {asked:g} ms")
-    axes.xaxis.get_major_locator().set_params(integer=True)
+    axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     axes.set_xlabel("round")
     axes.set_ylabel("RTT of the link, ms (min, median, max)")
     axes.legend(frameon=False, loc="center left", bbox_to_anchor=(1, 0.5))

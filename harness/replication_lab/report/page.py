@@ -11,6 +11,7 @@ from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summar
 
 def render(summary: Summary, record: Record) -> str:
     """Return the page of a run of either kind."""
+    parts: dict[str, object]
     if isinstance(summary, DrillsSummary):
         name, parts = "page_of_drills.html.j2", {"told": drill_text.paragraph}
     else:

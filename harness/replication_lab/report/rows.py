@@ -204,7 +204,7 @@ class ComparisonRow(Row, frozen=True, kw_only=True):
     rows: list[ComparedRow]
 
 
-class Summary(Row, frozen=True, kw_only=True, tag_field="kind"):
+class AnySummary(Row, frozen=True, kw_only=True, tag_field="kind"):
     """The fields of every run; `verdict` is AS_EXPECTED, CHANGED, UNKNOWN or CRASHED for exit code 0, 1, 2 or 3."""
 
     schema: int = SCHEMA
@@ -222,7 +222,7 @@ class Summary(Row, frozen=True, kw_only=True, tag_field="kind"):
     record: str
 
 
-class ExperimentSummary(Summary, frozen=True, kw_only=True, tag="experiment"):
+class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment"):
     """A run of an experiment."""
 
     experiment: str
@@ -241,7 +241,7 @@ class ExperimentSummary(Summary, frozen=True, kw_only=True, tag="experiment"):
         return [*self.claims]
 
 
-class DrillsSummary(Summary, frozen=True, kw_only=True, tag="drills"):
+class DrillsSummary(AnySummary, frozen=True, kw_only=True, tag="drills"):
     """A run of drills on labs of one topology."""
 
     topology: str
@@ -250,3 +250,6 @@ class DrillsSummary(Summary, frozen=True, kw_only=True, tag="drills"):
     @property
     def judged(self) -> list[JudgementRow]:
         return [each for drill in self.drills for each in drill.expectations]
+
+
+Summary = ExperimentSummary | DrillsSummary

@@ -66,7 +66,7 @@ def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary
     codes = {result.exit_code for result in results}
     return DrillsSummary(
         **_of_any_run(record, 1 if 1 in codes else 0 if codes == {0} else UNKNOWN),
-        topology=record.opening.topology,
+        topology=record.drills.topology,
         drills=[_drill(result) for result in results],
     )
 
@@ -255,7 +255,7 @@ def _ratio(value: float | None, known: float | None) -> float | None:
 
 
 def _claim(judgement: ClaimJudgement) -> ClaimRow:
-    interval = judgement.interval
+    found = judgement.interval
     return ClaimRow(
         **_judgement(judgement),
         id=judgement.claim,
@@ -264,7 +264,7 @@ def _claim(judgement: ClaimJudgement) -> ClaimRow:
         published=judgement.published,
         predicted=judgement.predicted,
         measured=judgement.measured,
-        interval=interval and IntervalRow(low=interval.low, high=interval.high, level=interval.level, n=interval.n),
+        interval=IntervalRow(low=found.low, high=found.high, level=found.level, n=found.n) if found else None,
         rounds=judgement.rounds,
     )
 

@@ -148,7 +148,7 @@ def _came_up(lab: Lab) -> Event:
 
 def results(folder: Path, record: Record) -> list[Result]:
     """Return the result of each drill of the run, from the record and the ledgers beside it."""
-    return [_result(folder, record, each) for each in record.opening.drills]
+    return [_result(folder, record, each) for each in record.drills.drills]
 
 
 def _result(folder: Path, record: Record, what: Drill) -> Result:

@@ -2,7 +2,7 @@
 
 import threading
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
@@ -43,7 +43,7 @@ class Collided:
     grown: int
     sums: list[int]
     per_commit: int = 1
-    more: dict[str, float] = field(default_factory=dict)
+    more: Mapping[str, float] = field(default_factory=dict)
 
     @property
     def commits(self) -> int:

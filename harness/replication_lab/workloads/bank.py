@@ -50,12 +50,13 @@ class Bank:
         return Collided(clients, after[0] - self.total, after, per_commit=0, more=wrong)
 
     def _read_until(self, server: Server, closed: threading.Event) -> list[int]:
-        found = []
+        found: list[int] = []
         with server.session() as connection, connection.cursor() as cursor:
             # At least one read, however short the load.
             while not found or not closed.is_set():
                 cursor.execute(f"SELECT SUM(balance) FROM {TABLE}")
-                found.append(int(cursor.fetchone()[0]))
+                [total] = cursor.fetchone() or []
+                found.append(int(total))
                 closed.wait(0.01)
         return found
 

@@ -2,6 +2,7 @@
 
 import re
 from dataclasses import dataclass
+from typing import ClassVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker.lab import Lab
@@ -18,8 +19,8 @@ class Copied:
     """MB a second in each way (1 MB is 10^6 bytes), as dd reports it."""
 
     figures: dict[str, float]
-    commits = 0
-    samples = {}
+    commits: ClassVar[int] = 0
+    samples: ClassVar[dict[str, list[float]]] = {}
 
 
 @dataclass(frozen=True)

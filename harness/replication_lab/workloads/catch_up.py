@@ -177,13 +177,13 @@ class Race:
 
         def is_near() -> bool:
             # Computed anew at each reading: the longer the measurement, the less an applier's bursts matter.
-            applied = behind.rows_per_second()
+            applied = _known(behind.rows_per_second())
             rate = _rate_between(applied)
             few = (applied["raid0"] - rate) * self.paced * DRAIN_SHARE
             return lag.read()["raid0"] <= max(few, BURST)
 
         clock.wait_until(is_near, "raid0 to be nearly level", LONGEST, every=READ_EVERY)
-        return _rate_between(behind.rows_per_second())
+        return _rate_between(_known(behind.rows_per_second()))
 
     def _watch(self, lag: Lag, seconds: float) -> None:
         until = clock.timer() + seconds
@@ -331,14 +331,19 @@ class Phase:
             return dict(zip(self._arrays, pool.map(disk_activity.look, self._arrays.values()), strict=True))
 
 
-def _rate_between(applied: dict[str, float | None]) -> float:
-    """Return a load that RAID0 catches up with and RAID1 does not, in rows per second."""
-    if None in applied.values():
+def _known(applied: dict[str, float | None]) -> dict[str, float]:
+    known = {name: rate for name, rate in applied.items() if rate is not None}
+    if len(known) < len(applied):
         raise LabError(
             "a busy machine let the replicas be read too seldom to tell what they apply",
             "five readings while all are behind",
             "./lab run raid_replica",
         )
+    return known
+
+
+def _rate_between(applied: dict[str, float]) -> float:
+    """Return a load that RAID0 catches up with and RAID1 does not, in rows per second."""
     single, raid1, raid0 = (applied[name] for name in REPLICAS)
     # RAID1 applies as one disk does: the two are two readings of one rate.
     rate = math.sqrt(raid1 * single) ** (1 - BETWEEN) * raid0**BETWEEN
@@ -410,7 +415,12 @@ def _paced(client: Pace) -> Proof:
 
 def _wait_until_received(server: Server, source: Server) -> None:
     end = BinaryLog(source).end()
-    clock.wait_until(lambda: Replica(server).progress().received >= end, f"{server.name} to have received all", LONGEST)
+
+    def has_received() -> bool:
+        progress = Replica(server).progress()
+        return progress is not None and progress.received >= end
+
+    clock.wait_until(has_received, f"{server.name} to have received all", LONGEST)
 
 
 def write_back(chosen: list[Array]) -> None:

@@ -26,10 +26,10 @@ REDO_ROWS = 4500
 # --- settings, by dialect: what a server is told is data --------------------------------------------------------------
 
 # The source writes to the host's disk, which is never the limit.
-SOURCE = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
+SOURCE: dict[str, int | str] = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
 # A small redo log, whose cycle fits into a measurement; nothing written twice; threads enough for two disks. MySQL's
 # settings that need a restart are in compose/raid.yaml.
-REPLICA = {
+REPLICA: dict[str, dict[str, int | str]] = {
     "mariadb": {
         "innodb_log_file_size": 8 << 20,
         "innodb_doublewrite": "OFF",
@@ -41,7 +41,7 @@ REPLICA = {
 }
 # While its redo log is full MariaDB 11.8.9 polls without a pause for the end of the page cleaner's batch and for a
 # checkpoint; 11.8.6 slept. With batches of 2000 pages three appliers took both CPUs, and the disks were idle.
-BATCH = {"mariadb": {"innodb_io_capacity_max": USUALLY["innodb_io_capacity"]}, "mysql": {}}
+BATCH: dict[str, dict[str, int]] = {"mariadb": {"innodb_io_capacity_max": USUALLY["innodb_io_capacity"]}, "mysql": {}}
 # No worker thread in MySQL: with one, RAID0's disks were idle for up to 39 % of the time, without for 14 %.
 ONE_APPLIER = {"mariadb": {"slave_parallel_threads": 0}, "mysql": {"replica_parallel_workers": 0}}
 
@@ -127,7 +127,7 @@ class Watch:
     limited: Injected
 
     def figures(self) -> dict[str, float]:
-        return {"disk_writes_per_second": float(self.limits.write_iops)}
+        return {"disk_writes_per_second": float(self.limits.writes_per_second)}
 
     def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
         return [
@@ -155,7 +155,7 @@ def predict(figures: Mapping[str, float]) -> dict[str, float]:
     A lag grows by what the source changes less what the replica applies; a replica that keeps up writes only what comes
     in.
     """
-    law = {}
+    law: dict[str, float] = {}
     if writes := figures.get("disk_writes_per_second"):
         law |= {f"{name}_writes_per_second": writes * times for name, times in _TIMES.items()}
     if one := figures.get("single_rows_per_second"):

@@ -59,7 +59,7 @@ class Ledger:
         return [insert, f"UPDATE {HOT} SET changes = changes + 1 WHERE id = 1"] if self.hot_row else [insert]
 
     @contextmanager
-    def writing(self, connect: Callable[[str], Transacts], write: Callable[[bytes], None]) -> Iterator[float]:
+    def writing(self, connect: Callable[[str], Transacts], write: Callable[[bytes], object]) -> Iterator[float]:
         """Let clients write all through the block; yield the moment (of the clock's timer) that is their zero.
 
         `connect` makes a client of a node; `write` must have stored a line when it returns. At the end of the block
@@ -111,7 +111,7 @@ class _Client:
     node: str
     ledger: Ledger
     began: float
-    write: Callable[[bytes], None]
+    write: Callable[[bytes], object]
     stop: threading.Event
 
     def look(self, reader: Transacts, node: str, writer: int) -> None:

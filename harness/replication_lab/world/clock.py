@@ -9,8 +9,8 @@ from typing import TypeVar
 from tenacity import (
     RetryError,
     Retrying,
+    TryAgain,
     retry_if_exception_type,
-    retry_if_result,
     stop_after_attempt,
     stop_after_delay,
     stop_never,
@@ -44,22 +44,26 @@ def pause(seconds: float, unless: threading.Event | None = None) -> None:
 
 
 def wait_until(
-    condition: Callable[[], Found], what: str, seconds: float = STALLED_SECONDS, every: float = 0.05, hint: str = ""
+    condition: Callable[[], Found | None],
+    what: str,
+    seconds: float = STALLED_SECONDS,
+    every: float = 0.05,
+    hint: str = "",
 ) -> Found:
     """Return the first truthy answer of `condition`; LabError after `seconds`, with what was waited for."""
     attempts = Retrying(
-        retry=retry_if_result(lambda answer: not answer),
+        retry=retry_if_exception_type(TryAgain),
         stop=stop_after_delay(seconds),
         wait=wait_fixed(every),
         sleep=time.sleep,
     )
     try:
-        return attempts(condition)
+        return attempts(lambda: _found(condition()))
     except RetryError as error:
         raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint or "./lab status") from error
 
 
-def wait_while_moving(look: Callable[[], tuple[Found, str]], what: str, every: float, hint: str = "") -> Found:
+def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, every: float, hint: str = "") -> Found:
     """Return the first truthy answer of `look`, however long it takes, as long as its state changes.
 
     `look` gives its answer and the state in words; Stalled when no new state came for STALLED_SECONDS. A state that was
@@ -76,12 +80,18 @@ def wait_while_moving(look: Callable[[], tuple[Found, str]], what: str, every: f
         if not found and timer() - since > STALLED_SECONDS:
             message = f"nothing new has happened for {STALLED_SECONDS} s: {said}"
             raise Stalled(message, what, hint or "./lab status")
-        return found
+        return _found(found)
 
     attempts = Retrying(
-        retry=retry_if_result(lambda found: not found), stop=stop_never, wait=wait_fixed(every), sleep=time.sleep
+        retry=retry_if_exception_type(TryAgain), stop=stop_never, wait=wait_fixed(every), sleep=time.sleep
     )
     return attempts(answer)
+
+
+def _found(answer: Found | None) -> Found:
+    if not answer:
+        raise TryAgain
+    return answer
 
 
 def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:

@@ -119,14 +119,12 @@ def parse_status(text: str) -> Status:
     counted = {FIELDS[name]: int(number) for name, number in COUNTED.findall(text)}
     moments = {f"{what}_at": when for what, when in MOMENT.findall(text)}
     order, synced = WRITE_ORDER.search(text), SYNCED.search(text)
-    return Status(
-        **found,
-        **counted,
-        **moments,
-        write_order=order[1] if order else "",
-        synced_percent=float(synced[1]) if synced else None,
-        split_brain="split-brain" in text.splitlines(),
-    )
+    rest = {
+        "write_order": order[1] if order else "",
+        "synced_percent": float(synced[1]) if synced else None,
+        "split_brain": "split-brain" in text.splitlines(),
+    }
+    return msgspec.convert({**found, **counted, **moments, **rest}, Status)
 
 
 @dataclass(frozen=True)
@@ -308,6 +306,6 @@ def primary(lab: Lab) -> Peer:
     for peer in [peer for peer, state in found if state == "paused" and not serving]:
         peer.refuse_unless_running()
     if len(serving) != 1:
-        found = " and ".join(peer.node for peer in serving) or "no machine"
-        raise LabError(f"{found} of {lab.name} is primary", "one primary", "./lab drbd status")
+        names = " and ".join(peer.node for peer in serving) or "no machine"
+        raise LabError(f"{names} of {lab.name} is primary", "one primary", "./lab drbd status")
     return serving[0]

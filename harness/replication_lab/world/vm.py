@@ -5,7 +5,7 @@ import platform
 import re
 import secrets
 import subprocess
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
@@ -186,10 +186,11 @@ def start(
     environment: dict[str, str],
     arguments: Sequence[str] = (),
     labels: dict[str, str] | None = None,
-    **options: object,
+    network: str | None = None,
+    ports: Mapping[str, tuple[str, int | None]] | None = None,
 ) -> "Machine":
-    """Start a single machine, as compose/_parts.yaml does for a topology's; `options` are passed to the engine."""
-    container = engine.client().containers.run(
+    """Start a single machine, as compose/_parts.yaml does for a topology's."""
+    container = engine.client().containers.run(  # type: ignore[call-overload]  # the stubs know no host port of None
         images.PREFIX + IMAGE,
         list(arguments),
         name=name,
@@ -202,7 +203,8 @@ def start(
         devices=["/dev/net/tun", *([str(KVM)] if launcher == "kvm" else [])],
         tmpfs={"/tmp": "exec,mode=1777"},
         sysctls={"net.ipv4.ip_forward": "1"},
-        **options,
+        network=network,
+        ports=ports,
     )
     return Machine(container)
 

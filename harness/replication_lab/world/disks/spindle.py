@@ -1,6 +1,7 @@
 """The emulated disk "spindle" (images/spindle): the command that starts one, and its control socket."""
 
 from contextlib import suppress
+from typing import TypeVar
 
 import msgspec
 from docker.errors import APIError
@@ -124,8 +125,8 @@ class Spindle:
         """Return the byte offsets on the disk at which a text is stored; its cache is not searched."""
         # grep counts bytes wrong in lines that end with a zero, and in a file with holes.
         search = "tr '\\0' '\\n' </disk/image | grep --text --byte-offset --only-matching --fixed-strings -e \"$1\""
-        done = self.container.exec_run(["sh", "-c", search, "find", text])
-        return [int(line.partition(b":")[0]) for line in done.output.splitlines() if done.exit_code == 0]
+        code, output = self._run("sh", "-c", search, "find", text)
+        return [int(line.partition(b":")[0]) for line in output.splitlines() if code == 0]
 
     def exchange(self) -> None:
         """Take the disk out and put an empty one of the same size and the same limits into its place."""
@@ -160,24 +161,32 @@ class Spindle:
     def _ask(self, *words: str) -> str:
         """Return the spindle's answer; LabError when it refuses or does not answer."""
         try:
-            done = self.container.exec_run(["spindle", *words])
+            code, output = self._run("spindle", *words)
         except APIError as error:
             raise self._silent(error.explanation or str(error)) from error
-        said = done.output.decode(errors="replace").strip()
-        if done.exit_code == 1:
+        said = output.decode(errors="replace").strip()
+        if code == 1:
             found, _, expected = said.removeprefix("spindle: error ").partition("; expected ")
             name = self.container.name
             raise LabError(f"{name} refused: {found}", expected, f"docker exec {name} spindle settings")
-        if done.exit_code:
+        if code:
             raise self._silent(said)
         return said
+
+    def _run(self, *command: str) -> tuple[int | None, bytes]:
+        """Run a command in its container; return its exit status and what it printed."""
+        done = self.container.exec_run(list(command))
+        return done.exit_code, done.output if isinstance(done.output, bytes) else b"".join(done.output)
 
     def _silent(self, reason: str) -> LabError:
         name = self.container.name
         return LabError(f"the disk {name} does not answer: {reason}", "a running spindle", f"docker logs {name}")
 
 
-def _decoded(answer: str, into: type[Settings] | type[Stats]) -> Settings | Stats:
+Said = TypeVar("Said")
+
+
+def _decoded(answer: str, into: type[Said]) -> Said:
     """Convert an answer's words, NAME=VALUE each."""
     pairs = (word.split("=", 1) for word in answer.split())
     return msgspec.convert({name: SWITCH.get(value, value) for name, value in pairs}, into, strict=False)

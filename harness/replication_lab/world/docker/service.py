@@ -3,10 +3,10 @@
 import io
 import socket
 import tarfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal
 
 from docker.errors import APIError
 from docker.models.containers import Container
@@ -85,7 +85,9 @@ class Service:
                 "a running container",
                 f"./lab status {self.lab.name}",
             ) from error
-        out, err = (part.decode(errors="replace") if part else "" for part in answer.output)
+        # With demux the output is a pair, which the stubs do not know.
+        pair: Iterable[bytes | None] = answer.output  # type: ignore[assignment]
+        out, err = (part.decode(errors="replace") if part else "" for part in pair)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
             raise LabError(
@@ -106,7 +108,7 @@ class Service:
 
     def usage(self) -> dict[str, Any]:
         """Return the engine's statistics of a container: its API's stats, of one moment."""
-        return docker_engine.client().api.stats(self.container.id, stream=False, one_shot=True)
+        return docker_engine.client().api.stats(str(self.container.id), stream=False, one_shot=True)
 
     def memory_mib(self) -> float:
         """Return the memory of a container's processes, without page cache, in MiB."""
@@ -164,7 +166,7 @@ class Service:
         checks = self.container.attrs["State"].get("Health", {}).get("Log")
         return checks[-1]["Output"].strip() if checks and checks[-1]["ExitCode"] else ""
 
-    def logs(self, lines: int | str = 12) -> str:
+    def logs(self, lines: int | Literal["all"] = 12) -> str:
         """Return the last lines of a container's log, or "all" of them."""
         return self.container.logs(tail=lines).decode(errors="replace")
 

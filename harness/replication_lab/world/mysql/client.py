@@ -37,7 +37,7 @@ class Client:
     def transact(self, statements: Sequence[str]) -> Answer:
         """Run the statements as one transaction. Its outcome is unknown only if the answer to the commit was lost."""
         try:
-            self._connect()
+            connection = self._connect()
         except LabError as error:
             # No server listened, or a proxy closed the connection: no statement was sent.
             code = code_of(error.__cause__)
@@ -45,42 +45,40 @@ class Client:
         steps = statements if len(statements) == 1 else ["BEGIN", *statements, "COMMIT"]
         for number, statement in enumerate(steps, 1):
             try:
-                self._send(statement)
+                # Without a cursor, which would take as long as the rest of an insert in the library.
+                connection.query(statement)
             except (pymysql.err.MySQLError, OSError) as error:
-                return self._after(error, is_last=number == len(steps))
+                return self._after(connection, error, is_last=number == len(steps))
         return Answer(Outcome.ACKNOWLEDGED)
 
     def look(self, query: str) -> int | None:
         """Return the number that a query finds; None if there was no answer."""
         try:
-            self._connect()
-            with self._connection.cursor() as cursor:
+            with self._connect().cursor() as cursor:
                 cursor.execute(query)
-                return int(cursor.fetchone()[0])
+                [number] = cursor.fetchone() or []
+                return int(number)
         except (LabError, pymysql.err.MySQLError, OSError):
             self.close()
             return None
 
-    def _connect(self) -> None:
+    def _connect(self) -> pymysql.Connection:
         if self._connection is None:
             self._connection = self._find().connect(database=self._database, answer_seconds=ANSWER_SECONDS)
+        return self._connection
 
-    def _send(self, statement: str) -> None:
-        # Without a cursor, which would take as long as the rest of an insert in the library.
-        self._connection.query(statement)
-
-    def _after(self, error: Exception, is_last: bool) -> Answer:
+    def _after(self, connection: pymysql.Connection, error: Exception, is_last: bool) -> Answer:
         code = code_of(error)
         broken = not is_definite(code)
         if broken:
             self.close()
         else:
-            self._roll_back()
+            self._roll_back(connection)
         return Answer(Outcome.UNKNOWN if broken and is_last else Outcome.FAILED, code, str(error))
 
-    def _roll_back(self) -> None:
+    def _roll_back(self, connection: pymysql.Connection) -> None:
         try:
-            self._connection.rollback()
+            connection.rollback()
         except (pymysql.err.MySQLError, OSError):
             self.close()
 

@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from replication_lab.model.errors import LabError
 from replication_lab.world.mysql.server import Server
 
 
@@ -16,5 +17,7 @@ class Redo:
 def read_redo(server: Server) -> Redo:
     """Read how much a server has written, and how much of that is in the log only."""
     names = server.dialect.redo
+    if names is None:
+        raise LabError(f"nothing is known of {server.name}'s redo log", "redo in dialects.yaml", "./lab engines")
     found = server.counters(names.written, names.checkpoint)
     return Redo(found[names.written], found[names.written] - found[names.checkpoint])
