@@ -1,4 +1,7 @@
-"""Experiments: one question a file, with the figures from the literature in the YAML beside it."""
+"""Experiments: one question a file, with the figures from the literature in the YAML beside it.
+
+A file whose name begins with "_" is a part of one: its cases, or its claims.
+"""
 
 import importlib
 from pathlib import Path
@@ -8,7 +11,7 @@ from replication_lab.model.experiment import Experiment
 
 
 def names() -> list[str]:
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if path.stem != "__init__")
+    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 
 
 def load(name: str) -> Experiment:

@@ -1,0 +1,91 @@
+"""The systems and cases that galera_vs_semisync compares."""
+
+from dataclasses import dataclass
+
+from replication_lab.model.experiment import Case
+from replication_lab.world import catalogue
+
+CLIENTS = (1, 8, 16, 32, 64, 128, 256)
+WAN = "wan-85ms"
+DISTANCES = {"lan": "on a LAN", "85ms": "at 85 ms"}
+# The provider's send windows, in messages, as its manual advises for a WAN.
+WAN_WINDOWS = (512, 256)
+WINDOWED = (128, 256)
+
+
+@dataclass(frozen=True)
+class System:
+    """A replication system to compare."""
+
+    about: str
+    topology: str
+    wait_point: str = ""
+
+    @property
+    def is_galera(self) -> bool:
+        return not self.wait_point
+
+
+THREE = {
+    "galera": System("Galera, 3 nodes", "galera"),
+    "after-sync": System("semi-sync (AFTER_SYNC), 3 copies", "semisync-3", "AFTER_SYNC"),
+    "after-commit": System("semi-sync (AFTER_COMMIT), 3 copies", "semisync-3", "AFTER_COMMIT"),
+}
+TWO = {
+    "galera2": System("Galera, 2 nodes", "galera-2"),
+    "after-sync2": System("semi-sync (AFTER_SYNC), 2 copies", "semisync", "AFTER_SYNC"),
+    "after-commit2": System("semi-sync (AFTER_COMMIT), 2 copies", "semisync", "AFTER_COMMIT"),
+}
+SYSTEMS = THREE | TWO
+
+
+def _case(name: str, system: str, distance: str, what: str, **settings) -> Case:
+    chosen = SYSTEMS[system]
+    links = catalogue.topology(chosen.topology).links
+    toxics = {link.name: WAN for link in links} if distance == "85ms" else {}
+    needs = {"galera"} if chosen.is_galera else {"semisync", "wait_point"}
+    return Case(
+        name,
+        f"{chosen.about}, {DISTANCES[distance]}, {what}",
+        {"system": system, "toxics": toxics, **settings},
+        frozenset(needs),
+        chosen.topology,
+    )
+
+
+def _inserts(system: str, distance: str, clients: int) -> Case:
+    return _case(f"{system}-{distance}-{clients}", system, distance, f"{clients} clients", clients=clients)
+
+
+def cases() -> tuple[Case, ...]:
+    return (
+        *(_inserts(system, distance, n) for system in SYSTEMS for distance in DISTANCES for n in CLIENTS),
+        *(
+            _case(
+                f"galera-windows-85ms-{n}",
+                "galera",
+                "85ms",
+                f"{n} clients, windows",
+                clients=n,
+                windows=WAN_WINDOWS,
+            )
+            for n in WINDOWED
+        ),
+        *(
+            _case(f"galera-{distance}-64-on-{n}", "galera", distance, f"64 clients on {n} nodes", clients=64, writers=n)
+            for distance in DISTANCES
+            for n in (2, 3)
+        ),
+        *(
+            _case(f"hot-galera-{n}", "galera", "85ms", f"one row, {n} writing nodes", load="hot", writers=n)
+            for n in (1, 2, 3)
+        ),
+        *(_case(f"hot-{system}", system, "85ms", "one row", load="hot") for system in ("after-sync", "after-commit")),
+        *(
+            _case(f"{load}-{distance}", "galera", distance, f"{load} on all nodes", load=load)
+            for load in ("counters", "bank")
+            for distance in DISTANCES
+        ),
+        _case("slow-galera", "galera", "lan", "64 clients, one node slow", clients=64, slow="node3"),
+        _case("slow-after-commit", "after-commit", "lan", "64 clients, one replica slow", clients=64, slow="replica2"),
+    )
