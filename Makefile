@@ -12,16 +12,16 @@ ALONE = -m alone
 help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
-lab-up:  ## a lab, up and proved: make lab-up TOPOLOGY=semisync ENGINE=mariadb
+lab-up:  ## start and verify a lab: make lab-up TOPOLOGY=semisync ENGINE=mariadb
 	@./lab up $(TOPOLOGY) --engine $(ENGINE)
 
-lab-down:  ## the lab of TOPOLOGY, gone with its data
-	@./lab down lab-$(TOPOLOGY)
+lab-down:  ## stop the lab of TOPOLOGY and delete its data
+	@./lab down --lab lab-$(TOPOLOGY)
 
-lab-status:  ## which labs are up, and what replicates
+lab-status:  ## show the running labs and their replication
 	@./lab status
 
-lab-doctor:  ## what this machine has and lacks
+lab-doctor:  ## check prerequisites and leftovers on this host
 	@./lab doctor
 
 lab-clean:  ## remove all labs that no running command uses, and leftovers

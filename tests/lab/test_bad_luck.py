@@ -34,7 +34,7 @@ def its_containers(name):
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
     """Stopped while its containers come up."""
-    process = start_command("up", "semisync", "--name", name)
+    process = start_command("up", "semisync", "--lab", name)
     wait_until(lambda: its_containers(name), "the first container")
 
     process.send_signal(number)
@@ -45,7 +45,7 @@ def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
 
 def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command, name):
     """SIGKILL leaves containers behind; any later command that starts something finds them by their dead owner."""
-    process = start_command("up", "semisync", "--name", name)
+    process = start_command("up", "semisync", "--lab", name)
     wait_until(lambda: its_containers(name), "the first container")
     process.kill()
     process.wait()
@@ -69,7 +69,7 @@ def compose_is_running(name):
 
 def test_a_running_lab_is_not_taken_for_something_left_behind(command, name):
     """Its process has ended long ago, and it was meant to stay."""
-    assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
+    assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0
 
     assert name not in leftovers.left_behind()
 
@@ -141,7 +141,7 @@ def test_a_busy_port_is_a_clear_error(command, name):
     with socket.create_server(("127.0.0.1", 0)) as taken:
         port = taken.getsockname()[1]
 
-        answer = command("up", "async", "--name", name, LAB_PORT_SOURCE=str(port))
+        answer = command("up", "async", "--lab", name, LAB_PORT_SOURCE=str(port))
 
     assert answer.returncode == 3
     assert "a host port is taken" in answer.stderr and str(port) in answer.stderr
@@ -167,10 +167,10 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
 
 def test_a_stopped_node_is_told_not_mended(command, name):
     """A stopped node may be under inspection; `up` says how to start anew."""
-    command("up", "async", "--name", name, "--toxic", "source-replica=lan")
+    command("up", "async", "--lab", name, "--toxic", "source-replica=lan")
     project.find(name).node("replica").container.kill()
 
-    answer = command("up", "async", "--name", name)
+    answer = command("up", "async", "--lab", name)
 
     assert answer.returncode == 3
     assert f"replica of {name} stopped" in answer.stderr

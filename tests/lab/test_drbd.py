@@ -122,7 +122,7 @@ def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
         whole.node(second).server().execute(f"INSERT INTO {HELD} (text) VALUES ('given up')")
         whole.node(first).server().execute(f"INSERT INTO {HELD} (text) VALUES ('kept')")
     clock.wait_until(lambda: drbd.Peer(whole, first).status().split_brain, "the split brain to be detected")
-    shown = command("status", whole.name).stdout
+    shown = command("status", "--lab", whole.name).stdout
 
     assert "split brain: ./lab drbd resolve --victim NODE" in " ".join(shown.split())
     with pytest.raises(LabError, match="split brain"):
@@ -161,7 +161,7 @@ def test_a_peer_that_differs_silently_is_found_by_comparing(whole, command):
     compared = command("drbd", "verify", "--lab", whole.name)
 
     assert compared.returncode == 3 and "4 KiB differ" in compared.stdout, compared.stderr
-    assert "oos 4 KiB" in command("status", whole.name).stdout
+    assert "oos 4 KiB" in command("status", "--lab", whole.name).stdout
     assert command("drbd", "online", peer.node, "--lab", whole.name).returncode == 0
     assert drbd.verify(whole) == 0
 
@@ -323,7 +323,7 @@ def test_status_and_show_say_roles_connection_disks_and_what_differs(whole, comm
 def test_a_machine_that_gives_up_ends_the_start_with_its_reason(docker, command, name):
     """On a disk without space for DRBD's own blocks: the error comes before a timeout of minutes."""
     began = clock.timer()
-    refused = command("up", "drbd", "--name", name, LAB_DISK_SIZE="64K")
+    refused = command("up", "drbd", "--lab", name, LAB_DISK_SIZE="64K")
 
     assert refused.returncode == 3
     assert "did not start its disks" in refused.stderr and "That's not enough" in refused.stderr

@@ -30,7 +30,7 @@ def test_an_engine_comes_up_and_is_proved(new_lab, engine, topology):
 
 def test_semi_sync_of_a_build_without_it_is_refused_before_anything_starts(command):
     """The reason is told, and the engines that have it."""
-    answer = command("up", "semisync", "--engine", "mysql-5.7", "--name", "test-refused")
+    answer = command("up", "semisync", "--engine", "mysql-5.7", "--lab", "test-refused")
 
     assert answer.returncode == 3
     assert "semi-sync is a plugin of this version, and there are none in its artifact" in answer.stderr

@@ -135,7 +135,7 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
     write(pair, "replica", 2)
     Replica(pair.node("source").server()).wait_for(BinaryLog(pair.node("replica").server()).position())
 
-    assert "--discard" in refusal.value.next_step
+    assert "--discard-errant" in refusal.value.next_step
     assert done.discarded.startswith("3 transactions: ")
     assert count(pair, "source") == count(pair, "replica") == kept + 2
     assert pair.node("source").server().checksum(TABLE) == pair.node("replica").server().checksum(TABLE)
@@ -197,7 +197,7 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
         back = failover.rejoin(lab, "far", discard=True)
 
         assert done.repointed == [] and done.ahead["far"].startswith("3 transactions: ")
-        assert "--discard" in refusal.value.next_step
+        assert "--discard-errant" in refusal.value.next_step
         assert (back.source, back.discarded) == ("near", done.ahead["far"])
         assert count(lab, "far") == count(lab, "near") == kept + 2
         # Its data and its GTIDs are those of its source: it lacks nothing, and no replica is ahead of it.
@@ -225,7 +225,7 @@ def test_an_old_source_that_starts_again_refuses_writes(pair):
 
 def test_the_commands_do_it_too(command, name):
     """As a user types them; the others are repointed."""
-    assert command("up", "fanout", "--name", name, "--toxic", "source-far=lan").returncode == 0
+    assert command("up", "fanout", "--lab", name, "--toxic", "source-far=lan").returncode == 0
 
     promoted = command("failover", "near", "--lab", name)
     back = command("rejoin", "source", "--lab", name, "--json")

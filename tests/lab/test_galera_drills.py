@@ -132,7 +132,7 @@ def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, comma
     """SIGTERM in the middle of a fault: no container is left, and the record can be judged."""
     process = start_command("drill", "galera", "--fault", "cut-node")
     project = read_until(process, "starting ")[-1].split()[1].rstrip(":")
-    read_until(process, "cut on node3: proved")
+    read_until(process, "cut on node3: verified")
 
     process.send_signal(signal.SIGTERM)
 

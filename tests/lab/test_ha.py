@@ -73,13 +73,13 @@ def test_the_cluster_says_who_is_in_it_and_whom_its_address_leads_to(whole, comm
     """As text, as data, and in the lab's own tree."""
     seen = json.loads(command("ha", "status", "--lab", whole.name, "--json").stdout)
     said = command("ha", "status", "--lab", whole.name).stdout
-    shown = " ".join(command("show", whole.name).stdout.split())
+    shown = " ".join(command("show", "--lab", whole.name).stdout.split())
 
     assert seen["leads_to"] == serving(whole) != ""
     assert {"fs_mysql", "p_ip_mysql", "mysqld", "p_drbd_mysql", "p_ping"} == {
         each["name"] for each in seen["status"]["resources"]
     }
-    assert "ms_drbd_mysql Promoted" in said and f"{seen['address']} leads to {seen['leads_to']}" in said
+    assert "ms_drbd_mysql Promoted" in said and f"service IP {seen['address']} is on {seen['leads_to']}" in said
     assert "quorum: node1 online" in shown and "link node1-node2-ring" in shown
 
 

@@ -17,8 +17,8 @@ pytestmark = pytest.mark.alone
 SEED, MOMENTS = 7, 25
 # A command, and how many seconds it takes at the least: what is struck later has ended by itself.
 COMMANDS = [
-    (["up", "async", "--toxic", "source-replica=lan", "--name"], 6),
-    (["up", "async", "--toxic", "source-replica=lan", "--storage", "raid0", "--disk-size", "1024", "--name"], 12),
+    (["up", "async", "--toxic", "source-replica=lan", "--lab"], 6),
+    (["up", "async", "--toxic", "source-replica=lan", "--storage", "raid0", "--disk-size", "1024", "--lab"], 12),
     (["drill", "single", "--fault", "kill", "--seconds", "1"], 12),
     (["down"], 2),
     (["run", "semisync_wan"], 15),
@@ -70,7 +70,7 @@ def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command,
     words, seconds = moment(number)
     name = f"test-killed-{number}"
     if words == ["down"]:
-        assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
+        assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0
     process = start_command(*words, *([name] if words[0] in ("up", "down") else []))
     clock.pause(seconds)
     process.kill()
@@ -78,7 +78,7 @@ def test_a_command_killed_at_any_moment_leaves_nothing(bystander, start_command,
     clock.wait_until(lambda: not composes_of(name), "the end of an orphaned docker compose")
 
     # An `up` that had ended by then is a lab that is meant to stay.
-    command("down", name)
+    command("down", "--lab", name)
 
     assert things_of(name) == []
     assert [left for left in leftovers.left_behind() if left == name] == []

@@ -202,7 +202,7 @@ def test_a_full_disk_is_told_and_with_room_again_the_server_goes_on(lab, command
     array.in_filesystem("bash", "-c", FILL)
     try:
         assert disks.full(array).startswith("near's disks are full")
-        assert "FULL" in command("status", lab.name).stdout
+        assert "FULL" in command("status", "--lab", lab.name).stdout
         with pytest.raises(LabError, match="full"):
             server.execute(unlogged, more)
     finally:
@@ -271,7 +271,7 @@ def links():
 @pytest.mark.parametrize("moment", ["array started", "replica started"])
 def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_command, command, moment):
     """SIGKILL of `lab up` half-way: containers, volumes, loop devices and links go, and only the lab's."""
-    process = start_command("up", "async", "--name", name, "--storage", "raid1", "--disk", "unlimited")
+    process = start_command("up", "async", "--lab", name, "--storage", "raid1", "--disk", "unlimited")
     service = f"replica-{moment.partition(' ')[0]}" if moment.startswith("array") else "replica"
     wait_until(lambda: any(service in thing for thing in things_of(name)), f"{service} of {name}")
     process.kill()
@@ -288,12 +288,12 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
 @pytest.mark.alone
 def test_a_data_directory_that_somebody_holds_is_named(name, command):
     """`lab down` names the volume, and how to find the container that uses it; once it is released, it succeeds."""
-    assert command("up", "async", "--name", name, "--storage", "single", "--disk", "unlimited").returncode == 0
+    assert command("up", "async", "--lab", name, "--storage", "single", "--disk", "unlimited").returncode == 0
     holder = engine.client().containers.run(
         "replication-lab/base", "sleep 600", detach=True, volumes={f"{name}_replica-data": {"bind": "/held"}}
     )
     try:
-        done = command("down", name)
+        done = command("down", "--lab", name)
         assert done.returncode == 3 and f"{name}_replica-data is in use" in done.stderr
     finally:
         holder.remove(force=True)

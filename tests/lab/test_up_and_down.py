@@ -12,7 +12,7 @@ from tests.lab.conftest import things_of
 @pytest.fixture(scope="module")
 def up(command):
     """Yield what the command printed that started the lab."""
-    answer = command("up", "semisync", "--name", "test-up")
+    answer = command("up", "semisync", "--lab", "test-up")
     assert answer.returncode == 0, answer.stderr
     yield answer
     leftovers.remove("test-up")
@@ -20,7 +20,7 @@ def up(command):
 
 def test_up_proves_link_and_semisync_and_says_how_to_connect(up):
     """What is printed names the measured round trip, the timed commit and an address."""
-    assert "proved: link source-replica is wan-85ms: round trip 8" in up.stderr
+    assert "verified: link source-replica is wan-85ms: round trip 8" in up.stderr
     assert "3 of 3 acknowledged" in up.stderr
     assert "connect   source 127.0.0.1:" in up.stdout
 
@@ -29,7 +29,7 @@ def test_up_again_changes_nothing(up, command):
     """The containers are the very same, and it says so."""
     before = {service: one.id for service, one in project.find("test-up").containers.items()}
 
-    again = command("up", "semisync", "--name", "test-up")
+    again = command("up", "semisync", "--lab", "test-up")
 
     assert again.returncode == 0
     assert "up already; nothing changed" in again.stderr
@@ -38,7 +38,7 @@ def test_up_again_changes_nothing(up, command):
 
 def test_up_with_another_engine_under_the_same_name_is_refused(up, command):
     """The running lab is not replaced."""
-    answer = command("up", "semisync", "--name", "test-up", "--engine", "mysql-5.5")
+    answer = command("up", "semisync", "--lab", "test-up", "--engine", "mysql-5.5")
 
     assert answer.returncode == 3
     assert "is up with mariadb" in answer.stderr
@@ -56,7 +56,7 @@ def test_status_as_data_holds_nodes_links_and_proofs(up, command):
 
 def test_show_draws_the_topology_from_its_source_down(up, command):
     """Source, its link with the toxic, and the replica under it, in this order."""
-    tree = command("show", "test-up").stdout
+    tree = command("show", "--lab", "test-up").stdout
 
     assert tree.index("source (source)") < tree.index("link source-replica  wan-85ms") < tree.index("replica (replica)")
 
@@ -70,7 +70,7 @@ def test_sql_runs_a_statement_on_a_node(up, command):
 
 def test_a_second_lab_stands_beside_the_first(up, command, name):
     """Other ports, another password, and the first lab's toxic untouched by the second's."""
-    assert command("up", "async", "--name", name, "--toxic", "source-replica=lan").returncode == 0
+    assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0
 
     first, second = project.find("test-up"), project.find(name)
     assert first.password != second.password
@@ -81,10 +81,10 @@ def test_a_second_lab_stands_beside_the_first(up, command, name):
 
 def test_down_takes_everything_of_the_lab_away_and_nothing_else(command):
     """No container, network, volume or state file of it is left; another lab's are."""
-    command("up", "async", "--name", "test-down", "--toxic", "source-replica=lan")
+    command("up", "async", "--lab", "test-down", "--toxic", "source-replica=lan")
     assert things_of("test-down")
 
-    assert command("down", "test-down").returncode == 0
+    assert command("down", "--lab", "test-down").returncode == 0
 
     assert [] == things_of("test-down")
     assert [] == list((catalogue.RUNS / "labs").glob("test-down*"))
@@ -92,7 +92,7 @@ def test_down_takes_everything_of_the_lab_away_and_nothing_else(command):
 
 def test_down_without_a_lab_is_no_error_but_an_unknown_name_is(command):
     """It says which labs there are."""
-    answer = command("down", "no-such-lab")
+    answer = command("down", "--lab", "no-such-lab")
 
     assert answer.returncode == 3
-    assert "no lab 'no-such-lab' is up" in answer.stderr
+    assert "no lab 'no-such-lab' is running" in answer.stderr

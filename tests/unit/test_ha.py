@@ -275,8 +275,8 @@ def test_a_machine_that_was_lost_a_moment_ago_is_not_taken_for_one_with_a_disk(t
 @pytest.mark.parametrize(
     ("text", "answers", "found"),
     [
-        (said(), "node1", "the address leads to node1; quorum: node1 online"),
-        (said(serving="node2", other="node1", quorum="false"), "node2", "leads to node2; no quorum: node1 online"),
+        (said(), "node1", "the service IP is on node1; quorum: node1 online"),
+        (said(serving="node2", other="node1", quorum="false"), "node2", "is on node2; no quorum: node1 online"),
     ],
 )
 def test_a_service_that_does_not_move_is_given_up_with_what_the_cluster_says(
@@ -302,4 +302,4 @@ def test_the_command_shows_members_resources_and_the_way_to_the_service():
 
     assert "quorum: node1 online (coordinator), node2 online" in text.getvalue()
     assert "node2 runs ms_drbd_mysql Unpromoted, cl_ping" in text.getvalue()
-    assert f"{ADDRESS} leads to nobody" in text.getvalue()
+    assert f"service IP {ADDRESS} is not active on any node" in text.getvalue()

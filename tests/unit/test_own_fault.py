@@ -141,7 +141,7 @@ def test_a_fault_that_was_registered_is_done_in_a_drill(refuse, fake_world, tmp_
     assert result.doubts == []
     assert {one.verdict for one in result.judgements} == {Verdict.HOLDS}
     assert [proof.what for proof in evidence.acted[0].proofs] == ["server refuses"] * 2 + ["statements are taken"]
-    assert any("refuse code +1290 on server: proved" in line for line in told)
+    assert any("refuse code +1290 on server: verified" in line for line in told)
 
 
 def test_what_was_registered_is_what_a_drill_is_held_against(refuse, refused):

@@ -200,7 +200,7 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_goes_on(lab, refused
     error = refused(failover.failover, lab, "near")
 
     assert "near is behind: source has 2 transactions: 0-1-11 to 0-1-12" in error.found
-    assert "--behind" in error.next_step
+    assert "--allow-data-loss" in error.next_step
     assert lab.nodes["source"].told == [{"read_only": 1}, {"read_only": 0}]
     assert set(lab.files.values()) == {b""}
     assert lab.nodes["near"].told == []
@@ -243,8 +243,8 @@ def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
     assert lab.nodes["far"].told == ["stop following"]
     said = io.StringIO()
     output.promoted(Console(file=said, width=140), done)
-    assert "far follows nobody: it has 2 transactions" in said.getvalue()
-    assert "./lab rejoin far --discard" in said.getvalue()
+    assert "far was not repointed: it has 2 transactions" in said.getvalue()
+    assert "./lab rejoin far --discard-errant" in said.getvalue()
     assert "far has 2 transactions" in refused(failover.rejoin, lab, "far").found
 
 
@@ -306,7 +306,7 @@ def test_errant_transactions_are_named_and_nothing_is_done(lab, refused):
     error = refused(failover.rejoin, lab, "source")
 
     assert "source has 3 transactions: 0-1-11 to 0-1-13, which near has not" in error.found
-    assert "--discard" in error.next_step
+    assert "--discard-errant" in error.next_step
     assert lab.nodes["source"].told == []
 
 

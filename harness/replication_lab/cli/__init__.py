@@ -21,35 +21,33 @@ click.UsageError.exit_code = FAILED
 COMMANDS = {
     "lab": {
         "up": "Start a topology, verify it, and print connection details.",
-        "down": "Stop a lab and delete its data; NAME is optional if only one lab is running.",
+        "down": "Stop a lab and delete its data; --lab is optional if only one lab is running.",
         "status": "Show the running labs: nodes, links, toxics, replication.",
         "show": "Show one lab as a tree: roles, links, toxics, state.",
-        "sql": "Open a client on a node, as root; without NODE on the source, the primary or a cluster's first node.",
-        "toxic": "List toxics; put one on a LINK in place of those there; remove them with none.",
-        "engines": "List the engines: version, source, features, what each lacks and why, whether its image is built.",
+        "sql": "Open a client on a node as root; by default on the source, the primary or the cluster's first node.",
+        "toxic": "List toxics, or replace the toxics of a LINK; TOXIC none removes them.",
+        "engines": "List the engines: version, source, features, missing features with the reason, image state.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
-        "clean": "Remove every lab that no running command uses, and what killed commands left behind.",
-        "completion": "Print the shell's completion of lab's commands and names.",
+        "clean": "Remove every lab that no running command uses, and the leftovers of killed commands.",
+        "completion": "Print the completion script for a shell.",
     },
     "disk": {
         "disk": "Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.",
         "migrate": "Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.",
-        "diagnose": "Name the resource that a node waits for: lock, network, CPU, fsync latency, disk, applier "
-        "thread, or none.",
+        "diagnose": "Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier thread, or none.",
     },
     "failover": {
-        "failover": "Promote a replica to source; fence the old source, and repoint its other replicas.",
-        "rejoin": "Let a node, such as an old source that has come back, follow the source; list its errant "
-        "transactions.",
-        "drbd": "Manage the replicated disk of two machines: status, promote, standby, online, resolve, verify.",
-        "ha": "Manage the cluster of two machines: status, standby, online.",
+        "failover": "Promote a replica to source, fence the old source, and repoint the other replicas.",
+        "rejoin": "Attach a node, such as a former source, to the source as a replica; list its errant transactions.",
+        "drbd": "Manage the DRBD resource of two machines: status, promote, standby, online, resolve, verify.",
+        "ha": "Manage the Pacemaker cluster of two machines: status, standby, online.",
     },
     "experiment": {
-        "run": "Run an experiment and judge its claims; exit status 0 as expected, 1 a verdict changed, 2 unknown.",
+        "run": "Run an experiment and judge its claims; exit status 0: as expected, 1: a verdict changed, 2: unknown.",
     },
     "record": {
-        "judge": "Judge a run again from its record; needs no Docker.",
-        "report": "Write summary.json, junit.xml and report.html of a run again from its record.",
+        "judge": "Compute the verdicts of a recorded run again, without Docker.",
+        "report": "Write summary.json, junit.xml and report.html of a recorded run again.",
     },
     "drill": {
         "drill": "Inject faults into a dedicated lab under load, recover it, and report errors, downtime and "
@@ -83,7 +81,7 @@ def cli() -> None:
 
     \b
     Start here:  lab up            a source and a semi-synchronous replica 85 ms apart
-                 lab show          what is up, as a tree
+                 lab show          the running lab, as a tree
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
 
@@ -102,7 +100,9 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as stop:
         # click wraps an interruption; the signal's name is in the wrapped exception.
-        _complain("", f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); what this command had started is gone")
+        _complain(
+            "", f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); everything that this command started was removed"
+        )
         sys.exit(130)
     except Exception:
         traceback.print_exc()

@@ -74,9 +74,9 @@ def _starting() -> Iterator[Figure]:
     memory: dict[str, list[float]] = {"mariadb": [], "mysql-8.0": []}
     for _ in range(ROUNDS):
         raw = _timed_raw("semisync", "mariadb", memory["mariadb"])
-        ups.append(files.seconds_of([*LAB, "up", "semisync", "--name", NAME], catalogue.ROOT))
+        ups.append(files.seconds_of([*LAB, "up", "semisync", "--lab", NAME], catalogue.ROOT))
         ratios.append(ups[-1] / raw)
-        downs.append(files.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
+        downs.append(files.seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
         _timed_raw("semisync", "mysql-8.0", memory["mysql-8.0"])
     yield figure("lab up (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.5)
     yield figure("lab up, everything present", "s", ups, 6)
@@ -91,7 +91,7 @@ def _clusters() -> Iterator[Figure]:
     memory: list[float] = []
     for _ in range(ROUNDS):
         seconds.append(_timed_raw("galera", "mariadb", memory))
-        ratios.append(files.seconds_of([*LAB, "up", "galera", "--name", NAME], catalogue.ROOT) / seconds[-1])
+        ratios.append(files.seconds_of([*LAB, "up", "galera", "--lab", NAME], catalogue.ROOT) / seconds[-1])
         leftovers.remove(NAME)
     yield figure("three Galera nodes Synced (docker compose up --wait)", "s", seconds, 9)
     yield figure("lab up galera (with its proofs) / docker compose up --wait of the same files", "", ratios, 1.3)
@@ -116,10 +116,10 @@ def _storage() -> Iterator[Figure]:
             continue
         ups, downs, shares = [], [], []
         for _ in range(ROUNDS):
-            ups.append(files.seconds_of([*LAB, "up", "async", "--name", NAME, *asked], catalogue.ROOT))
+            ups.append(files.seconds_of([*LAB, "up", "async", "--lab", NAME, *asked], catalogue.ROOT))
             found = array.array(project.find(NAME), "replica").measure(seconds=2).values()
             shares += [limits.writes_per_second / disk.write_iops for disk in found]
-            downs.append(files.seconds_of([*LAB, "down", NAME], catalogue.ROOT))
+            downs.append(files.seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
         yield figure(f"lab up async with RAID0 by {backend}", "s", ups, None)
         yield figure(f"lab down of it, {backend}", "s", downs, None)
         yield figure(f"writes/s of {LIMITED} / what a disk of {backend} does without a limit", "", shares, 1 / 3)

@@ -47,7 +47,7 @@ def disk_list(node: str | None, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Change a disk's limits while it is used: read_iops, write_iops, bandwidth, flush_us, write_cache.
+    """Change the limits of a disk in use: read_iops, write_iops, bandwidth, flush_us, write_cache.
 
     Example: lab disk limit replica disk1 write_iops=100 flush_us=8000
     """
@@ -75,13 +75,13 @@ def disk_check(node: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
-    """Let every request to a disk fail with EIO.
+    """Make every request to a disk fail with EIO.
 
     Example: lab disk fail replica disk1
     """
     lab = project.find(name)
     disks.fail(lab, node, disk)
-    said = f"{node} {disk} fails; then: {replication.of(lab).after_disk_failure(node)}"
+    said = f"{node} {disk} fails; next: {replication.of(lab).after_disk_failure(node)}"
     print_json({"failed": disk}) if json_ else out.print(said)
 
 
@@ -92,12 +92,12 @@ def disk_fail(node: str, disk: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool) -> None:
-    """Invert the sectors of a disk that hold a text, silently: the disk answers, with wrong data.
+    """Invert the sectors of a disk that contain TEXT: reads succeed and return wrong data.
 
     Example: lab disk corrupt replica disk1 "text of a row"
     """
     sectors = disks.corrupt(project.find(name), node, disk, text)
-    said = f"{node} {disk}: sectors inverted: {len(sectors)}; who reads them from the disk is told something wrong"
+    said = f"{node} {disk}: {len(sectors)} sectors inverted; reading them from the disk returns wrong data"
     print_json({"corrupted": disk, "offsets": sectors}) if json_ else out.print(said)
 
 
@@ -114,7 +114,7 @@ def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
     lab = project.find(name)
     disks.heal(lab, node, disk)
     then = replication.of(lab).after_disk_healed(node)
-    said = f"{node} {disk} answers again" + (f"; to take it back: {then}" if then else "")
+    said = f"{node} {disk} answers again" + (f"; to use it again: {then}" if then else "")
     print_json({"healed": disk}) if json_ else out.print(said)
 
 
@@ -135,14 +135,15 @@ def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
 
 @click.command()
 @click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.option("--to", "level", required=True, metavar="LEVEL", help="single, raid0 or raid1.")
+@click.option("--to", "level", required=True, metavar="LEVEL", help="Target storage: single, raid0 or raid1.")
 @of_disks
 @of_lab
 @as_json
 def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: Any) -> None:
     """Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.
 
-    An error or Ctrl-C before the switch puts the old data back into service; run the same command again after a kill.
+    An error or Ctrl-C before the switch restarts the replica on its old data. If the command was killed, run it again
+    to resume.
 
     Example: lab migrate replica --to raid0 --disk sata-7200
     """
@@ -154,11 +155,13 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 
 @click.command()
 @click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.option("--seconds", type=click.FloatRange(1, 600), default=5, show_default=True, help="How long to look.")
+@click.option(
+    "--seconds", type=click.FloatRange(1, 600), default=5, show_default=True, help="Seconds to sample, 1 to 600."
+)
 @of_lab
 @as_json
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
-    """Name the resource that a node waits for: lock, network, CPU, fsync latency, disk, applier thread, or none.
+    """Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier thread, or none.
 
     Example: lab diagnose replica --seconds 10
     """

@@ -21,18 +21,29 @@ ENGINE, SEED = "mariadb", 7
 
 @click.command()
 @click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies))
-@click.option("--fault", metavar="NAME", shell_complete=names.completed_by(names.drills), help="Only this drill.")
-@click.option("--seconds", type=float, help="How long the fault lasts, in place of what the drill's file says.")
-@click.option("--seed", default=SEED, show_default=True, help="Of the moment in which the fault strikes.")
-@click.option("--engine", default=ENGINE, show_default=True)
+@click.option(
+    "--fault",
+    metavar="NAME",
+    shell_complete=names.completed_by(names.drills),
+    help="Run only this drill.  [default: all drills of TOPOLOGY]",
+)
+@click.option("--seconds", type=float, help="Duration of the fault in seconds.  [default: set in the drill's file]")
+@click.option("--seed", default=SEED, show_default=True, help="Seed for the random start time of the fault.")
+@click.option(
+    "--engine",
+    default=ENGINE,
+    show_default=True,
+    shell_complete=names.completed_by(names.engines),
+    help="Database server to run; `lab engines` lists the choices.",
+)
 @as_json
 def drill(
     *, topology: str | None, fault: str | None, seconds: float | None, seed: int, engine: str, json_: bool
 ) -> None:
     """Inject faults into a dedicated lab under load, recover it, and report errors, downtime and data loss.
 
-    Without TOPOLOGY, list the drills. Exit status 0 as expected, 1 a verdict differs, 2 unknown; `lab judge` judges the
-    record again.
+    Without TOPOLOGY, list the drills. Exit status 0: as expected, 1: a verdict differs, 2: unknown. `lab judge`
+    computes the verdicts of the record again.
 
     Example: lab drill galera --fault kill-node
     """
@@ -53,7 +64,7 @@ def drill(
 def write_page(recorded: tuple[str, ...]) -> None:
     """Run every drill of every topology, and write docs/faults.md; or only rewrite the tables from recorded RUNs.
 
-    Exit status 0 as expected, 1 a verdict differs, 2 unknown.
+    Exit status 0: as expected, 1: a verdict differs, 2: unknown.
     """
     known = drill_set.known()
     summaries = [_recorded(run) for run in recorded] or [_do_all(topology) for topology in known]

@@ -17,13 +17,18 @@ from replication_lab.cli.record import print_summary
 @click.option(
     "--engine",
     metavar="ENGINE[,ENGINE…]",
-    help="In one record; or all that the experiment knows.  [default: mariadb, or those that it compares]",
+    help="Engines to measure, recorded together; `all` for every engine that the experiment supports.  "
+    "[default: mariadb, or the engines that the experiment compares]",
 )
-@click.option("--full", is_flag=True, help="The published sizes instead of minutes.")
-@click.option("--seed", default=7, show_default=True, help="Of the order of cases and of the rows.")
+@click.option(
+    "--full",
+    is_flag=True,
+    help="Use the sizes of the publication, which takes hours.  [default: smaller sizes, which take minutes]",
+)
+@click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
 @as_json
 def run(experiment: str, engine: str | None, full: bool, seed: int, json_: bool) -> None:
-    """Run an experiment and judge its claims; exit status 0 as expected, 1 a verdict changed, 2 unknown.
+    """Run an experiment and judge its claims; exit status 0: as expected, 1: a verdict changed, 2: unknown.
 
     Example: lab run semisync_wan --engine mariadb,mysql-8.0
     """

@@ -17,13 +17,13 @@ from replication_lab.world.drbd import verify
 
 @click.command()
 @click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.option("--behind", is_flag=True, help="Also a replica that lacks what another server is known to have.")
+@click.option("--allow-data-loss", is_flag=True, help="Promote even if NODE lacks transactions of another server.")
 @of_lab
 @as_json
 def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
-    """Promote a replica to source; fence the old source, and repoint its other replicas.
+    """Promote a replica to source, fence the old source, and repoint the other replicas.
 
-    A replica that has what the new source lacks is not repointed, and is named.
+    A replica with transactions that the new source lacks is not repointed; the command lists them.
 
     Example: lab failover replica
     """
@@ -33,11 +33,15 @@ def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
 
 @click.command()
 @click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.option("--discard", is_flag=True, help="Give up the transactions that only NODE has: its data are replaced.")
+@click.option(
+    "--discard-errant",
+    is_flag=True,
+    help="Discard the transactions that only NODE has: replace its data with the source's.",
+)
 @of_lab
 @as_json
 def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
-    """Let a node, such as an old source that has come back, follow the source; list its errant transactions.
+    """Attach a node, such as a former source, to the source as a replica; list its errant transactions.
 
     Example: lab rejoin source
     """
@@ -47,7 +51,7 @@ def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
 
 @click.group()
 def drbd() -> None:
-    """Manage the replicated disk of two machines: status, promote, standby, online, resolve, verify.
+    """Manage the DRBD resource of two machines: status, promote, standby, online, resolve, verify.
 
     Example: lab drbd status
     """
@@ -57,7 +61,7 @@ def drbd() -> None:
 @of_lab
 @as_json
 def drbd_status(name: str | None, json_: bool) -> None:
-    """Show the replicated disk as each machine sees it: role, connection, disks, what is out of sync in KiB.
+    """Show the DRBD resource as each machine sees it: role, connection, disk states, KiB out of sync.
 
     Example: lab drbd status
     """
@@ -67,16 +71,18 @@ def drbd_status(name: str | None, json_: bool) -> None:
 
 @drbd.command("promote")
 @click.argument("node", shell_complete=names.completed_by(names.nodes))
-@click.option("--behind", is_flag=True, help="Also a machine that may lack what the other one wrote.")
+@click.option("--allow-data-loss", is_flag=True, help="Promote even if the peer may hold newer writes.")
 @of_lab
 @as_json
 def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None:
-    """Make a machine the primary, with file system and server; the other one has to be dead, or a secondary.
+    """Make a machine the primary: mount the file system and start the server; the peer must be down or secondary.
 
     Example: lab drbd promote node2
     """
     seconds = replicated_disk.promote(project.find(name), node, behind)
-    print_json({"primary": node, "seconds": seconds}) if json_ else out.print(f"{node} serves after {seconds:.1f} s")
+    print_json({"primary": node, "seconds": seconds}) if json_ else out.print(
+        f"{node} accepts connections after {seconds:.1f} s"
+    )
 
 
 @drbd.command("standby")
@@ -84,13 +90,13 @@ def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None
 @of_lab
 @as_json
 def drbd_standby(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine out of service; the other one serves, and writes to its own disk only.
+    """Take a machine out of service; its peer takes over and writes to its own disk only.
 
     Example: lab drbd standby node2
     """
     seconds = replicated_disk.standby(project.find(name), node)
-    moved = "" if seconds is None else f"; its service moved in {seconds:.1f} s"
-    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
+    moved = "" if seconds is None else f"; its service moved to the peer in {seconds:.1f} s"
+    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} is in standby{moved}")
 
 
 @drbd.command("online")
@@ -98,7 +104,7 @@ def drbd_standby(node: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_online(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine into service again, connected and resynced.
+    """Reconnect a machine to its peer and resync it.
 
     Example: lab drbd online node2
     """
@@ -108,12 +114,16 @@ def drbd_online(node: str, name: str | None, json_: bool) -> None:
 
 @drbd.command("resolve")
 @click.option(
-    "--victim", required=True, shell_complete=names.completed_by(names.nodes), help="Gives up what only it wrote."
+    "--victim",
+    required=True,
+    metavar="NODE",
+    shell_complete=names.completed_by(names.nodes),
+    help="Node whose own changes since the split are discarded.",
 )
 @of_lab
 @as_json
 def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
-    """End a split brain: discard the victim's own writes, and resync it from the other machine.
+    """End a split brain: discard the victim's own changes and resync it from its peer.
 
     Example: lab drbd resolve --victim node2
     """
@@ -125,24 +135,24 @@ def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_verify(name: str | None, json_: bool) -> None:
-    """Compare both disks block by block, while they are used; exit with status 3 if they differ.
+    """Compare both disks block by block while they are in use; exit with status 3 if they differ.
 
     Example: lab drbd verify
     """
     try:
         differing = verify(project.find(name), lambda percent: tell(f"  {percent:.0f} % compared"))
     except KeyboardInterrupt:
-        tell("the machines go on comparing: ./lab drbd status says how far they are")
+        tell("the machines continue to compare; to see their progress: ./lab drbd status")
         raise
     print_json({"differing_kib": differing}) if json_ else out.print(f"{differing} KiB differ")
     if differing:
-        tell("the primary's blocks are copied to its peer when they meet again: ./lab drbd online NODE, of the peer")
+        tell("to copy the primary's blocks to its peer, reconnect the peer: ./lab drbd online NODE")
     sys.exit(FAILED if differing else 0)
 
 
 @click.group()
 def ha() -> None:
-    """Manage the cluster of two machines: status, standby, online.
+    """Manage the Pacemaker cluster of two machines: status, standby, online.
 
     Example: lab ha status
     """
@@ -153,7 +163,7 @@ def ha() -> None:
 @of_lab
 @as_json
 def ha_status(node: str | None, name: str | None, json_: bool) -> None:
-    """Show cluster members, resources and the node with the service's address, as seen by NODE if it is given.
+    """Show cluster members, resources and the node with the service IP, as seen by NODE if given.
 
     Example: lab ha status node1 --json
     """
@@ -166,13 +176,13 @@ def ha_status(node: str | None, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def ha_standby(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine out of service, by `crm node standby`; its resources move.
+    """Put a machine in standby with `crm node standby`; its resources move to the peer.
 
     Example: lab ha standby node1
     """
     seconds = cluster_manager.standby(project.find(name), node)
-    moved = "" if seconds is None else f"; clients reached the service on the other one after {seconds:.1f} s"
-    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} stands by{moved}")
+    moved = "" if seconds is None else f"; clients reached the service on the peer after {seconds:.1f} s"
+    print_json({"standby": node, "seconds": seconds}) if json_ else out.print(f"{node} is in standby{moved}")
 
 
 @ha.command("online")
@@ -180,9 +190,11 @@ def ha_standby(node: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def ha_online(node: str, name: str | None, json_: bool) -> None:
-    """Take a machine into service again, by `crm node online`, and wait until both disks are equal.
+    """Bring a machine back online with `crm node online`, and wait until both disks are in sync.
 
     Example: lab ha online node1
     """
     seconds = cluster_manager.online(project.find(name), node)
-    print_json({"online": node, "seconds": seconds}) if json_ else out.print(f"{node} is whole after {seconds:.1f} s")
+    print_json({"online": node, "seconds": seconds}) if json_ else out.print(
+        f"{node} is online and in sync after {seconds:.1f} s"
+    )

@@ -25,16 +25,32 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 @click.command()
 @click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
-@click.option("--engine", default="mariadb", show_default=True, shell_complete=names.completed_by(names.engines))
-@click.option("--name", help="Its Compose project; default lab-TOPOLOGY. Two names are two labs.")
 @click.option(
-    "--toxic", "toxics", multiple=True, metavar="LINK=TOXIC", help="In place of the topology's own; may be repeated."
+    "--engine",
+    default="mariadb",
+    show_default=True,
+    shell_complete=names.completed_by(names.engines),
+    help="Database server to run; `lab engines` lists the choices.",
+)
+@click.option(
+    "--lab",
+    "name",
+    metavar="NAME",
+    help="Name of the lab and its Compose project; another name starts a second lab.  [default: lab-TOPOLOGY]",
+)
+@click.option(
+    "--toxic",
+    "toxics",
+    multiple=True,
+    metavar="LINK=TOXIC",
+    help="Put TOXIC on LINK instead of the topology's default; may be repeated. `lab toxic` lists the choices.",
 )
 @click.option(
     "--storage",
     multiple=True,
     metavar="[NODE=]LEVEL",
-    help="Data on single, raid0 or raid1 of emulated disks; of all replicas when no NODE is named; may be repeated.",
+    help="Put the data of NODE, or of all replicas, on emulated disks: single, raid0 or raid1; may be repeated.  "
+    "[default: no emulated disks]",
 )
 @of_disks
 @as_json
@@ -67,17 +83,17 @@ def up(
 def _link_and_toxic(text: str) -> tuple[str, str]:
     link, equals, toxic = text.partition("=")
     if not equals:
-        raise LabError(f"--toxic {text} names no toxic", "LINK=TOXIC", "./lab up --help")
+        raise LabError(f"--toxic {text} has no equals sign", "LINK=TOXIC", "./lab up --help")
     return link, toxic
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
+@of_lab
 @as_json
 def down(name: str | None, json_: bool) -> None:
-    """Stop a lab and delete its data; NAME is optional if only one lab is running.
+    """Stop a lab and delete its data; --lab is optional if only one lab is running.
 
-    Example: lab down lab-semisync
+    Example: lab down --lab lab-semisync
     """
     gone = labs.down(name, tell)
     if json_:
@@ -85,7 +101,7 @@ def down(name: str | None, json_: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
+@of_lab
 @as_json
 def status(name: str | None, json_: bool) -> None:
     """Show the running labs: nodes, links, toxics, replication.
@@ -102,7 +118,7 @@ def status(name: str | None, json_: bool) -> None:
 
 
 @click.command()
-@click.argument("name", required=False, shell_complete=names.completed_by(names.labs))
+@of_lab
 @as_json
 def show(name: str | None, json_: bool) -> None:
     """Show one lab as a tree: roles, links, toxics, state.
@@ -118,11 +134,16 @@ def show(name: str | None, json_: bool) -> None:
 
 @click.command()
 @click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
-@click.option("-e", "--execute", "statement", help="Run one statement and print its rows.")
+@click.option(
+    "-e",
+    "--execute",
+    "statement",
+    help="Run one statement, print its rows, and exit.  [default: open an interactive client]",
+)
 @of_lab
 @as_json
 def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
-    """Open a client on a node, as root; without NODE on the source, the primary or a cluster's first node.
+    """Open a client on a node as root; by default on the source, the primary or the cluster's first node.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
     """
@@ -148,11 +169,11 @@ def _plain(value: Any) -> Any:
 @click.command()
 @click.argument("link", required=False, shell_complete=names.completed_by(names.links))
 @click.argument("toxic", required=False, shell_complete=names.completed_by(names.toxics))
-@click.option("--check", metavar="TOXIC", help="Only check a file of toxics/.")
+@click.option("--check", metavar="TOXIC", help="Validate toxics/TOXIC.json and print its description; change nothing.")
 @of_lab
 @as_json
 def toxic(link: str | None, toxic: str | None, check: str | None, name: str | None, json_: bool) -> None:
-    """List toxics; put one on a LINK in place of those there; remove them with none.
+    """List toxics, or replace the toxics of a LINK; TOXIC none removes them.
 
     Example: lab toxic source-replica wan-200ms
     """
@@ -162,7 +183,7 @@ def toxic(link: str | None, toxic: str | None, check: str | None, name: str | No
         known = [catalogue.toxic(each) for each in catalogue.toxics()]
         print_json({each.name: each.about for each in known}) if json_ else output.toxics(out, known)
     elif not toxic:
-        raise LabError(f"no toxic named for {link}", "LINK TOXIC, or LINK none", "./lab toxic")
+        raise LabError(f"no toxic given for {link}", "LINK TOXIC, or LINK none to remove its toxics", "./lab toxic")
     else:
         proof = labs.set_toxic(project.find(name), link, toxic)
         print_json(proof) if json_ else out.print(f"{proof.what}: {proof.found}")
@@ -172,7 +193,7 @@ def toxic(link: str | None, toxic: str | None, check: str | None, name: str | No
 @click.command()
 @as_json
 def engines(json_: bool) -> None:
-    """List the engines: version, source, features, what each lacks and why, whether its image is built.
+    """List the engines: version, source, features, missing features with the reason, image state.
 
     Example: lab engines --json
     """
@@ -193,10 +214,10 @@ def doctor(json_: bool) -> None:
 
 
 @click.command()
-@click.option("--images", "images_", is_flag=True, help="The lab's images too.")
+@click.option("--images", "images_", is_flag=True, help="Also remove the lab's Docker images.")
 @as_json
 def clean(images_: bool, json_: bool) -> None:
-    """Remove every lab that no running command uses, and what killed commands left behind.
+    """Remove every lab that no running command uses, and the leftovers of killed commands.
 
     Example: lab clean --images
     """
@@ -207,7 +228,7 @@ def clean(images_: bool, json_: bool) -> None:
 @click.command()
 @click.argument("shell", type=click.Choice([*SHELLS]), default="bash")
 def completion(shell: str) -> None:
-    """Print the shell's completion of lab's commands and names.
+    """Print the completion script for a shell.
 
     Example: eval "$(./lab completion bash)"
     """

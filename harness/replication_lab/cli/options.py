@@ -8,19 +8,31 @@ import click
 from replication_lab.cli import names
 from replication_lab.model.storage import AUTO
 
-as_json = click.option("--json", "json_", is_flag=True, help="Print data instead of text.")
+as_json = click.option("--json", "json_", is_flag=True, help="Print JSON instead of text.")
 of_lab = click.option(
     "--lab",
     "name",
     metavar="NAME",
     shell_complete=names.completed_by(names.labs),
-    help="Which lab, where several are up.",
+    help="Name of the lab; optional if only one lab is running.",
 )
 DISK_OPTIONS = (
-    click.option("--disk", default="ssd", show_default=True, metavar="NAME", help="Of compose/storage/disks.yaml."),
-    click.option("--disks", type=int, default=0, help="How many, 2 to 8; default 2, and 1 for single."),
-    click.option("--disk-size", "mib", type=int, default=2048, show_default=True, help="MiB of each disk."),
-    click.option("--backend", default=AUTO, show_default=True, help="What joins the disks: md, btrfs or auto."),
+    click.option(
+        "--disk",
+        default="ssd",
+        show_default=True,
+        metavar="NAME",
+        help="Disk model, a name from compose/storage/disks.yaml.",
+    ),
+    click.option("--disks", type=int, default=0, help="Number of disks, 2 to 8.  [default: 2, or 1 for single]"),
+    click.option("--disk-size", "mib", type=int, default=2048, show_default=True, help="Size of each disk in MiB."),
+    click.option(
+        "--backend",
+        default=AUTO,
+        show_default=True,
+        metavar="[auto|md|btrfs|vm]",
+        help="RAID implementation; auto takes the first that this host supports.",
+    ),
 )
 
 

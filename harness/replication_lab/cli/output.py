@@ -24,13 +24,13 @@ CONNECT = """
 {name} is up.
   connect   {addresses}
             user lab or root, password {password}
-{service}  look      ./lab show
-  ask       ./lab sql {node} -e "SELECT VERSION()"
+{service}  inspect   ./lab show
+  query     ./lab sql {node} -e "SELECT VERSION()"
 {links}  measure   ./lab run {experiment}
-  end       ./lab down {name}
+  stop      ./lab down --lab {name}
 """
-SERVICE = "  service   ./lab ha status, and ./lab ha standby node1 moves it\n"
-BREAK = "  break     ./lab toxic {link} wan-200ms      and heal: ./lab toxic {link} {toxic}\n"
+SERVICE = "  service   ./lab ha status; to move it: ./lab ha standby node1\n"
+BREAK = "  inject    ./lab toxic {link} wan-200ms      to undo: ./lab toxic {link} {toxic}\n"
 
 
 def how_to_connect(out: Console, lab: Lab) -> None:
@@ -80,7 +80,7 @@ def resource(out: Console, found: dict[str, Status | None]) -> None:
     for node, status in found.items():
         out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
     if any(status and status.split_brain for status in found.values()):
-        out.print(f"split brain: both were primary, and wrote. One gives up what only it wrote: {HOW_TO_RESOLVE}")
+        out.print(f"split brain: both machines were primary and wrote. To discard the changes of one: {HOW_TO_RESOLVE}")
 
 
 def cluster(out: Console, found: ClusterView) -> None:
@@ -88,41 +88,46 @@ def cluster(out: Console, found: ClusterView) -> None:
     out.print(found.status.who(), markup=False)
     for node in found.status.members:
         out.print(found.status.runs(node), markup=False)
-    out.print(f"{found.address} leads to {found.leads_to or 'nobody'}", markup=False)
+    out.print(
+        f"service IP {found.address} is on {found.leads_to}"
+        if found.leads_to
+        else f"service IP {found.address} is not active on any node",
+        markup=False,
+    )
     for failure in found.status.failures:
         out.print(f"failed: {failure}", markup=False)
 
 
 def proofs(out: Console, found: Iterable[Proof]) -> None:
     for proof in found:
-        out.print(f"{'proved' if proof.ok else 'NOT SO'}: {proof.what}: {proof.found}", markup=False)
+        out.print(f"{'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}", markup=False)
 
 
 def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:
     """Print the bottleneck and the reason, then what the usual tools would have shown."""
-    out.print(f"{found.node}: [bold]{found.bottleneck}[/] is the bottleneck" + f" ({sample.seconds:.0f} s)")
+    out.print(f"{found.node}: [bold]{found.bottleneck}[/] is the bottleneck (sampled for {sample.seconds:.0f} s)")
     out.print(f"  {found.because}", markup=False)
     for line in found.evidence:
         out.print(f"  {line}", markup=False)
 
 
 def promoted(out: Console, done: Promoted) -> None:
-    out.print(f"{done.source} is the source; {done.old} refuses writes")
+    out.print(f"{done.source} is the source; {done.old} is fenced and refuses writes")
     if done.repointed:
         out.print(f"  repointed: {', '.join(done.repointed)}")
     if done.lacks:
         out.print(f"  lost: {done.lacks}")
     for name, errant in done.ahead.items():
-        out.print(f"  {name} follows nobody: it has {errant}, which {done.source} has not")
-        out.print(f"    ./lab rejoin {name} --discard gives them up")
+        out.print(f"  {name} was not repointed: it has {errant}, which {done.source} lacks")
+        out.print(f"    to discard them: ./lab rejoin {name} --discard-errant")
     for name, why in done.left.items():
         out.print(f"  {name} was not repointed: {why}")
-        out.print(f"    once it is mended: ./lab rejoin {name}")
+        out.print(f"    once it is repaired: ./lab rejoin {name}")
     out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
 
 
 def rejoined(out: Console, done: Rejoined) -> None:
-    out.print(f"{done.node} follows {done.source}")
+    out.print(f"{done.node} replicates from {done.source}")
     if done.discarded:
         out.print(f"  discarded: {done.discarded}")
 
@@ -190,16 +195,16 @@ def _trip(link: LinkView) -> str:
     if not link.enabled:
         return "[red]cut[/]"
     if not link.measured:
-        return "round trip not measured: this machine does not reach the link"
-    return "nothing comes back" if link.round_trip_ms is None else f"round trip {link.round_trip_ms:.1f} ms"
+        return "round trip not measured: this host cannot reach the link"
+    return "no reply" if link.round_trip_ms is None else f"round trip {link.round_trip_ms:.1f} ms"
 
 
 def status(out: Console, labs: list[LabView]) -> None:
     if not labs:
-        out.print("no lab is up; start one with: make lab-up")
+        out.print("no lab is running; start one with: make lab-up")
         return
     table = Table(box=None, pad_edge=False)
-    for heading in ("lab", "engine", "node or link", "state", "what it says"):
+    for heading in ("lab", "engine", "node or link", "state", "replication"):
         table.add_column(heading)
     for lab in labs:
         for node in lab.nodes:

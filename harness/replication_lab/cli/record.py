@@ -16,7 +16,9 @@ from replication_lab.report import summary as summaries
 @click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
 @as_json
 def judge(run: str, json_: bool) -> None:
-    """Judge a run again from its record; needs no Docker. RUN is a folder, a name under runs/, or latest.
+    """Compute the verdicts of a recorded run again, without Docker.
+
+    RUN is a folder, a name under runs/, or latest.
 
     Example: lab judge latest --json
     """
@@ -29,7 +31,9 @@ def judge(run: str, json_: bool) -> None:
 @click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
 @as_json
 def report(run: str, json_: bool) -> None:
-    """Write summary.json, junit.xml and report.html of a run again from its record.
+    """Write summary.json, junit.xml and report.html of a recorded run again.
+
+    RUN is a folder, a name under runs/, or latest.
 
     Example: lab report latest
     """

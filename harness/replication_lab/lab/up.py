@@ -140,14 +140,16 @@ def tidy(tell: Tell) -> None:
 
 def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
     if lab.engine != engine:
-        raise LabError(f"{lab.name} is up with {lab.engine}", f"{engine}, or another --name", f"./lab down {lab.name}")
+        raise LabError(
+            f"{lab.name} is up with {lab.engine}", f"{engine}, or another --lab", f"./lab down --lab {lab.name}"
+        )
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
     if stopped:
         raise LabError(
-            f"{', '.join(stopped)} of {lab.name} stopped", "all running", f"./lab down {lab.name}, then up again"
+            f"{', '.join(stopped)} of {lab.name} stopped", "all running", f"./lab down --lab {lab.name}, then up again"
         )
     if lab.state() is None:
-        tell(f"{lab.name} is up and was never proved")
+        tell(f"{lab.name} is running but was never verified")
         lab.keep(prove(lab, wanted, tell), wanted)
     else:
         tell(f"{lab.name} is up already; nothing changed")
@@ -161,7 +163,7 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
         proofs = list(pool.map(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics))
     proofs += [*replication.of(lab).prove(toxics), *disks.prove(lab)]
     for proof in proofs:
-        tell(f"  {'proved' if proof.ok else 'NOT SO'}: {proof.what}: {proof.found}")
+        tell(f"  {'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}")
     for proof in proofs:
         if not proof.ok:
             raise LabError(
@@ -199,7 +201,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     docker_engine.client()
     tidy(tell)
     if name is None and not project.all_labs():
-        tell("no lab is up")
+        tell("no lab is running")
         return []
     idle = [known for known, lab in project.all_labs().items() if not lab.is_in_use()]
     lab = project.find(name or (idle[0] if len(idle) == 1 else None))

@@ -231,7 +231,7 @@ def _refuse_old_data(peer: Peer, partner: Peer) -> None:
         raise LabError(
             f"{peer.node} has not met {partner.node} since it was started, and may lack what that one wrote",
             "a machine that has the last data",
-            f"{'./lab drbd status' if runs else start}, or ./lab drbd promote {peer.node} --behind",
+            f"{'./lab drbd status' if runs else start}, or ./lab drbd promote {peer.node} --allow-data-loss",
         )
 
 

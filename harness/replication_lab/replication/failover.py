@@ -168,7 +168,7 @@ def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     return missing
 
 
-HOW_TO_INSIST = "./lab failover {} --behind, which loses them"
+HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"
 
 
 def _refuse_unable(lab: Lab) -> None:
@@ -266,7 +266,7 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
         raise LabError(
             f"{node} has {gtid.words(errant)}, which {source.name} has not",
             f"nothing that {source.name} lacks",
-            f"./lab rejoin {node} --discard, which replaces its data by {source.name}'s",
+            f"./lab rejoin {node} --discard-errant, which replaces its data by {source.name}'s",
         )
     old.set_global(read_only=1)
     if errant:

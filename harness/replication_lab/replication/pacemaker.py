@@ -95,7 +95,7 @@ def _all_run(status: Status, disks: list[str]) -> bool:
 
 def _prove_address(found: Cluster) -> Proof:
     server = found.server()
-    said = f"{found.address()} leads to {server or 'nobody'}"
+    said = f"service IP {found.address()} is on {server or 'no node'}"
     return Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving)
 
 

@@ -284,4 +284,4 @@ class DrillRun:
 
 def _said(proofs: Sequence[Proof]) -> str:
     wrong = [proof.doubt for proof in proofs if proof.doubt]
-    return f"NOT SO: {'; '.join(wrong)}" if wrong else "proved"
+    return f"FAILED: {'; '.join(wrong)}" if wrong else "verified"

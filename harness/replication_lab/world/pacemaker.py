@@ -190,7 +190,7 @@ class Cluster:
 
     def _served_by(self, nodes: tuple[str, ...]) -> tuple[str, str]:
         leads_to = self.server()
-        said = f"the address leads to {leads_to or 'nobody'}"
+        said = f"the service IP is on {leads_to or 'no node'}"
         with suppress(LabError):
             status = self.status(leads_to)
             said = f"{said}; {status.words()}"

@@ -216,12 +216,12 @@ def find(name: str | None = None) -> Lab:
     labs = all_labs()
     if name:
         if name not in labs:
-            raise LabError(f"no lab {name!r} is up", ", ".join(labs) or "a lab that is up", "./lab up")
+            raise LabError(f"no lab {name!r} is running", ", ".join(labs) or "a running lab", "./lab up")
         return labs[name]
     if not labs:
-        raise LabError("no lab is up", "a lab that is up", "make lab-up")
+        raise LabError("no lab is running", "a running lab", "make lab-up")
     if len(labs) > 1:
-        raise LabError(f"{len(labs)} labs are up", f"--lab with one of {', '.join(labs)}", "./lab status")
+        raise LabError(f"{len(labs)} labs are running", f"--lab with one of {', '.join(labs)}", "./lab status")
     return next(iter(labs.values()))
 
 

@@ -47,7 +47,9 @@ class Service:
         bindings = self._network().ports.get(f"{port}/tcp")
         if not bindings:
             raise LabError(
-                f"{self.name} of {self.lab.name} does not run", f"its port {port}", f"./lab status {self.lab.name}"
+                f"{self.name} of {self.lab.name} does not run",
+                f"its port {port}",
+                f"./lab status --lab {self.lab.name}",
             )
         return bindings[0]["HostIp"], int(bindings[0]["HostPort"])
 
@@ -83,7 +85,7 @@ class Service:
             raise LabError(
                 f"`{' '.join(command)[:120]}` cannot be run in {self.name}: {error.explanation or error}",
                 "a running container",
-                f"./lab status {self.lab.name}",
+                f"./lab status --lab {self.lab.name}",
             ) from error
         # With demux the output is a pair, which the stubs do not know.
         pair: Iterable[bytes | None] = answer.output  # type: ignore[assignment]
@@ -122,7 +124,7 @@ class Service:
             act(self.container)
         except APIError as error:
             said = f"{self.name} of {self.lab.name}: {error.explanation or error}"
-            raise LabError(said, "a container in the state for it", f"./lab status {self.lab.name}") from error
+            raise LabError(said, "a container in the state for it", f"./lab status --lab {self.lab.name}") from error
 
     def kill(self) -> None:
         """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
