@@ -11,8 +11,10 @@ import pytest
 from replication_lab import experiments, runs
 from replication_lab.lab import up
 from replication_lab.model.drill_result import Result
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.report import ExperimentSummary
 from replication_lab.runner import drill_set
+from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
@@ -72,7 +74,8 @@ def new_lab(docker: object) -> Callable[..., Lab]:
     """Start a lab with a unique name; the caller's fixture removes it."""
 
     def start(topology: str, engine: str = "mariadb", toxics: dict[str, str] | None = None) -> Lab:
-        return up.up(topology, engine, f"test-{topology}-{secrets.token_hex(3)}", toxics, tell=quietly, keep=False)
+        name = f"test-{topology}-{secrets.token_hex(3)}"
+        return up.up(LabRequest(catalogue.topology(topology), engine, name, toxics or {}, keep=False), quietly)
 
     return start
 

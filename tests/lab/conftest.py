@@ -9,6 +9,7 @@ import sys
 import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
@@ -83,7 +84,9 @@ def name():
 @pytest.fixture(scope="module")
 def loaded(docker):
     """Yield a semi-synchronous pair with the load container, its links without toxics, as an experiment gets it."""
-    lab = project.start(catalogue.topology("semisync"), "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+    lab = project.start(
+        LabRequest(catalogue.topology("semisync"), "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+    )
     yield lab
     with signals.signals_held():
         lab.down()
@@ -99,7 +102,7 @@ def cluster(docker):
     images.ensure(up.image_names("mariadb", load=True, topology=topology))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_GCACHE", "8M;gcache.page_size=8M")
-        lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+        lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True))
     yield lab
     with signals.signals_held():
         lab.down()

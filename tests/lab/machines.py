@@ -7,6 +7,7 @@ from contextlib import contextmanager
 import pytest
 from replication_lab.lab import up
 from replication_lab.model.disk import Limits
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue, clock, drbd
 from replication_lab.world.docker import images, signals
 
@@ -23,7 +24,7 @@ def two_machines(topology="drbd"):
     images.ensure(up.image_names("mariadb", topology=catalogue.topology(topology)))
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("LAB_DISK_SIZE", DISK_SIZE)
-        lab = up.up(topology, "mariadb", f"test-{secrets.token_hex(4)}", keep=False)
+        lab = up.up(LabRequest(catalogue.topology(topology), "mariadb", f"test-{secrets.token_hex(4)}", keep=False))
     try:
         for peer in drbd.peers(lab).values():
             peer.disk.limit(Limits(write_cache=True))

@@ -5,6 +5,7 @@ import signal
 import socket
 
 import pytest
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.record import Record
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
@@ -157,7 +158,7 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
     monkeypatch.setattr(catalogue, "compose_file", lambda _name: broken)
     try:
         with pytest.raises(Exception, match="source never got healthy") as error:
-            project.start(topology, "mariadb", name)
+            project.start(LabRequest(topology, "mariadb", name))
     finally:
         broken.unlink()
 

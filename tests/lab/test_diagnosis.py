@@ -8,6 +8,7 @@ from replication_lab.faults import toxic_calibration
 from replication_lab.lab import up
 from replication_lab.model.bottleneck import Bottleneck, diagnose
 from replication_lab.model.disk import Limits
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.probes.node_resources import sample
 from replication_lab.world import catalogue
@@ -32,7 +33,7 @@ def lab(docker):
     storage = up.storage_of("async", ["single"], disk="unlimited", disks=0, mib=2048, backend="auto")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
-    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed))
     source = lab.node("source").server()
     source.set_global(**RELAXED)
     source.execute(

@@ -7,6 +7,7 @@ from replication_lab.experiments.galera_vs_semisync import experiment
 from replication_lab.faults.cpu_limit import PERIOD_US
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.verdict import Verdict
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
@@ -33,7 +34,7 @@ def pair(docker):
     """Yield a source with two semi-synchronous replicas, as the experiment gets them."""
     topology = catalogue.topology("semisync-3")
     images.ensure(up.image_names("mariadb", load=True, topology=topology))
-    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True)
+    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True))
     yield lab
     with signals.signals_held():
         lab.down()

@@ -5,6 +5,7 @@ import secrets
 import pytest
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
@@ -17,7 +18,7 @@ def pair(docker):
     """Yield a cluster of two, its links without toxics."""
     topology = catalogue.topology("galera-2")
     images.ensure(up.image_names("mariadb", topology=topology))
-    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
+    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}"))
     lab.node("node1").server().execute("CREATE TABLE lab.t (id INT PRIMARY KEY)")
     yield lab
     with signals.signals_held():

@@ -6,6 +6,7 @@ import pytest
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.replication import group as kind
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
@@ -21,7 +22,7 @@ def started(docker):
     """Yield three members of one group and the proofs of their start; one test after another breaks and repairs it."""
     topology = catalogue.topology("group")
     images.ensure(up.image_names(ENGINE, topology=topology))
-    lab = project.start(topology, ENGINE, f"test-{secrets.token_hex(4)}")
+    lab = project.start(LabRequest(topology, ENGINE, f"test-{secrets.token_hex(4)}"))
     try:
         proofs = up.prove(lab, topology.toxics)
         kind.Group(lab).writer().execute("CREATE TABLE lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY)")

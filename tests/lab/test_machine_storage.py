@@ -5,6 +5,7 @@ import secrets
 import pytest
 from replication_lab.lab import disks, up
 from replication_lab.model.disk import Limits
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.probes.node_resources import sample
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
@@ -23,7 +24,7 @@ def lab(docker):
     storage = up.storage_of("async", ["raid1"], disk="unlimited", disks=0, mib=1024, backend="vm")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = up.placed_on(storage, "mariadb")
-    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed))
     yield lab
     with signals.signals_held():
         lab.down()

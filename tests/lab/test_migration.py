@@ -6,6 +6,7 @@ import signal
 import pytest
 from replication_lab.lab import migrate, up
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import images, project, signals, volumes
@@ -24,7 +25,7 @@ def lab(docker):
     """Yield a source and a replica on the engine's own disk, the link without toxics."""
     topology = catalogue.topology("async")
     images.ensure([*up.image_names("mariadb", topology=topology), *overlay.IMAGES])
-    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}")
+    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}"))
     lab.node("source").server().execute(
         "CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB",
         f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}",

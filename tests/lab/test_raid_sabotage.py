@@ -6,6 +6,7 @@ import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
 from replication_lab.model.experiment import Preset
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.workloads.catch_up import Race
@@ -29,7 +30,7 @@ def lab(docker):
     topology = catalogue.topology("raid")
     images.ensure(up.image_names("mariadb", load=True, topology=topology, storage=topology.storage))
     storage = overlay.with_backend(topology.storage)
-    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True, storage=storage)
+    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True, storage=storage))
     yield lab
     with signals.signals_held():
         lab.down()

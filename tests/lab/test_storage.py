@@ -8,6 +8,7 @@ from replication_lab.faults.disk_limits import changed
 from replication_lab.lab import disks, up
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array as arrays
@@ -32,7 +33,7 @@ def lab(docker):
     topology = catalogue.topology("fanout")
     images.ensure(up.image_names("mariadb", topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
-    lab = project.start(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed)
+    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}", storage=placed))
     source = lab.node("source").server()
     source.execute("CREATE TABLE lab.held (id INT PRIMARY KEY, filler CHAR(200)) ENGINE=InnoDB")
     source.execute(f"INSERT INTO lab.held SELECT seq, REPEAT('x', 200) FROM lab.seq_1_to_{ROWS}")

@@ -6,6 +6,7 @@ import pytest
 from replication_lab import experiments
 from replication_lab.lab import up
 from replication_lab.model.experiment import Preset
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue
@@ -22,7 +23,7 @@ def lab(request, docker):
     """Yield one server with the published tables; each test leaves them as it found them."""
     topology = catalogue.topology("single")
     images.ensure(up.image_names(request.param, load=True, topology=topology))
-    lab = project.start(topology, request.param, f"test-{secrets.token_hex(4)}", load=True)
+    lab = project.start(LabRequest(topology, request.param, f"test-{secrets.token_hex(4)}", load=True))
     KNOWN.prepare(lab)
     yield lab
     with signals.signals_held():

@@ -9,6 +9,7 @@ import psutil
 import pytest
 from docker.errors import APIError, NotFound
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue, files
 from replication_lab.world.docker import engine as docker_engine
@@ -354,7 +355,7 @@ def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch
     started = engine(Thing("lab-a", DEAD))
     monkeypatch.setattr("testcontainers.compose.DockerCompose", type("Failing", (Starting,), {"failure": failure}))
     with pytest.raises((KeyboardInterrupt, ZeroDivisionError, LabError)):
-        project.start(lab.topology, "mariadb", "lab-a")
+        project.start(LabRequest(lab.topology, "mariadb", "lab-a"))
 
     assert started[0].removed
     assert list(state.iterdir()) == []

@@ -10,6 +10,8 @@ import pytest
 from docker.errors import DockerException, ImageNotFound
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.storage import Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
 from replication_lab.world.docker import bake_file, images
@@ -496,15 +498,17 @@ def test_installing_mmdebstrap_is_announced_or_refused(monkeypatch, refused):
 def test_a_lab_is_refused_before_the_engine_is_touched(monkeypatch):
     """Bad names cost nothing: neither an engine nor an image is asked for."""
     monkeypatch.setattr(docker_engine, "ensure", lambda: pytest.fail("the engine was touched"))
-    for arguments in (
-        ("semisink", "mariadb"),
-        ("semisync", "mariadbb"),
-        ("semisync", "percona"),
-        ("semisync", "mariadb", None, {"source-replica": "wan-86ms"}),
-        ("semisync", "mariadb", None, {"source-leaf": "wan-85ms"}),
+    for topology, *rest in (
+        ("semisink", "mariadb", "lab-semisink"),
+        ("semisync", "mariadbb", "lab-semisync"),
+        ("semisync", "percona", "lab-semisync"),
+        ("semisync", "mariadb", "lab Semisync"),
+        ("semisync", "mariadb", "lab-semisync", {}, {"leaf": Storage(level="raid0")}),
+        ("semisync", "mariadb", "lab-semisync", {"source-replica": "wan-86ms"}),
+        ("semisync", "mariadb", "lab-semisync", {"source-leaf": "wan-85ms"}),
     ):
         with pytest.raises(LabError):
-            up.up(*arguments)
+            up.up(LabRequest(catalogue.topology(topology), *rest))
 
 
 def test_sweeping_after_arrays_asks_no_registry_where_there_never_was_one(engine):

@@ -19,6 +19,7 @@ from replication_lab.lab import up
 from replication_lab.model import history
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Preset
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.storage import Storage
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, files, host, journal
@@ -128,7 +129,7 @@ def _storage() -> Iterator[Figure]:
 def _ledger() -> Iterator[Figure]:
     """Measure an acknowledged insert of the drills' ledger on one server that does not flush, and the clients' CPU."""
     paces, shares = [], []
-    lab = up.up("single", "mariadb", NAME, tell=tell, keep=False)
+    lab = up.up(LabRequest(catalogue.topology("single"), "mariadb", NAME, keep=False), tell)
     try:
         lab.node("server").server().set_global(innodb_flush_log_at_trx_commit=0, sync_binlog=0)
         for _ in range(ROUNDS):

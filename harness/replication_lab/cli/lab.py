@@ -16,6 +16,7 @@ from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
@@ -73,7 +74,8 @@ def up(
     source = click.get_current_context().get_parameter_source
     given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **of_disks)
-    lab = labs.up(topology, engine, name, dict(map(_link_and_toxic, toxics)), tell=tell, storage=placed)
+    found, changed = catalogue.topology(topology), dict(map(_link_and_toxic, toxics))
+    lab = labs.up(LabRequest(found, engine, name or f"lab-{topology}", changed, placed), tell)
     if json_:
         print_json(views.view(lab))
     else:

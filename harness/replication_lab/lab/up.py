@@ -3,6 +3,7 @@
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
+from dataclasses import replace
 from typing import Any
 
 from replication_lab import replication
@@ -10,6 +11,7 @@ from replication_lab.faults.toxic_calibration import calibrated, clear
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
 from replication_lab.model.storage import AUTO, Storage, parse_storage
 from replication_lab.model.topology import Topology
@@ -36,47 +38,31 @@ def image_names(
     return [engine, *own] if topology and not topology.links else [engine, "toxiproxy", *own]
 
 
-def up(
-    topology: str,
-    engine: str,
-    name: str | None = None,
-    toxics: dict[str, str] | None = None,
-    *,
-    tell: Tell = print,
-    keep: bool = True,
-    storage: dict[str, Storage] | None = None,
-    clocks_move: bool = False,
-) -> Lab:
+def up(asked: LabRequest, tell: Tell = print) -> Lab:
     """Return a lab that is up and proved, or the running one if it is healthy; LabError, and nothing left, if it fails.
 
-    `toxics` maps links to names in toxics/, in place of the topology's own. A lab that is not kept counts as a leftover
-    once this process has ended. With `clocks_move` a server's time can be set.
+    The topology's own storage is added to what is asked for.
     """
-    found = catalogue.topology(topology)
-    catalogue.engine_for(found, engine, images.source())
+    topology, engine, name = asked.topology, asked.engine, asked.name
+    catalogue.engine_for(topology, engine, images.source())
     project.check_state_transfer()
-    wanted = {**found.toxics, **(toxics or {})}
-    storage = found.storage | (storage or {})
-    for link, toxic in wanted.items():
-        found.link(link)
+    for toxic in asked.wanted_toxics.values():
         catalogue.toxic(toxic)
-    name = name or f"lab-{topology}"
-    project.check_name(name)
+    storage = topology.storage | asked.storage
     docker_engine.ensure()
     tidy(tell)
     if running := project.all_labs().get(name):
-        return _again(running, engine, wanted, tell)
-    images.ensure(image_names(engine, topology=found, storage=storage))
-    placed = placed_on(storage, engine)
-    launcher = launcher_of(found)
-    by = f", machines by {launcher}" if launcher else ""
-    tell(f"starting {name}: {topology}, {engine}{by}{_stored(placed)}")
+        return _again(running, engine, asked.wanted_toxics, tell)
+    images.ensure(image_names(engine, asked.load, topology, storage))
+    placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
+    by = f", machines by {placed.launcher}" if placed.launcher else ""
+    tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
     project.refuse_old_data(name)
-    lab = project.start(found, engine, name, storage=placed, launcher=launcher, clocks_move=clocks_move)
+    lab = project.start(placed)
     try:
-        proofs = prove(lab, wanted, tell)
-        if keep:
-            lab.keep(proofs, wanted)
+        proofs = prove(lab, asked.wanted_toxics, tell)
+        if asked.keep:
+            lab.keep(proofs, asked.wanted_toxics)
     except BaseException:
         with signals.signals_held():
             lab.down()

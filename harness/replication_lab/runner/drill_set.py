@@ -14,6 +14,7 @@ from replication_lab.model.drill_result import Result
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.event import End, Event
 from replication_lab.model.evidence import Drills, Evidence
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.record import Record
 from replication_lab.runner import described
 from replication_lab.runner.drill import carry_out
@@ -113,8 +114,8 @@ class Labs:
         return self._lab
 
     def _up(self) -> Lab:
-        name = f"drill-{self._topology}-{secrets.token_hex(3)}"
-        return up.up(self._topology, self._engine, name, tell=self._tell, keep=False, clocks_move=self._clocks_move)
+        name, topology = f"drill-{self._topology}-{secrets.token_hex(3)}", catalogue.topology(self._topology)
+        return up.up(LabRequest(topology, self._engine, name, keep=False, clocks_move=self._clocks_move), self._tell)
 
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
         """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""

@@ -11,6 +11,7 @@ from replication_lab.lab import up as labs
 from replication_lab.model import record
 from replication_lab.model.event import End
 from replication_lab.model.experiment import Experiment, Preset, schedule
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.relations import Place
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.round_trip import RoundTrip
@@ -55,7 +56,7 @@ class World:
         found = catalogue.topology(topology)
         storage = labs.placed_on(found.storage, engine)
         name, launcher = f"run-{topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
-        lab = project.start(found, engine, name, load=True, storage=storage, launcher=launcher)
+        lab = project.start(LabRequest(found, engine, name, storage=storage, load=True, launcher=launcher))
         try:
             yield lab
         finally:
@@ -74,7 +75,7 @@ class World:
 class Run:
     """One run of an experiment on one or more engines, one after another."""
 
-    experiment: Experiment
+    experiment: Experiment[Lab]
     preset: Preset
     engines: list[str]
     seed: int

@@ -1,11 +1,13 @@
 """One engine's share of a run: its labs calibrated, its cases measured, its copies compared."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
 from statistics import median
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, TypeVar
+
+from msgspec.structs import replace
 
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
@@ -15,6 +17,7 @@ from replication_lab.model import record
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt
 from replication_lab.model.experiment import Case, Experiment
+from replication_lab.model.measuring import HasProofs
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
@@ -26,6 +29,7 @@ from replication_lab.world.docker.lab import Lab
 if TYPE_CHECKING:  # a run opens its sessions
     from replication_lab.runner.rounds import Run, World
 
+Entered = TypeVar("Entered")
 NOISY_REPEATS = 2
 
 # A topology, one of its links, and a toxic's name.
@@ -83,7 +87,7 @@ class Session:
         self.calibration = Calibration(self.run.world)
 
     @property
-    def experiment(self) -> Experiment:
+    def experiment(self) -> Experiment[Lab]:
         return self.run.experiment
 
     @property
@@ -137,21 +141,20 @@ class Session:
             self.run.tell(f"  noisy: {found.noise.why}; measured again")
 
     def _measure(self, case: Case, number: int) -> record.Measurement:
-        began, at = clock.timer(), self.run.world.now()
+        began = clock.timer()
+        blank = record.Measurement(engine=self.engine, round=number, case=case.name, at=self.run.world.now())
         meter = self.run.world.noise(self.run.up)
         try:
-            parts = self._measured(case, meter)
+            found = self._filled(blank, case, meter)
         except LabError as error:
             signals.raise_interruption(error)
             if why := next(filter(None, (lab.why_ended() for lab in self.run.up)), ""):
                 raise LabError(f"during {case.name}: {why}", "every node running", "./lab report latest") from error
             full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
-            parts = {"doubts": [error.found, *full], "noise": meter.read()}
-        return record.Measurement(
-            engine=self.engine, round=number, case=case.name, at=at, seconds=round(clock.timer() - began, 3), **parts
-        )
+            found = replace(blank, doubts=[error.found, *full], noise=meter.read())
+        return replace(found, seconds=round(clock.timer() - began, 3))
 
-    def _measured(self, case: Case, meter: NoiseMeter) -> dict[str, Any]:
+    def _filled(self, blank: record.Measurement, case: Case, meter: NoiseMeter) -> record.Measurement:
         lab = self.lab_of(case)
         workload = self.experiment.workload(case, self.run.preset)
         asked = case.settings.get("toxics", {})
@@ -162,18 +165,13 @@ class Session:
                 noise = meter.read()
             counted = watch.figures()
             proofs = watch.proofs(outcome.commits, outcome.figures.get("latency_min_ms"))
-            # A load of several phases has proofs for each of them.
-            proofs = [*proofs, *getattr(outcome, "proofs", [])]
+            if isinstance(outcome, HasProofs):
+                proofs = [*proofs, *outcome.proofs]
         faults = [toxic.fault() for toxic in toxics]
         if noise.quiet:
             self.calibration.follow(lab.topology.name, faults)
-        return {
-            "figures": {**outcome.figures, **counted, **trips(faults)},
-            "samples": outcome.samples,
-            "faults": faults,
-            "proofs": proofs,
-            "noise": noise,
-        }
+        figures = {**outcome.figures, **counted, **trips(faults)}
+        return replace(blank, figures=figures, samples=dict(outcome.samples), faults=faults, proofs=proofs, noise=noise)
 
     def compare_copies(self) -> None:
         """Doubt the run when a copy differs from its source, or from its cluster's first node."""
@@ -188,7 +186,7 @@ class Session:
 
 
 @contextmanager
-def all_at_once(parts: list[AbstractContextManager]) -> Iterator[list[Any]]:
+def all_at_once(parts: Sequence[AbstractContextManager[Entered]]) -> Iterator[list[Entered]]:
     """Enter all parts at the same time, each in a thread of its own, and leave them likewise.
 
     Half a dozen links, each with a WAN's round trips to wait for, take as long as one. If a part fails, the others are

@@ -2,7 +2,6 @@
 
 import logging
 import os
-import re
 import secrets
 import subprocess
 import threading
@@ -16,8 +15,7 @@ import psutil
 from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.storage import Storage
-from replication_lab.model.topology import Topology
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import engine as docker_engine
@@ -33,41 +31,32 @@ GIVEN_UP = "the machine did not start its disks or its server"
 STATE_TRANSFERS = ("mariabackup", "rsync")
 
 
-def start(
-    topology: Topology,
-    engine: str,
-    name: str,
-    *,
-    load: bool = False,
-    storage: dict[str, Storage] | None = None,
-    launcher: str = "",
-    clocks_move: bool = False,
-) -> Lab:
+def start(asked: LabRequest) -> Lab:
     """Start a topology and wait until every node is healthy; on any failure remove it again and report the reason.
 
-    `storage` puts nodes' data on arrays of emulated disks, by node; backends have been chosen. `launcher` starts the
-    topology's own virtual machines; if empty, Compose's default does. With `clocks_move` its servers' time can be set.
+    The backends of its storage have been chosen.
     """
     from testcontainers.compose import DockerCompose  # only here: half a second that `lab status` need not wait
 
     # It logs a failed command at length; the error that is raised from it here says what a user can do.
     logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
-    lab = Lab(name, topology, engine, secrets.token_urlsafe(12), launcher, clocks_move)
+    name, topology, password = asked.name, asked.topology, secrets.token_urlsafe(12)
+    lab = Lab(name, topology, asked.engine, password, asked.launcher, asked.clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
     files = [catalogue.compose_file(topology.name)]
-    if storage:
-        write_whole(lab.overlay_file, storage_overlay.overlay(name, topology.name, storage).encode())
+    if asked.storage:
+        write_whole(lab.overlay_file, storage_overlay.overlay(name, topology.name, asked.storage).encode())
         files.append(lab.overlay_file)
     compose = DockerCompose(
         context=catalogue.ROOT,
         compose_file_name=[str(file) for file in files],
         env_file=str(lab.env_file),
-        profiles=["load"] if load else None,
+        profiles=["load"] if asked.load else None,
     )
     try:
         # An exported ENGINE would override the file that is passed to Compose.
         with exported(_settings(lab)), _ended_when_a_node_is_lost(lab):
-            if arrays := storage_overlay.array_names(storage or {}):
+            if arrays := storage_overlay.array_names(asked.storage):
                 # Compose mounts a node's volumes when it makes the container: the devices have to exist by then.
                 replace(compose, services=arrays).start()
             compose.start()
@@ -127,12 +116,6 @@ def _is_lost(container: Container) -> bool:
     """Return whether a container has ended, or its machine has given up starting (images/vm/guest/server)."""
     checks = container.attrs["State"].get("Health", {}).get("Log") or []
     return container.status in ("exited", "dead") or any(check["Output"].startswith(GIVEN_UP) for check in checks)
-
-
-def check_name(name: str) -> None:
-    """Refuse what Compose would refuse as a project's name."""
-    if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", name):
-        raise LabError(f"{name!r} cannot be the name of a lab", "small letters, digits, - and _", "./lab up --help")
 
 
 def check_state_transfer() -> None:

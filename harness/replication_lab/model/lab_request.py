@@ -1,0 +1,44 @@
+"""What is asked for when a lab is started."""
+
+import re
+from dataclasses import dataclass, field
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.storage import Storage
+from replication_lab.model.topology import Topology
+
+
+@dataclass(frozen=True)
+class LabRequest:
+    """A lab to be started; LabError on creation for a name that Compose refuses, or for an unknown link or node.
+
+    `toxics` maps links to names in toxics/, in place of the topology's own. `storage` puts nodes' data on arrays of
+    emulated disks. `load` starts the container of the clients as well. A lab that is not kept (`keep`) counts as a
+    leftover once this process has ended. With `clocks_move` a server's time can be set. `launcher` starts the
+    topology's own virtual machines; if empty, Compose's default does.
+    """
+
+    topology: Topology
+    engine: str
+    name: str
+    toxics: dict[str, str] = field(default_factory=dict)
+    storage: dict[str, Storage] = field(default_factory=dict)
+    load: bool = False
+    keep: bool = True
+    clocks_move: bool = False
+    launcher: str = ""
+
+    def __post_init__(self) -> None:
+        for link in self.toxics:
+            self.topology.link(link)
+        for node in self.storage:
+            self.topology.node(node)
+        if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):
+            raise LabError(
+                f"{self.name!r} cannot be the name of a lab", "small letters, digits, - and _", "./lab up --help"
+            )
+
+    @property
+    def wanted_toxics(self) -> dict[str, str]:
+        """The toxic of each link that has one, by link."""
+        return {**self.topology.toxics, **self.toxics}
