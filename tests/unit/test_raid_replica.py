@@ -5,12 +5,12 @@ from dataclasses import replace
 import pytest
 from replication_lab import experiments
 from replication_lab.model.errors import LabError
+from replication_lab.model.race import judged
 from replication_lab.model.statistics import NoInterval, slope
 from replication_lab.model.verdict import Verdict
 from replication_lab.probes.disk_activity import look, work
 from replication_lab.probes.lag import Lag
 from replication_lab.report import summarise
-from replication_lab.workloads.catch_up import _told
 from replication_lab.world.disks import array as arrays
 
 # As many rounds as decide every claim in the model: a race that is doubted takes no more of them.
@@ -197,7 +197,7 @@ RISING = sawtooth(600, 60)
 )
 def test_raid0_has_caught_up_when_it_stays_level(lag, caught_up, tells, never):
     """A burst may end level by chance; and a replica that had too little time has not failed."""
-    found = _told(watched(raid0=lag, raid1=RISING), 190, 0.0, caught_up)
+    found = judged(watched(raid0=lag, raid1=RISING), 190, 0.0, caught_up)
 
     assert (found["raid0_loads_that_tell"], found["raid0_never_caught_up"]) == (tells, never)
 
@@ -215,7 +215,7 @@ def test_raid0_has_caught_up_when_it_stays_level(lag, caught_up, tells, never):
 )
 def test_raid1_keeps_up_when_its_lag_falls_or_is_gone(lag, tells, kept_up):
     """A lag that may rise or fall speaks neither for the claim nor against it."""
-    found = _told(watched(raid0=sawtooth(), raid1=lag), 190, 0.0, 1.0)
+    found = judged(watched(raid0=sawtooth(), raid1=lag), 190, 0.0, 1.0)
 
     assert (found["raid1_loads_that_tell"], found["raid1_kept_up"]) == (tells, kept_up)
 
@@ -223,7 +223,7 @@ def test_raid1_keeps_up_when_its_lag_falls_or_is_gone(lag, tells, kept_up):
 @pytest.mark.parametrize("pause", [(12, 15), (11, 13.5)])
 def test_an_applier_that_stood_still_at_the_end_tells_nothing(pause):
     """Its lag rises by what arrives, whatever its disks can do."""
-    found = _told(watched(pause, raid0=sawtooth(1500), raid1=RISING), 180, 0, 1.0)
+    found = judged(watched(pause, raid0=sawtooth(1500), raid1=RISING), 180, 0, 1.0)
 
     assert (found["raid0_loads_that_tell"], found["raid1_loads_that_tell"]) == (0, 0)
 
@@ -248,9 +248,9 @@ def test_a_race_that_nobody_watched_is_an_error():
 @pytest.mark.parametrize(
     ("trouble", "doubt"),
     [
-        ("replication_lab.workloads.catch_up.PAUSE_SHARE", "raid1 went on applying catching up"),
-        ("replication_lab.workloads.catch_up.PAUSE_SHARE", "single went on applying throughout"),
-        ("replication_lab.workloads.catch_up.BUSY", "the disks of raid1 were the limit throughout"),
+        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "raid1 went on applying catching up"),
+        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "single went on applying throughout"),
+        ("replication_lab.workloads.catch_up_phases.BUSY", "the disks of raid1 were the limit throughout"),
     ],
 )
 def test_an_applier_that_paused_or_disks_that_rested_are_doubted(ran, monkeypatch, trouble, doubt):
