@@ -5,19 +5,24 @@ from replication_lab import experiments
 from replication_lab.model.verdict import Verdict
 from replication_lab.pytest_plugin import engines_of
 
+from tests.claims.decidable import decidable
+
 NAME = "semisync_wan"
 
 
 def pytest_generate_tests(metafunc):
     """Make one test an engine and claim."""
-    claims = [claim.id for claim in experiments.load(NAME).claims]
-    pairs = [(engine, claim) for engine in engines_of(metafunc.config, NAME) for claim in claims]
-    metafunc.parametrize(("engine", "claim"), pairs)
+    if metafunc.config.getoption("--engine") == "all":
+        preset, claims = "quick", [claim.id for claim in experiments.load(NAME).claims]
+    else:
+        preset, claims = "least", decidable(NAME, "least", "mariadb")
+    rows = [(engine, preset, claim) for engine in engines_of(metafunc.config, NAME) for claim in claims]
+    metafunc.parametrize(("engine", "preset", "claim"), rows)
 
 
-def test_claim_comes_out_as_expected(judged, engine, claim):
+def test_claim_comes_out_as_expected(judged, engine, preset, claim):
     """A verdict that changed, or that could not be reached, fails."""
-    summary = judged(NAME, engine)
+    summary = judged(NAME, engine, preset)
     for left_out in summary.not_judged:
         if (left_out.claim, left_out.engine) == (claim, engine):
             pytest.skip(left_out.reason)

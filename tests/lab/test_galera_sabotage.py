@@ -59,6 +59,7 @@ def of_slow_replica(pair, tmp_path):
     return lambda act: judgement_of(experiment, A_SLOW_REPLICA, pair, act, tmp_path, load)
 
 
+@pytest.mark.alone
 def test_without_sabotage_the_cluster_is_not_doubted(of_cluster):
     """The counter-check: two rounds left alone are decided or merely undecided, never doubtful."""
     _, doubts = of_cluster(lambda lab: None)
@@ -111,6 +112,7 @@ def test_a_fall_back_to_asynchronous_is_unknown(of_pair):
     assert "acknowledged" in doubts
 
 
+@pytest.mark.alone
 def test_without_sabotage_the_slow_replica_is_not_doubted(of_slow_replica):
     """The counter-check: a replica of a source with 64 clients runs into its limit."""
     _, doubts = of_slow_replica(lambda lab: None)

@@ -58,6 +58,7 @@ def doubts(lab, tmp_path):
     return measured
 
 
+@pytest.mark.alone
 def test_disks_left_alone_are_not_doubted(doubts):
     """The counter-check."""
     assert doubts("raid0_disks", "plain-raid0") == ""

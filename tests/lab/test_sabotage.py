@@ -18,6 +18,7 @@ def judged(loaded, tmp_path):
     return lambda act: judgement_of(experiment, CLAIM, loaded, act, tmp_path)[0]
 
 
+@pytest.mark.alone
 def test_without_sabotage_the_claim_is_not_doubted(judged):
     """The counter-check: the same two rounds left alone are decided or merely undecided, never doubtful."""
     judgement = judged(lambda lab: None)

@@ -47,6 +47,7 @@ def same_rows(lab, node):
     return lab.node(node).server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
 
 
+@pytest.mark.alone
 def test_data_are_on_the_arrays_and_each_disk_keeps_its_limits(lab):
     """Every proof of `lab up`, on both arrays."""
     assert {proof.what: proof.found for proof in disks.prove(lab) if not proof.ok} == {}

@@ -194,6 +194,8 @@ BRIEF = (
     *_of_systems(THREE, "85ms", (1, 64)),
     *("galera-lan-64", "hot-galera-1", "hot-galera-3", "counters-lan", "bank-lan", "slow-galera"),
 )
+# The order of the systems, on a LAN and across a WAN, and what becomes of updates to one row: a minute of measuring.
+LEAST = (*_of_systems(THREE, "lan", (8,)), *_of_systems(THREE, "85ms", (1,)), "hot-galera-3", "counters-lan")
 QUICK = tuple(case.name for case in cases() if case.settings["system"] in THREE)
 
 
@@ -215,6 +217,7 @@ experiment = Experiment(
     cases=cases(),
     claims=claims(),
     presets={
+        "least": Preset("least", 3, 16, SHORT | {"far_seconds": 1.5}, cases=LEAST),
         "brief": Preset("brief", 3, 16, SHORT | {"far_seconds": 1.5}, cases=BRIEF),
         "quick": Preset("quick", 3, 8, SHORT, cases=QUICK),
         "full": Preset(

@@ -206,6 +206,13 @@ def _semisync_claims(short: str) -> tuple[Claim, ...]:
     return single + many
 
 
+SMALL = {"near_rows": 0, "near_seconds": 1, "far_rows": 18, "far_seconds": 2, "seen_rows": 10}
+# What a commit costs with and without semi-sync, on a LAN and across a WAN, and what a client sees too early.
+LEAST = (
+    *("none", "async-85ms", "after-sync-85ms-1", "after-sync-85ms-seen"),
+    *("after-commit-direct", "after-commit-85ms-1", "after-commit-85ms-16", "after-commit-85ms-seen"),
+)
+
 experiment = Experiment(
     name="semisync_wan",
     question=__doc__,
@@ -213,11 +220,12 @@ experiment = Experiment(
     cases=_cases(),
     claims=_claims(),
     presets={
+        "least": Preset("least", min_rounds=3, max_rounds=12, sizes=SMALL, cases=LEAST),
         "quick": Preset(
             "quick",
             min_rounds=3,
             max_rounds=12,
-            sizes={"near_rows": 0, "near_seconds": 1, "far_rows": 18, "far_seconds": 2, "seen_rows": 10},
+            sizes=SMALL,
         ),
         "full": Preset(
             "full",
