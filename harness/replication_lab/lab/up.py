@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
-from typing import Any
+from typing import Unpack
 
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear
@@ -13,7 +13,7 @@ from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
-from replication_lab.model.storage import AUTO, Storage, parse_storage
+from replication_lab.model.storage import AUTO, DiskOptions, Storage, parse_storage
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
@@ -70,7 +70,9 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     return lab
 
 
-def storage_of(topology: str, texts: Sequence[str], given: Sequence[str] = (), **common: Any) -> dict[str, Storage]:
+def storage_of(
+    topology: str, texts: Sequence[str], given: Sequence[str] = (), **common: Unpack[DiskOptions]
+) -> dict[str, Storage]:
     """Return {node: Storage} for [NODE=]LEVEL texts, checked against the topology's nodes, known disks and backends.
 
     `given` are the options about disks that the user gave besides them.

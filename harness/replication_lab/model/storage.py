@@ -1,7 +1,7 @@
 """The storage of a node: how many disks, of which model, and the RAID level."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import TypedDict, Unpack
 
 import msgspec
 
@@ -79,8 +79,17 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
         return self.members - 1 if self.level == "raid1" else 0
 
 
+class DiskOptions(TypedDict, total=False):
+    """What may be said of the disks of all nodes alike; the fields of Storage."""
+
+    disk: str
+    disks: int
+    mib: int
+    backend: str
+
+
 def parse_storage(
-    texts: Sequence[str], nodes: Sequence[str], replicas: Sequence[str], **common: Any
+    texts: Sequence[str], nodes: Sequence[str], replicas: Sequence[str], **common: Unpack[DiskOptions]
 ) -> dict[str, Storage]:
     """Return {node: Storage} from [NODE=]LEVEL texts; a level without a node applies to all replicas."""
     wanted: dict[str, Storage] = {}

@@ -7,7 +7,6 @@ from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack
 from dataclasses import dataclass, field
 from random import Random
-from typing import Any
 
 import numpy as np
 
@@ -15,10 +14,10 @@ from replication_lab import replication
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.connection import Conflict, transaction
-from replication_lab.world.mysql.server import Connection
+from replication_lab.world.mysql.server import Connection, Cursor
 
 # What one client does in one transaction, given a cursor and a random generator of its own.
-Transact = Callable[[Any, Random], None]
+Transact = Callable[[Cursor, Random], None]
 
 
 @dataclass

@@ -7,7 +7,7 @@ from random import Random
 
 from replication_lab.workloads._contention import Collided, collide, sums
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.server import Server
+from replication_lab.world.mysql.server import Cursor, Server
 
 TABLE = "lab.accounts"
 OPENING, MOST = 1_000, 20
@@ -60,7 +60,7 @@ class Bank:
                 closed.wait(0.01)
         return found
 
-    def _transfer(self, cursor, dice: Random) -> None:
+    def _transfer(self, cursor: Cursor, dice: Random) -> None:
         giver, taker = dice.sample(range(self.accounts), 2)
         amount = dice.randint(1, MOST)
         cursor.execute(f"UPDATE {TABLE} SET balance = balance - {amount} WHERE id = {giver}")

@@ -5,6 +5,7 @@ from random import Random
 
 from replication_lab.workloads._contention import Collided, collide, sums
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Cursor
 
 TABLE = "lab.counters"
 
@@ -36,8 +37,8 @@ class Counters:
         after = sums(lab, "n", TABLE)
         return Collided(clients, after[0] - before, after)
 
-    def _read_add_write(self, cursor, dice: Random) -> None:
+    def _read_add_write(self, cursor: Cursor, dice: Random) -> None:
         number = dice.randrange(self.counters)
         cursor.execute(f"SELECT n FROM {TABLE} WHERE id = {number} FOR UPDATE")
-        (found,) = cursor.fetchone()
+        [found] = cursor.fetchone() or []
         cursor.execute(f"UPDATE {TABLE} SET n = {found + 1} WHERE id = {number}")

@@ -5,6 +5,7 @@ from random import Random
 
 from replication_lab.workloads._contention import Collided, collide, sums
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.server import Cursor
 
 TABLE = "lab.hot"
 
@@ -31,5 +32,5 @@ class HotRow:
         return Collided(clients, after[0] - before, after)
 
 
-def _add_one(cursor, _dice: Random) -> None:
+def _add_one(cursor: Cursor, _dice: Random) -> None:
     cursor.execute(f"UPDATE {TABLE} SET n = n + 1 WHERE id = 1")

@@ -13,6 +13,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.world.mysql.dialects import Dialect
 
 Connection = pymysql.Connection
+Cursor = pymysql.cursors.Cursor
 CONNECT_SECONDS, ANSWER_SECONDS = 5, 60
 
 
