@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from replication_lab.faults.toxic_calibration import calibrated, clear, put
+from replication_lab.faults.toxic_calibration import ADDED_MS, calibrated, clear, put
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.model.toxic import parse_toxic
 from replication_lab.world import catalogue
@@ -182,6 +182,24 @@ def test_a_short_way_is_never_corrected_to_less(name):
     asked = catalogue.toxic(name)
 
     assert calibrated(link, asked, FakeRoundTrip(link)) is asked
+
+
+def test_a_busy_machine_shortens_a_toxic_by_no_more_than_its_link_and_proxy_add(latency):
+    """Ten milliseconds too many are the machine's, and would be missing as soon as it is quiet again."""
+    link = AdjustedLink("link")
+    link.over = 10.0
+    result = calibrated(link, latency(42, 43), FakeRoundTrip(link))
+
+    assert result.round_trip_ms == 85 - ADDED_MS
+
+
+@pytest.mark.parametrize(("trips", "proved"), [([85, 95, 97], True), ([92, 95, 97], False), ([78, 85, 97], False)])
+def test_the_shortest_round_trip_proves_a_latency(link, latency, trips, proved):
+    """What a busy machine adds to most of them does not count; a link that is too short once is too short."""
+    probe = FakeRoundTrip(link)
+    probe.pings = lambda count=5: trips
+
+    assert realised(latency(42, 43), probe)[1] is proved
 
 
 def test_calibration_ends_also_when_it_cannot_succeed(latency):

@@ -16,6 +16,8 @@ from replication_lab.world.docker.link import RunningLink
 SHORT_MS = 10
 # By how much the median of a link's round trips exceeds the shortest on a quiet machine.
 QUEUED_MS = 2.0
+# What a link without a toxic, and the proxy's timers, add to a toxic's latency: more is a busy machine's.
+ADDED_MS = 3.0
 CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
 # A rate is measured with this many KB, or for this many seconds if that is less.
 RATE_KB, RATE_SECONDS = 8_000, 4
@@ -51,10 +53,12 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     Toxiproxy's latency is an integer and comes out up to 2 ms long; its rate comes out short, as it sleeps a little too
     long after each 32 KB. The returned toxic is on the link.
     """
+    clear(link)
+    bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
     put(link, asked)
     toxic = asked
     for _ in range(CORRECTIONS):
-        corrected = _corrected(toxic, asked, probe)
+        corrected = _corrected(toxic, asked, probe, bare)
         if corrected is toxic:
             break
         toxic = corrected
@@ -62,7 +66,7 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     return toxic
 
 
-def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
+def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> Toxic:
     """Return a toxic nearer to the requested link, by a measurement of the present one; the same one if it is near."""
     if asked.silences or asked.resets:
         return toxic
@@ -74,7 +78,7 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Toxic:
                 f"a round trip of {asked.round_trip_ms} ms",
                 "./lab status",
             )
-        return corrected_by(toxic, asked, undisturbed(min(trips), median(trips)))
+        return corrected_by(toxic, asked, undisturbed(min(trips), median(trips)), bare_ms)
     if asked.rate_kbps:
         share = asked.rate_kbps / rate_of(probe, asked.rate_kbps)
         return _widened(toxic, share) if abs(share - 1) > RATE_NEAR else toxic
@@ -95,9 +99,14 @@ def undisturbed(shortest_ms: float, typical_ms: float) -> float:
     return min(typical_ms, shortest_ms + QUEUED_MS)
 
 
-def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float) -> Toxic:
-    """Return the toxic with its latency corrected by the measured round trip; the same one if it is near."""
-    over = round(found_ms - asked.round_trip_ms)
+def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float, bare_ms: float) -> Toxic:
+    """Return the toxic with its latency corrected by the measured round trip; the same one if it is near.
+
+    It is never shortened by more than the link's own round trip, `bare_ms`, and what the proxy's timers add: what a
+    busy machine added would be missing as soon as the machine is quiet again.
+    """
+    most = int(toxic.round_trip_ms - asked.round_trip_ms + bare_ms + ADDED_MS)
+    over = min(round(found_ms - asked.round_trip_ms), most)
     if asked.round_trip_ms <= SHORT_MS or asked.jitter_ms or not over:
         return toxic
     return _shortened(toxic, over)

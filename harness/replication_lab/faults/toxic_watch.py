@@ -39,8 +39,8 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     trips = probe.pings()
     if not trips:
         return "nothing comes back across it", False
-    # A busy machine lengthens a round trip and never shortens one: the shortest proves that nothing is added.
-    trip = median(trips) if toxic.round_trip_ms else min(trips)
+    # A busy machine lengthens a round trip and never shortens one: the shortest proves what the link itself adds.
+    trip = median(trips) if toxic.jitter_ms else min(trips)
     asked = toxic.round_trip_ms or min(trip, bare_ms)
     near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05) and trip >= asked / 2
     said = f"round trip {trip:.1f} ms (asked {toxic.round_trip_ms} ms)"

@@ -72,7 +72,7 @@ class Calibration:
             if fault.seen and fault.during:
                 key = (topology, fault.link, fault.toxic)
                 typical = undisturbed(fault.during.min, fault.during.p50)
-                self._found[key] = corrected_by(self._found[key], asked, typical)
+                self._found[key] = corrected_by(self._found[key], asked, typical, fault.before or 0.0)
 
 
 @dataclass
