@@ -157,7 +157,7 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
     topology = catalogue.topology("async")
     monkeypatch.setattr(catalogue, "compose_file", lambda _name: broken)
     try:
-        with pytest.raises(Exception, match="source never got healthy") as error:
+        with pytest.raises(Exception, match="source did not become healthy") as error:
             project.start(LabRequest(topology, "mariadb", name))
     finally:
         broken.unlink()

@@ -271,7 +271,7 @@ def test_a_torn_last_line_is_left_out():
     ("written", "found"),
     [
         ([b"{}\n", b"\n"], "line 1 of the ledger cannot be read"),
-        (lines(Ended(1, 0.7, GOOD)), "never invoked"),
+        (lines(Ended(1, 0.7, GOOD)), "not invoked"),
         (lines(*[Invoked(1, 1, "node1", 0.5, "t")] * 2), "invokes 1 again"),
     ],
 )

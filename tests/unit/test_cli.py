@@ -305,7 +305,7 @@ def test_a_machine_without_an_engine_is_examined_all_the_same(lab, monkeypatch):
     """`doctor` shows what can be seen, and ends with status 3 for what is missing."""
 
     def nobody():
-        raise LabError("no Docker engine answers", "a running engine", "./lab up")
+        raise LabError("the Docker engine does not answer", "a running engine", "./lab up")
 
     monkeypatch.setattr(engine, "client", nobody)
     monkeypatch.setattr(engine, "compose_version", nobody)

@@ -314,7 +314,7 @@ def test_a_node_that_never_got_healthy_shows_its_log(engine, lab):
     source.logs = lambda tail: b"[ERROR] unknown variable 'x'\n"
     error = why(lab, "dependency failed to start")
 
-    assert "source never got healthy (running; not replicating)" in error.found
+    assert "source did not become healthy (running; not replicating)" in error.found
     assert "[ERROR] unknown variable 'x'" in error.found
 
 

@@ -43,7 +43,7 @@ def test_a_limit_of_nothing_is_refused(refused, name, figure):
     error = refused(Limits, **{name: figure})
 
     assert error.found == f"a disk with {name} {figure}"
-    assert "1 or more, or none at all" in error.expected
+    assert "1 or more, or no value for no limit" in error.expected
 
 
 def test_a_negative_flush_is_refused_and_a_free_one_is_not(refused):

@@ -155,7 +155,7 @@ def test_a_machine_that_stands_by_is_not_promoted(refused):
     dead, alive = Pair(node1="", node2=away), Pair(node1=SECONDARY, node2=away)
     error = refused(replicated_disk.promote, dead, "node2")
 
-    assert "node2 stands by" in error.found and "docker start lab-drbd-node1-1" == error.next_step
+    assert "node2 is in standby" in error.found and "docker start lab-drbd-node1-1" == error.next_step
     assert "./lab drbd online node2" == refused(replicated_disk.promote, alive, "node2").next_step
     assert [] == dead.told == alive.told
 
@@ -165,7 +165,7 @@ def test_a_machine_that_does_not_run_is_not_waited_for(refused):
     pair = Pair(node1="", node2=SECONDARY)
     error = refused(replicated_disk.online, pair, "node1")
 
-    assert ("node1 does not run", "docker start lab-drbd-node1-1") == (error.found, error.next_step)
+    assert ("node1 is not running", "docker start lab-drbd-node1-1") == (error.found, error.next_step)
 
 
 def test_a_disk_that_had_failed_is_attached_also_where_its_machine_stands_by():
@@ -214,7 +214,7 @@ def test_a_machine_that_has_not_met_its_peer_since_its_start_is_promoted_only_wh
     pair = Pair(node1="", node2=alone)
     error = refused(replicated_disk.promote, pair, "node2")
 
-    assert "has not met node1" in error.found and "docker start lab-drbd-node1-1" in error.next_step
+    assert "has not connected to node1" in error.found and "docker start lab-drbd-node1-1" in error.next_step
     assert [] == pair.told
     replicated_disk.promote(pair, "node2", behind=True)
     assert [("node2", "promote")] == pair.told
@@ -311,7 +311,7 @@ def test_a_machine_that_has_given_up_says_why(monkeypatch, refused):
     pair = Pair(node1=STAND_ALONE, node2=SECONDARY)
     error = refused(drbd.wait_until_whole, pair)
 
-    assert "node1 has given up connecting" in error.found
+    assert "node1 has stopped trying to connect" in error.found
 
 
 @pytest.mark.parametrize(("text", "shown", "whole"), [(SYNCING, [43.8], False), (CONNECTED, [], True)])
@@ -405,7 +405,7 @@ def test_a_comparison_that_broke_off_is_no_comparison(refused, moments):
     pair = comparison(CONNECTED + "connected-at 2.26\ncompared-at 1.50\n", CONNECTED + moments)
     error = refused(Peer(pair, "node1").differing_kib)
 
-    assert "broke off" in error.found and "./lab drbd verify" == error.next_step
+    assert "was aborted" in error.found and "./lab drbd verify" == error.next_step
 
 
 # --- the echo ---------------------------------------------------------------------------------------------------------

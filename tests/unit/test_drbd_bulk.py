@@ -31,7 +31,7 @@ def test_dds_own_figure_is_taken():
 @pytest.mark.parametrize("said", ["", "dd: No space left on device", SAID.replace("67108864", "1048576")])
 def test_a_file_that_was_not_written_whole_is_an_error(said):
     """A full disk is no fast disk."""
-    with pytest.raises(LabError, match="dd said"):
+    with pytest.raises(LabError, match="dd printed"):
         rate(said, 64 << 20)
 
 

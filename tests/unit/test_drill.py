@@ -112,7 +112,7 @@ def test_drbds_options_are_refused_where_there_is_no_drbd(refused):
     """They would do nothing."""
     text = FILE.replace("about:", "options: {disk: [--disk-flushes=no]}\nabout:")
 
-    assert "options of DRBD" in refused(parse_drill, "test", catalogue.topology("galera"), text, KINDS).found
+    assert "DRBD options in galera" in refused(parse_drill, "test", catalogue.topology("galera"), text, KINDS).found
     wrong = text.replace("{disk:", "{dsk:").replace("{node1: 1, node2: 1}", "{node1: 1}").replace("[node3]", "[node1]")
     assert "did you mean disk?" in refused(parse_drill, "test", catalogue.topology("drbd"), wrong, KINDS).found
 
@@ -122,7 +122,9 @@ def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
     text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")
 
     assert parse_drill("test", catalogue.topology("drbd-ha"), text, KINDS).serves == "node2"
-    assert "without a cluster manager" in refused(parse_drill, "test", catalogue.topology("drbd"), text, KINDS).found
+    assert (
+        "serves needs a cluster manager" in refused(parse_drill, "test", catalogue.topology("drbd"), text, KINDS).found
+    )
     wrong = text.replace("serves: node2", "serves: node9")
     assert "'node9'" in refused(parse_drill, "test", catalogue.topology("drbd-ha"), wrong, KINDS).found
 
@@ -139,7 +141,7 @@ def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
         ("fault: cut, targets: [node3]", "fault: kill, targets: [nod3]", "unknown node of galera 'nod3'"),
         ("node2: 1", "node4: 1", "unknown node of galera 'node4'"),
         ("fault: cut,", "fault: toxic, toxic: wan-86ms,", "unknown toxic in"),
-        ("[node3]", "[]", "cut is on nothing"),
+        ("[node3]", "[]", "cut has no targets"),
         ("fault: cut,", "fault: clock,", "clock with a skew of 0 s"),
         ("fault: cut,", "fault: cut, skew: 5,", "cut with a skew of 5 s"),
         ("fault: cut,", "fault: clock, skew: soon,", "skew: Expected `int`, got `str`"),
@@ -147,8 +149,8 @@ def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
         ("fault: cut,", "fault: disk-full,", "disk-full in galera, where not every target has disks of its own"),
         ("fault: cut,", "fault: disk-fail,", "disk-fail in galera, where not every target is on RAID1"),
         ("seconds: 3", "second: 3", "unknown field `second`"),
-        (", equals: 0", "", "not one relation"),
-        ("equals: 0", "equals: 0, at_most: 3", "not one relation"),
+        (", equals: 0", "", "exactly one relation"),
+        ("equals: 0", "equals: 0, at_most: 3", "exactly one relation"),
         ("equals: 0", "equals: 0, expect: REFUTED", "expects REFUTED"),
         (FILE, "[]", "harness/replication_lab/drills/galera/test.yaml"),
     ],
@@ -333,7 +335,7 @@ def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(refused):
     """Its exit status is the reason."""
     going = drill_run.DrillRun(EndedLab(), parsed(), 0, print)
 
-    assert "ended with status 1 instead of coming back" in refused(going._until_back, 0.0).found
+    assert "exited with status 1 instead of restarting" in refused(going._until_back, 0.0).found
 
 
 class DeadLab(LabOfNames):

@@ -124,7 +124,7 @@ def test_an_old_engine_is_refused_and_never_replaced(engine, refused, version):
 
 
 @pytest.mark.parametrize(
-    ("version", "found"), [("2.20.3", "docker compose is 2.20.3"), (None, "docker compose is not there")]
+    ("version", "found"), [("2.20.3", "docker compose is 2.20.3"), (None, "docker compose is not installed")]
 )
 def test_an_old_or_missing_compose_is_refused(engine, compose, refused, version, found):
     """The engine may be new while its Compose is not."""
@@ -140,7 +140,7 @@ def test_no_permission_on_the_socket_is_told_apart_from_no_engine(engine, refuse
     engine(PERMISSION)
     error = refused(docker_engine.ensure)
 
-    assert "no permission" in error.found
+    assert "permission denied" in error.found
     assert "usermod -aG docker" in error.next_step
 
 
@@ -149,7 +149,7 @@ def test_commands_that_only_look_never_start_an_engine(engine, refused):
     engine(NOBODY)
     error = refused(docker_engine.client)
 
-    assert error.found == "no Docker engine answers"
+    assert error.found == "the Docker engine does not answer"
     assert "./lab up" in error.next_step
 
 
@@ -160,7 +160,7 @@ def test_the_engine_of_the_users_context_is_used_and_nothing_installed(engine, m
     monkeypatch.delenv("DOCKER_HOST")
     monkeypatch.setattr(docker_engine, "_run_quietly", lambda command: "unix:///run/user/1000/docker.sock")
 
-    assert refused(docker_engine.ensure).found == "no Docker engine answers"
+    assert refused(docker_engine.ensure).found == "the Docker engine does not answer"
     assert os.environ["DOCKER_HOST"] == "unix:///run/user/1000/docker.sock"
 
 
@@ -169,7 +169,7 @@ def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
     engine(NOBODY)
     monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
 
-    assert refused(docker_engine.ensure).found == "no Docker engine answers"
+    assert refused(docker_engine.ensure).found == "the Docker engine does not answer"
 
 
 # --- installing one ---------------------------------------------------------------------------------------------------

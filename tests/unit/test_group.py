@@ -119,7 +119,7 @@ def test_the_primary_is_where_tables_are_made():
 
 def test_without_a_majority_there_is_no_primary():
     """The error says what to look at."""
-    with pytest.raises(LabError, match="knows a primary"):
+    with pytest.raises(LabError, match="reports a primary"):
         group.primary(Lab(**{name: Silent(name) for name in NODES}))
 
 

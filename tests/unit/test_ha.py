@@ -181,7 +181,7 @@ def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
     """Of one that was lost a moment ago the cluster goes on saying that it serves."""
     pair = Pair(text)
 
-    assert "node2 does not serve" in refused(cluster_manager.standby, pair, "node1").found
+    assert "node2 does not run the service" in refused(cluster_manager.standby, pair, "node1").found
     assert [] == pair.told
 
 

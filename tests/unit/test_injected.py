@@ -44,7 +44,7 @@ def test_a_fault_that_did_not_take_hold_is_refused(refused):
     """A load under it would show nothing."""
     fault = Told(holds=False)
 
-    assert refused(injected(fault).__enter__).found == "not so: it is broken: not so"
+    assert refused(injected(fault).__enter__).found == "check failed: it is broken: not so"
     assert fault.asked == ["inject", "verify", "recover", "close"]
 
 

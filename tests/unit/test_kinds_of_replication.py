@@ -279,8 +279,8 @@ def test_a_frozen_node_is_not_waited_for(monkeypatch):
 
 def test_where_nobody_can_be_promoted_that_is_said(refused):
     """A single server, a cluster."""
-    assert "nobody to promote" in refused(redundancy.of(Lab("single")).promote, "server").found
-    assert "nobody to promote" in refused(redundancy.of(Lab("galera")).promote, "node1").found
+    assert "no node that can be promoted" in refused(redundancy.of(Lab("single")).promote, "server").found
+    assert "no node that can be promoted" in refused(redundancy.of(Lab("galera")).promote, "node1").found
 
 
 def test_clients_write_at_the_source_as_it_is_now(monkeypatch):
@@ -383,4 +383,4 @@ def test_a_topology_in_machines_takes_no_storage_and_counts_its_machines(refused
 
     assert [up.launcher_of(catalogue.topology(name)) for name in ("drbd", "async")] == ["uml", ""]
     assert asked == [2]
-    assert "a disk of their own" in refused(up.storage_of, "drbd", ["raid0"], disk="unlimited", backend="auto").found
+    assert "their own disk" in refused(up.storage_of, "drbd", ["raid0"], disk="unlimited", backend="auto").found

@@ -79,7 +79,7 @@ def test_lab_vm_is_obeyed_without_a_trial(host, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("boots", "there", "found"), [(False, True, "did not boot with it"), (True, False, "there is no")]
+    ("boots", "there", "found"), [(False, True, "did not boot with it"), (True, False, "does not exist")]
 )
 def test_kvm_that_cannot_be_had_is_refused_when_asked_for(host, monkeypatch, refused, boots, there, found):
     """A device that boots no guest, or none: said at once, and not after a guest has hung for a minute."""
@@ -145,7 +145,8 @@ def test_settings_name_the_disks_in_order():
 
 
 @pytest.mark.parametrize(
-    ("disks", "array", "found"), [((), "raid1", "raid1 without disks"), (("a",), "raid6", "an array of level 'raid6'")]
+    ("disks", "array", "found"),
+    [((), "raid1", "raid1 without disks"), (("a",), "raid6", "unknown array level 'raid6'")],
 )
 def test_settings_that_make_no_machine_are_refused(disks, array, found):
     """Before a container is started."""

@@ -347,7 +347,7 @@ def test_disks_that_were_fast_in_between_are_noticed(lab, array):
 @pytest.mark.parametrize("array", ["raid0", "single"], indirect=True)
 def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
     """There would be no way back."""
-    assert "all its data are gone" in refused(disk_failure.DiskFail, lab, NODES).found
+    assert "losing one disk loses all data" in refused(disk_failure.DiskFail, lab, NODES).found
 
 
 class Resource:

@@ -273,7 +273,7 @@ def test_a_replica_that_cannot_be_repointed_is_named(lab):
 
 def test_who_follows_nobody_cannot_be_promoted(lab, refused):
     """Nor a name that is none, nor a node of a topology without source and replicas, nor one without GTIDs."""
-    assert "source follows nobody" in refused(failover.failover, lab, "source").found
+    assert "source is not a replica" in refused(failover.failover, lab, "source").found
     assert "unknown node" in refused(failover.failover, lab, "nera").found
     assert "no source and replicas" in refused(failover.failover, Standing("galera"), "node1").found
     lab.engine = "mysql-5.5"
@@ -305,7 +305,7 @@ def test_errant_transactions_are_named_and_nothing_is_done(lab, refused):
     promoted(lab, errant="0-1-13")
     error = refused(failover.rejoin, lab, "source")
 
-    assert "source has 3 transactions: 0-1-11 to 0-1-13, which near has not" in error.found
+    assert "source has 3 transactions: 0-1-11 to 0-1-13, which near lacks" in error.found
     assert "--discard-errant" in error.next_step
     assert lab.nodes["source"].told == []
 
@@ -322,7 +322,7 @@ def test_errant_transactions_are_discarded_where_that_is_asked_for(lab, monkeypa
 
 def test_who_follows_already_cannot_come_back(lab, refused):
     """Nor can a node rejoin if its source is ambiguous: two servers accept writes, or none."""
-    assert "far follows source already" in refused(failover.rejoin, lab, "far").found
+    assert "far already replicates from source" in refused(failover.rejoin, lab, "far").found
     lab.nodes["far"].port = lab.nodes["near"].port = None
     assert "no node could be the source of source" in refused(failover.rejoin, lab, "source").found
     lab.nodes["far"].read_only = lab.nodes["near"].read_only = False

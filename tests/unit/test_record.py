@@ -87,7 +87,7 @@ def test_a_newer_schema_is_refused():
 
 def test_an_empty_record_says_what_is_missing():
     """A run killed before its first line has nothing to judge."""
-    with pytest.raises(LabError, match="what was run"):
+    with pytest.raises(LabError, match="the record has no header"):
         _ = Record.parse([]).run
 
 

@@ -396,7 +396,7 @@ def test_the_page_is_not_made_of_an_experiment(runs, refused, monkeypatch):
     """Which has no drills."""
     journal.Journal("semisync_wan").write(synthetic.run())
 
-    assert "is a run of an experiment" in refused(drill_command.write_page.callback, ("latest",)).found
+    assert "is the record of an experiment" in refused(drill_command.write_page.callback, ("latest",)).found
 
 
 @pytest.mark.parametrize("arguments", [[], ["--json"]])

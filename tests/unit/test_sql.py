@@ -270,7 +270,7 @@ def test_a_refused_statement_is_not_tried_again(dialled, refused):
     server, connections = dialled({"DROP": REFUSED})
     error = refused(server.rows, "DROP TABLE lab.foo")
 
-    assert "replica answered `DROP TABLE lab.foo` with" in error.found and "Access denied" in error.found
+    assert "`DROP TABLE lab.foo` on replica failed:" in error.found and "Access denied" in error.found
     assert "./lab sql replica" in error.next_step
     assert len(connections) == 1
 

@@ -85,11 +85,11 @@ def test_engines_are_listed_without_docker(monkeypatch):
     """What is known of images is then nothing, and is said so."""
 
     def nobody(_name):
-        raise LabError("no Docker engine answers", "a running engine")
+        raise LabError("the Docker engine does not answer", "a running engine")
 
     monkeypatch.setattr(images, "state", nobody)
 
-    assert status.engines()[0].image == "unknown: no Docker engine answers"
+    assert status.engines()[0].image == "unknown: the Docker engine does not answer"
 
 
 def test_a_cluster_is_shown_node_by_node_with_what_each_believes():
@@ -250,7 +250,7 @@ def test_waiting_in_vain_says_for_what(refused):
     error = refused(clock.wait_until, lambda: False, "an answer", 0, hint="tail the log")
 
     assert (error.found, error.expected, error.next_step) == (
-        "waited 0 s and an answer did not come",
+        "timed out after 0 s waiting for an answer",
         "an answer",
         "tail the log",
     )

@@ -77,7 +77,7 @@ def test_machines_with_a_disk_of_their_own_get_no_other(refused):
     """Both would be called disk1."""
     common = {"disk": "ssd", "disks": 0, "mib": 1024, "backend": "auto"}
 
-    assert "have a disk of their own" in refused(up.storage_of, "drbd", ["node1=single"], **common).found
+    assert "have their own disk" in refused(up.storage_of, "drbd", ["node1=single"], **common).found
 
 
 # --- what the host can give -------------------------------------------------------------------------------------------
@@ -216,7 +216,7 @@ def test_every_backend_can_be_chosen_by_auto():
         ("write_iops=0", "a disk with write_iops 0"),
         ("write_iops=-5", "a disk with write_iops -5"),
         ("writes=5", "unknown limit 'writes'"),
-        ("write_iops=many", "'many' is no number"),
+        ("write_iops=many", "'many' is not a number"),
         ("write_cache=maybe", "write_cache=maybe"),
     ],
 )

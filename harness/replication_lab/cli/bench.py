@@ -200,7 +200,9 @@ def _on_the_link() -> Iterator[Figure]:
     _, record = journal.read(str(folder))
     doubts = [reason for measured in record.measurements for reason in measured.reasons_to_doubt]
     if doubts:
-        raise LabError(f"the figures on the link cannot be trusted: {doubts[0]}", "every proof to hold", "make bench")
+        raise LabError(
+            f"the measurements on the link are not valid: {doubts[0]}", "every check of the link to pass", "make bench"
+        )
     p50 = {case: record.series("mariadb", case, "latency_p50_ms") for case in CASES}
     trips = record.series("mariadb", "after-commit-85ms-1", "rtt_p50_ms")
     far, near, bare = (p50[case] for case in ("after-commit-85ms-1", "after-commit-proxy", "after-commit-direct"))

@@ -76,7 +76,7 @@ def write_page(recorded: tuple[str, ...]) -> None:
 def _recorded(run: str) -> DrillsSummary:
     found = runs.judge(run)
     if not isinstance(found, DrillsSummary):
-        raise LabError(f"{run} is a run of an experiment", "a run of drills", "./lab drill")
+        raise LabError(f"{run} is the record of an experiment", "the record of drills", "./lab drill")
     return found
 
 

@@ -37,7 +37,7 @@ class Links:
     def _trip(self, name: str) -> float:
         found = self.probes[name].pings()
         if not found:
-            raise LabError(f"nothing comes back across {name} before the fault", "a whole link", "./lab status")
+            raise LabError(f"link {name} does not answer before the fault", "a working link", "./lab status")
         # A busy machine lengthens a round trip and never shortens one.
         return min(found)
 

@@ -48,8 +48,8 @@ class OnNodes:
         status, code = self.lab.node(node).state()
         if status == "exited":
             raise LabError(
-                f"{node} was started again and ended with status {code}. Its log:\n{self.lab.node(node).logs()}",
-                "a start on the data that it had",
+                f"{node} was restarted and exited with status {code}. Its log:\n{self.lab.node(node).logs()}",
+                "a successful restart on its old data",
                 "./lab drill",
             )
         try:

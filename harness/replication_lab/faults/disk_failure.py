@@ -37,8 +37,8 @@ class DiskFail(OnNodes):
         for node, array in self._arrays.items():
             if not array.storage.survives:
                 raise LabError(
-                    f"{node} is on {array.storage.level}: with a disk of it all its data are gone",
-                    "raid1, whose data can be rebuilt",
+                    f"{node} is on {array.storage.level}: losing one disk loses all data",
+                    "raid1, which can rebuild a lost disk",
                     "./lab disk --help",
                 )
 

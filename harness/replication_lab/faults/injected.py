@@ -42,7 +42,7 @@ def injected(fault: Fault) -> Iterator[Injected]:
             acting.proofs = fault.verify()
             if broken := [proof for proof in acting.proofs if not proof.ok]:
                 said = "; ".join(f"{proof.what}: {proof.found}" for proof in broken)
-                raise LabError(f"not so: {said}", broken[0].expected, "./lab doctor")
+                raise LabError(f"check failed: {said}", broken[0].expected, "./lab doctor")
             yield acting
         finally:
             acting.recover()

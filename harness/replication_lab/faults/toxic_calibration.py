@@ -74,7 +74,7 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> 
         trips = probe.pings(PINGS)
         if not trips:
             raise LabError(
-                f"nothing comes back across {probe.link.name}",
+                f"link {probe.link.name} does not answer",
                 f"a round trip of {asked.round_trip_ms} ms",
                 "./lab status",
             )

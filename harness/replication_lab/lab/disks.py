@@ -85,8 +85,8 @@ def array_of(lab: Lab, node: str) -> Array:
     """Return the array under a node's data; LabError if its disk belongs to replication, or if it has none."""
     if replication.kind_of(lab.topology).in_machines:
         raise LabError(
-            f"the disk of {node} of {lab.name} is under {lab.topology.replication}",
-            "a disk of an array",
+            f"the disk of {node} in {lab.name} is replicated by {lab.topology.replication}",
+            "a disk of a RAID array",
             f"./lab drill {lab.topology.name} --fault fail-disk",
         )
     return arrays.array(lab, node)
@@ -101,7 +101,7 @@ def _change(text: str) -> tuple[str, Any]:
             raise LabError(f"write_cache={value}", "on or off", "./lab disk limit --help")
         return name, SWITCH[value]
     if not value.lstrip("-").isdigit():
-        raise LabError(f"{text}: {value!r} is no number", "a whole number", "./lab disk limit --help")
+        raise LabError(f"{text}: {value!r} is not a number", "a whole number", "./lab disk limit --help")
     return name, int(value)
 
 
@@ -141,8 +141,8 @@ def heal(lab: Lab, node: str, disk: str) -> None:
     array = arrays.arrays(lab).get(node)
     if array and array.storage.survives and spindle.stats().errors:
         raise LabError(
-            f"{disk} of {node} has missed writes that the other disks have",
-            "an exchange: healed, it would give old data for new",
+            f"{disk} of {node} is stale: it lacks writes that the other disks have",
+            "a replacement disk; the healed disk would return old data",
             f"./lab disk replace {node} {disk}",
         )
     spindle.heal()

@@ -86,7 +86,7 @@ def _plan(lab: Lab, node: str, storage: Storage) -> Plan:
         if begun.node == node and begun.storage.level == storage.level:
             return begun
         raise LabError(
-            f"{begun.node} of {lab.name} is on its way to {begun.storage.level}",
+            f"an unfinished migration of {begun.node} in {lab.name} to {begun.storage.level} exists",
             "one migration at a time",
             f"./lab migrate {begun.node} --to {begun.storage.level}",
         )
@@ -97,14 +97,20 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
     """Save and return a plan; LabError, and nothing done, if the node or the disks do not suit."""
     if lab.topology.node(node).role != "replica":
         replicas = [each.name for each in lab.topology.nodes if each.role == "replica"]
-        raise LabError(f"{node} is no replica: others wait for it", f"one of {', '.join(replicas)}", "./lab status")
+        raise LabError(
+            f"{node} is not a leaf replica; only those can be migrated", f"one of {', '.join(replicas)}", "./lab status"
+        )
     old = arrays.arrays(lab).get(node)
     if old and (old.storage.level, old.storage.disk, old.storage.members) == (
         storage.level,
         storage.disk,
         storage.members,
     ):
-        raise LabError(f"{node} is on {storage.level} of {storage.disk} already", "other storage", "./lab disk list")
+        raise LabError(
+            f"{node} is already on {storage.level} of {storage.disk}",
+            "a different level or disk model",
+            "./lab disk list",
+        )
     held = volumes.held_mib(lab, node)
     if held > FILLED * storage.room_mib:
         raise LabError(

@@ -81,7 +81,7 @@ def storage_of(
     asked = [*(["--storage"] if texts else []), *given]
     if asked and replication.kind_of(found).in_machines:
         raise LabError(
-            f"{', '.join(asked)} for {topology}, whose machines have a disk of their own",
+            f"{', '.join(asked)} for {topology}, whose virtual machines have their own disk",
             "another topology; or LAB_DISK_SIZE for another size, and other costs once it is up",
             "./lab disk limit node1 disk1 write_iops=11 flush_us=43000",
         )
@@ -134,7 +134,9 @@ def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
     if stopped:
         raise LabError(
-            f"{', '.join(stopped)} of {lab.name} stopped", "all running", f"./lab down --lab {lab.name}, then up again"
+            f"{', '.join(stopped)} of {lab.name} stopped",
+            "all nodes running",
+            f"./lab down --lab {lab.name}, then up again",
         )
     if lab.state() is None:
         tell(f"{lab.name} is running but was never verified")
@@ -155,7 +157,7 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
     for proof in proofs:
         if not proof.ok:
             raise LabError(
-                f"{proof.what}: {proof.found}", "the state that the topology promises", f"./lab up {lab.topology.name}"
+                f"{proof.what}: {proof.found}", "the state that the topology defines", f"./lab up {lab.topology.name}"
             )
     return proofs
 
@@ -175,7 +177,7 @@ def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
     with closing(RoundTrip(running, lanes)) as probe:
         bare = probe.typical()
         if bare is None:
-            raise LabError(f"nothing comes back across {link} without a toxic", "a round trip", "./lab status")
+            raise LabError(f"link {link} does not answer without a toxic", "a round trip", "./lab status")
         calibrated(running, toxic, probe)
         found, ok = realised(toxic, probe, bare)
         if not ok and toxic.is_measured:
@@ -194,7 +196,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     idle = [known for known, lab in project.all_labs().items() if not lab.is_in_use()]
     lab = project.find(name or (idle[0] if len(idle) == 1 else None))
     if lab.is_in_use() and not lab.is_own():
-        raise LabError(f"a running command uses {lab.name}", "it to end first", "./lab status")
+        raise LabError(f"{lab.name} is in use by another lab command", "that command to finish", "./lab status")
     lab.down()
     tell(f"{lab.name} is down; its containers, networks and volumes are gone")
     return [lab.name]

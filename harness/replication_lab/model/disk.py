@@ -25,7 +25,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             figure = getattr(self, name)
             if figure is not None and figure < 1:
                 raise LabError(
-                    f"a disk with {name} {figure}", "1 or more, or none at all for no limit", f"compare with {WHERE}"
+                    f"a disk with {name} {figure}", "1 or more, or no value for no limit", f"compare with {WHERE}"
                 )
         if self.flush_us < 0:
             raise LabError(f"a disk with flush_us {self.flush_us}", "0 or more", f"compare with {WHERE}")

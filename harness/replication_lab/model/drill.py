@@ -182,9 +182,13 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping
         if node:
             topology.node(node)
     if drill.serves and not topology.manager and topology.replication != "group":
-        raise LabError(f"{where}: serves, without a cluster manager that chooses", "no such key", "./lab drill")
+        raise LabError(
+            f"{where}: the key serves needs a cluster manager",
+            "a topology with Pacemaker, or a drill without this key",
+            "./lab drill",
+        )
     if drill.options and topology.replication != "drbd":
-        raise LabError(f"{where}: options of DRBD in {topology.name}", "a topology of drbd", "./lab drill")
+        raise LabError(f"{where}: DRBD options in {topology.name}", "a topology that replicates by DRBD", "./lab drill")
     for kind in drill.options:
         if kind not in OPTIONS:
             raise unknown_name(f"kind of options in {where}", kind, OPTIONS, "./lab drill")
@@ -220,7 +224,7 @@ def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Val
 def _check_expectation(where: str, expected: Expectation) -> None:
     given = [bound for bound in (expected.equals, expected.at_least, expected.at_most) if bound is not None]
     if len(given) != 1:
-        raise LabError(f"{where}: {expected.says!r} has not one relation", "one of equals, at_least, at_most")
+        raise LabError(f"{where}: {expected.says!r} must have exactly one relation", "one of equals, at_least, at_most")
     try:
         _ = expected.expected
     except ValueError as error:

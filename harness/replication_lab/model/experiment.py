@@ -163,11 +163,11 @@ Each = TypeVar("Each")
 
 
 def _no_workload(case: Case, _preset: Preset) -> Workload[Any]:
-    raise LabError(f"nothing says what the clients do in {case.name}", "an experiment with a workload")
+    raise LabError(f"case {case.name} has no workload", "an experiment with a workload")
 
 
 def _not_arranged(_lab: object, case: Case) -> AbstractContextManager[Watch]:
-    raise LabError(f"nothing says how {case.name} is arranged", "an experiment with arrange")
+    raise LabError(f"case {case.name} has no arrangement", "an experiment with arrange")
 
 
 @dataclass(frozen=True)

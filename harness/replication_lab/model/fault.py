@@ -118,7 +118,7 @@ class FaultKind:
     def check_targets(self, where: str, topology: Topology, targets: Sequence[str]) -> None:
         """Refuse targets that are not in the topology, or lack what the fault needs."""
         if not targets:
-            raise LabError(f"{where}: {self.name} is on nothing", f"a list of {self.acts_on}", "./lab drill")
+            raise LabError(f"{where}: {self.name} has no targets", f"a list of {self.acts_on}", "./lab drill")
         if self.acts_on == NODES:
             for name in targets:
                 topology.node(name)

@@ -35,7 +35,7 @@ class LabRequest:
             self.topology.node(node)
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):
             raise LabError(
-                f"{self.name!r} cannot be the name of a lab", "small letters, digits, - and _", "./lab up --help"
+                f"{self.name!r} is not a valid name of a lab", "lowercase letters, digits, - and _", "./lab up --help"
             )
 
     @property

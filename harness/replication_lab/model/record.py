@@ -154,16 +154,14 @@ class Record:
         for event in self.events:
             if isinstance(event, Run | Drills):
                 return event
-        raise LabError(
-            "the record does not say what was run", 'a first line with "event": "run" or "drills"', "lab run EXPERIMENT"
-        )
+        raise LabError("the record has no header", 'a first line with "event": "run" or "drills"', "lab run EXPERIMENT")
 
     @property
     def run(self) -> Run:
         """The opening of an experiment's record. Raises LabError where it is of drills."""
         if isinstance(self.opening, Run):
             return self.opening
-        raise LabError("the record is of drills", "one of an experiment", "./lab report RUN")
+        raise LabError("the record is one of drills", "the record of an experiment", "./lab report RUN")
 
     @property
     def drills(self) -> Drills:

@@ -186,7 +186,9 @@ def _link(file: str, entry: dict[str, str], services: dict[str, Any]) -> Link:
         way = f"{source}-{target}{kind}"
         if name == way or name in {f"{way}-{channel}" for channel in CHANNELS}:
             return Link(way, entry["listen"], entry["upstream"], source, target, (name,))
-    raise LabError(f"{file}: the link {name!r} names no two nodes", "FROM-TO, both of them services of the file")
+    raise LabError(
+        f"{file}: link name {name!r} is not of the form FROM-TO", "FROM-TO, where both are services of the file"
+    )
 
 
 def _with_channel(link: Link, channel: Link) -> Link:
@@ -249,7 +251,7 @@ def _members(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> t
     votes = [int(environment.get("LAB_WEIGHT", 1)) for environment in settings.values()]
     if _can_be_halved(votes):
         raise LabError(
-            f"{file}: {len(votes)} nodes with the votes {votes} can be parted into halves, neither of which goes on",
+            f"{file}: {len(votes)} nodes with the votes {votes} can split evenly, leaving no majority",
             'an odd number of nodes, or LAB_WEIGHT: "2" for one of them',
         )
     return tuple(Node(name, "member") for name in settings)

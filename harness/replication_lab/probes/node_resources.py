@@ -50,7 +50,7 @@ def sample(lab: Lab, node: str, seconds: float) -> Sample:
     """Return a node's resources over some seconds; LabError when it does not run or is no node."""
     lab.topology.node(node)
     if lab.node(node).state()[0] != "running":
-        raise LabError(f"{node} of {lab.name} does not run", "a running server", f"./lab status --lab {lab.name}")
+        raise LabError(f"{node} of {lab.name} is not running", "a running server", f"./lab status --lab {lab.name}")
     before = _read(lab, node)
     looks, waiting = _look(lab, node, max(2, round(seconds * LOOKS_A_SECOND)))
     after = _read(lab, node)

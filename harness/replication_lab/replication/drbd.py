@@ -205,7 +205,7 @@ def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
     state = partner.state()
     if state == "paused":
         thaw = f"docker unpause {partner.container}, or {kill}"
-        raise LabError(f"{partner.node} is frozen, and may be primary", "one that answers, or is dead", thaw)
+        raise LabError(f"{partner.node} is frozen and may still be primary", "a peer that answers or is down", thaw)
     if state == "running":
         what = f"an answer of {partner.node}, which runs and may be primary,"
         said = clock.wait_until(partner.answer, what, drbd.SILENT_SECONDS, hint=kill)
@@ -223,14 +223,14 @@ def _refuse_old_data(peer: Peer, partner: Peer) -> None:
     start = f"docker start {partner.container}"
     if found.connection == drbd.STAND_ALONE:
         raise LabError(
-            f"{peer.node} stands by, and lacks what {partner.node} may have written meanwhile",
-            "a machine that has the last data",
+            f"{peer.node} is in standby and may lack writes of {partner.node}",
+            "a machine with the latest data",
             f"./lab drbd online {peer.node}" if runs else start,
         )
     if not found.connected_at:
         raise LabError(
-            f"{peer.node} has not met {partner.node} since it was started, and may lack what that one wrote",
-            "a machine that has the last data",
+            f"{peer.node} has not connected to {partner.node} since its start and may lack newer writes",
+            "a machine with the latest data",
             f"{'./lab drbd status' if runs else start}, or ./lab drbd promote {peer.node} --allow-data-loss",
         )
 
@@ -309,7 +309,9 @@ def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda _: No
 def refuse_split_brain(lab: Lab) -> None:
     if any(peer.status().split_brain for peer in drbd.peers(lab).values()):
         raise LabError(
-            "split brain: both machines were primary and wrote", "one to give up what only it wrote", HOW_TO_RESOLVE
+            "split brain: both machines were primary and accepted writes",
+            "a victim whose changes are discarded",
+            HOW_TO_RESOLVE,
         )
 
 
@@ -321,15 +323,15 @@ def resolve(lab: Lab, victim: str) -> Status:
     peer, survivor = _peer(lab, victim), other(lab, victim)
     found = {each.node: each.wait_until_answers() for each in (peer, survivor)}
     if not any(status.split_brain for status in found.values()):
-        raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "one to resolve", "./lab drbd status")
+        raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "a split brain", "./lab drbd status")
     # The victim's rows are discarded at once, so the survivor's have to be complete.
     if found[survivor.node].disk != drbd.UP_TO_DATE:
         said = f"{survivor.node} would survive: {found[survivor.node].words()}"
         raise LabError(said, "a survivor with its disk", f"./lab drbd resolve --victim {survivor.node}")
     if lab.topology.manager and found[victim].primary:
         raise LabError(
-            f"{victim} serves, and its cluster manager would take its end for a failure",
-            "a victim that does not serve",
+            f"{victim} runs the service, and Pacemaker would treat its stop as a failure",
+            "a victim that does not run the service",
             f"./lab drbd resolve --victim {survivor.node}",
         )
     peer.tell("discard")

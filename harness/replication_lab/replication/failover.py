@@ -127,7 +127,7 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
     lab.topology.node(node)
     following = sources(lab)
     if node not in following:
-        raise LabError(f"{node} follows nobody", f"one of {', '.join(following) or 'no replicas'}", "./lab show")
+        raise LabError(f"{node} is not a replica", f"one of {', '.join(following) or 'no replicas'}", "./lab show")
     old = following[node]
     others = [name for name, source in following.items() if source == old and name != node]
     new = lab.node(node).server()
@@ -176,7 +176,7 @@ def _refuse_unable(lab: Lab) -> None:
         raise LabError(f"{lab.name} has no source and replicas", "a topology with both", instead)
     if "gtid" not in catalogue.engines()[lab.engine].features:
         raise LabError(
-            f"{lab.engine} has no GTIDs: a replica's place in another server's log cannot be told",
+            f"{lab.engine} has no GTIDs: a replica's position in another server's binary log is unknown",
             "an engine with the feature gtid",
             "./lab engines",
         )
@@ -264,7 +264,7 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
     errant = gtid.beyond(BinaryLog(old).gtids(), BinaryLog(source).gtids())
     if errant and not discard:
         raise LabError(
-            f"{node} has {gtid.words(errant)}, which {source.name} has not",
+            f"{node} has {gtid.words(errant)}, which {source.name} lacks",
             f"nothing that {source.name} lacks",
             f"./lab rejoin {node} --discard-errant, which replaces its data by {source.name}'s",
         )
@@ -289,10 +289,12 @@ def _source_for(lab: Lab, node: str) -> str:
     serving = [name for name in serving if _takes_writes(lab, name)]
     if len(serving) != 1:
         found = ", ".join(serving) or "no node"
-        expected = "one server that takes writes and follows nobody"
+        expected = "exactly one writable server that is not a replica"
         raise LabError(f"{found} could be the source of {node}", expected, "./lab show")
     if following.get(node) in {*serving, *following}:
-        raise LabError(f"{node} follows {following[node]} already", "a node that follows no source", "./lab show")
+        raise LabError(
+            f"{node} already replicates from {following[node]}", "a node that is not a replica", "./lab show"
+        )
     return serving[0]
 
 

@@ -160,7 +160,7 @@ def primary(lab: Lab) -> str:
             continue
         if str(found) in (PRIMARY, "SECONDARY") and found.primaries:
             return found.primaries[0]
-    raise LabError(f"no node of {lab.name} knows a primary", "a majority that is ONLINE", "./lab status")
+    raise LabError(f"no node of {lab.name} reports a primary", "a majority that is ONLINE", "./lab status")
 
 
 def _prove_one_view(kind: Group) -> Proof:

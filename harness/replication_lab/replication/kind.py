@@ -201,13 +201,17 @@ class Nodes:
     def let_serve(self, name: str) -> None:
         """Let this node be the one that serves, if a lab's start leaves that open."""
         raise LabError(
-            f"{self.lab.topology.name} starts as its file says, and not with {name}", "a cluster manager", "./lab drill"
+            f"{self.lab.topology.name} has a fixed first primary and cannot start with {name}",
+            "a topology with Pacemaker",
+            "./lab drill",
         )
 
     def promote(self, _name: str) -> None:
         """Promote this node in place of the one that accepted writes."""
         raise LabError(
-            f"{self.lab.topology.name} has nobody to promote", "source and replica, or two machines", "./lab drill"
+            f"{self.lab.topology.name} has no node that can be promoted",
+            "source and replica, or two machines",
+            "./lab drill",
         )
 
     def rejoin(self) -> None:

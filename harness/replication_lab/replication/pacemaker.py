@@ -133,7 +133,9 @@ def _refuse_unless_served(status: Status, other: str) -> None:
     """Refuse unless the other machine serves: just after a node is lost, Pacemaker still reports it as serving."""
     member = status.members[other]
     if status.serving != other or not member.online or member.unclean:
-        raise LabError(f"{other} does not serve: {status.words()}", "a service that stays", "./lab ha status")
+        raise LabError(
+            f"{other} does not run the service: {status.words()}", "a service that keeps running", "./lab ha status"
+        )
 
 
 def _refuse_without_peer(lab: Lab, status: Status, other: str) -> None:

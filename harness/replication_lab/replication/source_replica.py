@@ -92,7 +92,7 @@ class Followers(Nodes):
         for name in self._old:
             failover.rejoin(self.lab, name, discard=True)
         if self._old and (left := set(self.names) - set(self.sources)) != {self._source()}:
-            raise LabError(f"{', '.join(sorted(left))} follow nobody", "one source", "./lab status")
+            raise LabError(f"{', '.join(sorted(left))} have no source", "one source", "./lab status")
 
     def _source(self) -> str:
         return next(name for name in self.names if name not in self.sources)

@@ -244,7 +244,7 @@ class DrillRun:
     def _has_returned(self, name: str) -> bool:
         status, code = self.lab.node(name).state()
         if status == "exited":
-            raise LabError(f"{name} ended with status {code} instead of coming back", "a node that serves")
+            raise LabError(f"{name} exited with status {code} instead of restarting", "a running node")
         return self.nodes.stands(name)
 
     def last_words(self) -> list[str]:

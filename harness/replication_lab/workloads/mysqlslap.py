@@ -75,6 +75,8 @@ class Slap:
             average, least, most = (float(each) * 1000 for each in fields[2:5])
         except ValueError as error:
             raise LabError(
-                f"slap printed no times: {printed[-300:]!r}", "a line of average, minimum, maximum", "./lab status"
+                f"slap printed no times: {printed[-300:]!r}",
+                "a line each with average, minimum and maximum",
+                "./lab status",
             ) from error
         return Slapped(self.queries * self.iterations, average, least, most)

@@ -106,7 +106,7 @@ def engine(name: str, images: str = "local") -> Engine:
     found = engines()[name]
     if images not in found.images:
         raise LabError(
-            f"engine {name} cannot be had from {images} images",
+            f"engine {name} is not available from {images} images",
             f"LAB_IMAGES={' or '.join(sorted(found.images))}, or another engine",
             f"LAB_IMAGES={min(found.images)} ./lab up --engine {name}",
         )

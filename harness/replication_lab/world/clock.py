@@ -60,7 +60,7 @@ def wait_until(
     try:
         return attempts(lambda: _found(condition()))
     except RetryError as error:
-        raise LabError(f"waited {seconds:g} s and {what} did not come", what, hint or "./lab status") from error
+        raise LabError(f"timed out after {seconds:g} s waiting for {what}", what, hint or "./lab status") from error
 
 
 def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, every: float, hint: str = "") -> Found:

@@ -172,9 +172,9 @@ class Peer:
         """Raise LabError, with the command that brings it back, if the machine is off or frozen."""
         state = self.state()
         if state == "paused":
-            raise LabError(f"{self.node} is frozen", "a machine that goes on", f"docker unpause {self.container}")
+            raise LabError(f"{self.node} is frozen", "a running machine", f"docker unpause {self.container}")
         if state != "running":
-            raise LabError(f"{self.node} does not run", "a machine that is up", f"docker start {self.container}")
+            raise LabError(f"{self.node} is not running", "a running machine", f"docker start {self.container}")
 
     def power_on(self) -> Status:
         """Start its disk and its machine, if they are off; return its status once its resource is up."""
@@ -208,11 +208,11 @@ class Peer:
         return None
 
     def going_on(self) -> Status:
-        """Return its status; LabError if it has given up connecting, so that waiting is of no use."""
+        """Return its status; LabError if it has stopped trying to connect, so that waiting is of no use."""
         found = self.status()
         if found.connection == STAND_ALONE:
             raise LabError(
-                f"{self.node} has given up connecting. {self.last_words()}",
+                f"{self.node} has stopped trying to connect. {self.last_words()}",
                 "a peer with the same settings, and no split brain",
                 "./lab drbd status",
             )
@@ -240,7 +240,7 @@ class Peer:
         found = self.status()
         if found.compared_at == before.compared_at or found.connected_at != before.connected_at:
             raise LabError(
-                f"the comparison of both disks broke off: {found.words()}. {self.last_words()}",
+                f"the comparison of both disks was aborted: {found.words()}. {self.last_words()}",
                 "machines that stay connected until all blocks are compared",
                 "./lab drbd verify",
             )

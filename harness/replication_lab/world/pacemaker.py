@@ -83,7 +83,7 @@ def parse_status(text: str) -> Status:
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:
-        raise LabError(f"the cluster manager said {text.strip()[:200]!r}", "crm_mon's XML", "docker logs") from error
+        raise LabError(f"crm_mon printed {text.strip()[:200]!r}", "crm_mon's XML", "docker logs") from error
     coordinator = root.find("./summary/current_dc")
     return Status(
         quorum=coordinator is not None and coordinator.get("with_quorum") == "true",
@@ -155,8 +155,8 @@ class Cluster:
             except LabError as error:
                 errors.append(f"{asked}: {error.found}")
         raise LabError(
-            f"no machine of {self.lab.name} answers for its cluster: {'; '.join(errors)}",
-            "a machine that is up",
+            f"no machine of {self.lab.name} reports the cluster status: {'; '.join(errors)}",
+            "a running machine",
             f"docker logs {self.lab.name}-{self.nodes[0]}-1",
         )
 
@@ -213,4 +213,4 @@ def cluster(lab: Lab) -> Cluster:
 def refuse_managed(lab: Lab, instead: str) -> None:
     """Refuse what Pacemaker would undo, or treat as a failure."""
     if is_managed(lab):
-        raise LabError(f"a cluster manager says which machine of {lab.name} serves", "it to be told", instead)
+        raise LabError(f"{lab.name} is managed by Pacemaker, which would undo this", "a command of ./lab ha", instead)

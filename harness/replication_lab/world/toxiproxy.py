@@ -28,11 +28,13 @@ class Toxiproxy:
             answer = self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
         except requests.RequestException as error:
             raise LabError(
-                f"Toxiproxy at {self.address} does not answer: {error}", "its API", "./lab status"
+                f"Toxiproxy at {self.address} does not answer: {error}", "a response of its API", "./lab status"
             ) from error
         if not answer.ok:
             raise LabError(
-                f"Toxiproxy refused {method} {path}: {answer.text.strip()}", "a toxic that it knows", "./lab toxic"
+                f"Toxiproxy refused {method} {path}: {answer.text.strip()}",
+                "a toxic that Toxiproxy supports",
+                "./lab toxic",
             )
         return answer.json() if answer.content else None
 

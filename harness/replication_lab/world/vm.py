@@ -77,10 +77,10 @@ def launcher() -> Launcher:
 def _refuse_host() -> None:
     if platform.machine() not in PROCESSORS:
         found = f"the processor is {platform.machine()}, and the image of virtual machines is for {PROCESSORS[0]}"
-        raise LabError(found, "a host of that kind; every other topology runs here", "./lab up semisync")
+        raise LabError(found, "a host of that kind; every other topology runs on this host", "./lab up semisync")
     # An engine in a machine of its own has a device of its own.
     if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
-        raise LabError(f"there is no {TUN}", "the device by which a guest gets its network", "sudo modprobe tun")
+        raise LabError(f"{TUN} does not exist", "the device that gives a guest its network", "sudo modprobe tun")
 
 
 def with_launcher(storages: dict[str, Storage]) -> dict[str, Storage]:
@@ -95,7 +95,11 @@ def _as_asked(chosen: str) -> Launcher:
     if chosen not in LAUNCHERS:
         raise LabError(f"LAB_VM is {chosen!r}", f"auto, {', '.join(LAUNCHERS)}", "unset LAB_VM")
     if chosen == "kvm" and not KVM.exists():
-        raise LabError(f"LAB_VM is kvm, and there is no {KVM}", "a host that lends its processor", "unset LAB_VM")
+        raise LabError(
+            f"LAB_VM is kvm, and {KVM} does not exist",
+            "a host with KVM (nested virtualization enabled)",
+            "unset LAB_VM",
+        )
     if chosen == "kvm" and not kvm_boots():
         raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
     return Launcher(chosen, "LAB_VM says so")
@@ -153,7 +157,7 @@ def check_memory(machines: int) -> None:
         raise LabError(
             f"{available} MiB of memory are available",
             f"{needed} MiB, for {machines} virtual machines of {each} MiB each",
-            "./lab status: another lab may be taken down",
+            "./lab status, then stop another lab",
         )
 
 
@@ -163,7 +167,7 @@ def check_memory(machines: int) -> None:
 def settings(disks: Sequence[str] = (), array: str | None = None, server: bool = True) -> dict[str, str]:
     """Return the environment of a machine: hosts of its disks, its array's level, whether it starts MariaDB."""
     if array is not None and array not in LEVELS:
-        raise LabError(f"an array of level {array!r}", ", ".join(LEVELS), "ask for raid1")
+        raise LabError(f"unknown array level {array!r}", ", ".join(LEVELS), "ask for raid1")
     if array and not disks:
         raise LabError(f"{array} without disks", "the hosts of one disk or more", "start spindles first")
     return {"LAB_DISKS": " ".join(disks), "LAB_ARRAY": array or "", "LAB_SERVER": "on" if server else "off"}

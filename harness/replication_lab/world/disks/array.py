@@ -159,7 +159,7 @@ class Array:
         """
         if not self.storage.survives:
             raise LabError(
-                f"{self.node} is on {self.storage.level}, which holds nothing twice",
+                f"{self.node} is on {self.storage.level}, which stores no second copy",
                 "raid1: a disk's data can be rebuilt from another",
                 f"./lab disk heal {self.node} {disk}",
             )
@@ -306,7 +306,7 @@ def array(lab: Lab, node: str) -> Array:
     found = arrays(lab)
     if node not in found:
         expected = f"one of {', '.join(found)}" if found else "a lab with storage"
-        raise LabError(f"{node} of {lab.name} has no disks of its own", expected, "./lab up --help")
+        raise LabError(f"{node} of {lab.name} has no emulated disks", expected, "./lab up --help")
     return found[node]
 
 
@@ -355,5 +355,5 @@ def sweep(kept: list[str]) -> list[str]:
             volumes={"/dev": {"bind": "/dev", "mode": "rw"}},
         )
     except (ContainerError, APIError) as error:
-        raise LabError(f"what arrays left behind cannot be removed: {error}", "", "losetup --list") from error
+        raise LabError(f"leftovers of arrays cannot be removed: {error}", "", "losetup --list") from error
     return said.decode().splitlines()

@@ -38,7 +38,9 @@ def _settled(storage: Storage, words: set[str]) -> Storage:
             return msgspec.structs.replace(storage, backend=name)
     said = "; ".join(f"{name} needs {' and '.join(lacking)}" for name, lacking in lacks.items())
     modules = " or ".join(f"sudo modprobe {catalogue.backend(name).module}" for name in lacks)
-    raise LabError(f"this host's kernel lacks something: {said}", "all that one of them needs", modules)
+    raise LabError(
+        f"this host's kernel lacks a feature: {said}", "all features that one RAID implementation needs", modules
+    )
 
 
 def missing(backend: Backend, words: Iterable[str]) -> list[str]:
@@ -67,7 +69,9 @@ def _kernel() -> str:
             .decode()
         )
     except ContainerError as error:
-        raise LabError(f"the host's kernel cannot be asked: {error}", "its file systems and devices") from error
+        raise LabError(
+            f"the features of the host's kernel are unknown: {error}", "its file systems and devices"
+        ) from error
 
 
 def overlay(lab: str, topology: str, storages: dict[str, Storage]) -> str:

@@ -41,7 +41,7 @@ def client() -> docker.DockerClient:
         raise LabError(
             f"the Docker engine is {version['Version']}",
             f"{ENGINE_NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
-            "upgrade Docker by its own means, then ./lab doctor",
+            "upgrade Docker with your package manager, then ./lab doctor",
         )
     return found
 
@@ -49,14 +49,14 @@ def client() -> docker.DockerClient:
 def _unreachable(error: Exception) -> LabError:
     if "PermissionError" in repr(error) or "Permission denied" in str(error):
         return LabError(
-            "no permission on the Docker engine's socket",
+            "permission denied on the Docker engine's socket",
             "a user in the group docker, or root",
             f"sudo usermod -aG docker {os.environ.get('USER', '$USER')}, log in again; or put sudo before the command",
         )
     return LabError(
-        "no Docker engine answers",
+        "the Docker engine does not answer",
         "a running engine, 25 or newer",
-        "./lab up (it installs and starts one where it may)",
+        "./lab up (installs and starts an engine if permitted)",
     )
 
 
@@ -72,13 +72,13 @@ def compose_version() -> str:
     answer = _run_quietly(["docker", "compose", "version", "--short"])
     if answer is None:
         raise LabError(
-            "docker compose is not there", "Compose 2.24 or newer", "install the Compose plugin, then ./lab doctor"
+            "docker compose is not installed", "Compose 2.24 or newer", "install the Compose plugin, then ./lab doctor"
         )
     if _numbers(answer) < COMPOSE_NEEDED:
         raise LabError(
             f"docker compose is {answer}",
             "2.24 or newer (configs with content, include); the lab never replaces it",
-            "upgrade Docker by its own means, then ./lab doctor",
+            "upgrade Docker with your package manager, then ./lab doctor",
         )
     return answer
 
@@ -150,7 +150,7 @@ _SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sb
 def _install() -> None:
     if sys.platform != "linux" or not shutil.which("apt-get"):
         raise LabError(
-            "no Docker engine on this machine, and no apt to install one with",
+            "no Docker engine on this machine, and no apt to install it",
             "Docker Engine 25 or newer with Compose 2.24 or newer",
             "install Docker Desktop or Docker Engine, then ./lab doctor",
         )
@@ -189,7 +189,11 @@ def allow_install(what: str, commands: Sequence[Sequence[str]]) -> None:
     """Print what is installed; LabError with the commands if LAB_INSTALL=no."""
     by_hand = "\n  ".join(" ".join(["sudo", *command] if os.geteuid() else command) for command in commands)
     if os.environ.get("LAB_INSTALL") == "no":
-        raise LabError(f"missing: {what}", "it installed, or LAB_INSTALL unset", f"by hand:\n  {by_hand}")
+        raise LabError(
+            f"missing: {what}",
+            "an installed package, or LAB_INSTALL unset to let the lab install it",
+            f"by hand:\n  {by_hand}",
+        )
     print(f"installing {what}", file=sys.stderr, flush=True)
 
 
@@ -202,7 +206,7 @@ def run_as_root(command: Sequence[str]) -> None:
         last = log.read().strip().splitlines()[-8:]
     if failed:
         raise LabError(
-            f"`{' '.join(full)}` failed:\n  " + "\n  ".join(last), "exit status 0", "mend it, then ./lab doctor"
+            f"`{' '.join(full)}` failed:\n  " + "\n  ".join(last), "exit status 0", "fix the cause, then ./lab doctor"
         )
 
 

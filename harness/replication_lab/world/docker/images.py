@@ -116,7 +116,7 @@ def _bootstrap_base() -> None:
         if not shutil.which("apt-get"):
             raise LabError(
                 "no image registry answers and there is no mmdebstrap",
-                "one of the two",
+                "an image registry or mmdebstrap",
                 "docker pull debian:trixie-slim",
             )
         install = [*engine.APT_INSTALL, "mmdebstrap"]
@@ -136,7 +136,7 @@ def _bootstrap_base() -> None:
         reason = make.stderr.read().decode(errors="replace") if make.stderr else ""
     if make.returncode or imported.returncode:
         raise LabError(
-            f"the base image was not made:\n{_last_lines(reason + imported.stderr)}",
+            f"building the base image failed:\n{_last_lines(reason + imported.stderr)}",
             "mmdebstrap to succeed",
             "./lab doctor",
         )

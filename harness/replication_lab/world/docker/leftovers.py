@@ -44,8 +44,8 @@ def remove_volume(volume: Volume) -> None:
         _unless_gone(volume.remove, force=True)
     except APIError as error:
         raise LabError(
-            f"{volume.name} is in use by a container that is not the lab's",
-            "nobody else",
+            f"{volume.name} is in use by a container outside the lab",
+            "a volume used only by the lab",
             f"docker ps --all --filter volume={volume.name}",
         ) from error
 

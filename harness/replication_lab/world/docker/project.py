@@ -150,7 +150,7 @@ def refuse_old_data(name: str) -> None:
     old = [volume.name for volume in docker_engine.client().volumes.list(filters=only)]
     if old:
         raise LabError(
-            f"there is data of an earlier {name}: {', '.join(old)}",
+            f"data of an earlier {name} exists: {', '.join(old)}",
             "a fresh start",
             f"docker volume rm {' '.join(old)}",
         )
@@ -188,8 +188,8 @@ def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) 
     said = checks[-1]["Output"].strip() if checks else "no health check answered"
     log = lab.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
     return LabError(
-        f"{service} never got healthy ({status}; {said}). Its last log lines:\n  {log}",
-        "serving and replicating",
+        f"{service} did not become healthy ({status}; {said}). Its last log lines:\n  {log}",
+        "a healthy server that replicates",
         "./lab doctor",
     )
 

@@ -124,7 +124,7 @@ class Service:
             act(self.container)
         except APIError as error:
             said = f"{self.name} of {self.lab.name}: {error.explanation or error}"
-            raise LabError(said, "a container in the state for it", f"./lab status --lab {self.lab.name}") from error
+            raise LabError(said, "a container in the required state", f"./lab status --lab {self.lab.name}") from error
 
     def kill(self) -> None:
         """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""

@@ -42,7 +42,9 @@ class GaleraNode:
         """Return this node's view of its cluster; LabError if the server is in none."""
         status = {row["Variable_name"]: row["Value"] for row in self.server.rows("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")}
         if "wsrep_local_state_comment" not in status:
-            raise LabError(f"{self.server.name} is in no Galera cluster", "a topology like galera", "./lab up galera")
+            raise LabError(
+                f"{self.server.name} is not in a Galera cluster", "a topology like galera", "./lab up galera"
+            )
         shortest, mean, longest, _, messages = (float(part) for part in status["wsrep_evs_repl_latency"].split("/"))
         return GaleraStatus(
             ready=status["wsrep_ready"] == "ON",

@@ -102,7 +102,9 @@ class Server:
 
     def _refusal(self, sql: str, error: Exception) -> LabError:
         return LabError(
-            f"{self.name} answered `{sql[:100]}` with {error}", "rows", f"./lab sql {self.name}; ./lab status"
+            f"`{sql[:100]}` on {self.name} failed: {error}",
+            "a successful statement",
+            f"./lab sql {self.name}; ./lab status",
         )
 
     def value(self, sql: str) -> Any:
