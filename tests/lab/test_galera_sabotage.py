@@ -87,7 +87,7 @@ def test_a_node_that_left_and_came_back_is_unknown(of_cluster):
     judgement, doubts = of_cluster(leave_and_return)
 
     assert judgement.verdict is Verdict.UNKNOWN
-    assert "saw nobody leave or join" in doubts
+    assert "saw no node leave or join" in doubts
 
 
 def test_a_replica_that_stopped_is_unknown(of_pair):

@@ -195,14 +195,14 @@ def break_off(lab, _load):
     ("trouble", "case", "reason"),
     [
         (forget_flushes, "connected", "cost what they are set to"),
-        (speed_up, "alone", "nobody changed the disk of node1"),
+        (speed_up, "alone", "no other command changed the disk of node1"),
         (part, "connected", "the peer is there"),
         (part_and_meet, "connected", "they parted or met meanwhile"),
-        (write_to_the_peer, "alone", "a peer that stands by writes nothing"),
-        (meet, "alone", "the peer stands by"),
+        (write_to_the_peer, "alone", "a peer in standby writes nothing"),
+        (meet, "alone", "the peer is in standby"),
         (grow_deaf, "tuned", "disks keep the order of writes as the case says"),
-        (grow_deaf, "network", "DRBD's options are those of the case"),
-        (grow_deaf, "activity-log", "DRBD's options are those of the case"),
+        (grow_deaf, "network", "DRBD's options match the case"),
+        (grow_deaf, "activity-log", "DRBD's options match the case"),
     ],
 )
 def test_a_state_that_was_not_as_asked_is_never_judged(ran, trouble, case, reason):

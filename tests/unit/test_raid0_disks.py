@@ -83,7 +83,7 @@ def share_the_disks(lab, _load):
     ("trouble", "reason"),
     [
         (fall_asleep, "keeps its limits"),
-        (speed_up, "nobody changed the disks of raid0"),
+        (speed_up, "no other command changed the disks of raid0"),
         (share_the_disks, "the disks of raid0 served"),
         (fill_up, "raid0's disks are full: 4 KiB are free"),
     ],

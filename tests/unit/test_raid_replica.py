@@ -248,8 +248,8 @@ def test_a_race_that_nobody_watched_is_an_error():
 @pytest.mark.parametrize(
     ("trouble", "doubt"),
     [
-        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "raid1 went on applying catching up"),
-        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "single went on applying throughout"),
+        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "raid1 continued to apply catching up"),
+        ("replication_lab.workloads.catch_up_phases.PAUSE_SHARE", "single continued to apply throughout"),
         ("replication_lab.workloads.catch_up_phases.BUSY", "the disks of raid1 were the limit throughout"),
     ],
 )

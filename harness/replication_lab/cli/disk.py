@@ -124,7 +124,7 @@ def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
-    """Exchange a disk of RAID1 for an empty one and rebuild its data while the server goes on.
+    """Exchange a disk of RAID1 for an empty one and rebuild its data while the server runs.
 
     Example: lab disk replace replica disk1
     """

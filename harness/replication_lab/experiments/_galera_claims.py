@@ -119,7 +119,7 @@ def _claims_on_safety() -> tuple[Claim, ...]:
     sums = [
         Claim(
             f"bank-{distance}-sum-is-kept",
-            f"whoever adds up the bank's accounts on any node always finds the same sum, {DISTANCES[distance]}",
+            f"the sum of the bank's accounts is the same whenever it is read on any node, {DISTANCES[distance]}",
             Total(f"bank-{distance}", "wrong_sums").is_zero(trials="reads", at_least=30),
             predicted=0.0,
         )
@@ -149,7 +149,7 @@ def _conflicts(case: str) -> tuple[Claim, ...]:
     return (
         Claim(
             "conflicts-are-deadlocks",
-            "writers on several nodes that collide are told so by a deadlock error (1213)",
+            "conflicting writers on several nodes receive a deadlock error (1213)",
             Total(case, "deadlocks").is_positive(),
         ),
         Claim(

@@ -28,7 +28,7 @@ def _case(name: str, about: str, connected: bool = True, toxic: str = "") -> Cas
 
 
 CASES = (
-    _case("alone", "the peer stands by", connected=False),
+    _case("alone", "the peer is in standby", connected=False),
     _case("connected", "connected, the link without a toxic"),
     _case("narrow", "connected by 100 Mbit", toxic=NARROW),
 )

@@ -51,7 +51,7 @@ def _case(name: str, about: str, options: Mapping[str, tuple[str, ...]] | None =
 
 
 CASES = (
-    _case("alone", "the peer stands by", connected=False),
+    _case("alone", "the peer is in standby", connected=False),
     _case("connected", "connected, defaults"),
     _case("tuned", "connected, tuned as published", TUNED),
     _case("flushing", "connected, only disk-flushes no", FLUSHING),
@@ -164,7 +164,7 @@ class _Watch:
     def _peer_rests(self) -> Proof:
         writes = _work(self.before[1].disk, self.after[1].disk)["writes"]
         return Proof(
-            what="a peer that stands by writes nothing",
+            what="a peer in standby writes nothing",
             expected="no write",
             found=f"{writes} writes",
             ok=writes == 0,
@@ -173,7 +173,7 @@ class _Watch:
     def _unchanged(self, peer: Peer) -> Proof:
         found = peer.disk.limits()
         return Proof(
-            what=f"nobody changed the disk of {peer.node}",
+            what=f"no other command changed the disk of {peer.node}",
             expected="the limits of the case",
             found="the limits of the case" if found == self.limits else str(found),
             ok=found == self.limits,
@@ -205,7 +205,7 @@ def _has_settings(looks: list[Look], asked: dict[str, str]) -> Proof:
     other = sorted({f"{name} {value}" for name, value in found if value != asked[name]})
     said = ", ".join(f"{name} {value}" for name, value in asked.items())
     return Proof(
-        what="DRBD's options are those of the case, before the load and after it",
+        what="DRBD's options match the case, before the load and after it",
         expected=said,
         found=", ".join(other) or said,
         ok=not other,

@@ -40,7 +40,7 @@ class DiskLimits(OnNodes):
 
     def _is_unchanged(self, array: Array) -> Proof:
         asked = dict.fromkeys(array.disks, self._limits)
-        return set_to(array, asked, f"nobody changed the disks of {array.node}")
+        return set_to(array, asked, f"no other command changed the disks of {array.node}")
 
     def recover(self) -> None:
         self._changed.close()

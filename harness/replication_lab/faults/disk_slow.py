@@ -53,7 +53,9 @@ class DiskSlow(OnNodes):
 
     def _is(self, node: str, limits: Limits) -> Proof:
         array = self._arrays[node]
-        return disk_limits.set_to(array, dict.fromkeys(array.disks, limits), f"nobody changed the disks of {node}")
+        return disk_limits.set_to(
+            array, dict.fromkeys(array.disks, limits), f"no other command changed the disks of {node}"
+        )
 
     def recover(self) -> None:
         self._after = {node: disk_activity.look(array) for node, array in self._arrays.items()}

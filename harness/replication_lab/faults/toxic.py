@@ -66,7 +66,7 @@ class MoreToxic:
         return Proof(
             what=f"{name} has {self.toxic.name} more",
             expected=f"round trip of {least:.1f} ms at least",
-            found=said if there else "the toxic is gone from one of its ports",
+            found=said if there else "the toxic was removed from one of its ports",
             ok=there and found is not None and self.toxic.round_trip_ms > 0 and found >= least,
         )
 
@@ -76,7 +76,7 @@ class MoreToxic:
         return Proof(
             what=f"{name} has {self.toxic.name} more",
             expected=f"{asked} KB/s",
-            found=f"{rate:.0f} KB/s" if there else "the toxic is gone",
+            found=f"{rate:.0f} KB/s" if there else "the toxic was removed",
             ok=there and abs(rate / asked - 1) <= RATE_PROVED,
         )
 
@@ -90,7 +90,7 @@ class MoreToxic:
         return Proof(
             what=f"{name} is a black hole",
             expected=f"nothing within {SILENCE_SECONDS:g} s",
-            found="an answer" if answered else "nothing" if there else "the toxic is gone",
+            found="an answer" if answered else "nothing" if there else "the toxic was removed",
             ok=there and not answered,
         )
 

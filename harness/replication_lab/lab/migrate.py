@@ -98,7 +98,9 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
     if lab.topology.node(node).role != "replica":
         replicas = [each.name for each in lab.topology.nodes if each.role == "replica"]
         raise LabError(
-            f"{node} is not a leaf replica; only those can be migrated", f"one of {', '.join(replicas)}", "./lab status"
+            f"{node} is not a leaf replica",
+            f"one of {', '.join(replicas)}",
+            "./lab status",
         )
     old = arrays.arrays(lab).get(node)
     if old and (old.storage.level, old.storage.disk, old.storage.members) == (
@@ -215,7 +217,7 @@ class Steps:
 
     def back(self) -> None:
         """Put the old data directory into service again, and remove the new array."""
-        self.tell(f"  back: {self.node} goes on with {self.plan.before}")
+        self.tell(f"  back: {self.node} resumes with {self.plan.before}")
         self.lab.refresh()
         if self.migrated.state()[0] != "running":
             self.migrated.start_again()

@@ -198,7 +198,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     if lab.is_in_use() and not lab.is_own():
         raise LabError(f"{lab.name} is in use by another lab command", "that command to finish", "./lab status")
     lab.down()
-    tell(f"{lab.name} is down; its containers, networks and volumes are gone")
+    tell(f"{lab.name} is stopped; its containers, networks and volumes are removed")
     return [lab.name]
 
 

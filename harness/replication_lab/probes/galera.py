@@ -97,7 +97,7 @@ class Watch:
         before = self.before[name]
         same = (before.view, before.history) == (after.view, after.history)
         return Proof(
-            what=f"{name} saw nobody leave or join",
+            what=f"{name} saw no node leave or join",
             expected=f"view {before.view} of {before.history[:8]}",
             found=f"view {after.view} of {after.history[:8]}",
             ok=same,

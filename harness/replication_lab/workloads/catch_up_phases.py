@@ -96,7 +96,7 @@ def still_behind(name: str, rows: int) -> Proof:
 def went_on(name: str, phase: Phase, when: str) -> Proof:
     pause, allowed = phase.longest_pause(name), PAUSE_SHARE * phase.seconds
     return Proof(
-        what=f"{name} went on applying {when}",
+        what=f"{name} continued to apply {when}",
         expected=f"no pause of {allowed:.1f} s or longer, a third of the time",
         found=f"{pause:.1f} s at the longest",
         ok=pause < allowed,
