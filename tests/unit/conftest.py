@@ -18,8 +18,9 @@ from replication_lab.model.toxic import ToxicBody
 from replication_lab.report import summarise
 from replication_lab.runner.rounds import Run
 from replication_lab.world import catalogue, clock, journal
-from replication_lab.world.docker import engine
+from replication_lab.world.docker import engine as docker_engine
 
+from tests.fakes.docker_engine import Engine
 from tests.fakes.world import FakeWorld
 
 
@@ -40,17 +41,17 @@ def no_world():
 
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(docker, "from_env", forbidden("the Docker engine"))
-        patch.setattr(engine, "run_as_root", forbidden("root's power"))
+        patch.setattr(docker_engine, "run_as_root", forbidden("root's power"))
         patch.setattr(socket.socket, "connect", forbidden("a socket"))
         patch.setattr(time, "sleep", forbidden("sleep"))
-        patch.setattr(engine, "_run_quietly", lambda _command: None)
+        patch.setattr(docker_engine, "_run_quietly", lambda _command: None)
         yield
 
 
 @pytest.fixture(autouse=True)
 def nothing_remembered():
     """Clear caches, so that no test gets the answers of another one's engine."""
-    remembered = (engine.client, engine.compose_version)
+    remembered = (docker_engine.client, docker_engine.compose_version)
     for answer in remembered:
         answer.cache_clear()
     yield
@@ -168,3 +169,21 @@ def interruptible():
     before = signal.signal(signal.SIGINT, signal.default_int_handler)
     yield
     signal.signal(signal.SIGINT, before)
+
+
+@pytest.fixture
+def engine(monkeypatch):
+    """Let an engine answer: `engine(version=…)`; or raise an error when it is looked for."""
+
+    def answers(found=None, **parts):
+        found = found or Engine(**parts)
+
+        def look(**_options):
+            if isinstance(found, Exception):
+                raise found
+            return found
+
+        monkeypatch.setattr(docker, "from_env", look)
+        return found
+
+    return answers

@@ -1,15 +1,18 @@
 """Synthetic drills: their openings, their evidence, and their clients' histories."""
 
+from collections.abc import Iterator
+from pathlib import Path
+
 import msgspec
 from replication_lab import faults
 from replication_lab.model.drill import parse_drill
-from replication_lab.model.event import End
+from replication_lab.model.event import End, Lab
 from replication_lab.model.evidence import Acted, Drills, Evidence, View
-from replication_lab.model.history import Attempt, Copy, Outcome
+from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
 from replication_lab.model.proof import Proof
 from replication_lab.model.record import Record
 from replication_lab.report import DrillsSummary, summarise_drills
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, journal
 
 GALERA = catalogue.topology("galera")
 KINDS = faults.kinds()
@@ -61,3 +64,18 @@ class Upped:
 
     def down(self):
         self.gone = True
+
+
+def recorded(runs: Path) -> Iterator[journal.Journal]:
+    """Yield a record of two drills, of which the first was run; its ledger beside it."""
+    first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
+    written = journal.Journal("drill-galera", runs=runs)
+    written.write(opening(first, second))
+    written.write(Lab(engine="mariadb", version="11.8", topology="galera"))
+    written.write(evidence(drill=first))
+    with journal.ledger(written.folder, "first").open("wb") as ledger:
+        for one in HISTORY:
+            ledger.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
+            ledger.write(encode(Ended(one.id, one.ended, one.outcome)))
+    yield written
+    written.close()

@@ -1,42 +1,16 @@
 """Is what DRBD says of itself read right, and is nothing dangerous done without need?"""
 
 import io
-import socket
-import threading
 
 import pytest
 from replication_lab.cli import output
-from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Node
-from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.replication import drbd as replicated_disk
-from replication_lab.world import drbd, echo
+from replication_lab.world import drbd
 from replication_lab.world.drbd import Peer, Status, parse_status
-from replication_lab.world.echo import Echo
 from rich.console import Console
 
-from tests.fakes.link import FakeLink
-from tests.fakes.parts import LabOfNames
-
-CONNECTED = """version: 8.4.11 (api:1/proto:86-101)
-srcversion: AAC9D2685AD926F7D004EAB
- 0: cs:Connected ro:Primary/Secondary ds:UpToDate/UpToDate C r-----
-    ns:8144 nr:1 dw:8240 dr:7694 al:19 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:f oos:0
-"""
-SYNCING = """version: 8.4.11 (api:1/proto:86-101)
- 0: cs:SyncSource ro:Primary/Secondary ds:UpToDate/Inconsistent C r-----
-    ns:100 nr:0 dw:240 dr:94 al:19 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:n oos:5120
-	[===>................] sync'ed: 43.8% (5120/9100)K
-	finish: 0:00:01 speed: 4,060 (4,060) K/sec
-"""
-STAND_ALONE = """version: 8.4.11 (api:1/proto:86-101)
- 0: cs:StandAlone ro:Primary/Unknown ds:UpToDate/DUnknown   r-----
-    ns:0 nr:0 dw:8 dr:9 al:1 bm:0 lo:0 pe:0 ua:0 ap:0 ep:1 wo:d oos:12
-split-brain
-"""
-DOWN = """version: 8.4.11 (api:1/proto:86-101)
- 0: cs:Unconfigured
-"""
+from tests.fakes.drbd_pair import CONNECTED, DOWN, STAND_ALONE, SYNCING, Pair
 
 
 def test_a_connected_resource_is_whole():
@@ -101,31 +75,6 @@ def test_a_machines_view_says_how_a_split_brain_is_ended():
 
 
 # --- what is refused --------------------------------------------------------------------------------------------------
-
-
-class Pair(LabOfNames):
-    """A lab of two machines with given states; commands to them are stored, and change the states as `obeys` says."""
-
-    name = "lab-drbd"
-
-    class topology:
-        nodes = (Node("node1", "peer"), Node("node2", "peer"))
-        manager = ""
-
-    def __init__(self, obeys=None, **texts):
-        self.texts, self.told, self.obeys = texts, [], obeys or {}
-
-    def run(self, node, _guest, program, word, *_words):
-        if program == "sh":
-            return "drbd lab: incompatible protocol settings"
-        if word == "status":
-            return self.texts[node]
-        self.told.append((node, word))
-        self.texts |= self.obeys.get((node, word), {})
-        return ""
-
-    def state_of(self, node):
-        return ("running", 0) if self.texts[node] else ("exited", 137)
 
 
 SECONDARY = CONNECTED.replace("Primary/Secondary", "Secondary/Primary")
@@ -406,49 +355,3 @@ def test_a_comparison_that_broke_off_is_no_comparison(refused, moments):
     error = refused(Peer(pair, "node1").differing_kib)
 
     assert "was aborted" in error.found and "./lab drbd verify" == error.next_step
-
-
-# --- the echo ---------------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def link(monkeypatch):
-    """Return a link whose far end echoes: ``link(most)`` bytes at the most, then it hangs up."""
-
-    def serve(far, most):
-        with far:
-            while most > 0 and (found := far.recv(min(most, 1 << 16))):
-                far.sendall(found)
-                most -= len(found)
-
-    def start(most=1 << 30):
-        near, far = socket.socketpair()
-        monkeypatch.setattr(echo, "dialled", lambda _address: near)
-        threading.Thread(target=serve, args=(far, most), daemon=True).start()
-        return FakeLink("node1-node2", answers=Echo("node2"))
-
-    return start
-
-
-def test_a_round_trip_can_be_that_of_an_echo(link):
-    """A machine without a server answers too; more than fits into any buffer comes back whole."""
-    probe = RoundTrip(link())
-    trips, rate = probe.pings(3), probe.kilobytes_per_second(9_000)
-    probe.close()
-
-    assert len(trips) == 3 and all(0 < trip < 1000 for trip in trips)
-    assert rate > 0
-
-
-def test_an_echo_that_ends_gives_no_trip(link):
-    """One byte when it connects, one ping, and no more."""
-    probe = RoundTrip(link(most=2))
-
-    assert [True, False] == [probe.ping() is not None, probe.ping() is not None]
-    probe.close()
-
-
-def test_an_echo_that_does_not_answer_is_an_error(link):
-    """Toxiproxy accepts before the far end has."""
-    with pytest.raises(LabError, match="the echo of node2 at"):
-        RoundTrip(link(most=0))

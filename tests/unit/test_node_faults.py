@@ -1,9 +1,7 @@
 """Does each fault of a node prove that it took hold and that it is gone, and notice when it does nothing?"""
 
-from types import SimpleNamespace
-
 import pytest
-from replication_lab.faults import disk_failure, disk_full, disk_slow, drbd_disk_failure, power_loss, split_brain
+from replication_lab.faults import disk_failure, disk_full, disk_slow
 from replication_lab.faults.clock_skew import ClockSkew
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.flap import Flap
@@ -12,127 +10,20 @@ from replication_lab.faults.memory_limit import MemorySqueeze
 from replication_lab.faults.pause import Pause
 from replication_lab.faults.restart import Restart
 from replication_lab.faults.stop import Stop
-from replication_lab.model.disk import Limits
-from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
 from replication_lab.model.storage import Storage
-from replication_lab.world import catalogue, clock
-from replication_lab.world.disks.spindle import Stats
-from replication_lab.world.drbd import Status
+from replication_lab.world import clock
 
-from tests.fakes.parts import LabOfNames
-
-NODES = ["server"]
-
-
-class Connection:
-    def close(self):
-        pass
-
-
-class Machine(LabOfNames):
-    """A lab of one node whose container obeys, and whose server answers while it runs."""
-
-    topology = catalogue.topology("single")
-
-    def __init__(self):
-        self.status, self.code, self.starts = "running", 0, 1
-        self.quota, self.memory, self.periods, self.commands = 0, 0, 0, []
-        self.ahead = 0
-
-    def _ended(self, code):
-        self.status, self.code = "exited", code
-
-    def kill(self, node):
-        self._ended(137)
-
-    def stop(self, node):
-        self._ended(0)
-
-    def start_again(self, node):
-        self.status, self.starts = "running", self.starts + 1
-
-    def started_at(self, node):
-        return f"2030-01-01T12:00:0{self.starts}"
-
-    def pause(self, node):
-        self.status = "paused"
-
-    def unpause(self, node):
-        self.status = "running"
-
-    def state_of(self, node):
-        return self.status, self.code
-
-    def logs(self, node, lines=12):
-        return "its last words"
-
-    def cpu_quota_us(self, node):
-        return self.quota
-
-    def limit_cpu(self, node, quota, period):
-        self.quota = quota
-
-    def throttled(self, node):
-        self.periods += bool(self.quota)
-        return self.periods
-
-    def memory_mib(self, node):
-        return 100.0
-
-    def memory_limit(self, node):
-        return self.memory
-
-    def memory_used(self, node):
-        return self.memory
-
-    def set_clock(self, node, seconds):
-        self.ahead = seconds
-
-    def seconds_ahead(self):
-        return self.ahead
-
-    def limit_memory(self, node, limit):
-        self.memory = limit
-
-    def run(self, node, *command):
-        self.commands.append(command)
-
-    # As a server.
-
-    def server(self, node):
-        return self
-
-    def version(self):
-        if self.status != "running":
-            raise LabError("it does not answer", "a connection")
-        return "fake"
-
-    def connect(self, answer_seconds=1.0):
-        self.version()
-        return Connection()
+from tests.fakes.machine import NODES, Disk, doubts, machine_without_waiting
 
 
 @pytest.fixture
 def lab(monkeypatch):
-    """Return a lab of one machine, in which every wait ends at once."""
-
-    def wait_until(condition, what, seconds, every=0.05, hint=""):
-        if not (found := condition()):
-            raise LabError(f"{what} did not come", "it")
-        return found
-
-    monkeypatch.setattr(clock, "wait_until", wait_until)
-    return Machine()
+    return machine_without_waiting(monkeypatch)
 
 
 def hour_ahead(lab, nodes):
     return ClockSkew(lab, nodes, 3600)
-
-
-def doubts(proofs: list[Proof]) -> list[str]:
-    assert proofs
-    return [proof.doubt for proof in proofs if proof.doubt]
 
 
 @pytest.mark.parametrize("kind", [Kill, Stop, Restart, Pause, CpuSqueeze, MemorySqueeze, hour_ahead])
@@ -240,27 +131,6 @@ def test_a_frozen_node_that_somebody_thawed_is_left_alone(lab):
 # --- disks ------------------------------------------------------------------------------------------------------------
 
 
-class Disk:
-    """A disk that a load keeps busy; at each look another second has passed."""
-
-    def __init__(self):
-        self.failed, self.errors, self.now = False, 0, Limits(write_iops=400)
-        self.loaded, self.seconds, self.writes = True, 0, 0
-
-    def limits(self):
-        return self.now
-
-    def fail(self):
-        self.failed = True
-
-    def stats(self):
-        self.seconds += 1
-        self.writes += self.now.write_iops if self.loaded else 0
-        self.errors += self.failed and self.loaded
-        busy = self.seconds * self.loaded * 1_000_000
-        return Stats(0, self.writes, 0, self.errors, 0, 0, 0, busy, self.seconds * 1_000_000, self.failed)
-
-
 class Array:
     """An array of one disk with 2 GiB of room."""
 
@@ -348,172 +218,6 @@ def test_disks_that_were_fast_in_between_are_noticed(lab, array):
 def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
     """There would be no way back."""
     assert "losing one disk loses all data" in refused(disk_failure.DiskFail, lab, NODES).found
-
-
-class Resource:
-    """A machine's DRBD resource on a disk, of which it lets go at the first error."""
-
-    def __init__(self):
-        self.disk, self.told = Disk(), []
-        self.disk.heal = lambda: setattr(self.disk, "failed", False)
-
-        self.detached = False
-
-    def status(self):
-        self.detached |= self.disk.failed
-        return Status(connection="Connected", disk="Diskless" if self.detached else "UpToDate")
-
-    def wait_until_answers(self):
-        return self.status()
-
-    def tell(self, word):
-        self.told.append(word)
-        self.detached = False
-
-
-@pytest.fixture
-def resource(monkeypatch):
-    made = Resource()
-    monkeypatch.setattr(drbd_disk_failure.drbd, "peers", lambda lab: dict.fromkeys(NODES, made))
-    return made
-
-
-def test_a_disk_under_drbd_fails_and_is_attached_again(lab, resource):
-    """DRBD says so, both times."""
-    fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
-    fault.inject()
-    assert doubts(fault.verify()) == []
-    fault.recover()
-
-    assert doubts(fault.verify_recovered()) == []
-    assert set(resource.told) == {"attach"}
-
-
-def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monkeypatch, refused):
-    """No write reached it: the server did not continue without it."""
-    monkeypatch.setattr(drbd_disk_failure, "DETACH_SECONDS", 0.01)
-    monkeypatch.setattr(resource, "status", lambda: Status(connection="Connected", disk="UpToDate"))
-    fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
-    fault.inject()
-
-    assert "to meet the error" in refused(fault.verify).expected + refused(fault.verify).found
-    fault.recover()
-    assert doubts(fault.verify_recovered())
-    assert [] == resource.told
-
-
-class TwoMachines(LabOfNames):
-    """A lab of two machines with a replicated disk: what is done to containers and links is written down."""
-
-    topology = catalogue.topology("drbd")
-
-    def __init__(self):
-        self.done, self.states = [], {}
-        self.machines = {node: TwoMachines.One(self, node) for node in ("node1", "node2")}
-
-    class One:
-        def __init__(self, lab, node):
-            self.lab, self.node, self.disk = lab, node, self
-            self.role, self.split_brain = "Primary" if node == "node1" else "Secondary", False
-
-        def status(self):
-            connection = "Connected" if self.lab.whole else "WFConnection"
-            peer = "Primary" if self.lab.whole and self.node == "node2" else "Unknown"
-            split = self.lab.whole and {one.role for one in self.lab.machines.values()} == {"Primary"}
-            return Status(connection=connection, role=self.role, peer_role=peer, split_brain=split)
-
-        wait_until_answers = status
-
-        def tell(self, word):
-            self.lab.done.append((self.node, word))
-            self.role = "Primary"
-
-        def power_cut(self):
-            self.lab.kill(f"{self.node}-disk1")
-            self.role = "Secondary"
-
-        def power_on(self):
-            for service in (f"{self.node}-disk1", self.node):
-                self.lab.start_again(service)
-
-    whole = True
-
-    def link(self, _name):
-        return SimpleNamespace(cut=lambda: setattr(self, "whole", False), enable=lambda: setattr(self, "whole", True))
-
-    def kill(self, service):
-        self.done.append(("kill", service))
-        self.states[service] = ("exited", 137)
-
-    def start_again(self, service):
-        self.done.append(("start", service))
-        self.states.pop(service)
-
-    def state_of(self, service):
-        return self.states.get(service, ("running", 0))
-
-    def is_healthy(self, service):
-        return service not in self.states
-
-
-@pytest.fixture
-def two(monkeypatch):
-    lab = TwoMachines()
-    monkeypatch.setattr(split_brain.drbd, "peers", lambda lab: lab.machines)
-    monkeypatch.setattr(split_brain.drbd, "Peer", lambda lab, node: lab.machines[node])
-    monkeypatch.setattr(power_loss.drbd, "primary", lambda lab: lab.machines["node1"])
-    monkeypatch.setattr(power_loss.drbd, "wait_until_whole", lambda lab: None)
-    monkeypatch.setattr(split_brain.replicated_disk, "wait_until_serves", lambda lab, node: None)
-    monkeypatch.setattr(split_brain.replicated_disk, "resolve", lambda lab, node: lab.done.append((node, "resolve")))
-    monkeypatch.setattr(power_loss.replicated_disk, "promote", lambda lab, node: lab.done.append((node, "promote")))
-    return lab
-
-
-def test_a_split_brain_is_made_seen_and_ended(two):
-    """Two primaries while the link is cut; DRBD notices when they meet, and the victim gives its rows up."""
-    fault = split_brain.SplitBrain(two, ["node2"])
-    fault.inject()
-    assert doubts(fault.verify()) == []
-    fault.recover()
-
-    assert doubts(fault.verify_recovered()) == []
-    assert [("node2", "promote"), ("node2", "resolve")] == two.done
-
-
-def test_a_machine_that_did_not_become_primary_is_no_split_brain(two, monkeypatch):
-    """Nothing is given up for it, and nothing is proved."""
-    monkeypatch.setattr(TwoMachines.One, "tell", lambda self, word: None)
-    fault = split_brain.SplitBrain(two, ["node2"])
-    fault.inject()
-    found = fault.verify()
-    fault.recover()
-
-    assert doubts(found) and doubts(fault.verify_recovered())
-    assert [] == two.done and two.whole
-
-
-def test_a_power_cut_ends_machines_before_their_disks_and_starts_disks_first(two):
-    """Without its disk a machine answers nothing; the former primary is primary again."""
-    fault = power_loss.PowerCut(two, ["node1", "node2"])
-    fault.inject()
-    assert doubts(fault.verify()) == []
-    killed = [service for what, service in two.done if what == "kill"]
-    fault.recover()
-
-    assert doubts(fault.verify_recovered()) == []
-    assert all(killed.index(node) < killed.index(f"{node}-disk1") for node in ("node1", "node2"))
-    started = [service for what, service in two.done if what == "start"]
-    assert all(started.index(f"{node}-disk1") < started.index(node) for node in ("node1", "node2"))
-    assert ("node1", "promote") == two.done[-1]
-
-
-def test_a_disk_that_kept_its_power_is_noticed(two, monkeypatch):
-    """What it had not flushed would still be there."""
-    monkeypatch.setattr(TwoMachines.One, "power_cut", lambda self: None)
-    fault = power_loss.PowerCut(two, ["node1", "node2"])
-    fault.inject()
-
-    assert doubts(fault.verify())
 
 
 # --- links ------------------------------------------------------------------------------------------------------------

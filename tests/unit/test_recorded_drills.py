@@ -8,39 +8,26 @@ from click.testing import CliRunner
 from junitparser import JUnitXml
 from replication_lab import cli
 from replication_lab import runs as running
-from replication_lab.cli import drill as drill_command
 from replication_lab.model import drill_result
-from replication_lab.model.drill import Expectation
 from replication_lab.model.drill_result import judge
 from replication_lab.model.event import End, Lab
 from replication_lab.model.history import Copy, Ended, Invoked, encode
 from replication_lab.model.verdict import Verdict
-from replication_lab.report import DrillsSummary, drill_page, junit
+from replication_lab.report import DrillsSummary, junit
 from replication_lab.report.drill_text import listing, text
 from replication_lab.report.summary import encode as encode_summary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 
 import synthetic
-from synthetic_drill import HISTORY, Upped, evidence, opening, parsed, summed_up
+from synthetic_drill import HISTORY, Upped, evidence, parsed, recorded, summed_up
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
 
 @pytest.fixture
 def book(runs):
-    """Return a record of two drills, of which the first was run; its ledger beside it."""
-    first, second = (msgspec.structs.replace(parsed(), name=name) for name in ("first", "second"))
-    written = journal.Journal("drill-galera", runs=runs)
-    written.write(opening(first, second))
-    written.write(Lab(engine="mariadb", version="11.8", topology="galera"))
-    written.write(evidence(drill=first))
-    with journal.ledger(written.folder, "first").open("wb") as ledger:
-        for one in HISTORY:
-            ledger.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
-            ledger.write(encode(Ended(one.id, one.ended, one.outcome)))
-    yield written
-    written.close()
+    yield from recorded(runs)
 
 
 def results(book) -> list[drill_result.Result]:
@@ -357,48 +344,6 @@ def test_a_run_that_is_nowhere_names_the_runs_of_both_kinds(older, refused):
     assert "semisync_wan" in refused(running.report, "yesterday").expected
 
 
-# --- the page ---------------------------------------------------------------------------------------------------------
-
-
-def test_the_page_of_drills_has_a_row_for_each(book):
-    """Made from records alone: the finished drill with its figures, the unfinished one with its doubt."""
-    said = drill_page.page([running.judge(book.folder)], ["galera"])
-
-    assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
-    assert "| second | a test's | – | – | – | – |" in said
-    assert "**UNKNOWN**: nothing is lost" in said
-
-
-def test_a_table_that_was_not_made_anew_stays(book):
-    """A page of many minutes is not made again for one topology."""
-    runs = [running.judge(book.folder)]
-    old = "# A page\n\n## async\n\nolder\n\n## galera\n\nolder\n"
-    said = drill_page.page(runs, ["async", "galera"], old)
-
-    assert said.count("## ") == 2 and "## async\n\nolder" in said and "| first | a test's | 10 |" in said
-
-
-def test_the_page_is_made_again_from_recorded_runs(book, monkeypatch, tmp_path):
-    """`make drills` of a RUN does no drill: its topology's table is new, the others stay, and the status is its own."""
-    monkeypatch.setattr(drill_command, "PAGE", tmp_path / "faults.md")
-    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    monkeypatch.setattr(running, "drill", lambda *_: pytest.fail("a drill was done"))
-    (tmp_path / "faults.md").write_text("# A page\n\n## async\n\nolder\n")
-    monkeypatch.setattr(drill_set, "known", lambda: {"async": [], "galera": []})
-    ended = CliRunner().invoke(drill_command.write_page, [str(book.folder)])
-    said = (tmp_path / "faults.md").read_text()
-
-    assert ended.exit_code == 2, "one of the two drills was not done"
-    assert "## async\n\nolder\n\n## galera" in said and "| first | a test's | 10 |" in said
-
-
-def test_the_page_is_not_made_of_an_experiment(runs, refused, monkeypatch):
-    """Which has no drills."""
-    journal.Journal("semisync_wan").write(synthetic.run())
-
-    assert "is the record of an experiment" in refused(drill_command.write_page.callback, ("latest",)).found
-
-
 @pytest.mark.parametrize("arguments", [[], ["--json"]])
 def test_the_command_tells_what_the_drills_came_to(drilling, monkeypatch, arguments):
     """On standard output, with the status of the summary; where the files are on standard error."""
@@ -408,14 +353,3 @@ def test_the_command_tells_what_the_drills_came_to(drilling, monkeypatch, argume
 
     assert said.exit_code == 0
     assert ("nothing is lost: lost is 0, expected 0" if not arguments else '"kind": "drills"') in said.stdout
-
-
-def test_the_page_tells_what_is_known_to_be_refuted():
-    """With its reason."""
-    known = Expectation("nothing is lost", "lost", equals=0, expect=Verdict.REFUTED, because="it is asynchronous")
-    lossy = msgspec.structs.replace(parsed(), expected=[known])
-    result = judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY)
-
-    said = drill_page.page([summed_up(result)], ["galera"])
-
-    assert "REFUTED as known: nothing is lost: it is asynchronous |" in said

@@ -6,47 +6,23 @@ from dataclasses import dataclass, replace
 import pytest
 from msgspec import structs
 from replication_lab import runs as running
-from replication_lab.experiments.semisync_wan import arrange, prepare
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
-from replication_lab.model.event import End
 from replication_lab.model.experiment import Case, Data, Experiment, KnownVerdict, Preset
 from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Fault, Record, Spread
+from replication_lab.model.record import Record
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
-from replication_lab.runner.session import NOISY_REPEATS, Session, all_at_once, trips
-from replication_lab.workloads.sequential_inserts import SequentialInserts
-from replication_lab.world import catalogue, journal
+from replication_lab.runner.session import NOISY_REPEATS
 
 from tests.fakes import troubles
-from tests.fakes.link import FakeLink
 
-FAR = "after-commit-85ms-1"
+from synthetic_runs import COMMIT_COSTS_A_TRIP, FAR, at, tiny
+
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
 LAWFUL = replace(semisync_wan, data=structs.replace(semisync_wan.data, expected=[]))
-COMMIT_COSTS_A_TRIP = Claim(
-    "costs-a-trip", "semi-sync is slower", throughput(FAR).over(throughput("none")).at_most(0.1)
-)
 LEVEL = Claim("level", "none is as fast as itself", throughput("none").over(throughput("again")).at_least(1.0))
-
-
-def tiny(*claims, cases=(), least=2, most=3, data=None, **parts) -> Experiment:
-    """Return the two ends of the semi-sync experiment, a few rows each."""
-    known = [semisync_wan.case("none"), semisync_wan.case(FAR), *cases]
-    plan = Preset("quick", least, most)
-    return Experiment(
-        name="semisync_wan",
-        question="What does a commit cost?",
-        topology="semisync",
-        cases=tuple(known),
-        claims=claims or (COMMIT_COSTS_A_TRIP,),
-        presets=parts.pop("presets", {"quick": plan}),
-        engines=("mariadb", "mysql-5.5"),
-        data=data or Data(),
-        **({"workload": lambda *_: SequentialInserts(rows=8), "prepare": prepare, "arrange": arrange} | parts),
-    )
 
 
 def again() -> Case:
@@ -57,11 +33,6 @@ def again() -> Case:
 def shortened(preset: Preset) -> Experiment:
     """Return semisync_wan itself, all its cases and claims, in the fewest rounds that can decide it."""
     return replace(LAWFUL, presets={"quick": preset})
-
-
-def at(load: int, trouble: troubles.Meanwhile) -> troubles.Meanwhile:
-    """Return the trouble limited to one load."""
-    return lambda lab, number: trouble(lab, number) if number == load else None
 
 
 def verdicts(summary) -> dict[str, Verdict]:
@@ -327,224 +298,3 @@ def _looking(step, seen):
         return step(*arguments)
 
     return look
-
-
-# --- how a run ends ---------------------------------------------------------------------------------------------------
-
-
-def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
-    """After SIGTERM in a load the record says so, the report exists, the lab is gone and the exit status is not 0."""
-    world = fake_world(meanwhile=at(3, troubles.interrupt))
-    folder, summary = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
-
-    assert summary.interrupted == "SIGTERM"
-    assert summary.exit_code == 2
-    assert "interrupted by SIGTERM" in summary.claims[0].reason
-    assert world.taken_down == ["mariadb"]
-    assert {"record.jsonl", "summary.json", "junit.xml", "report.html"} <= {path.name for path in folder.iterdir()}
-
-
-def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
-    """A run that was stopped before its copies were compared is not as expected, however well it went until then."""
-
-    def interrupt(_session):
-        raise KeyboardInterrupt("SIGINT")
-
-    monkeypatch.setattr(Session, "compare_copies", interrupt)
-    summary, record, _ = ran(tiny())
-
-    assert (record.end.why, summary.claims[0].verdict) == ("interrupted", Verdict.HOLDS)
-    assert summary.exit_code == 2
-
-
-def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
-    """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised."""
-    world = fake_world(meanwhile=at(3, troubles.crash))
-    with pytest.raises(ZeroDivisionError):
-        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
-    folder, record = journal.read(str(runs / "latest"))
-
-    assert record.crashed == "ZeroDivisionError: a defect of the harness"
-    assert record.end.why == "crashed"
-    assert '"exit_code": 3' in (folder / "summary.json").read_text()
-    assert world.taken_down == ["mariadb"]
-
-
-def test_a_lab_is_taken_down_when_it_cannot_be_prepared(fake_world, runs):
-    """What fails before the first load takes the lab away as well."""
-
-    def fail(_lab):
-        raise LabError("no table", "a table")
-
-    world = fake_world()
-    with pytest.raises(LabError, match="no table"):
-        running.run(tiny(prepare=fail), ["mariadb"], "quick", 7, lambda _: None, world=world)
-
-    assert world.taken_down == ["mariadb"]
-
-
-def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused):
-    """An unknown engine or preset leaves no folder and no lab."""
-    world = fake_world()
-    error = refused(lambda: running.run(tiny(), ["mariadbb"], "quick", 7, print, world=world))
-    assert "did you mean mariadb?" in error.found
-    error = refused(lambda: running.run(tiny(), ["mariadb"], "quik", 7, print, world=world))
-    assert "did you mean quick?" in error.found
-
-    assert not runs.exists() and not world.came_up
-
-
-WITHOUT_SEMI_SYNC = [name for name, each in catalogue.engines().items() if "semisync" not in each.features]
-
-
-@pytest.mark.parametrize("engine", WITHOUT_SEMI_SYNC)
-def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_world, runs, refused):
-    """Beside a server that has it too: the pair is impossible, so nothing of the run is begun."""
-    world = fake_world()
-    error = refused(lambda: running.run(semisync_wan, ["mysql-8.0", engine], "quick", 7, print, world=world))
-
-    assert f"engine {engine} has no semisync, which semisync needs: semi-sync is a plugin" in error.found
-    assert "mysql-8.0" in error.expected and engine not in error.expected.split(", ")
-    assert not runs.exists() and not world.came_up
-
-
-def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief, undrawn):
-    """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
-    known = replace(semisync_wan, presets={"quick": brief})
-    _, first = running.run(known, ["mariadb"], "quick", 7, lambda _: None, world=fake_world())
-
-    assert running.judge("latest") == first
-
-
-def test_a_report_can_be_written_again(ran, runs, monkeypatch):
-    """`lab report` writes the same three files from the record."""
-    monkeypatch.setattr("replication_lab.report.page._charts", lambda *_: [])
-    ran(tiny())
-
-    assert [path.rpartition("/")[2] for path in running.report("latest")] == [
-        "summary.json",
-        "junit.xml",
-        "report.html",
-    ]
-    assert "semisync_wan" in (runs / "latest" / "report.html").read_text()
-
-
-def test_an_unknown_run_names_the_runs_there_are(ran, runs, refused):
-    """Asking for a record that does not exist lists the latest that do."""
-    ran(tiny())
-
-    assert refused(running.judge, "yesterday").expected == (runs / "latest").resolve().name
-
-
-def test_two_runs_in_one_second_have_folders_of_their_own(runs):
-    """The second of two runs with one name gets a number, and latest points at it."""
-    from datetime import datetime
-
-    noon = datetime(2030, 1, 1, 12)
-    first, second = (journal.Journal("x", now=lambda: noon, runs=runs) for _ in range(2))
-    for each in (first, second):
-        each.write(End(why="done"))
-
-    assert (first.folder.name, second.folder.name) == ("20300101-120000-x", "20300101-120000-x-2")
-    assert (runs / "latest").resolve() == second.folder
-
-
-# --- several links and several topologies -----------------------------------------------------------------------------
-
-
-def fault(link, low, middle, asked=85.0, unit="ms") -> Fault:
-    """Return a toxic whose shortest round trip was `low` and whose median was `middle`."""
-    return Fault(link=link, toxic="x", unit=unit, asked=asked, during=Spread(low, middle, middle + 9, 20), seen=True)
-
-
-def test_links_of_one_length_have_a_common_round_trip():
-    """The shortest of any link, and the median of the links' medians."""
-    found = trips([fault("a", 84.2, 85.1), fault("b", 84.6, 85.3), fault("c", 84.4, 90.0)])
-
-    assert found == {"rtt_min_ms": 84.2, "rtt_p50_ms": 85.3}
-
-
-@pytest.mark.parametrize(
-    "faults",
-    [
-        [],
-        [fault("a", 84, 85), fault("b", 199, 200, asked=200.0)],
-        [fault("a", 84, 85), structs.replace(fault("b", 84, 85), during=None)],
-    ],
-)
-def test_links_that_differ_have_no_common_round_trip(faults):
-    """No link, links of different lengths, a link from which nothing came back: no figure that could mislead."""
-    assert trips(faults) == {}
-
-
-class Part:
-    """A context that writes down what happens to it."""
-
-    def __init__(self, told, name, fails=()):
-        self.told, self.name, self.fails = told, name, fails
-
-    def __enter__(self):
-        if "enter" in self.fails:
-            raise LabError(f"{self.name} cannot be entered", "an entry")
-        return self.name
-
-    def __exit__(self, *_):
-        self.told.append(self.name)
-        if "exit" in self.fails:
-            raise LabError(f"{self.name} cannot be left", "a way out")
-
-
-def test_parts_entered_at_once_are_all_left():
-    """In the order in which they were given their values come, and after the block each has been left."""
-    told = []
-    with all_at_once([Part(told, "a"), Part(told, "b")]) as entered:
-        assert (entered, told) == (["a", "b"], [])
-
-    assert sorted(told) == ["a", "b"]
-
-
-@pytest.mark.parametrize("where", ["enter", "exit"])
-def test_a_part_that_fails_leaves_no_other_behind(where):
-    """Sabotage: one part cannot be entered, or left; the others are left all the same, and the error is told."""
-    told = []
-    with pytest.raises(LabError, match="b cannot be"), all_at_once([Part(told, "a"), Part(told, "b", (where,))]):
-        pass
-
-    assert "a" in told
-
-
-def test_the_interruption_of_a_block_leaves_its_parts():
-    """Ctrl-C in the middle of a load takes the toxics off."""
-    told = []
-    with pytest.raises(KeyboardInterrupt), all_at_once([Part(told, "a")]):
-        raise KeyboardInterrupt
-
-    assert told == ["a"]
-
-
-def test_a_calibration_does_not_chase_a_busy_machine(ran):
-    """Round trips that were long for want of CPU do not make the link too short afterwards."""
-    slow = {"on": False}
-
-    def busy(lab, number):
-        slow["on"] = number < 3
-
-    plain = FakeLink.round_trip_ms
-
-    def round_trip(link):
-        found = plain(link)
-        return found + 12 if slow["on"] and link._dice.random() < 0.7 else found
-
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(FakeLink, "round_trip_ms", round_trip)
-        _, record, _ = ran(tiny(least=3, most=4), meanwhile=busy)
-    last = [fault for m in record.measurements if m.round == 3 for fault in m.faults]
-
-    assert all(found.during.min > 82 for found in last)
-
-
-def test_a_preset_that_names_an_unknown_case_is_refused(refused):
-    """The nearest case is suggested."""
-    error = refused(tiny, presets={"quick": Preset("quick", cases=("nine",))})
-
-    assert "did you mean none?" in error.found

@@ -1,0 +1,193 @@
+"""Is the machine left alone where it has an engine, and an engine installed only where that is meant?"""
+
+import os
+from collections import namedtuple
+from pathlib import Path
+
+import pytest
+from docker.errors import DockerException
+from replication_lab.world.docker import engine as docker_engine
+
+Usage = namedtuple("Usage", "total used free")
+PERMISSION = DockerException(
+    "Error while fetching server API version: ('Connection aborted.', PermissionError(13, 'Permission denied'))"
+)
+NOBODY = DockerException("Error while fetching server API version: FileNotFoundError(2, 'No such file or directory')")
+TRIXIE = Path(docker_engine.__file__).parent / "trixie-source.sh"
+DEBIAN = "docker.io containerd docker-cli docker-compose docker-buildx"
+INSTALL = "env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install-recommends"
+
+
+@pytest.fixture
+def compose(monkeypatch):
+    """Set the answer of `docker compose version`."""
+    return lambda version: monkeypatch.setattr(docker_engine, "_run_quietly", lambda _command: version)
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Return a machine of this release without an engine, as the commands that would be run as root."""
+
+    def of(id_, version):
+        ran = []
+        monkeypatch.setattr(docker_engine, "_release", lambda: {"ID": id_, "VERSION_ID": version})
+        monkeypatch.setattr(docker_engine, "_installed", lambda: False)
+        monkeypatch.setattr(docker_engine.shutil, "which", lambda name, **_: f"/usr/bin/{name}")
+        monkeypatch.setattr(docker_engine, "run_as_root", lambda command: ran.append(" ".join(map(str, command))))
+        monkeypatch.setattr(docker_engine, "_start", lambda: ran.append("start"))
+        monkeypatch.delenv("DOCKER_HOST", raising=False)
+        monkeypatch.setattr(os, "geteuid", lambda: 0)
+        return ran
+
+    return of
+
+
+# --- finding an engine ------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("version", ["25.0.0", "26.1.5+dfsg1", "29.0.0-rc.1"])
+def test_an_engine_that_is_new_enough_is_taken(engine, compose, version):
+    """Distributions' suffixes and release candidates are versions too; the engine that answers is used as it is."""
+    found = engine(version=version)
+    compose("2.26.1-4")
+
+    assert docker_engine.ensure() is found
+
+
+@pytest.mark.parametrize("version", ["20.10.24+dfsg1", "24.0.7"])
+def test_an_old_engine_is_refused_and_never_replaced(engine, refused, version):
+    """Found, needed, and that upgrading is for its owner; nothing is installed."""
+    engine(version=version)
+    error = refused(docker_engine.ensure)
+
+    assert error.found == f"the Docker engine is {version}"
+    assert "25 or newer" in error.expected and "never replaces" in error.expected
+
+
+@pytest.mark.parametrize(
+    ("version", "found"), [("2.20.3", "docker compose is 2.20.3"), (None, "docker compose is not installed")]
+)
+def test_an_old_or_missing_compose_is_refused(engine, compose, refused, version, found):
+    """The engine may be new while its Compose is not."""
+    engine()
+    compose(version)
+    error = refused(docker_engine.ensure)
+
+    assert error.found == found and "2.24 or newer" in error.expected
+
+
+def test_no_permission_on_the_socket_is_told_apart_from_no_engine(engine, refused):
+    """An engine that may not be asked is there: nothing is started, and the error names the group."""
+    engine(PERMISSION)
+    error = refused(docker_engine.ensure)
+
+    assert "permission denied" in error.found
+    assert "usermod -aG docker" in error.next_step
+
+
+def test_commands_that_only_look_never_start_an_engine(engine, refused):
+    """`lab status` on a machine without an engine says so."""
+    engine(NOBODY)
+    error = refused(docker_engine.client)
+
+    assert error.found == "the Docker engine does not answer"
+    assert "./lab up" in error.next_step
+
+
+def test_the_engine_of_the_users_context_is_used_and_nothing_installed(engine, monkeypatch, refused):
+    """Docker Desktop and rootless Docker listen elsewhere; a context that does not answer is not replaced either."""
+    engine(NOBODY)
+    monkeypatch.setenv("DOCKER_HOST", "to be restored")
+    monkeypatch.delenv("DOCKER_HOST")
+    monkeypatch.setattr(docker_engine, "_run_quietly", lambda command: "unix:///run/user/1000/docker.sock")
+
+    assert refused(docker_engine.ensure).found == "the Docker engine does not answer"
+    assert os.environ["DOCKER_HOST"] == "unix:///run/user/1000/docker.sock"
+
+
+def test_somebody_elses_engine_is_never_started(engine, refused, monkeypatch):
+    """DOCKER_HOST names an engine elsewhere; where it does not answer, nothing is installed here."""
+    engine(NOBODY)
+    monkeypatch.setenv("DOCKER_HOST", "tcp://192.0.2.1:2375")
+
+    assert refused(docker_engine.ensure).found == "the Docker engine does not answer"
+
+
+# --- installing one ---------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("release", "commands"),
+    [
+        (
+            ("debian", "12"),
+            [
+                f"sh {TRIXIE} {docker_engine.TRIXIE_SOURCE} {docker_engine.TRIXIE_PIN}",
+                "apt-get update -q",
+                f"{INSTALL} {' '.join(f'{name}/trixie' for name in DEBIAN.split())} iptables",
+            ],
+        ),
+        (("debian", "13"), ["apt-get update -q", f"{INSTALL} {DEBIAN} iptables"]),
+        (("ubuntu", "24.04"), ["apt-get update -q", f"{INSTALL} docker.io docker-compose-v2 docker-buildx"]),
+    ],
+    ids=lambda part: "-".join(part) if isinstance(part, tuple) else None,
+)
+def test_a_machine_without_an_engine_gets_its_distributions(
+    engine, machine, refused, monkeypatch, capsys, release, commands
+):
+    """The commands fit the release; LAB_INSTALL=no lists the very same ones and runs none."""
+    engine(NOBODY)
+    ran = machine(*release)
+    monkeypatch.setenv("LAB_INSTALL", "no")
+    told = refused(docker_engine.ensure)
+    assert told.next_step.splitlines()[1:] == [f"  {command}" for command in commands] and not ran
+
+    monkeypatch.delenv("LAB_INSTALL")
+    refused(docker_engine.ensure)  # the engine of this test never answers, so starting it comes to nothing
+    assert ran == [*commands, "start"]
+    assert capsys.readouterr().err.count("\n") == 1, "one line says what is installed and why"
+
+
+def test_others_than_root_are_told_to_use_sudo(monkeypatch, refused):
+    """The commands listed can be typed as they stand."""
+    monkeypatch.setattr(os, "geteuid", lambda: 1000)
+    monkeypatch.setenv("LAB_INSTALL", "no")
+
+    assert "  sudo apt-get update" in refused(docker_engine.allow_install, "it", [["apt-get", "update"]]).next_step
+
+
+def test_an_engine_that_answers_is_never_installed_over(engine, compose, monkeypatch):
+    """No path leads to an installation while something answers on the socket."""
+    engine()
+    compose("2.26.1")
+    monkeypatch.setattr(docker_engine, "_install", lambda: pytest.fail("installed over a running engine"))
+    monkeypatch.setattr(docker_engine, "_start", lambda: pytest.fail("started beside a running engine"))
+
+    docker_engine.ensure()
+
+
+def test_an_installed_engine_is_started_and_not_installed(engine, machine, monkeypatch, refused):
+    """dockerd and Compose are installed, and no engine answers: only the start is tried."""
+    engine(NOBODY)
+    ran = machine("debian", "13")
+    monkeypatch.setattr(docker_engine, "_installed", lambda: True)
+    refused(docker_engine.ensure)
+
+    assert ran == ["start"]
+
+
+def test_a_machine_without_apt_is_told_what_is_needed(engine, machine, monkeypatch, refused):
+    """No guess at other packagers."""
+    engine(NOBODY)
+    machine("fedora", "42")
+    monkeypatch.setattr(docker_engine.shutil, "which", lambda *_, **__: None)
+
+    assert "no apt" in refused(docker_engine.ensure).found
+
+
+def test_the_source_for_debian_13_names_no_mirror():
+    """The mirror is the machine's own, read from its apt configuration, and the suite is never preferred."""
+    script = TRIXIE.read_text()
+
+    assert "apt-get --print-uris update" in script and "Pin-Priority: 100" in script
+    assert "://" not in script

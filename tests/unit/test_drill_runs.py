@@ -1,0 +1,197 @@
+"""Does a run of drills notice a lab that misbehaves, and renew it?"""
+
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from replication_lab.model.drill_result import judge
+from replication_lab.model.errors import LabError
+from replication_lab.model.verdict import Verdict
+from replication_lab.runner import drill as drill_run
+from replication_lab.runner import drill_set
+
+from tests.fakes.parts import LabOfNames
+
+from synthetic_drill import GALERA, Upped, evidence, parsed
+
+# --- drills on a lab that misbehaves ----------------------------------------------------------------------------------
+
+
+class EndedLab(LabOfNames):
+    """A lab whose nodes have ended."""
+
+    topology = GALERA
+
+    def state_of(self, name):
+        return "exited", 1
+
+
+def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(refused):
+    """Its exit status is the reason."""
+    going = drill_run.DrillRun(EndedLab(), parsed(), 0, print)
+
+    assert "exited with status 1 instead of restarting" in refused(going._until_back, 0.0).found
+
+
+class DeadLab(LabOfNames):
+    """A lab whose servers do not answer."""
+
+    topology = GALERA
+
+    def server(self, name):
+        raise LabError(f"{name} does not answer", "a connection")
+
+    def logs(self, name, lines):
+        if name == "node2" and self.reads_no_more:
+            raise LabError("gone", "a container")
+        return f"{lines} lines of {name}"
+
+    reads_no_more = False
+
+
+class Variables:
+    """A server that has global variables and nothing else."""
+
+    def __init__(self):
+        self.has = {"innodb_flush_log_at_trx_commit": "1", "binlog_format": "ROW"}
+
+    def settings(self, *names):
+        return {name: str(self.has[name]) for name in names}
+
+    def set_global(self, **values):
+        self.has.update(values)
+
+
+class SettableLab(LabOfNames):
+    """A lab of such servers."""
+
+    topology = GALERA
+
+    def __init__(self):
+        self.servers = {node.name: Variables() for node in GALERA.nodes}
+
+    def server(self, name):
+        return self.servers[name]
+
+
+def test_settings_are_put_on_every_node_and_taken_back():
+    """Also after a failure; the server's words become the numbers that it takes."""
+    lab, wanted = SettableLab(), {"innodb_flush_log_at_trx_commit": 0, "binlog_format": "MIXED"}
+    going = drill_run.DrillRun(lab, msgspec.structs.replace(parsed(), settings=wanted), 0, print)
+
+    with pytest.raises(LabError, match="broken"):
+        with going._settings():
+            assert [server.has for server in lab.servers.values()] == [wanted] * 3
+            raise LabError("broken")
+    assert [server.has["innodb_flush_log_at_trx_commit"] for server in lab.servers.values()] == [1, 1, 1]
+    assert {server.has["binlog_format"] for server in lab.servers.values()} == {"ROW"}
+
+
+def test_an_interruption_that_a_failing_undo_covers_stops_the_drill(monkeypatch, tmp_path):
+    """It is no doubt about the lab: the drills after it are not done either."""
+
+    def stopped(*_):
+        try:
+            raise KeyboardInterrupt("SIGINT")
+        finally:
+            raise LabError("node3 cannot be started", "a node that serves")
+
+    monkeypatch.setattr(drill_run, "DrillRun", lambda *_: SimpleNamespace(run=stopped))
+    with pytest.raises(KeyboardInterrupt, match="SIGINT"):
+        drill_run.carry_out(None, parsed(), 7, tmp_path / "ledger", lambda _: None)
+
+
+def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
+    """The reason is in the evidence, and so in every verdict; logs are kept, and their ends told, for CI."""
+    monkeypatch.setattr(drill_run, "WHOLE_SECONDS", 0)
+    lab, told = DeadLab(), []
+
+    def tell(line):
+        told.append(line)
+        lab.reads_no_more = "to be Synced" in line or lab.reads_no_more
+
+    found = drill_run.carry_out(lab, parsed(), 7, tmp_path / "ledger", tell)
+
+    assert "to be Synced" in found.doubts[0]
+    assert "    25 lines of node1" in told and any("node2: does not answer" in line for line in told)
+    assert (tmp_path / "test-node1.log").read_text() == "all lines of node1"
+    assert not (tmp_path / "test-node2.log").exists()
+    assert judge(found, []).judgements[0].verdict is Verdict.UNKNOWN
+
+
+def test_who_serves_first_is_arranged_before_anything_is_written(tmp_path, monkeypatch):
+    """As soon as every node is whole."""
+    what = msgspec.structs.replace(parsed(), serves="node2")
+    going = drill_run.DrillRun(DeadLab(), what, 0, print)
+    monkeypatch.setattr(going, "_until_whole", lambda: None)
+    monkeypatch.setattr(going.nodes, "let_serve", refuse_to_serve)
+
+    with pytest.raises(LabError, match="node2 does not want to"):
+        going.run(tmp_path / "ledger")
+    assert going.seen == {}
+
+
+def refuse_to_serve(name):
+    raise LabError(f"{name} does not want to", "another node")
+
+
+# --- labs of a run's own ----------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def ups(monkeypatch):
+    """Return the list of what `labs.up` returns, one after another: a lab, or an error."""
+    answers = []
+
+    def up(*_, **__):
+        found = answers.pop(0)
+        if isinstance(found, Exception):
+            raise found
+        return found
+
+    monkeypatch.setattr(drill_set.up, "up", up)
+    return answers
+
+
+def test_drills_share_a_lab_until_it_is_renewed(ups):
+    """The last one is gone with the block."""
+    first, second = Upped(), Upped()
+    ups += [first, second]
+
+    with drill_set.Labs("async", "mariadb", print) as own:
+        assert own.lab() is own.lab() is first
+        own.renew()
+        assert first.gone and own.lab() is second
+    assert second.gone
+
+
+@pytest.mark.parametrize(
+    ("drill", "doubts", "renewed"),
+    [
+        pytest.param(("async", "kill-replica"), [], False, id="as it was"),
+        pytest.param(("async", "kill-replica"), ["the replica did not come back"], True, id="in doubt"),
+        pytest.param(("async", "lose-source"), [], True, id="another source"),
+    ],
+)
+def test_a_lab_on_which_nothing_can_be_proved_any_more_is_taken_away(
+    ups, monkeypatch, tmp_path, drill, doubts, renewed
+):
+    """The next drill has one of its own."""
+    lab, what = Upped(), drill_set.load(*drill)
+    ups.append(lab)
+    monkeypatch.setattr(drill_set, "carry_out", lambda *_: evidence(drill=what, doubts=doubts))
+    own = drill_set.Labs("async", "mariadb", print)
+
+    assert own.do(what, 7, tmp_path / "ledger").doubts == doubts
+    assert lab.gone is renewed
+
+
+def test_a_lab_that_was_not_proved_is_tried_again(ups, refused):
+    """A few times: a machine has busy moments."""
+    late = LabError("the link is too slow", "a proof")
+    ups += [late, Upped(), late, late, late]
+
+    with drill_set.Labs("async", "mariadb", print) as own:
+        own.lab()
+    assert "too slow" in refused(drill_set.Labs("async", "mariadb", print).lab).found
+    assert ups == []

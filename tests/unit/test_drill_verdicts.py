@@ -1,0 +1,131 @@
+"""Are drills judged by their evidence alone, and never green where something is not known?"""
+
+import msgspec
+import pytest
+from replication_lab.model import drill_result
+from replication_lab.model.drill import Expectation
+from replication_lab.model.drill_result import judge
+from replication_lab.model.history import Copy
+from replication_lab.model.verdict import Verdict, exit_code
+from replication_lab.replication.galera import how_returned
+from replication_lab.report.drill_text import text
+from replication_lab.runner import drill_set
+
+from synthetic_drill import CUT, HISTORY, evidence, parsed, summed_up
+
+
+def test_a_drill_that_went_as_it_should_holds():
+    """Exit status 0."""
+    result = judge(evidence(), HISTORY)
+
+    assert [one.verdict for one in result.judgements] == [Verdict.HOLDS, Verdict.HOLDS]
+    assert result.exit_code == 0
+    assert (result.figures["view.node3"], result.figures["histories"]) == ("non-Primary", 1)
+    assert result.figures["redundancy_back_s"] == 0.5
+
+
+def test_a_lost_row_refutes():
+    """Exit status 1: it was expected to hold."""
+    result = judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
+
+    assert result.judgements[0].verdict is Verdict.REFUTED
+    assert (result.judgements[0].measured, result.exit_code) == (1, 1)
+
+
+def test_every_drill_of_a_replicated_disk_compares_both_of_them():
+    """Rows are read where the server is; the other disk may differ all the same."""
+    drills = [each for name in ("drbd", "drbd-ha") for each in drill_set.known()[name]]
+
+    assert drills
+    for each in drills:
+        assert [wanted.equals for wanted in each.expected if wanted.figure == "differing_kib"] == [0], each.name
+
+
+def test_disks_that_differ_refute():
+    """However well all rows were read."""
+    equal = Expectation("both disks are equal", "differing_kib", equals=0)
+    what = msgspec.structs.replace(parsed(), expected=[equal])
+    verdicts = [
+        judge(evidence(drill=what, compared=compared), HISTORY).judgements[0].verdict
+        for compared in ({"differing_kib": 0}, {"differing_kib": 4}, {})
+    ]
+
+    assert verdicts == [Verdict.HOLDS, Verdict.REFUTED, Verdict.UNKNOWN]
+
+
+def test_a_refutation_that_is_known_is_as_expected():
+    """The verdict is data, with its reason."""
+    known = Expectation("nothing is lost", "lost", equals=0, expect=Verdict.REFUTED, because="it is asynchronous")
+    lossy = msgspec.structs.replace(parsed(), expected=[known])
+
+    assert judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY).exit_code == 0
+    assert judge(evidence(drill=lossy), HISTORY).exit_code == 1
+    assert "Known: it is asynchronous" in text(summed_up(judge(evidence(drill=lossy), HISTORY)))
+
+
+def test_a_fault_that_was_not_seen_makes_everything_unknown():
+    """With the reason in words; unknown is never green."""
+    through = msgspec.structs.replace(CUT, found="a new connection answers", ok=False)
+    acted = msgspec.structs.replace(evidence().acted[0], proofs=[through])
+    result = judge(evidence(acted=[acted]), HISTORY)
+
+    assert result.judgements[0].verdict is Verdict.UNKNOWN
+    assert "a new connection answers" in result.judgements[0].reason
+    assert result.exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("changes", "history", "why"),
+    [
+        ({"doubts": ["node3 did not come back"]}, HISTORY, "did not come back"),
+        ({"copies": []}, HISTORY, "the checker of lost failed"),
+        ({}, [], "no statement was acknowledged"),
+    ],
+)
+def test_what_is_not_known_is_unknown(changes, history, why):
+    """A lab that failed, a checker that crashed, a load that did nothing."""
+    result = judge(evidence(**changes), history)
+
+    assert result.judgements[0].verdict is Verdict.UNKNOWN
+    assert why in result.judgements[0].reason
+    assert result.exit_code == 2
+
+
+def test_a_figure_that_is_missing_or_of_another_kind_is_unknown():
+    """A text cannot be at least a number; an error that never came counts as zero."""
+    asked = [
+        Expectation("a", "returned.node3", equals="IST"),
+        Expectation("b", "view.node3", at_least=3),
+        Expectation("c", "during.node1.error.1047", equals=0),
+    ]
+    result = judge(evidence(drill=msgspec.structs.replace(parsed(), expected=asked)), HISTORY)
+
+    assert [one.verdict for one in result.judgements[:3]] == [Verdict.UNKNOWN, Verdict.UNKNOWN, Verdict.HOLDS]
+
+
+def test_the_exit_status_is_the_worst():
+    """A changed verdict before an unknown one before none."""
+    good, bad = judge(evidence(), HISTORY), judge(evidence(copies=[Copy("node1", [(0, 8)])]), HISTORY)
+    unknown = drill_result.not_done(parsed(), "killed")
+
+    held, open_, changed = (each.judgements for each in (good, unknown, bad))
+
+    assert [exit_code(each) for each in ([], held, held + open_, open_ + changed)] == [2, 0, 2, 1]
+
+
+# --- how nodes come back ----------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(
+    ("log", "by"),
+    [
+        ("WSREP: Shifting DONOR/DESYNCED -> JOINED (TO: 3)\nWSREP: Shifting JOINED -> SYNCED (TO: 3)", None),
+        ("WSREP: Shifting SYNCED -> OPEN (TO: 18)\nWSREP: Receiving IST: 4 writesets, seqnos 19-22", ("IST", 4)),
+        ("WSREP: Shifting CLOSED -> OPEN (TO: 0)\nWSREP: Shifting JOINED -> SYNCED (TO: 13)", ("nothing", 0)),
+        ("WSREP: Shifting OPEN -> PRIMARY\n[INFO] mariabackup SST completed on joiner", ("SST", 0)),
+        ("[galera] leads: nobody is further than U:7\nWSREP: Shifting CLOSED -> OPEN (TO: 0)", ("led", 0)),
+    ],
+)
+def test_a_nodes_log_tells_how_it_came_back(log, by):
+    """A donor never left; a joiner says what it was sent."""
+    assert how_returned(log) == by

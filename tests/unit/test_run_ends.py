@@ -1,0 +1,133 @@
+"""Is a run that ends early recorded, reported and taken down?"""
+
+from dataclasses import replace
+
+import pytest
+from replication_lab import runs as running
+from replication_lab.experiments.semisync_wan import experiment as semisync_wan
+from replication_lab.model.errors import LabError
+from replication_lab.model.event import End
+from replication_lab.model.verdict import Verdict
+from replication_lab.runner.session import Session
+from replication_lab.world import catalogue, journal
+
+from tests.fakes import troubles
+
+from synthetic_runs import at, tiny
+
+
+def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
+    """After SIGTERM in a load the record says so, the report exists, the lab is gone and the exit status is not 0."""
+    world = fake_world(meanwhile=at(3, troubles.interrupt))
+    folder, summary = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
+
+    assert summary.interrupted == "SIGTERM"
+    assert summary.exit_code == 2
+    assert "interrupted by SIGTERM" in summary.claims[0].reason
+    assert world.taken_down == ["mariadb"]
+    assert {"record.jsonl", "summary.json", "junit.xml", "report.html"} <= {path.name for path in folder.iterdir()}
+
+
+def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
+    """A run that was stopped before its copies were compared is not as expected, however well it went until then."""
+
+    def interrupt(_session):
+        raise KeyboardInterrupt("SIGINT")
+
+    monkeypatch.setattr(Session, "compare_copies", interrupt)
+    summary, record, _ = ran(tiny())
+
+    assert (record.end.why, summary.claims[0].verdict) == ("interrupted", Verdict.HOLDS)
+    assert summary.exit_code == 2
+
+
+def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
+    """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised."""
+    world = fake_world(meanwhile=at(3, troubles.crash))
+    with pytest.raises(ZeroDivisionError):
+        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
+    folder, record = journal.read(str(runs / "latest"))
+
+    assert record.crashed == "ZeroDivisionError: a defect of the harness"
+    assert record.end.why == "crashed"
+    assert '"exit_code": 3' in (folder / "summary.json").read_text()
+    assert world.taken_down == ["mariadb"]
+
+
+def test_a_lab_is_taken_down_when_it_cannot_be_prepared(fake_world, runs):
+    """What fails before the first load takes the lab away as well."""
+
+    def fail(_lab):
+        raise LabError("no table", "a table")
+
+    world = fake_world()
+    with pytest.raises(LabError, match="no table"):
+        running.run(tiny(prepare=fail), ["mariadb"], "quick", 7, lambda _: None, world=world)
+
+    assert world.taken_down == ["mariadb"]
+
+
+def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused):
+    """An unknown engine or preset leaves no folder and no lab."""
+    world = fake_world()
+    error = refused(lambda: running.run(tiny(), ["mariadbb"], "quick", 7, print, world=world))
+    assert "did you mean mariadb?" in error.found
+    error = refused(lambda: running.run(tiny(), ["mariadb"], "quik", 7, print, world=world))
+    assert "did you mean quick?" in error.found
+
+    assert not runs.exists() and not world.came_up
+
+
+WITHOUT_SEMI_SYNC = [name for name, each in catalogue.engines().items() if "semisync" not in each.features]
+
+
+@pytest.mark.parametrize("engine", WITHOUT_SEMI_SYNC)
+def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_world, runs, refused):
+    """Beside a server that has it too: the pair is impossible, so nothing of the run is begun."""
+    world = fake_world()
+    error = refused(lambda: running.run(semisync_wan, ["mysql-8.0", engine], "quick", 7, print, world=world))
+
+    assert f"engine {engine} has no semisync, which semisync needs: semi-sync is a plugin" in error.found
+    assert "mysql-8.0" in error.expected and engine not in error.expected.split(", ")
+    assert not runs.exists() and not world.came_up
+
+
+def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief, undrawn):
+    """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
+    known = replace(semisync_wan, presets={"quick": brief})
+    _, first = running.run(known, ["mariadb"], "quick", 7, lambda _: None, world=fake_world())
+
+    assert running.judge("latest") == first
+
+
+def test_a_report_can_be_written_again(ran, runs, monkeypatch):
+    """`lab report` writes the same three files from the record."""
+    monkeypatch.setattr("replication_lab.report.page._charts", lambda *_: [])
+    ran(tiny())
+
+    assert [path.rpartition("/")[2] for path in running.report("latest")] == [
+        "summary.json",
+        "junit.xml",
+        "report.html",
+    ]
+    assert "semisync_wan" in (runs / "latest" / "report.html").read_text()
+
+
+def test_an_unknown_run_names_the_runs_there_are(ran, runs, refused):
+    """Asking for a record that does not exist lists the latest that do."""
+    ran(tiny())
+
+    assert refused(running.judge, "yesterday").expected == (runs / "latest").resolve().name
+
+
+def test_two_runs_in_one_second_have_folders_of_their_own(runs):
+    """The second of two runs with one name gets a number, and latest points at it."""
+    from datetime import datetime
+
+    noon = datetime(2030, 1, 1, 12)
+    first, second = (journal.Journal("x", now=lambda: noon, runs=runs) for _ in range(2))
+    for each in (first, second):
+        each.write(End(why="done"))
+
+    assert (first.folder.name, second.folder.name) == ("20300101-120000-x", "20300101-120000-x-2")
+    assert (runs / "latest").resolve() == second.folder
