@@ -9,10 +9,11 @@ from replication_lab import experiments
 from replication_lab.model.drill import Drill
 from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
+from replication_lab.model.progress import Tell
 from replication_lab.model.record import Record
 from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, summarise, summarise_drills, write
 from replication_lab.runner import drill_set
-from replication_lab.runner.rounds import Run, Tell, World
+from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images
 from replication_lab.world.docker.project import exported

@@ -11,12 +11,14 @@ from replication_lab.model.experiment import Case, Experiment, Preset, parse_dat
 from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, Ratio, Total, throughput
 from replication_lab.probes.commit_latency import CommitLatency
+from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import DATA
 from replication_lab.world.drbd import STAND_ALONE, Peer, Status
 from replication_lab.world.mysql.flush import write_pages
 
@@ -31,7 +33,7 @@ SERVER = {"innodb_flush_log_at_trx_commit": 1}
 # does not flush. Only DRBD flushes then.
 MOUNT = "barrier=0"
 # Writes inodes and the journal, so that their extents are in DRBD's activity log.
-TOUCH = "touch /var/lib/mysql/touched && sync && rm /var/lib/mysql/touched && sync"
+TOUCH = f"touch {DATA}/touched && sync && rm {DATA}/touched && sync"
 FLUSHING = {"disk": ("--disk-flushes=no",)}
 ACTIVITY_LOG = {"disk": ("--al-extents=257",)}
 NETWORK = {"net": ("--max-buffers=8000", "--max-epoch-size=8000", "--sndbuf-size=0")}
@@ -181,11 +183,10 @@ class _Watch:
 
 
 def _work(then: Stats, now: Stats) -> dict[str, float]:
-    microseconds = max(now.clock_us - then.clock_us, 1)
     return {
         "writes": now.writes - then.writes,
         "flushes": now.flushes - then.flushes,
-        "busy": round((now.busy_us - then.busy_us) / microseconds, 3),
+        "busy": round(work_of_disk(then, now).busy, 3),
     }
 
 

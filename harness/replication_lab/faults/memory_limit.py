@@ -7,11 +7,12 @@ from replication_lab.faults.fault import register
 from replication_lab.model.fault import NODES
 from replication_lab.model.proof import Proof
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import DATA
 
 # Memory left above the server's use when the fault begins.
 MEMORY_SPARE_MIB = 16
 # More data than the remaining memory can cache.
-READ_FILES = "cat /var/lib/mysql/ib* >/dev/null"
+READ_FILES = f"cat {DATA}/ib* >/dev/null"
 # The kernel charges and releases memory in small batches.
 UNUSED_MIB = 4
 MIB = 1 << 20

@@ -4,7 +4,6 @@ The procedure is the published one. Until the switch the node has the old data d
 back into service. Run the same command again to resume an interrupted migration; every step may be repeated.
 """
 
-from collections.abc import Callable
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -12,6 +11,7 @@ import msgspec
 
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
+from replication_lab.model.progress import Tell
 from replication_lab.model.storage import Storage
 from replication_lab.world import clock, files
 from replication_lab.world.disks import array as arrays
@@ -23,7 +23,6 @@ from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
-Tell = Callable[[str], None]
 IN_SYNC_SECONDS = 1800
 # As a share of an array's size; file systems keep some for themselves.
 FILLED = 0.8

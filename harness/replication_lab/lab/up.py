@@ -1,6 +1,6 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
@@ -12,6 +12,7 @@ from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.model.storage import AUTO, DiskOptions, Storage, parse_storage
 from replication_lab.model.topology import Topology
@@ -22,8 +23,6 @@ from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
-
-Tell = Callable[[str], None]
 
 
 def image_names(

@@ -26,7 +26,7 @@ def look(array: Array) -> list[Stats]:
 
 def work(array: Array, before: list[Stats], after: list[Stats]) -> DiskWork:
     """Return the work of the disks from one reading to the next."""
-    each = [_work(then, now) for then, now in zip(before, after, strict=True)]
+    each = [work_of_disk(then, now) for then, now in zip(before, after, strict=True)]
     copies = len(each) if array.storage.level == "raid1" else 1
     return DiskWork(
         sum(one.reads_per_second for one in each),
@@ -36,7 +36,8 @@ def work(array: Array, before: list[Stats], after: list[Stats]) -> DiskWork:
     )
 
 
-def _work(then: Stats, now: Stats) -> DiskWork:
+def work_of_disk(then: Stats, now: Stats) -> DiskWork:
+    """Return the work of one disk between two readings, by its own clock."""
     microseconds = max(now.clock_us - then.clock_us, 1)
     return DiskWork(
         (now.reads - then.reads) * 1e6 / microseconds,

@@ -5,6 +5,7 @@ from typing import Any
 
 from replication_lab.model.bottleneck import Applier, Device, Sample, Thread
 from replication_lab.model.errors import LabError
+from replication_lab.probes.disk_activity import work_of_disk
 from replication_lab.world import clock, host
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Settings, Stats
@@ -206,15 +207,15 @@ def _devices(before: Reading, after: Reading, seconds: float) -> list[Device]:
 def _spindle(name: str, before: tuple[Settings, Stats], after: tuple[Settings, Stats]) -> Device:
     """Return an emulated disk's work: flushes and reads take their configured times, the rest was writing."""
     (_, then), (settings, now) = before, after
-    passed = max(now.clock_us - then.clock_us, 1)
-    busy = min((now.busy_us - then.busy_us) / passed, 1.0)
-    flushing = min((now.flushes - then.flushes) * settings.flush_us / passed, busy)
-    reading = min((now.reads - then.reads) * settings.read_us / passed, busy - flushing)
+    work = work_of_disk(then, now)
+    busy = min(work.busy, 1.0)
+    flushing = min(work.flushes_per_second * settings.flush_us / 1e6, busy)
+    reading = min(work.reads_per_second * settings.read_us / 1e6, busy - flushing)
     return Device(
         name=name,
-        reads=(now.reads - then.reads) * 1e6 / passed,
-        writes=(now.writes - then.writes) * 1e6 / passed,
-        flushes=(now.flushes - then.flushes) * 1e6 / passed,
+        reads=work.reads_per_second,
+        writes=work.writes_per_second,
+        flushes=work.flushes_per_second,
         busy=busy,
         reading=reading,
         writing=busy - flushing - reading,

@@ -2,22 +2,17 @@
 
 import re
 from collections.abc import Sequence
-from pathlib import Path
-
-import jinja2
 
 from replication_lab.model.verdict import Verdict
-from replication_lab.report import wording
+from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
-
-TEMPLATE = Path(__file__).parent / "drill_page.md.j2"
 
 
 def page(runs: Sequence[DrillsSummary], topologies: Sequence[str], before: str = "") -> str:
     """Write a table for each of `topologies`, in their order; keep the table of the page `before` if it has no run."""
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
+    environment = templates.environment()
     environment.filters |= {"verdicts": _verdicts, "cell": _cell}
-    head, *made = _sections(environment.from_string(TEMPLATE.read_text()).render(runs=runs, wording=wording))
+    head, *made = _sections(environment.get_template("drill_page.md.j2").render(runs=runs, wording=wording))
     _, *old = _sections(before)
     tables = {_topology(section): section for section in (*old, *made)}
     return head + "\n\n".join(tables[name].strip() for name in topologies if name in tables) + "\n"

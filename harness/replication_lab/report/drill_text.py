@@ -2,17 +2,14 @@
 
 import re
 from functools import cache
-from pathlib import Path
 
 import jinja2
 
 from replication_lab.model.drill import Drill
 from replication_lab.model.history import Outcome
 from replication_lab.model.mysql_errors import meaning
-from replication_lab.report import wording
+from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
-
-TEMPLATE = Path(__file__).parent / "drill_text.txt.j2"
 
 
 def text(summary: DrillsSummary) -> str:
@@ -29,8 +26,7 @@ def paragraph(drill: DrillRow) -> str:
 @cache
 def _template() -> jinja2.Template:
     """Return the template, compiled once for all drills."""
-    environment = jinja2.Environment(trim_blocks=True, lstrip_blocks=True, undefined=jinja2.StrictUndefined)
-    return environment.from_string(TEMPLATE.read_text())
+    return templates.environment().get_template("drill_text.txt.j2")
 
 
 def _parts(drill: DrillRow) -> dict:

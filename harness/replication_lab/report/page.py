@@ -2,10 +2,10 @@
 
 from functools import cache
 
-from jinja2 import Environment, PackageLoader, StrictUndefined
+from jinja2 import Environment
 
 from replication_lab.model.record import Record
-from replication_lab.report import drill_text, wording
+from replication_lab.report import drill_text, templates, wording
 from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summary
 
 
@@ -23,13 +23,7 @@ def render(summary: Summary, record: Record) -> str:
 @cache
 def _pages() -> Environment:
     """Return the environment of the templates, which compiles each of them once."""
-    pages = Environment(
-        loader=PackageLoader("replication_lab", "report"),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
+    pages = templates.environment(autoescape=True)
     pages.filters["number"] = wording.number
     return pages
 

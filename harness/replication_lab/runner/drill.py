@@ -13,7 +13,7 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 """
 
 import os
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import ExitStack, closing, contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -23,6 +23,7 @@ from replication_lab.faults.schedule import Together
 from replication_lab.model.drill import Drill, Step
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Acted, Evidence, Return
+from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.kind import Nodes
@@ -33,7 +34,6 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
 from replication_lab.world.mysql.semisync import SemiSync
 
-Tell = Callable[[str], None]
 WHOLE_SECONDS = 240
 LAST_LINES = 25
 

@@ -15,6 +15,7 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.event import End, Event
 from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.progress import Tell
 from replication_lab.model.record import Record
 from replication_lab.runner import described
 from replication_lab.runner.drill import carry_out
@@ -24,7 +25,6 @@ from replication_lab.world.docker import images, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal, ledger
 
-Tell = Callable[[str], None]
 TRIES = 3
 SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 

@@ -1,7 +1,7 @@
 """Runs an experiment: labs up, cases in shuffled rounds, everything recorded as it happens, until it is decided."""
 
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -12,6 +12,7 @@ from replication_lab.model import record
 from replication_lab.model.event import End
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.progress import Tell
 from replication_lab.model.relations import Place
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.round_trip import RoundTrip
@@ -22,8 +23,6 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, project, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
-
-Tell = Callable[[str], None]
 
 
 class World:

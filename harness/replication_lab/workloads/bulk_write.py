@@ -6,8 +6,9 @@ from typing import ClassVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import DATA
 
-FILE = "/var/lib/mysql/.bulk"
+FILE = f"{DATA}/.bulk"
 # Direct I/O waits for each block: writing a block has to take long compared with a round trip.
 BLOCK_MIB = 4
 WAYS = {"direct": "oflag=direct", "fsync": "conv=fsync"}

@@ -9,6 +9,7 @@ from pathlib import Path
 from random import Random
 
 from replication_lab.model.errors import LabError
+from replication_lab.workloads import _sysbench
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
@@ -61,12 +62,16 @@ class RowChanges:
 
     def change(self, lab: Lab, seed: int, rows: int) -> int:
         """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
-        printed = lab.service("load").run("sysbench", f"/tmp/{SCRIPT.name}", "--db-driver=mysql",
-            f"--mysql-host={lab.topology.source.name}", "--mysql-user=root", f"--mysql-password={lab.password}",
-            "--mysql-db=lab", f"--threads={CLIENTS}", f"--events={rows}", "--time=0", f"--rand-seed={seed}",
-            f"--tables={','.join(self.tables)}", f"--rows={self.rows // len(self.databases)}",
-            f"--width={self.width}", "run",
-        )  # fmt: skip
+        printed = lab.service("load").run(
+            *_sysbench.command(lab, f"/tmp/{SCRIPT.name}", (lab.topology.source.name,), "root", CLIENTS),
+            f"--events={rows}",
+            "--time=0",
+            f"--rand-seed={seed}",
+            f"--tables={','.join(self.tables)}",
+            f"--rows={self.rows // len(self.databases)}",
+            f"--width={self.width}",
+            "run",
+        )
         counted = COUNTED.search(printed)
         if not counted:
             raise LabError(f"sysbench counted nothing:\n{printed[-400:]}", "a number of events", "./lab status")

@@ -6,6 +6,7 @@ from pathlib import Path
 import numpy as np
 
 from replication_lab.model.errors import LabError
+from replication_lab.workloads import _sysbench
 from replication_lab.world.docker.lab import Lab
 
 SCRIPT = Path(__file__).with_suffix(".lua")
@@ -62,15 +63,9 @@ class SequentialInserts:
         return self._parse(printed)
 
     def _command(self, lab: Lab, seed: int) -> list[str]:
+        nodes = self.nodes or (lab.topology.source.name,)
         return [
-            "sysbench",
-            f"/tmp/{SCRIPT.name}",
-            "--db-driver=mysql",
-            f"--mysql-host={','.join(self.nodes or (lab.topology.source.name,))}",
-            "--mysql-user=lab",
-            f"--mysql-password={lab.password}",
-            "--mysql-db=lab",
-            f"--threads={self.clients}",
+            *_sysbench.command(lab, f"/tmp/{SCRIPT.name}", nodes, "lab", self.clients),
             f"--events={self.rows}",
             f"--time={self.seconds}",
             f"--rand-seed={seed}",

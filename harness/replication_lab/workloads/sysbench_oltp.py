@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from replication_lab.model.errors import LabError
+from replication_lab.workloads import _sysbench
 from replication_lab.world.docker.lab import Lab
 
 SCRIPT = "oltp_read_write"
@@ -75,15 +76,8 @@ class SysbenchOltp:
 
     def _command(self, lab: Lab, clients: int) -> list[str]:
         return [
-            "sysbench",
-            SCRIPT,
-            "--db-driver=mysql",
-            f"--mysql-host={self.node}",
-            "--mysql-user=lab",
-            f"--mysql-password={lab.password}",
-            "--mysql-db=lab",
+            *_sysbench.command(lab, SCRIPT, (self.node,), "lab", clients),
             "--tables=1",
             f"--table-size={self.rows}",
             "--rand-type=uniform",
-            f"--threads={clients}",
         ]

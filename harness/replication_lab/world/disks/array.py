@@ -18,7 +18,7 @@ from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names,
 from replication_lab.world.disks.spindle import Spindle, Stats
 from replication_lab.world.docker import engine, images
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.service import Node, Service
+from replication_lab.world.docker.service import DATA, Node, Service
 
 Answer = TypeVar("Answer")
 
@@ -28,7 +28,6 @@ WITHIN = 0.05
 # The tries for a disk that does not keep its limits, and the duration of the first one.
 TRIES, MEASURED_SECONDS = 5, 0.8
 PROGRESS_SECONDS = 0.5
-DATA = "/var/lib/mysql"
 MEASURED_FILE = f"{DATA}/.measured"
 FIO = ("fio", "--name=measured", f"--filename={MEASURED_FILE}", "--size=64M", "--direct=1", "--ioengine=libaio")
 SETTLE_SECONDS, REBUILD_SECONDS = 1.0, 3600

@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
 
 STOP_SECONDS = 30
+# The data directory of every server.
+DATA = "/var/lib/mysql"
 # As in images/database/docker-entrypoint.sh.
 CLOCK = "/run/mysqld/clock"
 
@@ -226,7 +228,7 @@ class Node(Service):
     def data_device(self) -> str:
         """Return MAJOR:MINOR of the device that a node's data directory is on, in the kernel's notation."""
         mounts = [line.split() for line in self.run("cat", "/proc/self/mountinfo").splitlines()]
-        return next((fields[2] for fields in reversed(mounts) if fields[4] == "/var/lib/mysql"), "")
+        return next((fields[2] for fields in reversed(mounts) if fields[4] == DATA), "")
 
 
 def _is_reachable(address: str, port: int) -> bool:

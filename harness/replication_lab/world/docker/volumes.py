@@ -11,8 +11,8 @@ from replication_lab.world.disks.overlay import array_name, disk_names, volume_n
 from replication_lab.world.docker import engine, leftovers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.labels import LABEL, PROJECT, SERVICE
+from replication_lab.world.docker.service import DATA
 
-DATA = "/var/lib/mysql"
 # Read again and compared: a full or failing disk may have cut the copy short.
 COPY = (
     "find /to -mindepth 1 -delete && cp -a /from/. /to/ && sync -f /to && diff --recursive --brief --no-dereference "
