@@ -5,12 +5,12 @@ import io
 import subprocess
 import tarfile
 import zipfile
-from pathlib import Path
 
 import pytest
 from conftest import PATIENCE_S, build
+from replication_lab.world import catalogue
 
-IMAGES = Path(__file__).parents[2] / "images"
+IMAGES = catalogue.IMAGES
 # Stands in for Maven, which would fetch a file; the one that is there is made by the test.
 NO_MAVEN = """
 printf '#!/bin/sh\n' >/usr/local/bin/mvn && chmod +x /usr/local/bin/mvn

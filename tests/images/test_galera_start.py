@@ -4,7 +4,7 @@ import pytest
 from conftest import PATIENCE_S
 from replication_lab.world import catalogue
 
-START = catalogue.ROOT / "images" / "mariadb" / "galera-start"
+START = catalogue.IMAGES / "mariadb" / "galera-start"
 SETTINGS = {"LAB_NODE": "node1", "LAB_MEMBERS": "node1 localhost", "MYSQL_ROOT_PASSWORD": "secret"}
 
 

@@ -1,11 +1,11 @@
 """Hooks are taken apart into statements, one a line, or refused."""
 
 import subprocess
-from pathlib import Path
 
 import pytest
+from replication_lab.world import catalogue
 
-SCRIPT = Path(__file__).parents[2] / "images" / "database" / "split-statements.awk"
+SCRIPT = catalogue.IMAGES / "database" / "split-statements.awk"
 
 
 def split(text):

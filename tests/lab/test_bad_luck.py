@@ -151,8 +151,8 @@ def test_a_busy_port_is_a_clear_error(command, name):
 
 def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, name):
     """A server that refuses a setting ends; the error quotes it, and nothing is left."""
-    broken = catalogue.ROOT / "compose" / f"_{name}.yaml"
-    text = (catalogue.ROOT / "compose/async.yaml").read_text()
+    broken = catalogue.COMPOSE / f"_{name}.yaml"
+    text = catalogue.compose_file("async").read_text()
     broken.write_text(text.replace("[--server-id=1]", "[--server-id=1, --no-such-setting=1]"))
     topology = catalogue.topology("async")
     monkeypatch.setattr(catalogue, "compose_file", lambda _name: broken)

@@ -15,7 +15,7 @@ from replication_lab.world.docker import images, project
 FILES = catalogue.topologies()
 # It hangs when it takes longer, on a slow machine too.
 UP_SECONDS = 300
-ALONE = catalogue.ROOT / "compose" / ".env"
+ALONE = catalogue.COMPOSE / ".env"
 REPLICATION = {name: catalogue.topology(name).replication for name in FILES}
 # Images from images/ that a topology needs besides its servers', by replication and manager; a machine has no vendor.
 OWN = {"galera": {"sidecar"}, "group": {"sidecar"}, "drbd": {"vm", "spindle"}, "pacemaker": {"arbiter", "load"}}
@@ -74,7 +74,7 @@ def test_the_compose_file_of_a_cluster_of_two_machines_alone_gives_one(name):
 
 def test_no_password_is_assumed(tmp_path):
     """In a checkout in which ./lab never ran, Compose refuses and says where one comes from; ./lab writes one once."""
-    shutil.copytree(catalogue.ROOT / "compose", tmp_path / "compose", ignore=shutil.ignore_patterns(".env*"))
+    shutil.copytree(catalogue.COMPOSE, tmp_path / "compose", ignore=shutil.ignore_patterns(".env*"))
     command = ["docker", "compose", "-f", "compose/semisync.yaml", "config"]
     without = {name: value for name, value in os.environ.items() if name != "LAB_PASSWORD"}
 

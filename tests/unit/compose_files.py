@@ -7,7 +7,7 @@ import yaml
 from replication_lab.model.topology import LOADER
 from replication_lab.world import catalogue
 
-COMPOSE = catalogue.ROOT / "compose"
+COMPOSE = catalogue.COMPOSE
 
 
 class Loader(LOADER):

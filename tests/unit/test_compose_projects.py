@@ -17,7 +17,7 @@ from replication_lab.world.docker import labels, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
 
 DEAD = "999999999-1.00"
-FOLDER, SEMISYNC = str(catalogue.ROOT / "compose"), catalogue.topology("semisync")
+FOLDER, SEMISYNC = str(catalogue.COMPOSE), catalogue.topology("semisync")
 
 
 class Thing:

@@ -18,7 +18,7 @@ def test_every_engine_has_its_settings_image_and_dialect(name):
     if "local" in engine.images:
         assert parts[f"local-{name}"] == {"image": f"replication-lab/{name}"}
         assert bake_file.target(name) in bake_file.targets()
-        assert (catalogue.ROOT / "images" / name / "Dockerfile").is_file()
+        assert (catalogue.IMAGES / name / "Dockerfile").is_file()
     if "upstream" in engine.images:
         assert parts[f"upstream-{name}"]["extends"] == {"service": "upstream"}
 

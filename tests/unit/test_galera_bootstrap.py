@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from replication_lab.world import catalogue
 
-SCRIPT = catalogue.ROOT / "images" / "mariadb" / "galera-start"
+SCRIPT = catalogue.IMAGES / "mariadb" / "galera-start"
 # What the others say, one look after another: node1's words, node2's, node3's. The last look stays.
 ASKED = """
 source {script}

@@ -221,7 +221,7 @@ def test_nodes_of_different_views_are_noticed(monkeypatch):
 def test_every_ordered_pair_of_a_group_has_a_link():
     """Two ports each, for XCom and for SQL, the same number at both ends; the one for SQL can be reached."""
     topology = catalogue.topology("group")
-    file = yaml.safe_load((catalogue.ROOT / "compose" / "group.yaml").read_text())
+    file = yaml.safe_load((catalogue.COMPOSE / "group.yaml").read_text())
 
     assert sorted(link.name for link in topology.links) == sorted(WAN)
     for entry in json.loads(file["configs"]["links"]["content"]):

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from replication_lab.world import catalogue
 
-SCRIPT = catalogue.ROOT / "compose" / "group" / "start"
+SCRIPT = catalogue.COMPOSE / "group" / "start"
 # What the nodes say, one look after another: node1's word, node2's, node3's. The last look stays.
 ASKED = """
 source {script}

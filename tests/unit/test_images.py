@@ -54,7 +54,7 @@ def folder(monkeypatch, tmp_path) -> Path:
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("one")
     (tmp_path / "images" / "docker-bake.hcl").write_text(BAKE)
-    monkeypatch.setattr(bake_file, "IMAGES", tmp_path / "images")
+    monkeypatch.setattr(catalogue, "IMAGES", tmp_path / "images")
     return tmp_path / "images"
 
 

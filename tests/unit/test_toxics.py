@@ -41,7 +41,7 @@ def within(link, toxic, meanwhile=lambda: None, asked=None):
 @pytest.mark.parametrize("name", catalogue.toxics())
 def test_every_toxic_of_the_lab_is_well_formed(name):
     """Each file parses, and says first of all what it is about."""
-    text = (catalogue.ROOT / "toxics" / f"{name}.json").read_text()
+    text = (catalogue.TOXICS / f"{name}.json").read_text()
 
     assert catalogue.toxic(name).about.endswith(".")
     assert next(iter(json.loads(text))) == "about"

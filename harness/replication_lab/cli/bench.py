@@ -160,7 +160,7 @@ def _ledger_load(lab: Lab) -> tuple[int, float]:
 
 def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
     """Return the seconds of `docker compose up --wait`; add the memory of each node to `memory`; remove everything."""
-    compose = ["docker", "compose", "-p", NAME, "-f", f"compose/{topology}.yaml"]
+    compose = ["docker", "compose", "-p", NAME, "-f", str(catalogue.compose_file(topology))]
     try:
         seconds = files.seconds_of(
             ["env", f"ENGINE={engine}", f"LAB_OWNER={leftovers.owner()}", *compose, "up", "--wait"], catalogue.ROOT

@@ -14,10 +14,14 @@ from replication_lab.model.toxic import Toxic, parse_toxic
 ROOT = Path(__file__).parents[3]
 PACKAGE = Path(__file__).parents[1]
 RUNS = ROOT / "runs"
+COMPOSE = ROOT / "compose"
+STORAGE = COMPOSE / "storage"
+TOXICS = ROOT / "toxics"
+IMAGES = ROOT / "images"
 
 
 def topologies() -> list[str]:
-    return sorted(path.stem for path in (ROOT / "compose").glob("*.yaml") if not path.stem.startswith("_"))
+    return sorted(path.stem for path in COMPOSE.glob("*.yaml") if not path.stem.startswith("_"))
 
 
 def topology(name: str) -> Topology:
@@ -27,17 +31,17 @@ def topology(name: str) -> Topology:
 
 
 def compose_file(topology: str) -> Path:
-    return ROOT / "compose" / f"{topology}.yaml"
+    return COMPOSE / f"{topology}.yaml"
 
 
 def toxics() -> list[str]:
-    return sorted(path.stem for path in (ROOT / "toxics").glob("*.json"))
+    return sorted(path.stem for path in TOXICS.glob("*.json"))
 
 
 def toxic(name: str) -> Toxic:
     if name not in toxics():
         raise unknown_name("toxic", name, toxics(), "./lab toxic")
-    return parse_toxic(name, (ROOT / "toxics" / f"{name}.json").read_bytes())
+    return parse_toxic(name, (TOXICS / f"{name}.json").read_bytes())
 
 
 def drills(topology: str) -> list[str]:
@@ -54,16 +58,13 @@ def forbidden_file() -> Path:
 
 @cache
 def disks() -> dict[str, Disk]:
-    return parse_disks((ROOT / "compose" / "storage" / "disks.yaml").read_bytes())
+    return parse_disks((STORAGE / "disks.yaml").read_bytes())
 
 
 def disk(name: str) -> Disk:
     if name not in disks():
         raise unknown_name("disk", name, disks(), "compare with compose/storage/disks.yaml")
     return disks()[name]
-
-
-STORAGE = ROOT / "compose" / "storage"
 
 
 @cache

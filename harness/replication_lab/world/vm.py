@@ -179,7 +179,7 @@ def _labels(name: str) -> dict[str, str]:
         labels.LABEL: leftovers.owner(),
         labels.PROJECT: name,
         labels.SERVICE: "machine",
-        labels.WORKING_DIR: str(catalogue.ROOT / "compose"),
+        labels.WORKING_DIR: str(catalogue.COMPOSE),
         labels.CONFIG_FILES: "",
     }
 

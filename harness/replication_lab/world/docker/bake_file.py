@@ -5,7 +5,6 @@ import re
 
 from replication_lab.world import catalogue
 
-IMAGES = catalogue.ROOT / "images"
 _TARGET = re.compile(r'^target "([^"]+)" (\{.*?^\})', re.S | re.M)
 _MATRIX = re.compile(r"^  matrix = \{\n    engine = \[(.*?)\]\n  \}\n", re.S | re.M)
 # "target:NAME" of contexts, "_NAME" of inherits.
@@ -20,7 +19,7 @@ def target(name: str) -> str:
 
 def targets() -> dict[str, str]:
     """Return the block of each target in docker-bake.hcl, by name; a matrix is as many targets as it has engines."""
-    found = _TARGET.findall((IMAGES / "docker-bake.hcl").read_text())
+    found = _TARGET.findall((catalogue.IMAGES / "docker-bake.hcl").read_text())
     return dict(each for name, block in found for each in _expanded(name, block))
 
 
@@ -51,8 +50,8 @@ def images_of(name: str) -> list[str]:
 def digest(name: str) -> str:
     """Return a digest of all that goes into an image: the text of its targets, and every file of their folders."""
     blocks = sorted(targets_of(name).items())
-    folders = {IMAGES / folder for _, block in blocks for folder in _FOLDER.findall(block)}
+    folders = {catalogue.IMAGES / folder for _, block in blocks for folder in _FOLDER.findall(block)}
     found = hashlib.sha256(repr(blocks).encode())
     for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
-        found.update(path.relative_to(IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
+        found.update(path.relative_to(catalogue.IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]

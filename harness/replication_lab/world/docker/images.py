@@ -124,7 +124,7 @@ def _bootstrap_base() -> None:
         engine.run_as_root(install)
     sudo = ["sudo"] if os.geteuid() else []
     with subprocess.Popen(
-        [*sudo, "sh", bake_file.IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        [*sudo, "sh", catalogue.IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE
     ) as make:
         imported = subprocess.run(
             ["docker", "import", "--change", 'CMD ["bash"]', "-", BASE],
@@ -143,7 +143,7 @@ def _bootstrap_base() -> None:
 
 
 def _bake(names: list[str]) -> None:
-    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(bake_file.IMAGES / "docker-bake.hcl")]
+    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(catalogue.IMAGES / "docker-bake.hcl")]
     for bundle in CA_BUNDLES:
         if Path(bundle).exists():
             command += ["--set", f"*.secrets=id=ca,src={bundle}"]
