@@ -13,9 +13,6 @@ from replication_lab.world.docker import engine, labels, leftovers, project
 
 from tests.lab.conftest import things_of
 
-# Any command of another test would sweep what is left here on purpose, and these sweep.
-pytestmark = pytest.mark.alone
-
 
 def read_until(process, text):
     """Return the lines that a command printed, up to the first that contains `text`."""
@@ -44,6 +41,8 @@ def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
     assert [] == things_of(name)
 
 
+# Any command of another test would sweep what is left here on purpose, and these sweep.
+@pytest.mark.alone
 def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command, name):
     """SIGKILL leaves containers behind; any later command that starts something finds them by their dead owner."""
     process = start_command("up", "semisync", "--lab", name)
@@ -75,6 +74,8 @@ def test_a_running_lab_is_not_taken_for_something_left_behind(command, name):
     assert name not in leftovers.left_behind()
 
 
+# Another run would be `latest`.
+@pytest.mark.alone
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
 def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_command, number):
     """Stopped in the middle of a measurement: the record is readable, the report written, no container left."""
@@ -115,6 +116,7 @@ def test_tests_that_are_stopped_take_their_labs_down(start_module, tmp_path):
     assert [] == things_of(lab)
 
 
+@pytest.mark.alone
 def test_a_run_that_is_killed_keeps_its_record_and_is_swept(start_command, command):
     """What was measured can be judged; what was running is removed by the next command."""
     process = start_command("run", "semisync_wan")
