@@ -32,7 +32,7 @@ def test_up_again_changes_nothing(up, command):
     again = command("up", "semisync", "--lab", "test-up")
 
     assert again.returncode == 0
-    assert "up already; nothing changed" in again.stderr
+    assert "already running; nothing changed" in again.stderr
     assert before == {service: one.id for service, one in project.find("test-up").containers.items()}
 
 
@@ -41,7 +41,7 @@ def test_up_with_another_engine_under_the_same_name_is_refused(up, command):
     answer = command("up", "semisync", "--lab", "test-up", "--engine", "mysql-5.5")
 
     assert answer.returncode == 3
-    assert "is up with mariadb" in answer.stderr
+    assert "is already running with mariadb" in answer.stderr
 
 
 def test_status_as_data_holds_nodes_links_and_proofs(up, command):

@@ -24,7 +24,7 @@ COMMANDS = {
         "down": "Stop a lab and delete its data; --lab is optional if only one lab is running.",
         "status": "Show the running labs: nodes, links, toxics, replication.",
         "show": "Show one lab as a tree: roles, links, toxics, state.",
-        "sql": "Open a client on a node as root; by default on the source, the primary or the cluster's first node.",
+        "sql": "Open a client on a node as root; default: the source, primary or first cluster node.",
         "toxic": "List toxics, or replace the toxics of a LINK; TOXIC none removes them.",
         "engines": "List the engines: version, source, features, missing features with the reason, image state.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
@@ -33,25 +33,24 @@ COMMANDS = {
     },
     "disk": {
         "disk": "Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.",
-        "migrate": "Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.",
-        "diagnose": "Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier thread, or none.",
+        "migrate": "Move a replica's data onto other disks: stop, copy, switch, start, sync, compare.",
+        "diagnose": "Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier or none.",
     },
     "failover": {
         "failover": "Promote a replica to source, fence the old source, and repoint the other replicas.",
-        "rejoin": "Attach a node, such as a former source, to the source as a replica; list its errant transactions.",
+        "rejoin": "Attach a node, such as a former source, as a replica; list its errant transactions.",
         "drbd": "Manage the DRBD resource of two machines: status, promote, standby, online, resolve, verify.",
         "ha": "Manage the Pacemaker cluster of two machines: status, standby, online.",
     },
     "experiment": {
-        "run": "Run an experiment and judge its claims; exit status 0: as expected, 1: a verdict changed, 2: unknown.",
+        "run": "Run an experiment and judge its claims.",
     },
     "record": {
         "judge": "Compute the verdicts of a recorded run again, without Docker.",
         "report": "Write summary.json, junit.xml and report.html of a recorded run again.",
     },
     "drill": {
-        "drill": "Inject faults into a dedicated lab under load, recover it, and report errors, downtime and "
-        "data loss.",
+        "drill": "Inject faults into a lab under load, recover it, and report errors, downtime, data loss.",
     },
 }
 

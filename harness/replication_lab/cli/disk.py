@@ -60,7 +60,9 @@ def disk_limit(node: str, disk: str, changes: tuple[str, ...], name: str | None,
 @of_lab
 @as_json
 def disk_check(node: str, name: str | None, json_: bool) -> None:
-    """Measure each disk by direct I/O, and read every file of the node's data; exit with status 3 if a check fails.
+    """Measure each disk by direct I/O, and read every file of the node's data.
+
+    Exit with status 3 if a check fails.
 
     Example: lab disk check replica
     """
@@ -107,7 +109,9 @@ def disk_corrupt(node: str, disk: str, text: str, name: str | None, json_: bool)
 @of_lab
 @as_json
 def disk_heal(node: str, disk: str, name: str | None, json_: bool) -> None:
-    """Bring a failed disk back with its old contents; on RAID1 use `disk replace`, since they are stale.
+    """Bring a failed disk back with its old contents.
+
+    On RAID1 use `disk replace`: the old contents are stale.
 
     Example: lab disk heal replica disk1
     """
@@ -140,7 +144,7 @@ def disk_replace(node: str, disk: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: Any) -> None:
-    """Move a replica's data onto other disks: stop, copy, switch, start, wait until in sync, compare.
+    """Move a replica's data onto other disks: stop, copy, switch, start, sync, compare.
 
     An error or Ctrl-C before the switch restarts the replica on its old data. If the command was killed, run it again
     to resume.
@@ -161,7 +165,7 @@ def migrate(node: str, level: str, name: str | None, json_: bool, **of_disks: An
 @of_lab
 @as_json
 def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
-    """Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier thread, or none.
+    """Name the bottleneck of a node: lock, network, CPU, fsync latency, disk, applier or none.
 
     Example: lab diagnose replica --seconds 10
     """

@@ -40,10 +40,11 @@ ENGINE, SEED = "mariadb", 7
 def drill(
     *, topology: str | None, fault: str | None, seconds: float | None, seed: int, engine: str, json_: bool
 ) -> None:
-    """Inject faults into a dedicated lab under load, recover it, and report errors, downtime and data loss.
+    """Inject faults into a lab under load, recover it, and report errors, downtime, data loss.
 
-    Without TOPOLOGY, list the drills. Exit status 0: as expected, 1: a verdict differs, 2: unknown. `lab judge`
-    computes the verdicts of the record again.
+    The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills.
+
+    Exit status 0: as expected, 1: a verdict differs, 2: unknown. `lab judge` computes the verdicts again.
 
     Example: lab drill galera --fault kill-node
     """

@@ -41,7 +41,7 @@ def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
-    """Attach a node, such as a former source, to the source as a replica; list its errant transactions.
+    """Attach a node, such as a former source, as a replica; list its errant transactions.
 
     Example: lab rejoin source
     """
@@ -75,7 +75,9 @@ def drbd_status(name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None:
-    """Make a machine the primary: mount the file system and start the server; the peer must be down or secondary.
+    """Make a machine the primary: mount the file system and start the server.
+
+    The peer must be down or secondary.
 
     Example: lab drbd promote node2
     """
@@ -135,7 +137,9 @@ def drbd_resolve(victim: str, name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def drbd_verify(name: str | None, json_: bool) -> None:
-    """Compare both disks block by block while they are in use; exit with status 3 if they differ.
+    """Compare both disks block by block while they are in use.
+
+    Exit with status 3 if they differ.
 
     Example: lab drbd verify
     """

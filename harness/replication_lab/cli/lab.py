@@ -145,7 +145,7 @@ def show(name: str | None, json_: bool) -> None:
 @of_lab
 @as_json
 def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
-    """Open a client on a node as root; by default on the source, the primary or the cluster's first node.
+    """Open a client on a node as root; default: the source, primary or first cluster node.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
     """

@@ -37,7 +37,7 @@ def examine() -> list[Finding]:
         _attempt(
             "docker engine",
             lambda: engine.client().version()["Version"],
-            "./lab up (installs and starts one where it may)",
+            "./lab up (installs and starts an engine if permitted)",
         ),
         _attempt("docker compose", engine.compose_version, ""),
         _noise(),
@@ -58,7 +58,9 @@ def _noise() -> Finding:
         "" if pressure is None else f", {pressure:.0%} of the last 10 s waited for a CPU"
     )
     quiet = pressure is None or pressure < BUSY
-    return Finding("quiet", said, quiet, "" if quiet else "end what is busy before lab run: verdicts would be UNKNOWN")
+    return Finding(
+        "quiet", said, quiet, "" if quiet else "stop other busy processes before lab run, or verdicts will be UNKNOWN"
+    )
 
 
 def _in_engine() -> Iterator[Finding]:
@@ -72,13 +74,13 @@ def _in_engine() -> Iterator[Finding]:
         if name in tools or "local" in catalogue.engines()[name].images:
             yield Finding(f"image {name}", images.state(name), True)
     yield _attempt("virtual machines", _launcher, "unset LAB_VM")
-    yield Finding("labs", ", ".join(project.all_labs()) or "none up", True)
+    yield Finding("labs", ", ".join(project.all_labs()) or "none running", True)
     stale = leftovers.left_behind()
-    yield Finding("left behind", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
+    yield Finding("leftovers", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
 
 
 def _launcher() -> str:
     if not vm.is_known():
-        return f"whether a guest boots with {vm.KVM} is tried with the first one"
+        return f"{vm.KVM} is not tested yet; the first guest tries to boot with it"
     chosen = vm.launcher()
     return f"{chosen.name}: {chosen.because}"

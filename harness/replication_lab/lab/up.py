@@ -122,13 +122,15 @@ def _stored(storage: dict[str, Storage]) -> str:
 def tidy(tell: Tell) -> None:
     """Remove what killed commands left behind, and report it."""
     for name in leftovers.sweep():
-        tell(f"removed {name}: a command that was killed had left it behind")
+        tell(f"removed {name}: leftover of a killed command")
 
 
 def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
     if lab.engine != engine:
         raise LabError(
-            f"{lab.name} is up with {lab.engine}", f"{engine}, or another --lab", f"./lab down --lab {lab.name}"
+            f"{lab.name} is already running with {lab.engine}",
+            f"{engine}, or another --lab",
+            f"./lab down --lab {lab.name}",
         )
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
     if stopped:
@@ -141,7 +143,7 @@ def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
         tell(f"{lab.name} is running but was never verified")
         lab.keep(prove(lab, wanted, tell), wanted)
     else:
-        tell(f"{lab.name} is up already; nothing changed")
+        tell(f"{lab.name} is already running; nothing changed")
     return lab
 
 

@@ -105,7 +105,7 @@ def diagnose(sample: Sample) -> Diagnosis:
     The order is that of causes: a thread that waits for a lock or the network uses neither CPU nor disk, and an applier
     that waits for its disk is not slow itself.
     """
-    found = next(_suspects(sample), (Bottleneck.NONE, "no resource was taken for most of the time"))
+    found = next(_suspects(sample), (Bottleneck.NONE, "no resource was saturated"))
     return Diagnosis(sample.node, *found, evidence=list(_evidence(sample)))
 
 
@@ -114,14 +114,14 @@ def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
     if sample.lock_waiting >= MOSTLY:
         yield Bottleneck.LOCK, f"{sample.lock_waiting:.1f} transactions waited for a row at any time"
     if applier and applier.behind and "lock" in applier.state.lower():
-        yield Bottleneck.LOCK, f"the applier says: {applier.state}"
+        yield Bottleneck.LOCK, f"the applier reports: {applier.state}"
     if applier and applier.starved and not applier.behind:
         yield (
             Bottleneck.NETWORK,
-            f"all that was received is applied, and more is on the source; {sample.received_kib:.0f} KiB/s arrive",
+            f"everything received is applied, and the source has more; {sample.received_kib:.0f} KiB/s arrive",
         )
     if sample.throttled >= MOSTLY:
-        yield Bottleneck.CPU, f"the container's limit held it back in {sample.throttled:.0%} of the periods"
+        yield Bottleneck.CPU, f"the container's CPU limit throttled it in {sample.throttled:.0%} of the periods"
     if sample.cpu >= SATURATED * sample.cpus:
         yield Bottleneck.CPU, f"{sample.cpu:.2f} of {sample.cpus:g} CPUs in use"
     yield from _devices(sample)
@@ -138,7 +138,7 @@ def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
         if device.busy < (HALF if waited >= SATURATED else SATURATED):
             return
         worst = _most_of(device)
-        said = f"threads of the server waited for it in {waited:.0%} of the looks"
+        said = f"threads of the server waited for it in {waited:.0%} of the samples"
         yield worst, f"{device.name} was busy {device.busy:.0%} of the time, {_doing(device)}; {said}"
 
 
@@ -182,13 +182,13 @@ def _threads(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
         busy = f", its thread used {mine.cpu:.0%} of a CPU" if mine else ""
         yield (
             Bottleneck.APPLIER,
-            f"it has more to apply all the time, and no disk, lock or CPU limit is in its way{busy}; one thread is all",
+            f"it always had more to apply; no disk, lock or CPU limit slowed it{busy}; it has one thread",
         )
 
 
 def _evidence(sample: Sample) -> Iterator[str]:
     """Yield one line for each tool that an administrator would use."""
-    yield f"CPU        {sample.cpu:.2f} of {sample.cpus:g}, held back in {sample.throttled:.0%} of the periods"
+    yield f"CPU        {sample.cpu:.2f} of {sample.cpus:g}, throttled in {sample.throttled:.0%} of the periods"
     if sample.pressure:
         said = ", ".join(f"{name} {share:.0%}" for name, share in sample.pressure.items())
         yield f"pressure   some task waited for: {said} (the whole machine)"
@@ -200,7 +200,7 @@ def _evidence(sample: Sample) -> Iterator[str]:
         own = " (the applier)" if sample.applier and thread.tid == sample.applier.tid else ""
         yield (
             f"thread     {thread.name}{own}: {thread.cpu:.0%} of a CPU, waited for a disk in "
-            f"{thread.waits_for_disk:.0%} of the looks, wrote {thread.written_kib:.0f} KiB/s"
+            f"{thread.waits_for_disk:.0%} of the samples, wrote {thread.written_kib:.0f} KiB/s"
         )
     yield f"server     {sample.fsyncs:.0f} fsyncs/s, {sample.lock_waiting:.1f} transactions waiting for a row"
     yield f"network    {sample.received_kib:.0f} KiB/s in, {sample.sent_kib:.0f} KiB/s out"

@@ -86,7 +86,7 @@ class Group(Nodes):
         found = member(self.server(name))
         refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"
         said = found.role.lower() or "not a member"
-        seen = f"sees {' '.join(found.reached) or 'nobody'} in view {found.view_id}"
+        seen = f"sees {' '.join(found.reached) or 'no node'} in view {found.view_id}"
         return f"{found.state}, {said}{refuses}, {seen}", found.reached
 
     def view(self, name: str) -> View:
@@ -171,6 +171,6 @@ def _prove_one_view(kind: Group) -> Proof:
     said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
     return Proof(
         f"one group of {len(found)} with one primary",
-        f"{said}; {len(views)} view, {len(primaries)} opinion on the primary",
+        f"{said}; {len(views)} view, {len(primaries)} reported primary",
         ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
     )

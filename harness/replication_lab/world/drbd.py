@@ -221,7 +221,7 @@ class Peer:
     def last_words(self) -> str:
         """Return its kernel's last messages about the resource, indented below a heading."""
         words = self.machine.run("guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
-        return f"The last words of {self.node}'s kernel of it:\n  {words}"
+        return f"The end of {self.node}'s kernel log about DRBD:\n  {words}"
 
     def differing_kib(self, progress: Callable[[float], None] = lambda _: None) -> int:
         """Compare both disks block by block, while they are used; return how much differs, in KiB.
