@@ -1,11 +1,10 @@
 """A machine of a replicated disk that cannot be one says why, and ends, before it starts a guest."""
 
-import secrets
-
 import pytest
-from replication_lab.world import vm
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images
+
+import guest
 
 PAIR = {"LAB_NODE": "node1", "LAB_PEER": "node2", "LAB_DISKS": "disk"}
 
@@ -25,7 +24,7 @@ PAIR = {"LAB_NODE": "node1", "LAB_PEER": "node2", "LAB_DISKS": "disk"}
 def test_settings_that_make_no_pair_are_refused(docker, settings, said):
     """The container's own log has it."""
     images.ensure(["vm"])
-    machine = vm.start(f"test-{secrets.token_hex(4)}", "uml", {"MYSQL_ROOT_PASSWORD": "secret", **settings})
+    machine = guest.start({"MYSQL_ROOT_PASSWORD": "secret", **settings})
     try:
         wait_until(lambda: not machine.runs(), "its end")
 
@@ -37,7 +36,7 @@ def test_settings_that_make_no_pair_are_refused(docker, settings, said):
 def test_a_kernel_without_the_module_is_said_to_have_none(docker):
     """Which is what `docker compose up` and `lab up` show of a machine that did not start, and not a silent peer."""
     images.ensure(["vm"])
-    machine = vm.start(f"test-{secrets.token_hex(4)}", "uml", {"LAB_SERVER": "off"})
+    machine = guest.start({"LAB_SERVER": "off"})
     try:
         machine.wait_until_answers()
         machine.run("sh", "-c", "find /usr/lib/modules -name 'drbd.ko*' -delete; depmod")
@@ -54,7 +53,7 @@ def test_a_kernel_without_the_module_is_said_to_have_none(docker):
 def test_a_machine_that_did_not_start_says_why_when_it_is_asked_for_its_health(docker):
     """The output is the reason itself, not only where to look for it: a disk without a server."""
     images.ensure(["vm"])
-    machine = vm.start(f"test-{secrets.token_hex(4)}", "uml", {"LAB_SERVER": "off", "LAB_DISKS": "127.0.0.1:9"})
+    machine = guest.start({"LAB_SERVER": "off", "LAB_DISKS": "127.0.0.1:9"})
     try:
         machine.wait_until_answers()
         wait_until(lambda: "did not start" in machine.health().out, "its trouble")

@@ -1,94 +1,22 @@
 """The virtual machine: does it boot, answer, keep what it must and lose no more than it may, with each launcher?"""
 
 import functools
-import secrets
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
 import pymysql
 import pytest
-from conftest import LABEL, PATIENCE_S, build, remove_container, until
-from replication_lab.model.disk import Limits
+from conftest import LABEL, PATIENCE_S, until
 from replication_lab.model.errors import LabError
-from replication_lab.world import vm
-from replication_lab.world.disks.spindle import Spindle, arguments
-from replication_lab.world.docker import labels, leftovers
+from replication_lab.world.docker.service import DATA
 
-from nbd import Nbd
-
-SPINDLE, VM = "replication-lab/spindle", "replication-lab/vm"
-MIB = 1 << 20
-# Kept by md at the begin of a member.
-METADATA = 2 * MIB
-CACHED = Limits(write_cache=True)
-PASSWORD = "vm-test"
-DATADIR = "/var/lib/mysql"
-
-
-class Yard:
-    """Machines and their disks on a network of their own, all of it taken away at the end."""
-
-    def __init__(self, client):
-        self.client = client
-        self.name = f"replication-lab-test-{secrets.token_hex(4)}"
-        self.network = client.networks.create(self.name, labels={LABEL: "1"})
-        self._made = []
-
-    def disk(self, limits=CACHED, size=192 * MIB):
-        self._made.append(
-            self.client.containers.run(
-                SPINDLE,
-                arguments(limits, size),
-                name=f"{self.name}-{len(self._made)}",
-                network=self.name,
-                detach=True,
-                cap_drop=["ALL"],
-                labels={LABEL: "1"},
-                ports={"10809/tcp": ("127.0.0.1", None)},
-            )
-        )
-        return Spindle(self._made[-1])
-
-    def machine(self, launcher, disks=(), array=None, server=True, flags=(), **environment):
-        hosts = [disk.container.name for disk in disks]
-        machine = vm.start(
-            f"{self.name}-{len(self._made)}",
-            launcher,
-            {**vm.settings(hosts, array, server), "MYSQL_ROOT_PASSWORD": PASSWORD, **environment},
-            flags,
-            labels={LABEL: "1"},
-            network=self.name,
-            ports={"3306/tcp": ("127.0.0.1", None)},
-        )
-        self._made.append(machine.container)
-        return machine
-
-    def clear(self):
-        with ThreadPoolExecutor() as together:
-            list(together.map(remove_container, self._made))
-        self.network.remove()
-
-
-class Pair:
-    """One launcher's two machines: `node` with MariaDB on RAID1, `bare` with two unused disks."""
-
-    def __init__(self, yard, launcher):
-        self.launcher = launcher
-        self.disks = [yard.disk(), yard.disk()]
-        self.bare_disks = [yard.disk(size=64 * MIB), yard.disk(size=64 * MIB)]
-        self.node = yard.machine(
-            launcher, self.disks, "raid1", flags=["--server-id=7", "--innodb-buffer-pool-size=32M"]
-        )
-        self.bare = yard.machine(launcher, self.bare_disks, server=False)
+from guest import Answer
+from yard import METADATA, MIB, SPINDLE, Pair, ask, disk_of, opened_yard
 
 
 @pytest.fixture(scope="module")
 def yard(client):
-    for image in (SPINDLE, VM):
-        build(image)
-    yard = Yard(client)
-    yield yard
-    yard.clear()
+    yield from opened_yard(client)
 
 
 @pytest.fixture(scope="module")
@@ -122,30 +50,6 @@ def no_array(bare):
     return bare
 
 
-def ask(node, statement):
-    """Return the rows of a statement, from the machine's published port as any client would."""
-    node.container.reload()
-    port = int(node.container.ports["3306/tcp"][0]["HostPort"])
-    with pymysql.connect(
-        host="127.0.0.1",
-        port=port,
-        user="root",
-        password=PASSWORD,
-        database="mysql",
-        autocommit=True,
-        connect_timeout=5,
-        read_timeout=30,
-    ) as connection:
-        with connection.cursor() as cursor:
-            cursor.execute(statement)
-            return cursor.fetchall()
-
-
-def disk_of(spindle):
-    spindle.container.reload()
-    return Nbd(("127.0.0.1", int(spindle.container.ports["10809/tcp"][0]["HostPort"])))
-
-
 # --- the agent --------------------------------------------------------------------------------------------------------
 
 
@@ -154,7 +58,7 @@ def test_the_agent_tells_what_a_command_ended_with(bare, code):
     """Exit codes arrive; output and errors arrive apart."""
     answer = bare.attempt("bash", "-c", f"echo out; echo err >&2; exit {code}")
 
-    assert vm.Answer(code, "out\n", "err\n") == answer
+    assert Answer(code, "out\n", "err\n") == answer
 
 
 def test_words_and_bytes_arrive_as_they_are(bare):
@@ -224,9 +128,9 @@ def test_an_array_has_the_size_of(no_array, level, members):
 def test_raid0_with_a_failed_disk_gives_errors_and_not_old_data(pair, no_array):
     """md still calls the array active; a reader of the data gets the error."""
     no_array.run("array", "create", "raid0", "1", "2")
-    no_array.run("dd", "if=/dev/urandom", f"of={DATADIR}/data", "bs=1M", "count=16", "conv=fsync")
+    no_array.run("dd", "if=/dev/urandom", f"of={DATA}/data", "bs=1M", "count=16", "conv=fsync")
     pair.bare_disks[1].fail()
-    answer = no_array.attempt("dd", f"if={DATADIR}/data", "of=/dev/null", "bs=1M", "iflag=direct")
+    answer = no_array.attempt("dd", f"if={DATA}/data", "of=/dev/null", "bs=1M", "iflag=direct")
     pair.bare_disks[1].heal()
 
     assert answer.code == 1
@@ -241,19 +145,19 @@ def test_disks_that_hold_another_array_are_not_taken_for_the_one_asked_for(no_ar
 
     assert answer.code == 1
     assert "the disks hold raid1; expected raid0" in answer.err
-    assert no_array.attempt("mountpoint", DATADIR).code != 0
+    assert no_array.attempt("mountpoint", DATA).code != 0
 
 
 def test_a_mount_that_came_over_the_array_is_noticed(no_array):
     """`array check` compares what is mounted with what was made, and a server does not start on the wrong one."""
     no_array.run("array", "create", "single", "1")
     no_array.run("array", "check")
-    no_array.run("mount", "-t", "tmpfs", "over", DATADIR)
+    no_array.run("mount", "-t", "tmpfs", "over", DATA)
     checked = no_array.attempt("array", "check")
-    no_array.run("umount", DATADIR)
+    no_array.run("umount", DATA)
 
     assert checked.code == 1
-    assert f"over is mounted at {DATADIR}; expected the array, /dev/nbd1" in checked.err
+    assert f"over is mounted at {DATA}; expected the array, /dev/nbd1" in checked.err
 
 
 def test_a_server_does_not_start_without_its_disk(no_array):
@@ -261,7 +165,7 @@ def test_a_server_does_not_start_without_its_disk(no_array):
     answer = no_array.attempt("server", "start")
 
     assert answer.code == 1
-    assert f"nothing is mounted at {DATADIR}" in answer.err
+    assert f"nothing is mounted at {DATA}" in answer.err
 
 
 @pytest.mark.parametrize(
@@ -287,7 +191,7 @@ def test_a_write_of_more_than_the_memory_arrives(yard):
     disk = yard.disk(size=512 * MIB)
     machine = yard.machine("uml", [disk], "single", server=False, LAB_MEMORY="160")
     machine.wait_until_healthy()
-    machine.run("bash", "-c", f"head -c 400M /dev/zero >{DATADIR}/large; sync {DATADIR}/large")
+    machine.run("bash", "-c", f"head -c 400M /dev/zero >{DATA}/large; sync {DATA}/large")
 
     assert disk.stats().written_bytes > 400 * MIB
     assert "failure" not in machine.run("dmesg")
@@ -438,67 +342,3 @@ def answers(disk):
         return disk.settings()
     except LabError:
         return None
-
-
-def test_a_guest_that_never_boots_says_so_with_its_console(yard):
-    """A kernel without room panics or refuses to begin, as its address decides; its last words are told, and kept."""
-    machine = yard.machine("uml", server=False, LAB_MEMORY="20")
-    with pytest.raises(LabError) as told:
-        machine.wait_until_answers(90)
-
-    assert "the guest ended" in told.value.found
-    assert any(words in told.value.found for words in ("panic", "Out of memory", "Too few physical memory"))
-    assert f"docker logs {machine.name}" == told.value.next_step
-
-
-@pytest.mark.parametrize(
-    ("environment", "message"),
-    [
-        ({"LAB_VM": "xen"}, "LAB_VM is 'xen'; expected auto, uml, kvm or tcg"),
-        ({"LAB_MEMORY": "-1"}, "LAB_MEMORY is '-1'; expected a number of MiB"),
-        ({"LAB_ARRAY": "raid1"}, "LAB_ARRAY is raid1 without disks"),
-        ({"LAB_SERVER": "maybe"}, "LAB_SERVER is 'maybe'; expected on or off"),
-        ({"LAB_VM": "kvm"}, "/dev/kvm cannot be written here"),
-        ({}, "/dev/net/tun cannot be written"),
-    ],
-)
-def test_a_machine_does_not_start_with(loose_image, environment, message):
-    """What was found and what was expected, before anything is made."""
-    container = loose_image(VM, environment=environment, cap_drop=["ALL"])
-
-    assert 1 == container.wait(timeout=PATIENCE_S)["StatusCode"]
-    assert message in container.logs().decode()
-
-
-# Any command that starts something sweeps such a machine.
-@pytest.mark.alone
-def test_a_machine_whose_owner_was_killed_is_found(yard):
-    """By its labels, as any lab; `lab clean` takes it away."""
-    marks = vm._labels("replication-lab-orphan-vm") | {labels.LABEL: "1-0.00"}
-    vm.start("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"}, labels=marks)
-    found = "replication-lab-orphan-vm" in leftovers.left_behind()
-    leftovers.remove("replication-lab-orphan-vm")
-
-    assert found
-    assert "replication-lab-orphan-vm" not in leftovers.left_behind()
-
-
-def test_nothing_of_a_machine_is_left_behind(yard, client):
-    """A removed container takes the guest, its memory, its network device and its disks along."""
-    machine = yard.machine("uml", server=False)
-    machine.wait_until_answers()
-    volumes = {mount["Name"] for mount in machine.container.attrs["Mounts"] if mount["Type"] == "volume"}
-    guests = [row[1] for row in machine.container.top()["Processes"] if "linux.uml" in row[-1]]
-    machine.remove()
-
-    assert guests
-    assert not [pid for pid in guests if running(pid)]
-    assert volumes.isdisjoint(volume.name for volume in client.volumes.list())
-
-
-def running(pid):
-    try:
-        with open(f"/proc/{pid}/comm") as name:
-            return "uml" in name.read()
-    except OSError:
-        return False

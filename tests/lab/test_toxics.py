@@ -10,6 +10,8 @@ from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
+from tests.traffic import bytes_through
+
 LINK = "source-replica"
 # As long as a busy machine may spoil one measurement after the other.
 CORRECTED_SECONDS = 30
@@ -87,13 +89,13 @@ def test_a_slow_line_carries_what_its_file_says(loaded, probe):
 def test_the_replica_is_fed_through_the_link(loaded):
     """The bytes of a written row are counted by the proxy: nothing bypasses it."""
     source, link = loaded.node("source").server(), loaded.link(LINK)
-    before = link.bytes_through()
+    before = bytes_through(link)
 
     source.execute("CREATE TABLE lab.big (body LONGTEXT)", "INSERT INTO lab.big VALUES (REPEAT('x', 1000000))")
     replica = loaded.node("replica").server()
     Replica(replica).wait_for(BinaryLog(source).position())
     # Toxiproxy counts a connection's bytes when it ends.
     Replica(replica).stop()
-    wait_until(lambda: link.bytes_through() - before > 1_000_000, "a megabyte through the link")
+    wait_until(lambda: bytes_through(link) - before > 1_000_000, "a megabyte through the link")
 
     Replica(replica).start()

@@ -1,13 +1,15 @@
 """Virtual machines without any: which launcher is chosen and why, and what is made of a guest's answers."""
 
 import subprocess
-from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, vm
+
+from tests.images import guest
+from tests.images.guest import Answer, Array, parse_array, settings
 
 
 @pytest.fixture
@@ -141,7 +143,7 @@ def test_settings_name_the_disks_in_order():
     """The first is /dev/disk/lab/1."""
     expected = {"LAB_DISKS": "a b:1234", "LAB_ARRAY": "raid0", "LAB_SERVER": "off"}
 
-    assert expected == vm.settings(["a", "b:1234"], "raid0", server=False)
+    assert expected == settings(["a", "b:1234"], "raid0", server=False)
 
 
 @pytest.mark.parametrize(
@@ -151,7 +153,7 @@ def test_settings_name_the_disks_in_order():
 def test_settings_that_make_no_machine_are_refused(disks, array, found):
     """Before a container is started."""
     with pytest.raises(LabError) as told:
-        vm.settings(disks, array)
+        settings(disks, array)
 
     assert found == told.value.found
 
@@ -162,7 +164,7 @@ def test_the_status_of_a_raid1_in_recovery():
         "level=raid1 state=clean disks=2 degraded=1 sync=recover done=32768/522240 size=267386880 mounted=/dev/md0 "
         "disk1=in_sync disk2=spare \n"
     )
-    expected = vm.Array(
+    expected = Array(
         level="raid1",
         size=267386880,
         mounted="/dev/md0",
@@ -173,7 +175,7 @@ def test_the_status_of_a_raid1_in_recovery():
         disks={1: "in_sync", 2: "spare"},
     )
 
-    assert expected == vm.parse_array(line)
+    assert expected == parse_array(line)
 
 
 @pytest.mark.parametrize(
@@ -185,7 +187,7 @@ def test_the_status_of_a_raid1_in_recovery():
 )
 def test_the_status_of_what_has_no_redundancy(line):
     """There is nothing degraded, and nothing to synchronise."""
-    array = vm.parse_array(line)
+    array = parse_array(line)
 
     assert (8192, 0, "") == (array.size, array.degraded, array.sync)
 
@@ -204,8 +206,8 @@ def machine(monkeypatch):
     """Return a machine whose `docker exec` ends with a given result: ``machine(code, out, err)``."""
 
     def with_answer(code, out=b"", err=b""):
-        monkeypatch.setattr(vm.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], code, out, err))
-        return vm.Machine(Silent())
+        monkeypatch.setattr(guest.subprocess, "run", lambda *_, **__: subprocess.CompletedProcess([], code, out, err))
+        return guest.Guest(Silent())
 
     return with_answer
 
@@ -217,21 +219,13 @@ def test_a_silent_agent_is_told_from_a_command_that_fails(machine):
 
     assert "its agent does not answer (no route)" in told.value.found
     assert "line 99" in told.value.found and "line 80" not in told.value.found
-    assert vm.Answer(1, "", "") == machine(1).attempt("false")
+    assert Answer(1, "", "") == machine(1).attempt("false")
 
 
 def test_a_container_that_has_ended_is_no_exit_code_of_a_command(machine):
     """docker exec ends with 1 then."""
     with pytest.raises(LabError):
         machine(1, err=b"Error response from daemon: container 1 is not running").attempt("true")
-
-
-def test_the_console_is_kept_in_a_folder(machine, tmp_path: Path):
-    """A run's, under the machine's name."""
-    kept = machine(0).keep_console(tmp_path)
-
-    assert tmp_path / "node1.console.log" == kept
-    assert kept.read_text().startswith("line 0\n")
 
 
 def test_machines_for_which_there_is_no_memory_are_refused_before_they_start(monkeypatch, refused):

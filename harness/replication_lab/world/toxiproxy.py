@@ -47,13 +47,3 @@ class Toxiproxy:
 
     def add(self, proxy: str, body: ToxicBody) -> None:
         self.call("POST", f"/proxies/{proxy}/toxics", msgspec.to_builtins(body))
-
-    def bytes_through(self) -> dict[str, int]:
-        """Return the bytes of each proxy's ended connections, both ways: {proxy name: bytes}; open ones excluded."""
-        text = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS).text
-        counted: dict[str, int] = {}
-        for line in text.splitlines():
-            if line.startswith("toxiproxy_proxy_received_bytes_total{"):
-                name = line.split('proxy="', 1)[1].split('"', 1)[0]
-                counted[name] = counted.get(name, 0) + int(float(line.rsplit(" ", 1)[1]))
-        return counted

@@ -4,7 +4,6 @@ import os
 import platform
 import re
 import secrets
-import subprocess
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
@@ -22,21 +21,17 @@ from replication_lab.world.docker import engine, images, labels, leftovers
 
 IMAGE = "vm"
 LAUNCHERS = ("uml", "kvm", "tcg")
-LEVELS = ("raid0", "raid1", "single")
 KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
 # The image has kernels and a root file system for these only.
 PROCESSORS = ("x86_64", "AMD64")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TRIED = catalogue.RUNS / "kvm.json"
-AGENT_SILENT = 255
 # As in images/vm/machine and compose/_parts.yaml, and the extra memory of launcher, container and network.
 GUEST_MIB, AROUND_MIB = 640, 120
 # With a working KVM a guest answers within two seconds; with a broken one most hang before their first message.
 KVM_TRIAL_SECONDS = 15
 UNUSABLE = f"{KVM} is there, but a guest did not boot with it in {KVM_TRIAL_SECONDS} s"
 BOOT_SECONDS = 90
-RUN_SECONDS = 60
-STOP_SECONDS = 60
 CONSOLE_LINES = 15
 
 
@@ -164,15 +159,6 @@ def check_memory(machines: int) -> None:
 # -- a container for it ------------------------------------------------------------------------------------------------
 
 
-def settings(disks: Sequence[str] = (), array: str | None = None, server: bool = True) -> dict[str, str]:
-    """Return the environment of a machine: hosts of its disks, its array's level, whether it starts MariaDB."""
-    if array is not None and array not in LEVELS:
-        raise LabError(f"unknown array level {array!r}", ", ".join(LEVELS), "ask for raid1")
-    if array and not disks:
-        raise LabError(f"{array} without disks", "the hosts of one disk or more", "start spindles first")
-    return {"LAB_DISKS": " ".join(disks), "LAB_ARRAY": array or "", "LAB_SERVER": "on" if server else "off"}
-
-
 def _labels(name: str) -> dict[str, str]:
     """Return the labels of a Compose project of one container, by which leftovers of a killed process are found."""
     return {
@@ -216,84 +202,15 @@ def start(
 # -- a running one -----------------------------------------------------------------------------------------------------
 
 
-class Answer(msgspec.Struct, frozen=True):
-    """The result of a command in a guest: exit status and output."""
-
-    code: int
-    out: str
-    err: str
-
-
-class Array(msgspec.Struct, frozen=True):
-    """The output of `array status`: md's activity `sync` (idle, recover, check), and each member's state, by number."""
-
-    level: str
-    size: int
-    mounted: str
-    state: str = ""
-    degraded: int = 0
-    sync: str = ""
-    done: str = ""
-    disks: dict[int, str] = {}
-
-
-def parse_array(line: str) -> Array:
-    """Parse the words NAME=VALUE of `array status`; RAID0 and a single disk omit those that they lack."""
-    words = dict(word.split("=", 1) for word in line.split())
-    members = {int(name[4:]): value for name, value in words.items() if name[:4] == "disk" and name[4:].isdigit()}
-    known = {name: value for name, value in words.items() if name in Array.__struct_fields__ and value != "-"}
-    return msgspec.convert({**known, "disks": members}, Array, strict=False)
-
-
 @dataclass(frozen=True)
 class Machine:
-    """A virtual machine in its container. Commands run in the guest, as root."""
+    """A virtual machine in its container."""
 
     container: Container
 
     @property
     def name(self) -> str:
         return str(self.container.name)
-
-    def attempt(self, *command: str, stdin: bytes = b"", seconds: float = RUN_SECONDS) -> Answer:
-        """Run a command in the guest, whatever its exit status; LabError when the guest does not answer."""
-        try:
-            done = subprocess.run(
-                ["docker", "exec", "--interactive", self.name, "guest", *command],
-                input=stdin,
-                capture_output=True,
-                timeout=seconds,
-                check=False,
-            )
-        except subprocess.TimeoutExpired as error:
-            raise self._trouble(f"`{_short(command)}` did not end within {seconds:g} s", "an end") from error
-        answer = Answer(done.returncode, done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace"))
-        if answer.code == AGENT_SILENT or answer.err.startswith("Error response from daemon"):
-            raise self._trouble(f"its agent does not answer ({answer.err.strip()})", "a guest that is up")
-        return answer
-
-    def run(self, *command: str, stdin: bytes = b"", seconds: float = RUN_SECONDS) -> str:
-        """Return the output of a command in the guest; LabError with its last lines when it fails."""
-        answer = self.attempt(*command, stdin=stdin, seconds=seconds)
-        if answer.code:
-            last = "\n  ".join((answer.err or answer.out).strip().splitlines()[-8:])
-            raise LabError(
-                f"`{_short(command)}` in {self.name} ended with {answer.code}:\n  {last}",
-                "exit status 0",
-                f"docker exec {self.name} guest dmesg",
-            )
-        return answer.out
-
-    def put(self, path: str, content: bytes) -> None:
-        """Write a file in the guest."""
-        self.run("cp", "/dev/stdin", path, stdin=content)
-
-    def array(self) -> Array:
-        return parse_array(self.run("array", "status"))
-
-    def health(self) -> Answer:
-        """Check the machine's health; the output is one line."""
-        return self.attempt("server", "health")
 
     # Run in its container, which distinguishes a guest that is not up yet from an engine that does not answer.
     def is_ready(self) -> bool:
@@ -306,9 +223,6 @@ class Machine:
     def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> None:
         """Wait for the agent; LabError with the end of the console when the guest ended or never came up."""
         self._wait(self.is_ready, "its agent", seconds)
-
-    def wait_until_healthy(self, seconds: float = BOOT_SECONDS) -> None:
-        self._wait(lambda: self.is_ready() and self.health().code == 0, "its server", seconds)
 
     def _wait(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
         try:
@@ -326,28 +240,6 @@ class Machine:
         """Return the messages of the guest's kernel, its services and its server since it was first started."""
         return self.container.logs().decode(errors="replace")
 
-    def keep_console(self, folder: Path) -> Path:
-        """Write the console into a run's folder; return the file's path."""
-        path = folder / f"{self.name}.console.log"
-        path.write_text(self.console())
-        return path
-
-    def stop(self) -> None:
-        """End it cleanly: server, array, file systems; LabError when it had to be killed."""
-        self.container.stop(timeout=STOP_SECONDS)
-        code = self.container.wait(timeout=STOP_SECONDS)["StatusCode"]
-        if code:
-            raise self._trouble(f"it ended with {code}", "a clean end, 0")
-
-    def power_cut(self) -> None:
-        """End it at once, without what its kernel had not written. Its disks keep running: their power is separate."""
-        self.container.kill("SIGKILL")
-        self.container.wait(timeout=STOP_SECONDS)
-
-    def start(self) -> None:
-        """Start it again on its data."""
-        self.container.start()
-
     def remove(self) -> None:
         with suppress(NotFound):
             self.container.remove(force=True, v=True)
@@ -360,7 +252,3 @@ class Machine:
         return LabError(
             f"{self.name}: {found}. The end of its console:\n  {last}", expected, f"docker logs {self.name}"
         )
-
-
-def _short(command: Sequence[str]) -> str:
-    return " ".join(command)[:120]

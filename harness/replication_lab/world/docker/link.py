@@ -86,7 +86,3 @@ class RunningLink:
     def lets_through(self) -> bool:
         """Return whether any of its ports is on: a link is cut when none is."""
         return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)
-
-    def bytes_through(self) -> int:
-        counted = self.toxiproxy.bytes_through()
-        return sum(counted.get(proxy, 0) for proxy in self.model.proxies)

@@ -1,0 +1,78 @@
+"""Does a virtual machine that cannot start say why, and is nothing of one left behind?"""
+
+import pytest
+from conftest import PATIENCE_S
+from replication_lab.model.errors import LabError
+from replication_lab.world import vm
+from replication_lab.world.docker import labels, leftovers
+
+from yard import VM, opened_yard
+
+
+@pytest.fixture(scope="module")
+def yard(client):
+    yield from opened_yard(client)
+
+
+def test_a_guest_that_never_boots_says_so_with_its_console(yard):
+    """A kernel without room panics or refuses to begin, as its address decides; its last words are told, and kept."""
+    machine = yard.machine("uml", server=False, LAB_MEMORY="20")
+    with pytest.raises(LabError) as told:
+        machine.wait_until_answers(90)
+
+    assert "the guest ended" in told.value.found
+    assert any(words in told.value.found for words in ("panic", "Out of memory", "Too few physical memory"))
+    assert f"docker logs {machine.name}" == told.value.next_step
+
+
+@pytest.mark.parametrize(
+    ("environment", "message"),
+    [
+        ({"LAB_VM": "xen"}, "LAB_VM is 'xen'; expected auto, uml, kvm or tcg"),
+        ({"LAB_MEMORY": "-1"}, "LAB_MEMORY is '-1'; expected a number of MiB"),
+        ({"LAB_ARRAY": "raid1"}, "LAB_ARRAY is raid1 without disks"),
+        ({"LAB_SERVER": "maybe"}, "LAB_SERVER is 'maybe'; expected on or off"),
+        ({"LAB_VM": "kvm"}, "/dev/kvm cannot be written here"),
+        ({}, "/dev/net/tun cannot be written"),
+    ],
+)
+def test_a_machine_does_not_start_with(loose_image, environment, message):
+    """What was found and what was expected, before anything is made."""
+    container = loose_image(VM, environment=environment, cap_drop=["ALL"])
+
+    assert 1 == container.wait(timeout=PATIENCE_S)["StatusCode"]
+    assert message in container.logs().decode()
+
+
+# Any command that starts something sweeps such a machine.
+@pytest.mark.alone
+def test_a_machine_whose_owner_was_killed_is_found(yard):
+    """By its labels, as any lab; `lab clean` takes it away."""
+    marks = vm._labels("replication-lab-orphan-vm") | {labels.LABEL: "1-0.00"}
+    vm.start("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"}, labels=marks)
+    found = "replication-lab-orphan-vm" in leftovers.left_behind()
+    leftovers.remove("replication-lab-orphan-vm")
+
+    assert found
+    assert "replication-lab-orphan-vm" not in leftovers.left_behind()
+
+
+def test_nothing_of_a_machine_is_left_behind(yard, client):
+    """A removed container takes the guest, its memory, its network device and its disks along."""
+    machine = yard.machine("uml", server=False)
+    machine.wait_until_answers()
+    volumes = {mount["Name"] for mount in machine.container.attrs["Mounts"] if mount["Type"] == "volume"}
+    guests = [row[1] for row in machine.container.top()["Processes"] if "linux.uml" in row[-1]]
+    machine.remove()
+
+    assert guests
+    assert not [pid for pid in guests if running(pid)]
+    assert volumes.isdisjoint(volume.name for volume in client.volumes.list())
+
+
+def running(pid):
+    try:
+        with open(f"/proc/{pid}/comm") as name:
+            return "uml" in name.read()
+    except OSError:
+        return False
