@@ -169,12 +169,13 @@ def _claims_on_a_slow_node() -> tuple[Claim, ...]:
     return (
         Claim(
             "slow-node-throttles-galera",
-            "a node with a tenth of a CPU takes at least half of the throughput from the whole Galera cluster",
+            "a node with a tenth of a CPU costs the whole Galera cluster at least half of its throughput",
             throughput("slow-galera").over(throughput("galera-lan-64")).at_most(0.5),
         ),
         Claim(
             "slow-replica-does-not-throttle-semisync",
-            "a replica with a tenth of a CPU leaves semi-sync, which the other answers, at least 0.8 of its throughput",
+            "a replica with a tenth of a CPU leaves semi-sync at least 0.8 of its throughput: "
+            "the other replica acknowledges",
             throughput("slow-after-commit").over(throughput("after-commit-lan-64")).at_least(0.8),
         ),
     )

@@ -111,7 +111,7 @@ def _claims() -> Iterator[Claim]:
         )
         yield Claim(
             f"{way}-alone-is-faster",
-            f"dd, {way}: alone, it is at least twice as fast as connected by 100 Mbit",
+            f"dd, {way}: without the peer, it is at least twice as fast as connected by 100 Mbit",
             Figure("alone", name).over(Figure("narrow", name)).at_least(2),
         )
 

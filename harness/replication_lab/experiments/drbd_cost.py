@@ -287,13 +287,13 @@ def _claims_on_groups() -> Iterator[Claim]:
     """Yield the claims about which of the settings has the effect."""
     yield Claim(
         "flushing-alone-does-it",
-        "disk-flushes no alone gains as much as all settings together (±10 %)",
+        "disk-flushes no by itself gains as much as all settings together (±10 %)",
         throughput("flushing").over(throughput("tuned")).between(0.9, 1.1),
         predicted=1.0,
     )
     for case, said in (
-        ("network", "the network's settings alone gain"),
-        ("activity-log", "al-extents 257 alone gains"),
+        ("network", "the network settings by themselves gain"),
+        ("activity-log", "al-extents 257 by itself gains"),
     ):
         yield Claim(
             f"{case}-gains-nothing",

@@ -73,7 +73,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
     return (
         Claim(
             "raid0-catches-up",
-            "under a load between what RAID1 and RAID0 apply, RAID0 catches up with the source and stays level, "
+            "under a load between what RAID1 and RAID0 apply, RAID0 catches up with the source and stays in sync, "
             "in each of at least 3 loads",
             Total("one", "raid0_never_caught_up", quiet=True).is_zero(trials="raid0_loads_that_tell", at_least=3),
             predicted=0.0,

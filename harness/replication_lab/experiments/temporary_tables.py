@@ -146,7 +146,7 @@ def _about_the_client(storage: str) -> Claim:
     case = f"sort_1-{storage}"
     return Claim(
         f"{storage}-own-slap-says-the-same",
-        f"the slap of the server's own version measures the same as the common one (±20 %), in {STORAGES[storage]}",
+        f"mysqlslap of the server's own version measures the same as the common one (±20 %), in {STORAGES[storage]}",
         Figure(f"{case}-own", "average_ms").over(Figure(case, "average_ms")).equals(within=0.2),
         predicted=1.0,
     )

@@ -14,9 +14,9 @@ from replication_lab.world.docker.lab import Lab
 @register(
     "power-cut",
     acts_on=NODES,
-    does="machines and their disks lose power, and with it what was not flushed; undone, they start, "
-    "and who was primary is so again",
-    proof="exit status 137, and disks that ended; serving again",
+    does="machines and their disks lose power and all unflushed data; undone, they start, "
+    "and the old primary is primary again",
+    proof="exit status 137, and stopped disks; the server answers again",
     needs=(REPLICATED_DISK, UNMANAGED),
     ends_servers=True,
 )

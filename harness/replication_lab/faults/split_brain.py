@@ -16,9 +16,9 @@ NOTICED_SECONDS, MET_SECONDS = 30, 60
 @register(
     "drbd-split-brain",
     acts_on=NODES,
-    does="the link is cut, and this machine made primary beside the other one; undone, the link is whole, "
-    "and what only this machine wrote is given up",
-    proof="two primaries; that DRBD has noticed when they met",
+    does="the link is cut, and this machine made a second primary; undone, the link is restored, "
+    "and the changes of this machine are discarded",
+    proof="two primaries; DRBD reports the split brain on reconnecting",
     needs=(REPLICATED_DISK, UNMANAGED),
     one_target=True,
 )
