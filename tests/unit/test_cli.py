@@ -1,5 +1,6 @@
 """Does the command line explain itself, refuse bad input in three lines, and end with the status it promises?"""
 
+import inspect
 import json
 import signal
 import subprocess
@@ -75,6 +76,16 @@ def test_every_command_that_prints_data_has_json(command):
     found = cli.cli.commands[command].load()
     for each in getattr(found, "commands", {"": found}).values():
         assert "json_" in [parameter.name for parameter in each.params]
+
+
+@pytest.mark.parametrize("command", COMMANDS)
+def test_every_command_takes_the_options_that_it_declares(command):
+    """Their values go to parameters of the same names: no option is unknown to its command, and none is left out."""
+    found = cli.cli.commands[command].load()
+    for each in getattr(found, "commands", {"": found}).values():
+        taken = inspect.signature(inspect.unwrap(each.callback)).parameters
+        if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in taken.values()):
+            assert {parameter.name for parameter in each.params if parameter.expose_value} == set(taken), each.name
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -20,14 +20,14 @@ from replication_lab.world.drbd import verify
 @click.option("--allow-data-loss", is_flag=True, help="Promote even if NODE lacks transactions of another server.")
 @of_lab
 @as_json
-def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
+def failover(node: str, allow_data_loss: bool, name: str | None, json_: bool) -> None:
     """Promote a replica to source, fence the old source, and repoint the other replicas.
 
     A replica with transactions that the new source lacks is not repointed; the command lists them.
 
     Example: lab failover replica
     """
-    done = succession.failover(project.find(name), node, behind)
+    done = succession.failover(project.find(name), node, allow_data_loss)
     print_json(done) if json_ else output.promoted(out, done)
 
 
@@ -40,12 +40,12 @@ def failover(node: str, behind: bool, name: str | None, json_: bool) -> None:
 )
 @of_lab
 @as_json
-def rejoin(node: str, discard: bool, name: str | None, json_: bool) -> None:
+def rejoin(node: str, discard_errant: bool, name: str | None, json_: bool) -> None:
     """Attach a node, such as a former source, as a replica; list its errant transactions.
 
     Example: lab rejoin source
     """
-    done = succession.rejoin(project.find(name), node, discard)
+    done = succession.rejoin(project.find(name), node, discard_errant)
     print_json(done) if json_ else output.rejoined(out, done)
 
 
@@ -74,14 +74,14 @@ def drbd_status(name: str | None, json_: bool) -> None:
 @click.option("--allow-data-loss", is_flag=True, help="Promote even if the peer may hold newer writes.")
 @of_lab
 @as_json
-def drbd_promote(node: str, behind: bool, name: str | None, json_: bool) -> None:
+def drbd_promote(node: str, allow_data_loss: bool, name: str | None, json_: bool) -> None:
     """Make a machine the primary: mount the file system and start the server.
 
     The peer must be down or secondary.
 
     Example: lab drbd promote node2
     """
-    seconds = replicated_disk.promote(project.find(name), node, behind)
+    seconds = replicated_disk.promote(project.find(name), node, allow_data_loss)
     print_json({"primary": node, "seconds": seconds}) if json_ else out.print(
         f"{node} accepts connections after {seconds:.1f} s"
     )
