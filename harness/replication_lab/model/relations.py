@@ -97,12 +97,10 @@ class Bounds:
 
 
 @dataclass(frozen=True)
-class NoneSeen:
-    """HOLDS when nothing was seen in enough trials, REFUTED by the first counterexample."""
+class _OfTotal:
+    """A relation of one total: what was seen of something in one case."""
 
     count: "Total"
-    trials: str
-    at_least: int
 
     unit = ""
     references: ClassVar[frozenset[str]] = frozenset()
@@ -116,6 +114,14 @@ class NoneSeen:
 
     def measured_on(self, engine: str) -> tuple[Place, ...]:
         return ((engine, self.count.case),)
+
+
+@dataclass(frozen=True)
+class NoneSeen(_OfTotal):
+    """HOLDS when nothing was seen in enough trials, REFUTED by the first counterexample."""
+
+    trials: str
+    at_least: int
 
     @property
     def text(self) -> str:
@@ -136,23 +142,8 @@ class NoneSeen:
 
 
 @dataclass(frozen=True)
-class SomeSeen:
+class SomeSeen(_OfTotal):
     """HOLDS by the first example, else UNKNOWN: not having seen it proves nothing."""
-
-    count: "Total"
-
-    unit = ""
-    references: ClassVar[frozenset[str]] = frozenset()
-
-    @property
-    def cases(self) -> tuple[str, ...]:
-        return (self.count.case,)
-
-    def counted(self, record: Record, engine: str) -> list[Measurement]:
-        return self.count.counted(record, engine)
-
-    def measured_on(self, engine: str) -> tuple[Place, ...]:
-        return ((engine, self.count.case),)
 
     @property
     def text(self) -> str:
