@@ -9,10 +9,8 @@ from replication_lab import replication
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
 from replication_lab.world.docker import leftovers
+from replication_lab.world.docker.service import DATA
 from replication_lab.world.mysql.galera import GaleraNode
-
-DATADIR = "/var/lib/mysql"
-
 
 NODES = ("node1", "node2", "node3")
 TABLE = "CREATE TABLE IF NOT EXISTS lab.transferred (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)"
@@ -86,7 +84,7 @@ def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
 def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole):
     """LAB_SST is the joiner's; its data directory was lost."""
     whole.node("node3").kill()
-    at_data_of(whole, "node3", f"find {DATADIR} -mindepth 1 -delete")
+    at_data_of(whole, "node3", f"find {DATA} -mindepth 1 -delete")
     docker_compose = ["docker", "compose", "--env-file", str(leftovers.STATE / f"{whole.name}.env")]
     subprocess.run(
         [*docker_compose, "-f", "compose/galera.yaml", "up", "--detach", "--no-deps", "node3"],
@@ -107,12 +105,12 @@ def test_a_node_with_others_data_is_refused(whole, make_whole):
     With its own data it joins as before.
     """
     whole.node("node3").kill()
-    mine = at_data_of(whole, "node3", f"cat {DATADIR}/membership.log; echo other >{DATADIR}/membership.log").strip()
+    mine = at_data_of(whole, "node3", f"cat {DATA}/membership.log; echo other >{DATA}/membership.log").strip()
     of_another = start_and_end(whole, "node3")
-    at_data_of(whole, "node3", f"rm {DATADIR}/membership.log; mv {DATADIR}/grastate.dat {DATADIR}/kept.dat")
+    at_data_of(whole, "node3", f"rm {DATA}/membership.log; mv {DATA}/grastate.dat {DATA}/kept.dat")
     of_none = start_and_end(whole, "node3")
     others_are_well = GaleraNode(whole.node("node1").server()).status().synced
-    at_data_of(whole, "node3", f"echo {mine} >{DATADIR}/membership.log; mv {DATADIR}/kept.dat {DATADIR}/grastate.dat")
+    at_data_of(whole, "node3", f"echo {mine} >{DATA}/membership.log; mv {DATA}/kept.dat {DATA}/grastate.dat")
     make_whole(whole)
 
     assert of_another[0] == of_none[0] == 1 and others_are_well

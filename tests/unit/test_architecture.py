@@ -145,6 +145,13 @@ def test_every_test_says_what_it_tests(path):
     assert not said(path).tests_without_docstring
 
 
+def test_no_file_is_too_long_to_be_read_at_once():
+    """At most 400 lines in each, tests included: a longer one is split by subject."""
+    lines = {path: path.read_text().count("\n") for path in (*MODULES, *(ROOT / "tests").rglob("*.py"))}
+
+    assert not {path.relative_to(ROOT).as_posix(): count for path, count in lines.items() if count > 400}
+
+
 def test_shell_scripts_are_found_by_their_first_line(tmp_path):
     """`make lint` checks each, the new ones too, whatever they are called; and nothing that only mentions a shell."""
     files = {

@@ -5,35 +5,14 @@ import subprocess
 import pytest
 from replication_lab.world import catalogue
 
+from bootstrap import asked, bash
+
 SCRIPT = catalogue.IMAGES / "mariadb" / "galera-start"
-# What the others say, one look after another: node1's words, node2's, node3's. The last look stays.
-ASKED = """
-source {script}
-LAB_NODE={node} LAB_MEMBERS="node1 node2 node3"
-history() {{ echo {history}; }}
-is_lost() {{ [[ " {lost} " == *" $1 "* ]]; }}
-sleep() {{ :; }}
-log() {{ echo "$1"; }}
-LOOKS=({looks})
-AT=0
-look() {{
-    local words
-    IFS=/ read -r -a words <<<"${{LOOKS[$AT]}}"
-    SAID=([node1]=${{words[0]:-}} [node2]=${{words[1]:-}} [node3]=${{words[2]:-}})
-    if ((AT < ${{#LOOKS[@]}} - 1)); then AT=$((AT + 1)); fi
-}}
-decide
-echo "$DECISION"
-"""
 
 
 def told(node, *looks, history="u", lost=""):
     """Return the lines that a node logs until it has decided, and the decision as the last of them."""
-    script = ASKED.format(
-        script=SCRIPT, node=node, history=history, lost=lost, looks=" ".join(f'"{look}"' for look in looks)
-    )
-    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    return (ran.stdout + ran.stderr).strip().splitlines()
+    return bash(asked(SCRIPT, node, looks, history, lost))
 
 
 @pytest.mark.parametrize(

@@ -1,40 +1,16 @@
 """Does a node of a MySQL group bootstrap it only when no other node may?"""
 
-import subprocess
-
 import pytest
 from replication_lab.world import catalogue
 
+from bootstrap import asked, bash
+
 SCRIPT = catalogue.COMPOSE / "group" / "start"
-# What the nodes say, one look after another: node1's word, node2's, node3's. The last look stays.
-ASKED = """
-source {script}
-LAB_NODE={node} LAB_MEMBERS="node1 node2 node3"
-history() {{ echo {history}; }}
-sleep() {{ :; }}
-log() {{ echo "$1"; }}
-LOOKS=({looks})
-AT=0
-look() {{
-    local words
-    IFS=/ read -r -a words <<<"${{LOOKS[$AT]}}"
-    SAID=([node1]=${{words[0]:-}} [node2]=${{words[1]:-}} [node3]=${{words[2]:-}})
-    if ((AT < ${{#LOOKS[@]}} - 1)); then AT=$((AT + 1)); fi
-}}
-decide
-echo "$DECISION"
-"""
-
-
-def bash(script):
-    ran = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=False)
-    return (ran.stdout + ran.stderr).strip().splitlines()
 
 
 def told(node, *looks, history="a-name"):
     """Return the lines that a node logs until it has decided, and the decision as the last of them."""
-    listed = " ".join(f'"{look}"' for look in looks)
-    return bash(ASKED.format(script=SCRIPT, node=node, history=history, looks=listed))
+    return bash(asked(SCRIPT, node, looks, history))
 
 
 @pytest.mark.parametrize(
@@ -66,15 +42,13 @@ def test_the_first_node_begins_the_group_and_the_others_wait_for_it():
     """Without a history no node has data that another could lack."""
     assert "begin" == told("node1", "0/0/0", history="")[-1]
     assert "waits for node1 to begin" in bash(
-        ASKED.format(script=SCRIPT, node="node2", history="", looks='"0/0/0"').replace(
-            "log() {", 'log() { echo "$1"; exit;'
-        )
+        asked(SCRIPT, "node2", ["0/0/0"], history="").replace("log() {", 'log() { echo "$1"; exit;')
     )
 
 
 def test_empty_directories_of_a_group_that_had_data_begin_nothing():
     """They would be a new history under the old name."""
-    script = ASKED.format(script=SCRIPT, node="node1", history="a-name", looks='"0/0/0"')
+    script = asked(SCRIPT, "node1", ["0/0/0"], "a-name")
     (line,) = bash(script.replace("log() {", 'log() { echo "$1"; exit;'))
 
     assert "all directories are empty, but the group a-name had transactions" in line
