@@ -131,7 +131,7 @@ def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(p
         failover.rejoin(pair, "source")
     assert count(pair, "source") == kept + 3
 
-    done = failover.rejoin(pair, "source", discard=True)
+    done = failover.rejoin(pair, "source", discard_errant=True)
     write(pair, "replica", 2)
     Replica(pair.node("source").server()).wait_for(BinaryLog(pair.node("replica").server()).position())
 
@@ -152,7 +152,7 @@ def test_a_replica_that_is_behind_is_refused_and_the_source_serves_on(pair, monk
         failover.failover(pair, "replica")
     pair.node("source").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
-    done = failover.failover(pair, "replica", behind=True)
+    done = failover.failover(pair, "replica", allow_data_loss=True)
     # The table, and the two rows.
     assert "3 transactions" in done.lacks
 
@@ -168,7 +168,7 @@ def test_what_a_second_failover_loses_is_counted_from_where_the_new_sources_numb
 
     with pytest.raises(LabError, match="source is behind: replica has 3 transactions: "):
         failover.failover(pair, "source")
-    done = failover.failover(pair, "source", behind=True)
+    done = failover.failover(pair, "source", allow_data_loss=True)
     write(pair, "source", 2)
     with pytest.raises(LabError, match="replica has 3 transactions: "):
         failover.rejoin(pair, "replica")
@@ -190,11 +190,11 @@ def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_bac
         lab.node("source").kill()
         clock.wait_until(lambda: lab.node("source").state()[0] == "exited", "the source's end")
 
-        done = failover.failover(lab, "near", behind=True)
+        done = failover.failover(lab, "near", allow_data_loss=True)
         write(lab, "near", 2)
         with pytest.raises(LabError, match="far has 3 transactions") as refusal:
             failover.rejoin(lab, "far")
-        back = failover.rejoin(lab, "far", discard=True)
+        back = failover.rejoin(lab, "far", discard_errant=True)
 
         assert done.repointed == [] and done.ahead["far"].startswith("3 transactions: ")
         assert "--discard-errant" in refusal.value.next_step

@@ -165,7 +165,7 @@ def test_a_machine_that_has_not_met_its_peer_since_its_start_is_promoted_only_wh
 
     assert "has not connected to node1" in error.found and "docker start lab-drbd-node1-1" in error.next_step
     assert [] == pair.told
-    replicated_disk.promote(pair, "node2", behind=True)
+    replicated_disk.promote(pair, "node2", allow_data_loss=True)
     assert [("node2", "promote")] == pair.told
 
 

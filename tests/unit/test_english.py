@@ -1,6 +1,7 @@
 """Is every text that a user sees plain English, and is a change of the help seen in a diff?"""
 
 import ast
+import inspect
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -132,6 +133,15 @@ def test_every_option_says_what_it_does():
     ]
 
     assert silent == []
+
+
+@pytest.mark.parametrize("words", COMMANDS)
+def test_a_command_takes_each_of_its_options_and_arguments(words):
+    """A renamed option without its parameter would be noticed only when the command runs."""
+    command = COMMANDS[words]
+    given = {option.name: None for option in command.params if option.expose_value}
+
+    inspect.signature(command.callback).bind(**given)
 
 
 def help_of(words: str) -> str:

@@ -164,10 +164,14 @@ def test_after_a_failover_the_new_sources_rows_are_the_first(monkeypatch):
     told = []
     done = Promoted("source", "near", ["far"])
     monkeypatch.setattr(
-        source_replica.failover, "failover", lambda lab, name, behind: told.append((name, behind)) or done
+        source_replica.failover,
+        "failover",
+        lambda lab, name, allow_data_loss: told.append((name, allow_data_loss)) or done,
     )
     monkeypatch.setattr(source_replica.failover, "sources", lambda lab: {"far": "near"})
-    monkeypatch.setattr(source_replica.failover, "rejoin", lambda lab, name, discard: told.append((name, discard)))
+    monkeypatch.setattr(
+        source_replica.failover, "rejoin", lambda lab, name, discard_errant: told.append((name, discard_errant))
+    )
     kind = Followers(Lab("fanout"))
 
     kind.promote("near")
@@ -181,9 +185,11 @@ def test_a_replica_that_is_ahead_of_the_new_source_is_taken_back_like_the_old_on
     """It is the only one with its rows; until then it has no source."""
     told = []
     done = Promoted("source", "near", [], "far has 1 transaction", ahead={"far": "1 transaction"})
-    monkeypatch.setattr(source_replica.failover, "failover", lambda lab, name, behind: done)
+    monkeypatch.setattr(source_replica.failover, "failover", lambda lab, name, allow_data_loss: done)
     monkeypatch.setattr(source_replica.failover, "sources", lambda lab: {})
-    monkeypatch.setattr(source_replica.failover, "rejoin", lambda lab, name, discard: told.append((name, discard)))
+    monkeypatch.setattr(
+        source_replica.failover, "rejoin", lambda lab, name, discard_errant: told.append((name, discard_errant))
+    )
     kind = Followers(Lab("fanout"))
 
     kind.promote("near")

@@ -230,14 +230,14 @@ def test_a_replica_that_is_behind_is_promoted_where_that_is_asked_for(lab):
     """What is lost is said."""
     lab.nodes["source"].has = "0-1-12"
 
-    assert failover.failover(lab, "near", behind=True).lacks == "source has 2 transactions: 0-1-11 to 0-1-12"
+    assert failover.failover(lab, "near", allow_data_loss=True).lacks == "source has 2 transactions: 0-1-11 to 0-1-12"
 
 
 def test_a_replica_that_is_ahead_of_the_new_source_follows_nobody(lab, refused):
     """The new source could not send it what comes after; what it has alone is named, and discarded on request only."""
     lab.nodes["source"].silent = True
     lab.nodes["far"].has = "0-1-12"
-    done = failover.failover(lab, "near", behind=True)
+    done = failover.failover(lab, "near", allow_data_loss=True)
 
     assert (done.repointed, done.ahead) == ([], {"far": "2 transactions: 0-1-11 to 0-1-12"})
     assert lab.nodes["far"].told == ["stop following"]
@@ -254,7 +254,7 @@ def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
     error = refused(failover.failover, lab, "near")
 
     assert "near is behind: far has received what it has not applied yet" in error.found
-    assert failover.failover(lab, "near", behind=True).ahead == {"far": "1 transaction: 0-1-11"}
+    assert failover.failover(lab, "near", allow_data_loss=True).ahead == {"far": "1 transaction: 0-1-11"}
 
 
 def test_a_replica_that_cannot_be_repointed_is_named(lab):
@@ -314,7 +314,7 @@ def test_errant_transactions_are_discarded_where_that_is_asked_for(lab, monkeypa
     """The node's data are the source's then."""
     promoted(lab, errant="0-1-13")
     monkeypatch.setattr(failover, "clone", lambda source, target: f"as {source.name}")
-    done = failover.rejoin(lab, "source", discard=True)
+    done = failover.rejoin(lab, "source", discard_errant=True)
 
     assert done.discarded == "3 transactions: 0-1-11 to 0-1-13"
     assert ("begin at", "as near") in lab.nodes["source"].told

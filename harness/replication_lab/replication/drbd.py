@@ -154,7 +154,7 @@ class Machines(Nodes):
         was_off = self.lab.node(name).state()[0] == "exited"
         if was_off:
             drbd.Peer(self.lab, name).power_on()
-        promote(self.lab, name, behind=was_off)
+        promote(self.lab, name, allow_data_loss=was_off)
 
     def rejoin(self) -> None:
         for name in self._old:
@@ -182,17 +182,17 @@ def _peer(lab: Lab, node: str) -> Peer:
     return found[node]
 
 
-def promote(lab: Lab, node: str, behind: bool = False) -> float:
+def promote(lab: Lab, node: str, allow_data_loss: bool = False) -> float:
     """Make a machine the primary, with file system and server; return the seconds until the server answers.
 
     LabError while the other machine is primary, or may be: it has to be secondary or dead first. Also for a machine
-    that may lack what the other one wrote, unless `behind` allows it.
+    that may lack what the other one wrote, unless `allow_data_loss` allows it.
     """
     pacemaker.refuse_managed(lab, f"./lab ha standby {other(lab, node).node}")
     peer, partner, began = _peer(lab, node), other(lab, node), clock.timer()
     peer.refuse_unless_running()
     _refuse_second_primary(peer, partner)
-    if not behind:
+    if not allow_data_loss:
         _refuse_old_data(peer, partner)
     peer.tell("promote")
     wait_until_serves(lab, node)

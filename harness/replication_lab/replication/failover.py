@@ -118,10 +118,10 @@ def _takes_writes(lab: Lab, node: str) -> bool:
 # --- promoted ---------------------------------------------------------------------------------------------------------
 
 
-def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
+def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
     """Make a replica the source, and the old source's other replicas its own.
 
-    LabError if it lacks what the old source or another replica is known to have, unless `behind` allows it.
+    LabError if it lacks what the old source or another replica is known to have, unless `allow_data_loss` allows it.
     """
     _refuse_unable(lab)
     lab.topology.node(node)
@@ -134,7 +134,7 @@ def failover(lab: Lab, node: str, behind: bool = False) -> Promoted:
     unfenced = _fence(lab, old)
     try:
         lacks = _lacks(lab, new, [old, *others])
-        if lacks and not behind:
+        if lacks and not allow_data_loss:
             raise LabError(f"{node} is behind: {lacks}", "a replica with every transaction", HOW_TO_INSIST.format(node))
         Replica(new).stop_following()
     except BaseException:
@@ -247,10 +247,10 @@ def _wait_for_replicas(lab: Lab, source: Server) -> None:
 # --- taken back -------------------------------------------------------------------------------------------------------
 
 
-def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
+def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
     """Let a node follow the source: for example an old source that has come back.
 
-    LabError if it has errant transactions, unless `discard` is set: then its data are replaced by the source's.
+    LabError if it has errant transactions, unless `discard_errant` is set: then its data are replaced by the source's.
     """
     _refuse_unable(lab)
     lab.topology.node(node)
@@ -262,7 +262,7 @@ def rejoin(lab: Lab, node: str, discard: bool = False) -> Rejoined:
         # A replica that a failover could not repoint.
         replica.stop_following()
     errant = gtid.beyond(BinaryLog(old).gtids(), BinaryLog(source).gtids())
-    if errant and not discard:
+    if errant and not discard_errant:
         raise LabError(
             f"{node} has {gtid.words(errant)}, which {source.name} lacks",
             f"nothing that {source.name} lacks",

@@ -84,13 +84,13 @@ class Followers(Nodes):
     def promote(self, name: str) -> None:
         self._old += [old for old in self.names if old not in self.sources]
         # A drill measures the loss: a replica that is behind is promoted all the same.
-        self._old += failover.failover(self.lab, name, behind=True).ahead
+        self._old += failover.failover(self.lab, name, allow_data_loss=True).ahead
         self.sources = failover.sources(self.lab)
         self.sources |= dict.fromkeys(self._old, name)
 
     def rejoin(self) -> None:
         for name in self._old:
-            failover.rejoin(self.lab, name, discard=True)
+            failover.rejoin(self.lab, name, discard_errant=True)
         if self._old and (left := set(self.names) - set(self.sources)) != {self._source()}:
             raise LabError(f"{', '.join(sorted(left))} have no source", "one source", "./lab status")
 
