@@ -3,7 +3,7 @@ TOPOLOGY ?= semisync
 ENGINE ?= mariadb
 PYTHON = .venv/bin/python
 # Tests that mostly wait run beside each other, those of one file or one lab in one process; then those that measure.
-BESIDE = -m "not alone" -n 3 --dist loadscope
+BESIDE = -m "not alone" -n 2 --dist loadscope
 ALONE = -m alone
 
 .DEFAULT_GOAL := help

@@ -14,6 +14,9 @@ from replication_lab.world.disks.spindle import Settings, Spindle, arguments
 
 from nbd import Nbd, seconds
 
+# What a disk or a CPU does is measured, and compared with its limit.
+pytestmark = pytest.mark.alone
+
 SPINDLE, LOAD = "replication-lab/spindle", "replication-lab/load"
 MIB = 1 << 20
 BLOCK = 4096

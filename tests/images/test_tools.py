@@ -65,6 +65,7 @@ def test_load_image_has(load, tool):
     assert 0 == code, output
 
 
+@pytest.mark.alone
 def test_load_image_ends_at_once(load):
     """A container that waits for work ends at SIGTERM, and needs no SIGKILL."""
     load.stop(timeout=GRACE_S)

@@ -18,6 +18,9 @@ from replication_lab.world.docker import images, project, signals
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
+# What a disk or a CPU does is measured, and compared with its limit.
+pytestmark = pytest.mark.alone
+
 ROWS, WIDTH = 20_000, 500
 SECONDS = 3
 WAITING = "SELECT COUNT(*) FROM information_schema.INNODB_TRX WHERE trx_state = 'LOCK WAIT'"

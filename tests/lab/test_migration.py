@@ -95,7 +95,7 @@ def test_an_error_before_the_switch_puts_the_old_data_back_into_service(lab, mon
 
 @pytest.mark.parametrize(
     ("node", "level", "said"),
-    [("source", "raid0", "is no replica"), ("replica", "raid0", "is on raid0 of unlimited already")],
+    [("source", "raid0", "is not a leaf replica"), ("replica", "raid0", "is already on raid0 of unlimited")],
 )
 def test_what_cannot_be_migrated_is_refused_before_anything_starts(lab, node, level, said):
     """And the lab is as it was."""

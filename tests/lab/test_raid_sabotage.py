@@ -17,6 +17,9 @@ from replication_lab.world.docker import images, project, signals
 from replication_lab.world.journal import Journal
 from replication_lab.world.mysql.replica import Replica
 
+# What a disk or a CPU does is measured, and compared with its limit.
+pytestmark = pytest.mark.alone
+
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
     "raid_replica": {"rows": 8000, "backlog": 9_000, "warm": 4500, "window": 8, "paced": 5, "rest": 2},
@@ -58,7 +61,6 @@ def doubts(lab, tmp_path):
     return measured
 
 
-@pytest.mark.alone
 def test_disks_left_alone_are_not_doubted(doubts):
     """The counter-check."""
     assert doubts("raid0_disks", "plain-raid0") == ""

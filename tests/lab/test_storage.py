@@ -19,6 +19,9 @@ from replication_lab.world.mysql.replica import Replica
 
 from tests.lab.conftest import things_of
 
+# What disks do is measured, and labs are left behind on purpose that any command of another test would sweep.
+pytestmark = pytest.mark.alone
+
 NODES = {"far": "raid0", "near": "raid1"}
 SMALL = {"disk": "sata-7200-tenth", "disks": 0, "mib": 1024, "backend": "auto"}
 # To read all of it at 80 requests a second takes a minute.
@@ -47,7 +50,6 @@ def same_rows(lab, node):
     return lab.node(node).server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
 
 
-@pytest.mark.alone
 def test_data_are_on_the_arrays_and_each_disk_keeps_its_limits(lab):
     """Every proof of `lab up`, on both arrays."""
     assert {proof.what: proof.found for proof in disks.prove(lab) if not proof.ok} == {}
@@ -268,8 +270,6 @@ def links():
     return host(f"ls {overlay.LINKS} 2>/dev/null || true").split()
 
 
-# Any command of another test would sweep what is left here on purpose, and these sweep.
-@pytest.mark.alone
 @pytest.mark.parametrize("moment", ["array started", "replica started"])
 def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_command, command, moment):
     """SIGKILL of `lab up` half-way: containers, volumes, loop devices and links go, and only the lab's."""
@@ -287,7 +287,6 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
     assert "not-the-labs" in host("blkid --probe", foreign)
 
 
-@pytest.mark.alone
 def test_a_data_directory_that_somebody_holds_is_named(name, command):
     """`lab down` names the volume, and how to find the container that uses it; once it is released, it succeeds."""
     assert command("up", "async", "--lab", name, "--storage", "single", "--disk", "unlimited").returncode == 0
