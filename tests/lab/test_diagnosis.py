@@ -129,7 +129,7 @@ def test_an_applier_whom_nothing_hinders_is_itself_the_bottleneck(lab, replica):
         found, seen = diagnosed(lab)
 
     assert found.bottleneck is Bottleneck.APPLIER, (found, seen)
-    assert "one thread is all" in found.because
+    assert "it has one thread" in found.because
 
 
 def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
