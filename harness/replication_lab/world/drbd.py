@@ -187,7 +187,13 @@ class Peer:
         return self.wait_until_answers()
 
     def status(self) -> Status:
-        return parse_status(next(filter(None, (self.tell("status") for _ in range(TRIES))), ""))
+        said = ""
+        for _ in range(TRIES):
+            said = self.tell("status")
+            # /proc/drbd can be missing from an answer, or the whole answer.
+            if STATE.search(said):
+                break
+        return parse_status(said)
 
     def settings(self) -> dict[str, str]:
         """Return the resource's options that are in force, defaults included: {option: value}."""
