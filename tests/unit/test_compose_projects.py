@@ -204,6 +204,15 @@ def test_a_lab_is_found_by_its_labels(engine):
     assert set(found.containers) == {"source", "toxiproxy"}
 
 
+def test_a_lab_is_found_while_one_of_its_volumes_is_copied(engine):
+    """The container that copies is of the lab's project, but Compose did not make it: it names no Compose file."""
+    copying = Thing("lab-a", "compose", "copy")
+    del copying.labels[labels.CONFIG_FILES]
+    engine(copying, Thing("lab-a", "compose"))
+
+    assert project.find("lab-a").topology.name == "semisync"
+
+
 def test_the_only_lab_needs_no_name(engine):
     """With one lab up its name may be left out."""
     engine(Thing("lab-a", "compose"))

@@ -223,9 +223,12 @@ def projects() -> set[str]:
 
 
 def _lab_of(name: str, containers: list[Container]) -> Lab | None:
-    topology = Path(containers[0].labels[labels.CONFIG_FILES].partition(",")[0]).stem
+    # Not every container of a project is Compose's own: the one that copies a volume has fewer labels.
     node = next((one for one in containers if labels.ENGINE_LABEL in one.labels), None)
-    if topology not in catalogue.topologies() or node is None:
+    if node is None:
+        return None
+    topology = Path(node.labels[labels.CONFIG_FILES].partition(",")[0]).stem
+    if topology not in catalogue.topologies():
         return None
     variables = dict(entry.split("=", 1) for entry in node.attrs["Config"]["Env"])
     lab = Lab(name, catalogue.topology(topology), node.labels[labels.ENGINE_LABEL], variables["MYSQL_ROOT_PASSWORD"])
