@@ -5,6 +5,8 @@ from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import TypeVar
 
+import msgspec
+
 from replication_lab import experiments
 from replication_lab.model.drill import Drill
 from replication_lab.model.evidence import Drills
@@ -17,9 +19,15 @@ from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images
 from replication_lab.world.docker.project import exported
-from replication_lab.world.journal import Journal, read
+from replication_lab.world.journal import Journal, names, read
 
 Found = TypeVar("Found", bound=Summary)
+
+
+class _Verdict(msgspec.Struct):
+    """The part of a summary.json that every version of it has."""
+
+    verdict: str
 
 
 def run(
@@ -36,7 +44,7 @@ def run(
 def _run(
     experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World
 ) -> tuple[Path, ExperimentSummary]:
-    world.make_ready(engines, experiment.topologies(chosen), tell)
+    world.make_ready(engines, experiment.topologies(chosen), tell, f"run {experiment.name}")
     journal = Journal(experiment.name)
     started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell)
     return _reported(journal, started.run, lambda: summarise(experiment, journal.record))
@@ -79,6 +87,18 @@ def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
     return [str(folder / name) for name in write(folder, _summary(folder, record), record)]
+
+
+def verdicts() -> dict[str, str]:
+    """Return the verdict of each recorded run as its summary.json has it; "not reported" where there is none."""
+    return {name: _reported_verdict(catalogue.RUNS / name / "summary.json") for name in names()}
+
+
+def _reported_verdict(summary: Path) -> str:
+    try:
+        return msgspec.json.decode(summary.read_bytes(), type=_Verdict).verdict
+    except (OSError, msgspec.DecodeError):
+        return "not reported"
 
 
 def _summary(folder: Path, record: Record) -> Summary:

@@ -57,10 +57,12 @@ class FakeWorld:
     def now(self) -> str:
         return "2030-01-01T12:00:00.000+00:00"
 
-    def make_ready(self, engines: list[str], topologies: Iterable[str], tell: Callable[[str], None]) -> None:
+    def make_ready(
+        self, engines: list[str], topologies: Iterable[str], tell: Callable[[str], None], command: str
+    ) -> None:
         for name in topologies:
             for engine in engines:
-                catalogue.engine_for(catalogue.topology(name), engine)
+                catalogue.engine_for(catalogue.topology(name), engine, command=command)
 
     @contextmanager
     def lab(self, topology: str, engine: str) -> Iterator[FakeLab]:

@@ -1,5 +1,6 @@
 """Is what the documents say to type there to be typed, and is everything there mentioned?"""
 
+import ast
 import functools
 import os
 import re
@@ -133,6 +134,33 @@ def test_what_a_document_says_to_type_exists(path):
 def test_links_lead_somewhere(path):
     """Files and headings that a document links to are there."""
     assert broken_links(path) == []
+
+
+def next_steps() -> list[str]:
+    """Return what the errors in the source say to type next, with a word in place of each value."""
+    found = []
+    for path in sorted((ROOT / "harness" / "replication_lab").rglob("*.py")):
+        for call in ast.walk(ast.parse(path.read_text())):
+            if isinstance(call, ast.Call) and getattr(call.func, "id", "") in ("LabError", "unknown_name"):
+                found += [
+                    text for text in map(literal, [*call.args[2:], *(each.value for each in call.keywords)]) if text
+                ]
+    return found
+
+
+def literal(argument: ast.expr) -> str:
+    """Return a text as it is written, with "x" for each value in it; an empty string for anything else."""
+    parts = argument.values if isinstance(argument, ast.JoinedStr) else [argument]
+    texts = [part.value if isinstance(part, ast.Constant) else "x" for part in parts]
+    return "".join(map(str, texts)) if isinstance(argument, ast.JoinedStr | ast.Constant) else ""
+
+
+def test_what_an_error_says_to_type_next_exists():
+    """The lab's commands and options in the last line of each error, as in a document."""
+    found = [each.split(", ")[0] for each in next_steps() if each.startswith("./lab ")]
+
+    assert len(found) > 50
+    assert [wrong for each in found if "./lab x" not in each for wrong in wrong_lab_commands(f"`{each}`")] == []
 
 
 @pytest.mark.parametrize("name", sorted(cli.cli.commands))

@@ -227,6 +227,18 @@ def test_engines_without_galera_are_refused(topology, refused):
     assert "has no galera" in error.found and f"./lab up {topology} --engine mariadb" == error.next_step
 
 
+def test_an_engine_that_is_refused_names_the_command_that_asked_for_it(refused):
+    """What is typed next is the same command with an engine that can do it."""
+    drbd, semisync = catalogue.topology("drbd"), catalogue.topology("semisync")
+    drilled = refused(catalogue.engine_for, drbd, "mysql-8.0", command="drill drbd")
+    measured = refused(catalogue.engine_for, semisync, "mysql-5.7", command="run semisync_wan")
+    elsewhere = refused(catalogue.engine_for, semisync, "mysql-5.5", "upstream", "run semisync_wan")
+
+    assert drilled.next_step == "./lab drill drbd --engine mariadb"
+    assert measured.next_step == "./lab run semisync_wan --engine mariadb"
+    assert elsewhere.next_step == "LAB_IMAGES=local ./lab run semisync_wan --engine mysql-5.5"
+
+
 def test_an_unknown_state_transfer_is_refused(monkeypatch, refused):
     """LAB_SST is looked at before a node would fail by it."""
     monkeypatch.setenv("LAB_SST", "xtrabackup")

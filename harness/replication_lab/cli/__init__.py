@@ -31,6 +31,9 @@ COMMANDS = {
         "clean": "Remove every lab that no running command uses, and the leftovers of killed commands.",
         "completion": "Print the completion script for a shell.",
     },
+    "listing": {
+        "list": "List what the commands take by name: topologies, experiments, drills, toxics, disks, engines, runs.",
+    },
     "disk": {
         "disk": "Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.",
         "migrate": "Move a replica's data onto other disks: stop, copy, switch, start, sync, compare.",
@@ -63,8 +66,9 @@ class Deferred(click.Command):
         self._command, self._module = name, module
 
     def load(self) -> click.Command:
-        """Import the command itself."""
-        return getattr(importlib.import_module(f"{__name__}.{self._module}"), self._command)
+        """Import the command itself; its function may have another name, since `list` and `open` are Python's own."""
+        found = vars(importlib.import_module(f"{__name__}.{self._module}")).values()
+        return next(each for each in found if isinstance(each, click.Command) and each.name == self._command)
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
         """Hand over to the command itself: click continues with the command that its context names."""

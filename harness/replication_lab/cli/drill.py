@@ -49,6 +49,12 @@ def drill(
     Example: lab drill galera --fault kill-node
     """
     if not topology:
+        if fault or seconds is not None:
+            raise LabError(
+                f"no topology given for {f'--fault {fault}' if fault else '--seconds'}",
+                "lab drill TOPOLOGY with its options",
+                f"./lab drill {_with_fault(fault)} --fault {fault}" if _with_fault(fault) else "./lab list drills",
+            )
         known = drill_set.known()
         print_json({name: {each.name: each.about for each in found} for name, found in known.items()}) if json_ else (
             click.echo(drill_text.listing(known))
@@ -58,6 +64,11 @@ def drill(
     print_summary(summary, json_)
     tell(f"record, ledgers and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
+
+
+def _with_fault(fault: str | None) -> str:
+    """Return the first topology that has this drill; an empty string if none has."""
+    return next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
 
 
 @click.command()

@@ -28,7 +28,7 @@ from replication_lab.cli.record import print_summary
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
 @as_json
 def run(experiment: str, engine: str | None, full: bool, seed: int, json_: bool) -> None:
-    """Run an experiment and judge its claims.
+    """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
     Exit status 0: as expected, 1: a verdict changed, 2: unknown.
 

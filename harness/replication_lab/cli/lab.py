@@ -67,6 +67,8 @@ def up(
 ) -> None:
     """Start a topology, verify it, and print connection details.
 
+    `lab list` shows the topologies, engines, toxics and disks.
+
     Example: lab up semisync --engine mysql-8.0 --toxic source-replica=wan-200ms
 
     Example: lab up async --storage raid0 --disk sata-7200

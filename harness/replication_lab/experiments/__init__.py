@@ -16,5 +16,5 @@ def names() -> list[str]:
 
 def load(name: str) -> Experiment:
     if name not in names():
-        raise unknown_name("experiment", name, names(), "./lab run --help")
+        raise unknown_name("experiment", name, names(), "./lab list experiments")
     return importlib.import_module(f"replication_lab.experiments.{name}").experiment

@@ -65,7 +65,7 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
 
 def make_ready(topology: str, engine: str) -> None:
     """Refuse what is not possible before anything starts, and make sure that containers can start."""
-    catalogue.engine_for(catalogue.topology(topology), engine, images.source())
+    catalogue.engine_for(catalogue.topology(topology), engine, images.source(), f"drill {topology}")
     docker_engine.ensure()
 
 

@@ -34,11 +34,11 @@ class World:
     def now(self) -> str:
         return clock.now()
 
-    def make_ready(self, engines: list[str], topologies: Iterable[str], tell: Tell) -> None:
-        """Refuse whatever can be refused, before anything starts."""
+    def make_ready(self, engines: list[str], topologies: Iterable[str], tell: Tell, command: str) -> None:
+        """Refuse what is not possible before anything starts; `command` is the one to repeat with another engine."""
         wanted = [(engine, catalogue.topology(name)) for engine in engines for name in topologies]
         for engine, topology in wanted:
-            catalogue.engine_for(topology, engine, images.source())
+            catalogue.engine_for(topology, engine, images.source(), command)
         docker_engine.ensure()
         labs.tidy(tell)
         images.ensure(

@@ -26,7 +26,7 @@ def topologies() -> list[str]:
 
 def topology(name: str) -> Topology:
     if name not in topologies():
-        raise unknown_name("topology", name, topologies(), "./lab up --help")
+        raise unknown_name("topology", name, topologies(), "./lab list topologies")
     return parse_topology(name, compose_file(name).read_text())
 
 
@@ -63,7 +63,7 @@ def disks() -> dict[str, Disk]:
 
 def disk(name: str) -> Disk:
     if name not in disks():
-        raise unknown_name("disk", name, disks(), "compare with compose/storage/disks.yaml")
+        raise unknown_name("disk", name, disks(), "./lab list disks")
     return disks()[name]
 
 
@@ -100,16 +100,19 @@ def engines() -> dict[str, Engine]:
     return msgspec.yaml.decode(text, type=dict[str, Engine])
 
 
-def engine(name: str, images: str = "local") -> Engine:
-    """Return the engine of that name; LabError if `images` (local or upstream) do not provide it."""
+def engine(name: str, images: str = "local", command: str = "up") -> Engine:
+    """Return the engine of that name; LabError if `images` (local or upstream) do not provide it.
+
+    `command` is the one that asked for it, without its --engine: the error says how to repeat it.
+    """
     if name not in engines():
-        raise unknown_name("engine", name, engines(), "./lab up --help")
+        raise unknown_name("engine", name, engines(), "./lab engines")
     found = engines()[name]
     if images not in found.images:
         raise LabError(
             f"engine {name} is not available from {images} images",
             f"LAB_IMAGES={' or '.join(sorted(found.images))}, or another engine",
-            f"LAB_IMAGES={min(found.images)} ./lab up --engine {name}",
+            f"LAB_IMAGES={min(found.images)} ./lab {command} --engine {name}",
         )
     return found
 
@@ -123,15 +126,19 @@ def _replicates(name: str, topology: Topology) -> bool:
     return topology.replication in engines()[name].features | {"async", "none"}
 
 
-def engine_for(topology: Topology, name: str, images: str = "local") -> Engine:
-    """Return the engine of that name; LabError also if it lacks what the topology's replication needs."""
-    found = engine(name, images)
+def engine_for(topology: Topology, name: str, images: str = "local", command: str = "") -> Engine:
+    """Return the engine of that name; LabError also if it lacks what the topology's replication needs.
+
+    `command` is as in `engine`, by default the start of the topology.
+    """
+    command = command or f"up {topology.name}"
+    found = engine(name, images, command)
     if not _replicates(name, topology):
         able = sorted(each for each in engines() if topology.replication in engines()[each].features)
         why = f": {found.lacks[topology.replication]}" if topology.replication in found.lacks else ""
         raise LabError(
             f"engine {name} has no {topology.replication}, which {topology.name} needs{why}",
             f"one of {', '.join(able)}",
-            f"./lab up {topology.name} --engine {able[0]}",
+            f"./lab {command} --engine {able[0]}",
         )
     return found

@@ -94,4 +94,9 @@ def read(run: str | Path) -> tuple[Path, Record]:
             if (folder / name).is_file():
                 with (folder / name).open("rb") as lines:
                     return folder.resolve(), Record.parse(lines)
-    raise LabError(f"no record in {run}", ", ".join(names()[-5:]) or "a run", "./lab run semisync_wan")
+    known = ", ".join(names()[-5:])
+    raise LabError(
+        f"no record in {run}",
+        known or "a recorded run; there is none under runs/ yet",
+        "./lab list runs" if known else "./lab run semisync_wan",
+    )

@@ -1,0 +1,95 @@
+"""The command that lists what the other commands take by name: list."""
+
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from replication_lab import experiments, runs
+from replication_lab.cli import names, output
+from replication_lab.cli.console import out, print_json
+from replication_lab.cli.options import as_json
+from replication_lab.model.errors import unknown_name
+from replication_lab.runner import drill_set
+from replication_lab.world import catalogue
+
+Rows = list[dict[str, Any]]
+
+
+def _topologies() -> Rows:
+    return [{"topology": name, "about": catalogue.topology(name).about} for name in catalogue.topologies()]
+
+
+def _experiments() -> Rows:
+    found = [experiments.load(name) for name in experiments.names()]
+    return [{"experiment": each.name, "question": each.question.strip().splitlines()[0]} for each in found]
+
+
+def _drills() -> Rows:
+    return [
+        {"topology": topology, "drill": drill.name, "about": drill.about}
+        for topology, found in drill_set.known().items()
+        for drill in found
+    ]
+
+
+def _toxics() -> Rows:
+    return [{"toxic": name, "about": catalogue.toxic(name).about} for name in catalogue.toxics()]
+
+
+def _disks() -> Rows:
+    return [
+        {"disk": name, "about": disk.about, "limits": disk.limits.costs()} for name, disk in catalogue.disks().items()
+    ]
+
+
+def _engines() -> Rows:
+    found = catalogue.engines().items()
+    return [
+        {"engine": name, "version": each.version, "topologies": catalogue.topologies_for(name)} for name, each in found
+    ]
+
+
+def _runs() -> Rows:
+    return [{"run": name, "verdict": verdict} for name, verdict in runs.verdicts().items()]
+
+
+KINDS: dict[str, Callable[[], Rows]] = {
+    "topologies": _topologies,
+    "experiments": _experiments,
+    "drills": _drills,
+    "toxics": _toxics,
+    "disks": _disks,
+    "engines": _engines,
+    "runs": _runs,
+}
+
+
+@click.command("list")
+@click.argument(
+    "kind", required=False, metavar=f"[{'|'.join(KINDS)}]", shell_complete=names.completed_by(lambda: list(KINDS))
+)
+@as_json
+def list_names(kind: str | None, json_: bool) -> None:
+    """List what the commands take by name: topologies, experiments, drills, toxics, disks, engines, runs.
+
+    Without an argument, list every kind. `lab engines` shows more about the engines.
+
+    Example: lab list drills
+    """
+    if kind and kind not in KINDS:
+        raise unknown_name("list", kind, KINDS, "./lab list")
+    found = {name: rows() for name, rows in KINDS.items() if kind in (None, name)}
+    if json_:
+        print_json(found[kind] if kind else found)
+        return
+    for name, rows in found.items():
+        if not kind:
+            out.print(f"[bold]{name}[/]")
+        output.rows(out, [{key: _said(value) for key, value in row.items()} for row in rows])
+        if not kind:
+            out.print()
+
+
+def _said(value: Any) -> str:
+    return ", ".join(value) if isinstance(value, list) else str(value)
