@@ -1,6 +1,7 @@
 """Is every text that a user sees plain English, and is a change of the help seen in a diff?"""
 
 import ast
+import functools
 import inspect
 import re
 from collections.abc import Iterator
@@ -11,6 +12,7 @@ import pytest
 import yaml
 from click.testing import CliRunner
 from replication_lab import cli, experiments, faults
+from replication_lab.model.topology import LOADER
 from replication_lab.world import catalogue
 
 PACKAGE = Path(cli.__file__).parent.parent
@@ -42,15 +44,18 @@ def helps() -> Iterator[tuple[str, str]]:
             yield f"lab {words} {option.opts[0]}", getattr(option, "help", "") or ""
 
 
-def literals() -> Iterator[tuple[str, str]]:
-    """Yield the literal texts of errors, proofs and printed lines, with file and line."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for node in ast.walk(ast.parse(path.read_text())):
-            if isinstance(node, ast.Call) and called(node) in SHOWN:
-                for argument in (*node.args, *(keyword.value for keyword in node.keywords)):
-                    for part in ast.walk(argument):
-                        if isinstance(part, ast.Constant) and isinstance(part.value, str):
-                            yield f"{path.relative_to(PACKAGE)}:{part.lineno}", part.value
+@functools.cache
+def literals() -> list[tuple[str, str]]:
+    """Return the literal texts of errors, proofs and printed lines, with file and line."""
+    return [
+        (f"{path.relative_to(PACKAGE)}:{part.lineno}", part.value)
+        for path in sorted(PACKAGE.rglob("*.py"))
+        for node in ast.walk(ast.parse(path.read_text()))
+        if isinstance(node, ast.Call) and called(node) in SHOWN
+        for argument in (*node.args, *(keyword.value for keyword in node.keywords))
+        for part in ast.walk(argument)
+        if isinstance(part, ast.Constant) and isinstance(part.value, str)
+    ]
 
 
 def called(node: ast.Call) -> str:
@@ -61,7 +66,7 @@ def called(node: ast.Call) -> str:
 def drill_texts() -> Iterator[tuple[str, str]]:
     """Yield what the files of the drills say of the drill and of its expectations."""
     for path in sorted((PACKAGE / "drills").rglob("*.yaml")):
-        for text in texts_of(yaml.safe_load(path.read_text())):
+        for text in texts_of(yaml.load(path.read_text(), LOADER)):
             yield str(path.relative_to(PACKAGE)), text
 
 
@@ -97,13 +102,18 @@ def texts() -> list[tuple[str, str]]:
     return [*helps(), *literals(), *drill_texts(), *sentences(), *descriptions()]
 
 
+@functools.cache
+def forbidden() -> list[tuple[re.Pattern, str]]:
+    """Return what finds each forbidden word, and what to write in its place."""
+    return [
+        (re.compile(rf"\b(?:{each['word']})\b", re.I), each["instead"])
+        for each in yaml.load(FORBIDDEN.read_text(), LOADER)
+    ]
+
+
 def found_in(text: str) -> list[str]:
     """Return the forbidden words of a text, each with what to write in its place."""
-    return [
-        f"{found[0]!r}; write: {each['instead']}"
-        for each in yaml.safe_load(FORBIDDEN.read_text())
-        for found in re.finditer(rf"\b(?:{each['word']})\b", text, re.I)
-    ]
+    return [f"{found[0]!r}; write: {instead}" for word, instead in forbidden() for found in word.finditer(text)]
 
 
 def test_no_text_for_users_contains_a_forbidden_word():
