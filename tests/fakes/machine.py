@@ -20,15 +20,24 @@ class Connection:
 class Machine(LabOfNames):
     """A lab of one node whose container obeys, and whose server answers while it runs."""
 
-    topology = catalogue.topology("single")
+    name, topology, password = "lab-single", catalogue.topology("single"), "fake"
 
     def __init__(self):
         self.status, self.code, self.starts = "running", 0, 1
         self.quota, self.memory, self.periods, self.commands = 0, 0, 0, []
-        self.ahead = 0
+        self.ahead, self.in_use = 0, False
 
     def _ended(self, code):
         self.status, self.code = "exited", code
+
+    def is_in_use(self):
+        return self.in_use
+
+    def is_own(self):
+        return False
+
+    def published(self, node, port):
+        return "127.0.0.1", 30000 + self.starts
 
     def kill(self, node):
         self._ended(137)
@@ -52,7 +61,7 @@ class Machine(LabOfNames):
         return self.status, self.code
 
     def logs(self, node, lines=12):
-        return "its last words"
+        return "\n".join(["its first words", "its last words"][-lines if lines != "all" else 0 :])
 
     def cpu_quota_us(self, node):
         return self.quota
@@ -84,6 +93,7 @@ class Machine(LabOfNames):
 
     def run(self, node, *command):
         self.commands.append(command)
+        return "its output"
 
     # As a server.
 

@@ -1,6 +1,7 @@
 """Fakes of labs and servers that answer for their parts."""
 
 from collections.abc import Callable
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -15,6 +16,10 @@ class FakeService:
     def state(self) -> tuple[str, int]:
         return self.lab.state_of(self.name)
 
+    @property
+    def container(self) -> Any:
+        return self.lab.container_of(self.name)
+
     def __getattr__(self, method: str) -> Callable[..., Any]:
         ask = getattr(self.lab, method)
         return lambda *arguments, **options: ask(self.name, *arguments, **options)
@@ -23,8 +28,13 @@ class FakeService:
 class LabOfNames:
     """A fake lab whose methods take a service's name first."""
 
+    name = "lab-fake"
+
     def node(self, name: str) -> FakeService:
         return FakeService(self, name)
+
+    def container_of(self, name: str) -> Any:
+        return SimpleNamespace(name=f"{self.name}-{name}-1")
 
     def service(self, name: str) -> FakeService:
         return FakeService(self, name)

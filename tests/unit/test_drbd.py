@@ -113,7 +113,7 @@ def test_a_machine_that_stands_by_is_not_promoted(refused):
     dead, alive = Pair(node1="", node2=away), Pair(node1=SECONDARY, node2=away)
     error = refused(replicated_disk.promote, dead, "node2")
 
-    assert "node2 is in standby" in error.found and "docker start lab-drbd-node1-1" == error.next_step
+    assert "node2 is in standby" in error.found and "./lab start node1" == error.next_step
     assert "./lab drbd online node2" == refused(replicated_disk.promote, alive, "node2").next_step
     assert [] == dead.told == alive.told
 
@@ -123,7 +123,7 @@ def test_a_machine_that_does_not_run_is_not_waited_for(refused):
     pair = Pair(node1="", node2=SECONDARY)
     error = refused(replicated_disk.online, pair, "node1")
 
-    assert ("node1 is not running", "docker start lab-drbd-node1-1") == (error.found, error.next_step)
+    assert ("node1 is not running", "./lab start node1") == (error.found, error.next_step)
 
 
 def test_a_disk_that_had_failed_is_attached_also_where_its_machine_stands_by():
@@ -149,8 +149,8 @@ def test_a_primary_does_not_stand_by_for_a_peer_without_its_data(refused):
 @pytest.mark.parametrize(
     ("state", "answer", "next_step"),
     [
-        ("paused", "", "docker unpause lab-drbd-node1-1, or docker kill lab-drbd-node1-1"),
-        ("running", "", "docker kill lab-drbd-node1-1"),
+        ("paused", "", "./lab resume node1, or ./lab kill node1"),
+        ("running", "", "./lab kill node1"),
     ],
 )
 def test_nobody_is_promoted_beside_one_that_may_be_primary(state, answer, next_step, refused, monkeypatch):
@@ -172,7 +172,7 @@ def test_a_machine_that_has_not_met_its_peer_since_its_start_is_promoted_only_wh
     pair = Pair(node1="", node2=alone)
     error = refused(replicated_disk.promote, pair, "node2")
 
-    assert "has not connected to node1" in error.found and "docker start lab-drbd-node1-1" in error.next_step
+    assert "has not connected to node1" in error.found and "./lab start node1" in error.next_step
     assert [] == pair.told
     replicated_disk.promote(pair, "node2", allow_data_loss=True)
     assert [("node2", "promote")] == pair.told

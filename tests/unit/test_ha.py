@@ -185,14 +185,14 @@ def test_the_last_machine_does_not_stand_by_while_nobody_serves(text, refused):
     assert [] == pair.told
 
 
-@pytest.mark.parametrize(("state", "next_step"), [("exited", "docker start"), ("paused", "docker unpause")])
+@pytest.mark.parametrize(("state", "next_step"), [("exited", "start"), ("paused", "resume")])
 def test_who_is_dead_or_frozen_is_not_waited_for(state, next_step, refused):
     """It is for a person to start it, and the error says how."""
     pair = Pair(said())
     pair.states = {"node2": state}
     errors = [refused(cluster_manager.online, pair, "node2"), refused(cluster_manager.standby, pair, "node1")]
 
-    assert {f"{next_step} lab-drbd-ha-node2-1"} == {error.next_step for error in errors}
+    assert {f"./lab {next_step} node2"} == {error.next_step for error in errors}
     assert [] == pair.told
 
 

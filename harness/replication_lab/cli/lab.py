@@ -1,6 +1,5 @@
-"""The commands for a lab as a whole: up, down, status, show, sql, toxic, engines, doctor, clean, completion."""
+"""The commands for a lab as a whole: up, down, status, show, toxic, engines, doctor, clean, completion."""
 
-import os
 import sys
 from typing import Any
 
@@ -8,7 +7,6 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab import replication
 from replication_lab.cli import FAILED, cli, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_disks, of_lab
@@ -134,40 +132,6 @@ def show(name: str | None, json_: bool) -> None:
         print_json(seen)
     else:
         output.tree(out, seen)
-
-
-@click.command()
-@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
-@click.option(
-    "-e",
-    "--execute",
-    "statement",
-    help="Run one statement, print its rows, and exit.  [default: open an interactive client]",
-)
-@of_lab
-@as_json
-def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
-    """Open a client on a node as root; default: the source, primary or first cluster node.
-
-    Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
-    """
-    lab = project.find(name)
-    node = node or replication.of(lab).written_at()
-    server = lab.node(node).server()
-    if statement:
-        rows = server.rows(statement)
-        print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else output.rows(
-            out, rows
-        )
-        return
-    terminal = "-it" if sys.stdin.isatty() else "-i"
-    os.environ["MYSQL_PWD"] = lab.password
-    client = [*views.client(lab, node), "-uroot", "lab"]
-    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", str(lab.node(node).container.name), *client])
-
-
-def _plain(value: Any) -> Any:
-    return value if isinstance(value, (int, float, str, type(None))) else str(value)
 
 
 @click.command()

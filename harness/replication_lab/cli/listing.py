@@ -71,9 +71,10 @@ KINDS: dict[str, Callable[[], Rows]] = {
 )
 @as_json
 def list_names(kind: str | None, json_: bool) -> None:
-    """List what the commands take by name: topologies, experiments, drills, toxics, disks, engines, runs.
+    """List topologies, experiments, drills, toxics, disks, engines and runs.
 
-    Without an argument, list every kind. `lab engines` shows more about the engines.
+    Their names are what the other commands take. Without an argument, list every kind. `lab engines` shows more about
+    the engines.
 
     Example: lab list drills
     """

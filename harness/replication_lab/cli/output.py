@@ -10,6 +10,7 @@ from rich.tree import Tree
 
 from replication_lab import replication
 from replication_lab.lab.migrate import Migrated
+from replication_lab.lab.nodes import WAY_BACK
 from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.bottleneck import Diagnosis, Sample
 from replication_lab.model.proof import Proof
@@ -101,6 +102,15 @@ def cluster(out: Console, found: ClusterView) -> None:
 def proofs(out: Console, found: Iterable[Proof]) -> None:
     for proof in found:
         out.print(f"{'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}", markup=False)
+
+
+def after_acting(out: Console, lab: Lab, state: str, nodes: Iterable[str]) -> None:
+    """Print where nodes that run are reached now, since a start gives them other ports; else how to undo it."""
+    if state == "running":
+        for node in nodes:
+            out.print(f"{node}: {':'.join(map(str, lab.node(node).published(3306)))}", markup=False)
+    else:
+        out.print(f"to undo: ./lab {WAY_BACK[state]} {' '.join(nodes)} --lab {lab.name}", markup=False)
 
 
 def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:

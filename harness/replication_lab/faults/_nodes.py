@@ -50,7 +50,7 @@ class OnNodes:
             raise LabError(
                 f"{node} was restarted and exited with status {code}. Its log:\n{self.lab.node(node).logs()}",
                 "a successful restart on its old data",
-                "./lab drill",
+                f"./lab logs {node} --lab {self.lab.name}",
             )
         try:
             return replication.of(self.lab).answers(node)

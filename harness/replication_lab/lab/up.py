@@ -134,10 +134,13 @@ def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
         )
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
     if stopped:
+        are_nodes = set(stopped) <= {node.name for node in lab.topology.nodes}
         raise LabError(
-            f"{', '.join(stopped)} of {lab.name} stopped",
+            f"{', '.join(stopped)} of {lab.name} {'is' if len(stopped) == 1 else 'are'} not running",
             "all nodes running",
-            f"./lab down --lab {lab.name}, then up again",
+            f"./lab start {' '.join(stopped)} --lab {lab.name}"
+            if are_nodes
+            else f"./lab down --lab {lab.name}, then up again",
         )
     if lab.state() is None:
         tell(f"{lab.name} is running but was never verified")
@@ -196,11 +199,16 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
         return []
     idle = [known for known, lab in project.all_labs().items() if not lab.is_in_use()]
     lab = project.find(name or (idle[0] if len(idle) == 1 else None))
-    if lab.is_in_use() and not lab.is_own():
-        raise LabError(f"{lab.name} is in use by another lab command", "that command to finish", "./lab status")
+    refuse_in_use(lab)
     lab.down()
     tell(f"{lab.name} is stopped; its containers, networks and volumes are removed")
     return [lab.name]
+
+
+def refuse_in_use(lab: Lab) -> None:
+    """Raise LabError if another command that still runs has started the lab: a run or a test of its own."""
+    if lab.is_in_use() and not lab.is_own():
+        raise LabError(f"{lab.name} is in use by another lab command", "that command to finish", "./lab status")
 
 
 def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:

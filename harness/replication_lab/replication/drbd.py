@@ -52,6 +52,12 @@ class Machines(Nodes):
         """Return the command of the client in the machine, which is reached through its container."""
         return ["guest", "--terminal", "mariadb"]
 
+    def inside(self, service: str, command: Sequence[str], terminal: bool = False) -> list[str]:
+        """Return the command for the machine of a node; other services are containers alone."""
+        if service not in self.names:
+            return [*command]
+        return ["guest", *(["--terminal"] if terminal else []), *command]
+
     def machines(self) -> dict[str, str]:
         """Return the launcher of each machine."""
         return {name: drbd.Peer(self.lab, name).launcher() for name in self.names}
@@ -201,10 +207,10 @@ def promote(lab: Lab, node: str, allow_data_loss: bool = False) -> float:
 
 def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
     """Ask the partner itself: a cut link does not prove it is down, and a silent or frozen machine may continue."""
-    kill = f"docker kill {partner.container}"
+    kill = f"./lab kill {partner.node}"
     state = partner.state()
     if state == "paused":
-        thaw = f"docker unpause {partner.container}, or {kill}"
+        thaw = f"./lab resume {partner.node}, or {kill}"
         raise LabError(f"{partner.node} is frozen and may still be primary", "a peer that answers or is down", thaw)
     if state == "running":
         what = f"an answer of {partner.node}, which runs and may be primary,"
@@ -220,7 +226,7 @@ def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
 def _refuse_old_data(peer: Peer, partner: Peer) -> None:
     found = peer.status()
     runs = partner.state() == "running"
-    start = f"docker start {partner.container}"
+    start = f"./lab start {partner.node}"
     if found.connection == drbd.STAND_ALONE:
         raise LabError(
             f"{peer.node} is in standby and may lack writes of {partner.node}",

@@ -65,6 +65,10 @@ class Nodes:
         found = self.lab.node(name).run("sh", "-c", "command -v mariadb || true").strip()
         return ["mariadb" if found else "mysql"]
 
+    def inside(self, _service: str, command: Sequence[str], terminal: bool = False) -> list[str]:  # noqa: ARG002
+        """Return a command of a service's container as it has to be run there; `terminal`: with the caller's own."""
+        return [*command]
+
     def machines(self) -> dict[str, str]:
         """Return the launcher of each node's virtual machine; empty if the nodes are containers."""
         return {}

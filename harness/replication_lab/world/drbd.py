@@ -172,9 +172,9 @@ class Peer:
         """Raise LabError, with the command that brings it back, if the machine is off or frozen."""
         state = self.state()
         if state == "paused":
-            raise LabError(f"{self.node} is frozen", "a running machine", f"docker unpause {self.container}")
+            raise LabError(f"{self.node} is frozen", "a running machine", f"./lab resume {self.node}")
         if state != "running":
-            raise LabError(f"{self.node} is not running", "a running machine", f"docker start {self.container}")
+            raise LabError(f"{self.node} is not running", "a running machine", f"./lab start {self.node}")
 
     def power_on(self) -> Status:
         """Start its disk and its machine, if they are off; return its status once its resource is up."""

@@ -1,0 +1,174 @@
+"""The commands for a node: sql, logs, exec, stop, kill, pause, start, resume."""
+
+import os
+import sys
+from collections.abc import Callable
+from typing import Any
+
+import click
+
+from replication_lab import replication
+from replication_lab.cli import FAILED, names, output
+from replication_lab.cli.console import out, print_json
+from replication_lab.cli.options import as_json, of_lab
+from replication_lab.lab import nodes as acting
+from replication_lab.lab import status as views
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker import project
+from replication_lab.world.docker.lab import Lab
+
+one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
+some_nodes = click.argument(
+    "nodes", nargs=-1, required=True, metavar="NODE…", shell_complete=names.completed_by(names.nodes)
+)
+
+
+@click.command()
+@click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
+@click.option(
+    "-e",
+    "--execute",
+    "statement",
+    help="Run one statement, print its rows, and exit.  [default: open an interactive client]",
+)
+@of_lab
+@as_json
+def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
+    """Open a client on a node as root; default: the source, primary or first cluster node.
+
+    Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
+    """
+    lab = project.find(name)
+    node = node or replication.of(lab).written_at()
+    server = lab.node(node).server()
+    if statement:
+        rows = server.rows(statement)
+        print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else output.rows(
+            out, rows
+        )
+        return
+    _become(lab, node, [*views.client(lab, node), "-uroot", "lab"])
+
+
+def _plain(value: Any) -> Any:
+    return value if isinstance(value, (int, float, str, type(None))) else str(value)
+
+
+@click.command()
+@one_node
+@click.option("-n", "--lines", type=click.IntRange(min=1), help="Number of lines from the end.  [default: all]")
+@click.option("-f", "--follow", is_flag=True, help="Print new lines as they come, until interrupted.")
+@of_lab
+@as_json
+def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_: bool) -> None:
+    """Print the log of a node's container.
+
+    NODE may also be another service of the lab, such as toxiproxy.
+
+    Example: lab logs replica --lines 20
+    """
+    if follow and json_:
+        raise LabError("--follow with --json", "one of them", f"./lab logs {node} --follow")
+    service = project.find(name).service(node)
+    if follow:
+        asked = ["docker", "logs", "--follow", "--tail", str(lines or "all"), str(service.container.name)]
+        os.execvp("docker", asked)
+    found = service.logs(lines or "all")
+    print_json({"node": node, "lines": found.splitlines()}) if json_ else click.echo(found, nl=False)
+
+
+@click.command("exec", context_settings={"ignore_unknown_options": True, "allow_interspersed_args": False})
+@one_node
+@click.argument("command", nargs=-1, required=True, type=click.UNPROCESSED, metavar="COMMAND…")
+@of_lab
+@as_json
+def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Run a command in a node's container, or in its virtual machine.
+
+    Options of `lab exec` come before NODE, which may also be another service of the lab. The exit status is the
+    command's; with --json a command that fails is an error.
+
+    Example: lab exec replica ls /var/lib/mysql
+    """
+    lab = project.find(name)
+    acting.refuse_unless_running(lab, node)
+    if json_:
+        inside = replication.of(lab).inside(node, command)
+        print_json({"node": node, "output": lab.service(node).run(*inside)})
+        return
+    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()))
+
+
+def _become(lab: Lab, service: str, command: list[str]) -> None:
+    """Replace this process by a command in a container, with the caller's terminal; root's password is in MYSQL_PWD."""
+    terminal = "-it" if sys.stdin.isatty() else "-i"
+    os.environ["MYSQL_PWD"] = lab.password
+    container = str(lab.service(service).container.name)
+    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", container, *command])
+
+
+def _of_nodes(command: Callable[..., Any]) -> Callable[..., Any]:
+    for option in (as_json, of_lab, some_nodes):
+        command = option(command)
+    return command
+
+
+def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    lab = project.find(name)
+    proofs = acting.act(lab, verb, nodes)
+    if json_:
+        print_json(proofs)
+    else:
+        output.proofs(out, proofs)
+        output.after_acting(out, lab, acting.VERBS[verb].after, nodes)
+    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
+
+
+@click.command()
+@_of_nodes
+def stop(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Stop nodes by SIGTERM, and verify that they ended with status 0.
+
+    Example: lab stop replica
+    """
+    _act("stop", nodes, name, json_)
+
+
+@click.command()
+@_of_nodes
+def kill(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Kill nodes by SIGKILL in the same instant, and verify that they ended by it.
+
+    Example: lab kill source
+    """
+    _act("kill", nodes, name, json_)
+
+
+@click.command()
+@_of_nodes
+def pause(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Freeze nodes, and verify that they do not answer; connections stay open.
+
+    Example: lab pause replica
+    """
+    _act("pause", nodes, name, json_)
+
+
+@click.command()
+@_of_nodes
+def start(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Start nodes that were stopped or killed, on their old data, and verify that they serve.
+
+    Example: lab start source
+    """
+    _act("start", nodes, name, json_)
+
+
+@click.command()
+@_of_nodes
+def resume(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
+    """Let paused nodes continue, and verify that they serve.
+
+    Example: lab resume replica
+    """
+    _act("resume", nodes, name, json_)

@@ -1,0 +1,78 @@
+"""What a user does to nodes: stop, kill, pause, start, resume; each by the fault of the drills, and verified."""
+
+from collections.abc import Sequence
+from typing import NamedTuple
+
+from replication_lab.faults.fault import FAULTS, Fault
+from replication_lab.lab.up import refuse_in_use
+from replication_lab.model.errors import LabError
+from replication_lab.model.proof import Proof
+from replication_lab.world.docker.lab import Lab
+
+RUNNING, PAUSED, EXITED = "running", "paused", "exited"
+# The command that brings a container from a state back to running.
+WAY_BACK = {PAUSED: "resume", EXITED: "start", "created": "start", "dead": "start"}
+
+
+class Verb(NamedTuple):
+    """A verb: the fault that it injects, or undoes; the states of a container in which it acts; the state after it."""
+
+    fault: str
+    undoes: bool
+    acts_in: tuple[str, ...]
+    after: str
+
+
+VERBS = {
+    "stop": Verb("stop", False, (RUNNING,), EXITED),
+    "kill": Verb("kill", False, (RUNNING,), EXITED),
+    "pause": Verb("pause", False, (RUNNING,), PAUSED),
+    "start": Verb("stop", True, (EXITED, "created", "dead"), RUNNING),
+    "resume": Verb("pause", True, (PAUSED,), RUNNING),
+}
+
+
+def act(lab: Lab, verb: str, nodes: Sequence[str]) -> list[Proof]:
+    """Do it to the nodes at the same time and verify it; a node that is in that state already is left as it is.
+
+    LabError, and no node is changed, if one of them is in a state in which the verb does nothing.
+    """
+    asked = VERBS[verb]
+    nodes = list(dict.fromkeys(lab.topology.node(name).name for name in nodes))
+    refuse_in_use(lab)
+    states = {name: lab.node(name).state() for name in nodes}
+    for name, state in states.items():
+        if state[0] not in (*asked.acts_in, asked.after):
+            raise _refused(lab, name, state, asked.acts_in[0])
+    changed = [name for name, (status, _) in states.items() if status != asked.after]
+    same = [Proof(f"{name} was left as it is", _said(states[name]), True) for name in nodes if name not in changed]
+    return [*same, *(_done(FAULTS[asked.fault].make(lab, changed), asked.undoes) if changed else [])]
+
+
+def _done(fault: Fault, undoes: bool) -> list[Proof]:
+    try:
+        if undoes:
+            fault.recover()
+            return fault.verify_recovered()
+        fault.inject()
+        return fault.verify()
+    finally:
+        fault.close()
+
+
+def refuse_unless_running(lab: Lab, service: str) -> None:
+    """Raise LabError, with the command that brings it back, if a container is stopped or paused."""
+    state = lab.service(service).state()
+    if state[0] != RUNNING:
+        raise _refused(lab, service, state, RUNNING)
+
+
+def _refused(lab: Lab, name: str, state: tuple[str, int], expected: str) -> LabError:
+    back = WAY_BACK.get(state[0], "")
+    is_node = name in {node.name for node in lab.topology.nodes}
+    next_step = f"./lab {back} {name} --lab {lab.name}" if back and is_node else f"./lab status --lab {lab.name}"
+    return LabError(f"{name} of {lab.name} is {_said(state)}", f"a {expected} container", next_step)
+
+
+def _said(state: tuple[str, int]) -> str:
+    return f"{state[0]} with status {state[1]}" if state[0] == EXITED else state[0]

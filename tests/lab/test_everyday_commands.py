@@ -1,0 +1,91 @@
+"""The everyday commands on a real lab, as a user types them: logs, exec, stop, kill, pause, start, resume."""
+
+import json
+
+import pytest
+from replication_lab.world.docker import leftovers, project
+
+NAME = "test-everyday"
+
+
+@pytest.fixture(scope="module")
+def lab(command):
+    """Yield a function that types a command for a lab of its own: a source and a replica on a link without toxics."""
+    answer = command("up", "async", "--lab", NAME, "--toxic", "source-replica=lan")
+    assert answer.returncode == 0, answer.stderr
+
+    def typed(verb, *arguments):
+        return command(verb, "--lab", NAME, *arguments)
+
+    yield typed
+    leftovers.remove(NAME)
+
+
+def state_of(node):
+    """Return the status and the exit status of a node's container, as the engine reports them."""
+    return project.find(NAME).node(node).state()
+
+
+def answers(lab, node) -> bool:
+    """Return whether a statement on a node succeeds."""
+    return lab("sql", node, "-e", "SELECT 1").returncode == 0
+
+
+@pytest.mark.parametrize(
+    ("verb", "back", "state", "said"),
+    [
+        ("stop", "start", ("exited", 0), "verified: replica is stopped: exited with status 0"),
+        ("kill", "start", ("exited", 137), "verified: replica is killed: exited with status 137"),
+        ("pause", "resume", ("paused", 0), "verified: replica is frozen: no answer, paused"),
+    ],
+)
+def test_a_node_is_broken_and_brought_back(lab, verb, back, state, said):
+    """The engine has it in that state; afterwards it serves again, and replicates."""
+    broken = lab(verb, "replica")
+
+    assert broken.returncode == 0, broken.stderr
+    assert said in broken.stdout and f"to undo: ./lab {back} replica --lab {NAME}" in broken.stdout
+    assert state_of("replica") == state
+
+    again = lab(verb, "replica")
+    assert again.returncode == 0 and "replica was left as it is" in again.stdout
+
+    whole = lab(back, "replica")
+    assert whole.returncode == 0, whole.stderr
+    assert "verified: replica runs again: serving" in whole.stdout
+    assert state_of("replica")[0] == "running" and answers(lab, "replica")
+
+
+def test_two_nodes_are_killed_and_started_together(lab):
+    """By one command each; the links lead to the same data."""
+    assert lab("kill", "source", "replica").returncode == 0
+    assert [state_of(node)[0] for node in ("source", "replica")] == ["exited", "exited"]
+
+    refused = lab("pause", "source")
+    assert refused.returncode == 3 and f"next: ./lab start source --lab {NAME}" in refused.stderr
+    again = lab("up", "async")
+    assert again.returncode == 3 and "are not running" in again.stderr and "next: ./lab start " in again.stderr
+
+    assert lab("start", "source", "replica").returncode == 0
+    assert answers(lab, "source") and answers(lab, "replica")
+
+
+def test_a_log_is_the_servers_and_a_service_beside_the_nodes_has_one_too(lab):
+    """As text, cut to its end, and as data."""
+    log = lab("logs", "source").stdout
+
+    assert "ready for connections" in log
+    assert log.endswith(lab("logs", "source", "--lines", "1").stdout)
+    assert json.loads(lab("logs", "toxiproxy", "--json").stdout)["lines"]
+    assert lab("logs", "no-such-node").returncode == 3
+
+
+def test_a_command_runs_in_a_node_and_its_exit_status_is_kept(lab):
+    """Options after the node are the command's; root's password is in its environment."""
+    assert lab("exec", "source", "cat", "/etc/hostname").returncode == 0
+    assert lab("exec", "source", "sh", "-c", "exit 7").returncode == 7
+    said = json.loads(lab("exec", "--json", "source", "sh", "-c", "echo one; echo two").stdout)
+
+    assert said == {"node": "source", "output": "one\ntwo\n"}
+    failed = lab("exec", "--json", "source", "ls", "/no-such-folder")
+    assert failed.returncode == 3 and "ended with" in failed.stderr

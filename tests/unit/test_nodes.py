@@ -1,0 +1,163 @@
+"""Do the commands for a node act, verify it, say how to undo it, and refuse what would do nothing?"""
+
+import json
+import os
+
+import pytest
+from click.testing import CliRunner
+from replication_lab import replication
+from replication_lab.cli import cli
+from replication_lab.lab import nodes
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue
+from replication_lab.world.docker import project
+
+from tests.fakes.machine import machine_without_waiting
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Return a lab of one machine, the only one that is up."""
+    found = machine_without_waiting(monkeypatch)
+    monkeypatch.setattr(project, "find", lambda _name=None: found)
+    return found
+
+
+@pytest.fixture
+def became(monkeypatch):
+    """Return the commands by which the process was replaced, instead of replacing it."""
+    found = []
+
+    def replaced(_program, arguments):
+        found.append(arguments)
+        raise SystemExit(0)
+
+    monkeypatch.setattr(os, "execvp", replaced)
+    monkeypatch.setenv("MYSQL_PWD", "")
+    return found
+
+
+def typed(*arguments):
+    """Return (exit status, output) of a command; a LabError is raised as it is."""
+    said = CliRunner().invoke(cli, arguments, prog_name="lab")
+    if isinstance(said.exception, LabError):
+        raise said.exception
+    return said.exit_code, said.output
+
+
+@pytest.mark.parametrize(
+    ("verb", "back", "state", "said"),
+    [
+        ("stop", "start", ("exited", 0), "server is stopped: exited with status 0"),
+        ("kill", "start", ("exited", 137), "server is killed: exited with status 137"),
+        ("pause", "resume", ("paused", 0), "server is frozen: no answer, paused"),
+    ],
+)
+def test_a_node_is_broken_and_brought_back(machine, verb, back, state, said):
+    """Verified both times; the way back is named, and then the new address."""
+    status, out = typed(verb, "server")
+
+    assert (status, (machine.status, machine.code)) == (0, state)
+    assert out.splitlines() == [f"verified: {said}", f"to undo: ./lab {back} server --lab lab-single"]
+    status, out = typed(back, "server")
+    assert (status, machine.status) == (0, "running")
+    assert out.splitlines() == ["verified: server runs again: serving", f"server: 127.0.0.1:{30000 + machine.starts}"]
+
+
+@pytest.mark.parametrize(("verb", "method"), [("pause", "pause"), ("stop", "stop")])
+def test_a_verb_that_did_not_act_ends_with_status_3(machine, monkeypatch, verb, method):
+    """Sabotage: the engine says yes, and does nothing or something else."""
+    monkeypatch.setattr(machine, method, machine.kill if verb == "stop" else lambda _node: None)
+    status, out = typed(verb, "server")
+
+    assert status == 3 and out.startswith("FAILED: server is ")
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "said"),
+    [
+        ("start", ("running", 0), "running"),
+        ("resume", ("running", 0), "running"),
+        ("stop", ("exited", 137), "exited with status 137"),
+        ("kill", ("exited", 0), "exited with status 0"),
+        ("pause", ("paused", 0), "paused"),
+    ],
+)
+def test_a_node_in_that_state_already_is_left_as_it_is(machine, verb, state, said):
+    """No error, no second start."""
+    machine.status, machine.code = state
+    status, out = typed(verb, "server", "--json")
+
+    assert status == 0 and (machine.status, machine.code, machine.starts) == (*state, 1)
+    assert [(proof["what"], proof["found"], proof["ok"]) for proof in json.loads(out)] == [
+        ("server was left as it is", said, True)
+    ]
+
+
+@pytest.mark.parametrize(
+    ("verb", "state", "back"),
+    [
+        ("stop", "paused", "resume"),
+        ("kill", "paused", "resume"),
+        ("start", "paused", "resume"),
+        ("pause", "exited", "start"),
+        ("resume", "exited", "start"),
+        ("exec", "paused", "resume"),
+        ("exec", "exited", "start"),
+    ],
+)
+def test_what_would_do_nothing_is_refused_with_the_way_back(machine, refused, verb, state, back):
+    """A frozen process takes no signal, and one that has ended cannot be frozen."""
+    machine.status = state
+    error = refused(typed, verb, "server", *(["true"] if verb == "exec" else []))
+
+    assert f"server of lab-single is {state}" in error.found and machine.status == state
+    assert error.next_step == f"./lab {back} server --lab lab-single"
+
+
+def test_an_unknown_node_and_a_lab_in_use_are_refused(machine, refused):
+    """Before anything is changed: a run's proofs would fail without a reason that it knows."""
+    assert "unknown node of single 'servr'; did you mean server?" in refused(typed, "kill", "servr").found
+    machine.in_use = True
+    assert "in use by another lab command" in refused(typed, "kill", "server").found
+    assert machine.status == "running"
+
+
+def test_a_service_that_is_no_node_is_not_started_by_its_name(machine, refused):
+    """`lab start` takes nodes only."""
+    machine.status = "exited"
+
+    assert refused(nodes.refuse_unless_running, machine, "toxiproxy").next_step == "./lab status --lab lab-single"
+
+
+def test_a_log_is_printed_whole_or_from_its_end(machine, became):
+    """As text, as data, and followed by the engine's own command."""
+    assert typed("logs", "server")[1] == "its first words\nits last words"
+    assert json.loads(typed("logs", "server", "--lines", "1", "--json")[1]) == {
+        "node": "server",
+        "lines": ["its last words"],
+    }
+    typed("logs", "server", "-f", "-n", "5")
+    with pytest.raises(LabError, match="--follow with --json"):
+        typed("logs", "server", "-f", "--json")
+    assert became == [["docker", "logs", "--follow", "--tail", "5", "lab-single-server-1"]]
+
+
+def test_a_command_runs_in_a_node_with_options_of_its_own(machine, became):
+    """What follows the node is the command's; its exit status too, since it replaces the lab's."""
+    typed("exec", "server", "ls", "-l", "--json")
+
+    assert became == [["docker", "exec", "-i", "-e", "MYSQL_PWD", "lab-single-server-1", "ls", "-l", "--json"]]
+    assert os.environ["MYSQL_PWD"] == "fake"
+    assert json.loads(typed("exec", "--json", "server", "ls", "-l")[1]) == {"node": "server", "output": "its output"}
+    assert machine.commands == [("ls", "-l")]
+
+
+def test_a_command_for_a_virtual_machine_runs_in_its_guest():
+    """A proxy beside it is a container alone."""
+    lab = type("Lab", (), {"topology": catalogue.topology("drbd")})()
+    pair = replication.of(lab)
+
+    assert pair.inside("node1", ["ls", "-l"]) == ["guest", "ls", "-l"]
+    assert pair.inside("node1", ["sh"], terminal=True) == ["guest", "--terminal", "sh"]
+    assert pair.inside("toxiproxy", ["ls"]) == ["ls"]
