@@ -101,21 +101,29 @@ def test_drbds_options_are_refused_where_there_is_no_drbd(refused):
     """They would do nothing."""
     text = FILE.replace("about:", "options: {disk: [--disk-flushes=no]}\nabout:")
 
-    assert "DRBD options in galera" in refused(parse_drill, "test", catalogue.topology("galera"), text, KINDS).found
+    assert "DRBD options in galera" in refused(drill_set.parse, "test", catalogue.topology("galera"), text).found
     wrong = text.replace("{disk:", "{dsk:").replace("{node1: 1, node2: 1}", "{node1: 1}").replace("[node3]", "[node1]")
-    assert "did you mean disk?" in refused(parse_drill, "test", catalogue.topology("drbd"), wrong, KINDS).found
+    assert "did you mean disk?" in refused(drill_set.parse, "test", catalogue.topology("drbd"), wrong).found
 
 
 def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
     """Elsewhere the key would do nothing."""
     text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")
 
-    assert parse_drill("test", catalogue.topology("drbd-ha"), text, KINDS).serves == "node2"
-    assert (
-        "serves needs a cluster manager" in refused(parse_drill, "test", catalogue.topology("drbd"), text, KINDS).found
-    )
+    assert drill_set.parse("test", catalogue.topology("drbd-ha"), text).serves == "node2"
+    assert "serves needs a cluster manager" in refused(drill_set.parse, "test", catalogue.topology("drbd"), text).found
     wrong = text.replace("serves: node2", "serves: node9")
-    assert "'node9'" in refused(parse_drill, "test", catalogue.topology("drbd-ha"), wrong, KINDS).found
+    assert "'node9'" in refused(drill_set.parse, "test", catalogue.topology("drbd-ha"), wrong).found
+
+
+def test_a_failover_is_refused_where_no_node_can_be_promoted(refused):
+    """Before a lab starts; not when the step is due."""
+    text = FILE.replace("fault: cut,", "failover: node2, fault: cut,")
+
+    assert (
+        "galera has no node that can be promoted"
+        in refused(drill_set.parse, "test", catalogue.topology("galera"), text).found
+    )
 
 
 @pytest.mark.parametrize(

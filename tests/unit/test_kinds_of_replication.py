@@ -1,13 +1,9 @@
 """When is a copy there again? What each kind of replication takes for whole, and what its nodes say of themselves."""
 
 import threading
-from dataclasses import replace
-from types import SimpleNamespace
 
 import pytest
-from replication_lab import experiments
 from replication_lab import replication as redundancy
-from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.replication import drbd as machines
 from replication_lab.replication import galera as cluster
@@ -15,7 +11,7 @@ from replication_lab.replication import kind as nodes
 from replication_lab.replication import pacemaker, source_replica
 from replication_lab.replication.failover import Promoted
 from replication_lab.replication.source_replica import Followers
-from replication_lab.world import catalogue, drbd, vm
+from replication_lab.world import catalogue, drbd
 from replication_lab.world.drbd import Status
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
@@ -85,38 +81,6 @@ ASYNC, WAITING = (
 def pair(topology="async", source=ASYNC, **replica):
     says = {"replication": GOOD, "semisync": ASYNC, **replica}
     return redundancy.of(Lab(topology, source=Server("source", semisync=source), replica=Server("replica", **says)))
-
-
-@pytest.mark.parametrize("topology", catalogue.topologies())
-def test_every_topology_has_a_kind(topology):
-    """All of its nodes."""
-    assert redundancy.of(Lab(topology)).names == [node.name for node in catalogue.topology(topology).nodes]
-
-
-def test_a_kind_that_no_module_registers_is_refused(refused):
-    """The error says which there are."""
-    unmanaged = replace(catalogue.topology("async"), manager="pacemaker")
-
-    error = refused(redundancy.kind_of, unmanaged)
-
-    assert "async under pacemaker" in error.found
-    assert "drbd under pacemaker" in error.expected
-
-
-def test_two_kinds_of_the_same_replication_are_refused(refused):
-    """Which of them counts would depend on their file names; the first one stays."""
-    error = refused(nodes.register("galera"), Followers)
-
-    assert "galera" in error.found and "source_replica" in error.found
-    assert redundancy.kind_of(catalogue.topology("galera")) is cluster.Cluster
-
-
-def test_a_kind_says_which_images_it_needs():
-    """Under a cluster manager also those of the manager and its load."""
-    needed = {name: list(redundancy.kind_of(catalogue.topology(name)).images) for name in ("async", "galera", "drbd")}
-
-    assert needed == {"async": [], "galera": ["sidecar"], "drbd": ["vm", "spindle"]}
-    assert list(pacemaker.ManagedMachines.images) == ["vm", "spindle", "arbiter", "load"]
 
 
 @pytest.mark.parametrize(
@@ -283,12 +247,6 @@ def test_a_frozen_node_is_not_waited_for(monkeypatch):
     thawed.set()
 
 
-def test_where_nobody_can_be_promoted_that_is_said(refused):
-    """A single server, a cluster."""
-    assert "no node that can be promoted" in refused(redundancy.of(Lab("single")).promote, "server").found
-    assert "no node that can be promoted" in refused(redundancy.of(Lab("galera")).promote, "node1").found
-
-
 def test_clients_write_at_the_source_as_it_is_now(monkeypatch):
     """After a failover another node is the source; if no node answers, the topology's."""
     kind = Followers(Lab("fanout"))
@@ -373,20 +331,3 @@ def test_options_that_were_taken_and_are_not_in_force_are_no_drill(refused):
 
     assert "disk-flushes" in refused(enter).expected
     assert ("node1", "adjust") in lab.told
-
-
-@pytest.mark.parametrize("kind", nodes.KINDS.values(), ids=lambda kind: kind.__name__)
-def test_every_kind_names_an_experiment_that_there_is(kind):
-    """`lab up` tells what to run next."""
-    assert experiments.load(kind.experiment).name == kind.experiment
-
-
-def test_a_topology_in_machines_takes_no_storage_and_counts_its_machines(refused, monkeypatch):
-    """The kind says so, whatever the topology is called; each machine's memory is asked for."""
-    asked = []
-    monkeypatch.setattr(vm, "check_memory", asked.append)
-    monkeypatch.setattr(vm, "launcher", lambda: SimpleNamespace(name="uml"))
-
-    assert [up.launcher_of(catalogue.topology(name)) for name in ("drbd", "async")] == ["uml", ""]
-    assert asked == [2]
-    assert "their own disk" in refused(up.storage_of, "drbd", ["raid0"], disk="unlimited", backend="auto").found

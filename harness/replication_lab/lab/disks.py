@@ -12,6 +12,7 @@ from replication_lab.faults import disk_limits
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.proof import Proof
+from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.disks.spindle import SWITCH, Spindle
@@ -59,9 +60,10 @@ def kept_limits(array: Array) -> list[Proof]:
 
 def _spindle(lab: Lab, node: str, disk: str) -> Spindle:
     """Return a disk of an array, or one under replication."""
-    own = replication.of(lab).disks(lab.topology.node(node).name)
-    if not own:
+    kind = replication.of(lab)
+    if not isinstance(kind, RunsMachines):
         return arrays.array(lab, node).disk(disk)
+    own = kind.disks(lab.topology.node(node).name)
     if disk not in own:
         raise unknown_name(f"disk of {node}", disk, list(own), "./lab disk list")
     return own[disk]
@@ -83,7 +85,7 @@ def change_limits(lab: Lab, node: str, disk: str, changes: Sequence[str]) -> Lim
 
 def array_of(lab: Lab, node: str) -> Array:
     """Return the array under a node's data; LabError if its disk belongs to replication, or if it has none."""
-    if replication.kind_of(lab.topology).in_machines:
+    if issubclass(replication.kind_of(lab.topology), RunsMachines):
         raise LabError(
             f"the disk of {node} in {lab.name} is replicated by {lab.topology.replication}",
             "a disk of a RAID array",

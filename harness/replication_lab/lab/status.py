@@ -11,6 +11,7 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
 from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.replication.abilities import RunsMachines
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, drbd, pacemaker
 from replication_lab.world.disks import array as arrays
@@ -129,7 +130,8 @@ def _image(name: str, engine: catalogue.Engine) -> str:
 def disks(lab: Lab, nodes: list[str] | None = None) -> list[DiskView]:
     """Return the disks of some nodes, or of all that have any."""
     kind = replication.of(lab)
-    if launchers := kind.machines():
+    if isinstance(kind, RunsMachines):
+        launchers = kind.machines()
         return [
             _disk(node, (lab.topology.replication, launchers[node]), name, spindle)
             for node in nodes or launchers
@@ -206,10 +208,12 @@ def _version(kind: Nodes) -> str:
 
 def _machines(kind: Nodes) -> str:
     """Return the launcher of a lab's virtual machines, and their disks' costs; an empty string if there are none."""
+    if not isinstance(kind, RunsMachines):
+        return ""
     with suppress(LabError):
-        for node, launcher in kind.machines().items():
-            costs = ", ".join(disk.limits().costs() for disk in kind.disks(node).values())
-            return f"machines by {launcher}; on their disks {costs}"
+        node, launcher = next(iter(kind.machines().items()))
+        costs = ", ".join(disk.limits().costs() for disk in kind.disks(node).values())
+        return f"machines by {launcher}; on their disks {costs}"
     return ""
 
 

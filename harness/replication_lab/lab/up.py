@@ -18,6 +18,7 @@ from replication_lab.model.storage import AUTO, DiskOptions, Storage, parse_stor
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
+from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
@@ -78,7 +79,7 @@ def storage_of(
     """
     found = catalogue.topology(topology)
     asked = [*(["--storage"] if texts else []), *given]
-    if asked and replication.kind_of(found).in_machines:
+    if asked and issubclass(replication.kind_of(found), RunsMachines):
         raise LabError(
             f"{', '.join(asked)} for {topology}, whose virtual machines have their own disk",
             "another topology; or LAB_DISK_SIZE for another size, and other costs once it is up",
@@ -107,7 +108,7 @@ def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
 
 def launcher_of(topology: Topology) -> str:
     """Return what starts the topology's own virtual machines here, if it has any; LabError without the memory."""
-    if not replication.kind_of(topology).in_machines:
+    if not issubclass(replication.kind_of(topology), RunsMachines):
         return ""
     vm.check_memory(len(topology.nodes))
     return vm.launcher().name

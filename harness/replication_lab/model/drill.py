@@ -14,9 +14,6 @@ from replication_lab.model.fault import FaultKind, Value, setting_names
 from replication_lab.model.topology import Topology
 from replication_lab.model.verdict import Expected, Verdict
 
-# Kinds of options that a drill may change: DRBD's disk and net, the file system's mount options.
-MOUNT = "mount"
-OPTIONS = ("disk", "net", MOUNT)
 # The longest random wait before the first fault, drawn by the seed, so that it does not always strike alike.
 DRAWN_SECONDS = 0.5
 # The keys, of a drill's file and of its record, below which there are strikes.
@@ -162,9 +159,14 @@ class Drill(_Strict, frozen=True):
         return round(self.before + random.Random(f"{seed}:{self.name}").uniform(0, DRAWN_SECONDS), 3)
 
 
+def file_of(topology: str, name: str) -> str:
+    """Return where the file of a drill is, for messages."""
+    return f"harness/replication_lab/drills/{topology}/{name}.yaml"
+
+
 def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping[str, FaultKind]) -> Drill:
     """Return the drill of a YAML text; LabError names the key, fault, node, link or setting that does not fit."""
-    where = f"harness/replication_lab/drills/{topology.name}/{name}.yaml"
+    where = file_of(topology.name, name)
     try:
         given = msgspec.yaml.decode(text)
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
@@ -181,17 +183,6 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping
     ):
         if node:
             topology.node(node)
-    if drill.serves and not topology.manager and topology.replication != "group":
-        raise LabError(
-            f"{where}: the key serves needs a cluster manager",
-            "a topology with Pacemaker, or a drill without this key",
-            "./lab drill",
-        )
-    if drill.options and topology.replication != "drbd":
-        raise LabError(f"{where}: DRBD options in {topology.name}", "a topology that replicates by DRBD", "./lab drill")
-    for kind in drill.options:
-        if kind not in OPTIONS:
-            raise unknown_name(f"kind of options in {where}", kind, OPTIONS, "./lab drill")
     for strike in drill.strikes:
         if strike.fault not in kinds:
             raise unknown_name(f"fault in {where}", strike.fault, kinds, "./lab drill")

@@ -5,12 +5,12 @@ from contextlib import contextmanager, suppress
 from statistics import median
 from typing import ClassVar
 
-from replication_lab.model.drill import MOUNT
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.evidence import View
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
+from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsMachines, TakesOptions
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.disks.spindle import Spindle
@@ -18,17 +18,19 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
 from replication_lab.world.mysql.server import Server
 
+# The kind of options that the file system takes; the others are DRBD's own.
+MOUNT = "mount"
 # DRBD notices a dead peer only by timeout (compose/drbd/lab.res), and InnoDB has to recover.
 SERVE_SECONDS = 120
 
 
 @register("drbd")
-class Machines(Nodes):
+class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
     """The machines of a DRBD resource; the server runs on the primary only."""
 
     whole = "UpToDate on both disks"
+    options = ("disk", "net", MOUNT)
     images: ClassVar[Sequence[str]] = ("vm", "spindle")
-    in_machines = True
     experiment = "drbd_cost"
     instead_of_failover = "./lab drbd promote NODE"
 
@@ -136,7 +138,7 @@ class Machines(Nodes):
     @contextmanager
     def optioned(self, options: Mapping[str, Sequence[str]]) -> Iterator[None]:
         """Set DRBD's options on both machines, by kind, and the file system's; later restore the resource file's."""
-        peers = drbd.peers(self.lab).values() if options else ()
+        peers = drbd.peers(self.lab).values()
         try:
             for peer in peers:
                 for kind in options.keys() - {MOUNT}:

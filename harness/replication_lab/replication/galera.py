@@ -5,6 +5,7 @@ from collections.abc import Mapping
 
 from replication_lab.model.evidence import View
 from replication_lab.model.proof import Proof
+from replication_lab.replication.abilities import Counts, ReportsReturns
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world.mysql.galera import GaleraNode
 
@@ -13,7 +14,7 @@ WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
 
 
 @register("galera")
-class Cluster(Nodes):
+class Cluster(Nodes, Counts, ReportsReturns):
     """Members of one group."""
 
     whole = "Synced in one cluster"

@@ -7,6 +7,7 @@ from dataclasses import dataclass
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.proof import Proof
+from replication_lab.replication.abilities import ChoosesServer, ReportsReturns
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -66,7 +67,7 @@ def member(server: Server) -> Member:
 
 
 @register("group")
-class Group(Nodes):
+class Group(Nodes, ChoosesServer, ReportsReturns):
     """Members of one group, of which one accepts writes."""
 
     whole = "ONLINE in one group"

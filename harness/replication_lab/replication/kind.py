@@ -3,7 +3,7 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, nullcontext, suppress
+from contextlib import suppress
 from statistics import median
 from typing import ClassVar, TypeVar
 
@@ -13,7 +13,6 @@ from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.world import catalogue
-from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
@@ -26,7 +25,10 @@ COMMITS = 3
 
 
 class Nodes:
-    """The nodes of a lab; a kind defines `view` and `is_whole`, its proofs, and what else it can report."""
+    """The nodes of a lab; a kind defines `view` and `is_whole`, and its proofs.
+
+    What only some kinds can do is in abilities.py.
+    """
 
     # The word for the nodes' state when all are healthy.
     whole: ClassVar[str] = "serving"
@@ -34,8 +36,6 @@ class Nodes:
     images: ClassVar[Sequence[str]] = ()
     # Whether a source waits until a replica has acknowledged a commit.
     acknowledges: ClassVar[bool] = False
-    # Whether each node is a virtual machine, with a disk of its own that other storage cannot replace.
-    in_machines: ClassVar[bool] = False
     # The experiment that a user of such a lab may run next.
     experiment: ClassVar[str] = "semisync_wan"
     # The command to use instead of a failover; empty for a kind whose replicas a failover can promote.
@@ -68,14 +68,6 @@ class Nodes:
     def inside(self, _service: str, command: Sequence[str], terminal: bool = False) -> list[str]:  # noqa: ARG002
         """Return a command of a service's container as it has to be run there; `terminal`: with the caller's own."""
         return [*command]
-
-    def machines(self) -> dict[str, str]:
-        """Return the launcher of each node's virtual machine; empty if the nodes are containers."""
-        return {}
-
-    def disks(self, _name: str) -> dict[str, Spindle]:
-        """Return the emulated disks under replication at a node, by name; those of an array are not included."""
-        return {}
 
     def after_disk_failure(self, name: str) -> str:
         """Return the command that shows the effect of a failed disk of a node."""
@@ -185,41 +177,6 @@ class Nodes:
     def holders(self) -> dict[str, str]:
         """Return the nodes whose rows can be read, each with the node that its rows come from, or an empty string."""
         return dict.fromkeys(self.names, "")
-
-    def counted(self) -> dict[str, int]:
-        """Return the servers' counters that a drill compares before and after."""
-        return {}
-
-    def compared(self) -> dict[str, int]:
-        """Return the result of comparing the copies below their rows, once a drill is over."""
-        return {}
-
-    def returned(self, _log: str) -> tuple[str, int] | None:
-        """Return how a node came back by its log since then, and the writesets it was sent; None if it never left."""
-        return None
-
-    def optioned(self, _options: Mapping[str, Sequence[str]]) -> AbstractContextManager[None]:
-        """Set a drill's options of the replication within the block, if this kind has any."""
-        return nullcontext()
-
-    def let_serve(self, name: str) -> None:
-        """Let this node be the one that serves, if a lab's start leaves that open."""
-        raise LabError(
-            f"{self.lab.topology.name} has a fixed first primary and cannot start with {name}",
-            "a topology with Pacemaker",
-            "./lab drill",
-        )
-
-    def promote(self, _name: str) -> None:
-        """Promote this node in place of the one that accepted writes."""
-        raise LabError(
-            f"{self.lab.topology.name} has no node that can be promoted",
-            "source and replica, or two machines",
-            "./lab drill",
-        )
-
-    def rejoin(self) -> None:
-        """Take back the nodes that were replaced; discard their errant transactions."""
 
 
 def _difference(copy: Server, source: Server) -> str:

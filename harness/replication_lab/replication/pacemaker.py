@@ -8,6 +8,7 @@ from collections.abc import Mapping
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import PAIR
+from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import register
 from replication_lab.world import clock, drbd, pacemaker
@@ -26,7 +27,7 @@ from replication_lab.world.pacemaker import (
 
 
 @register("drbd", manager="pacemaker")
-class ManagedMachines(Machines):
+class ManagedMachines(Machines, ChoosesServer):
     """The machines of a DRBD resource under Pacemaker; clients connect to machines, of which one serves."""
 
     whole = "in the cluster, UpToDate on both disks"

@@ -11,6 +11,7 @@ from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import waited
 from replication_lab.replication import failover
+from replication_lab.replication.abilities import Counts, Promotes
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -22,7 +23,7 @@ STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
 
 
 @register("async")
-class Followers(Nodes):
+class Followers(Nodes, Promotes, Counts):
     """A source and its asynchronous replicas."""
 
     whole = "replicating"

@@ -6,6 +6,7 @@ from typing import Any
 from replication_lab import replication
 from replication_lab.model.event import Lab as LabCameUp
 from replication_lab.model.storage import Storage
+from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine as docker_engine
@@ -61,8 +62,11 @@ def _storage(lab: Lab) -> dict[str, str]:
 
 def _machines(lab: Lab, disks: str) -> dict[str, str]:
     """Return the launcher of the virtual machines, and their disks' costs: absolute figures depend on both."""
-    machines = {f"machine {node}": launcher for node, launcher in replication.of(lab).machines().items()}
-    return machines | ({"disks of machines": disks} if machines else {})
+    kind = replication.of(lab)
+    if not isinstance(kind, RunsMachines):
+        return {}
+    machines = {f"machine {node}": launcher for node, launcher in kind.machines().items()}
+    return machines | {"disks of machines": disks}
 
 
 def _said(storage: Storage) -> str:

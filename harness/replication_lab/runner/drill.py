@@ -14,9 +14,10 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 
 import os
 from collections.abc import Iterator, Sequence
-from contextlib import ExitStack, closing, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import cast
 
 from replication_lab import faults, replication
 from replication_lab.faults.schedule import Together
@@ -26,6 +27,14 @@ from replication_lab.model.evidence import Acted, Evidence, Return
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.probes import forbidden_logs
+from replication_lab.replication.abilities import (
+    ChoosesServer,
+    ComparesDisks,
+    Counts,
+    Promotes,
+    ReportsReturns,
+    TakesOptions,
+)
 from replication_lab.replication.kind import Nodes
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host
@@ -65,7 +74,10 @@ class Baseline:
 
 @dataclass
 class DrillRun:
-    """One running drill; `acted` and `seen` are filled as things happen, for the evidence."""
+    """One running drill; `acted` and `seen` are filled as things happen, for the evidence.
+
+    `drill_set.parse` has refused a drill that asks for what the topology's kind of replication cannot do.
+    """
 
     lab: Lab
     what: Drill
@@ -86,7 +98,7 @@ class DrillRun:
         with ExitStack() as stack:
             stack.enter_context(self._settings())
             stack.enter_context(self._waiting())
-            stack.enter_context(self.nodes.optioned(self.what.options))
+            stack.enter_context(self._options())
             schedules = [stack.enter_context(closing(self._schedule(step))) for step in self.what.steps]
             self.under_load(schedules, ledger_file)
         self.collect(baseline)
@@ -96,9 +108,9 @@ class DrillRun:
         forbidden = forbidden_logs.Watch(self.lab, self.what.tolerates)
         self._until_whole()
         if self.what.serves:
-            self.nodes.let_serve(self.what.serves)
+            cast(ChoosesServer, self.nodes).let_serve(self.what.serves)
         self.seen["before"] = self.nodes.looks()
-        counted = self.nodes.counted()
+        counted = self._counters()
         self.ledger.prepare(self.nodes.writer())
         self.nodes.wait_until_level()
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
@@ -127,7 +139,8 @@ class DrillRun:
         self.seen["copies"] = [
             self.ledger.copy(self.lab.node(name).server(), source) for name, source in self.nodes.holders().items()
         ]
-        self.seen["compared"] = self.nodes.compared()
+        if isinstance(self.nodes, ComparesDisks):
+            self.seen["compared"] = self.nodes.compared()
         self.seen["forbidden"] = baseline.forbidden.found()
 
     # -- how the servers are set -----------------------------------------------------------------------------------
@@ -167,6 +180,11 @@ class DrillRun:
             with suppress(LabError):
                 SemiSync(source).set(had.enabled, had.wait_point, had.timeout_ms)
 
+    def _options(self) -> AbstractContextManager[None]:
+        """Set the drill's options of the replication within the block, if it has any."""
+        options = self.what.options
+        return cast(TakesOptions, self.nodes).optioned(options) if options else nullcontext()
+
     # -- one step --------------------------------------------------------------------------------------------------
 
     def _schedule(self, step: Step) -> Together:
@@ -203,7 +221,7 @@ class DrillRun:
             each.recover()
         self.tell(f"  {healed:5.1f} s: undone")
         if step.failover:
-            self.nodes.rejoin()
+            cast(Promotes, self.nodes).rejoin()
         self._until_back(healed)
         whole = self._time()
         proofs += each.verify_recovered()
@@ -215,7 +233,7 @@ class DrillRun:
         if not step.failover:
             return
         began = self._time()
-        self.nodes.promote(step.failover)
+        cast(Promotes, self.nodes).promote(step.failover)
         self.seen["promoted_s"] = round(self._time() - began, 3)
         self.tell(f"  {self._time():5.1f} s: {step.failover} is promoted")
         clock.pause(self.what.after)
@@ -268,8 +286,10 @@ class DrillRun:
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
         """Return how the nodes came back that left, by what each has logged since the drill began."""
+        if not (self.acted and isinstance(self.nodes, ReportsReturns)):
+            return {}
         found = {}
-        for name in self.nodes.names if self.acted else []:
+        for name in self.nodes.names:
             by = self.nodes.returned(self.lab.node(name).logs("all")[logged[name] :])
             if by:
                 found[name] = Return(*by, self._whole_s[name])
@@ -279,7 +299,10 @@ class DrillRun:
         """Return what the nodes counted in between; empty if a node's counters started anew."""
         if self.what.ends_servers(faults.kinds()) or self.what.rearranges:
             return {}
-        return {name: many - before[name] for name, many in self.nodes.counted().items() if name in before}
+        return {name: many - before[name] for name, many in self._counters().items() if name in before}
+
+    def _counters(self) -> dict[str, int]:
+        return self.nodes.counted() if isinstance(self.nodes, Counts) else {}
 
 
 def _said(proofs: Sequence[Proof]) -> str:

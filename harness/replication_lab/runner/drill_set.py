@@ -17,6 +17,8 @@ from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.progress import Tell
 from replication_lab.model.record import Record
+from replication_lab.model.topology import Topology
+from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
 from replication_lab.runner.drill import carry_out
 from replication_lab.world import catalogue, clock
@@ -47,7 +49,36 @@ def load(topology: str, name: str) -> Drill:
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
     if name not in names:
         raise unknown_name(f"drill of {topology}", name, names, "./lab drill")
-    return drill.parse_drill(name, found, catalogue.drill_file(topology, name).read_bytes(), faults.kinds())
+    return parse(name, found, catalogue.drill_file(topology, name).read_bytes())
+
+
+def parse(name: str, topology: Topology, text: str | bytes) -> Drill:
+    """Return the drill of a YAML text; LabError for what does not fit, or what the kind of replication cannot do."""
+    found = drill.parse_drill(name, topology, text, faults.kinds())
+    _refuse_unable(found, topology)
+    return found
+
+
+def _refuse_unable(asked: Drill, topology: Topology) -> None:
+    where, kind = drill.file_of(topology.name, asked.name), replication.kind_of(topology)
+    if asked.serves and not issubclass(kind, ChoosesServer):
+        raise LabError(
+            f"{where}: the key serves needs a cluster manager",
+            "a topology with Pacemaker, or a drill without this key",
+            "./lab drill",
+        )
+    if asked.rearranges and not issubclass(kind, Promotes):
+        raise LabError(
+            f"{where}: {topology.name} has no node that can be promoted",
+            "source and replica, or two machines",
+            "./lab drill",
+        )
+    kinds_of_options = kind.options if issubclass(kind, TakesOptions) else ()
+    if asked.options and not kinds_of_options:
+        raise LabError(f"{where}: DRBD options in {topology.name}", "a topology that replicates by DRBD", "./lab drill")
+    for each in asked.options:
+        if each not in kinds_of_options:
+            raise unknown_name(f"kind of options in {where}", each, kinds_of_options, "./lab drill")
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
@@ -140,7 +171,8 @@ class Labs:
 
 def _came_up(lab: Lab) -> Event:
     kind = replication.of(lab)
-    disks = [disk.limits().costs() for node in [*kind.machines()][:1] for disk in kind.disks(node).values()]
+    own = kind.disks(kind.names[0]) if isinstance(kind, RunsMachines) else {}
+    disks = [disk.limits().costs() for disk in own.values()]
     return described.came_up(lab, kind.writer(), SETTINGS, ", ".join(disks))
 
 
