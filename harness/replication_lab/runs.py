@@ -9,6 +9,7 @@ import msgspec
 
 from replication_lab import experiments
 from replication_lab.model.drill import Drill
+from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
 from replication_lab.model.progress import Tell
@@ -19,7 +20,7 @@ from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images
 from replication_lab.world.docker.project import exported
-from replication_lab.world.journal import Journal, names, read
+from replication_lab.world.journal import Journal, names, read, record_file
 
 Found = TypeVar("Found", bound=Summary)
 
@@ -87,6 +88,14 @@ def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
     return [str(folder / name) for name in write(folder, _summary(folder, record), record)]
+
+
+def report_page(run: str) -> Path:
+    """Return the report.html of a run; LabError if none was written."""
+    page = record_file(run).parent.resolve() / "report.html"
+    if not page.is_file():
+        raise LabError(f"{run} has no report.html", "a run that was reported", f"./lab report {run}")
+    return page
 
 
 def verdicts() -> dict[str, str]:

@@ -1,7 +1,8 @@
-"""The everyday commands on a real lab, as a user types them: logs, exec, stop, kill, pause, start, resume."""
+"""The everyday commands on a real lab, as a user types them: env, logs, exec, stop, kill, pause, start, resume."""
 
 import json
 
+import pymysql
 import pytest
 from replication_lab.world.docker import leftovers, project
 
@@ -89,3 +90,29 @@ def test_a_command_runs_in_a_node_and_its_exit_status_is_kept(lab):
     assert said == {"node": "source", "output": "one\ntwo\n"}
     failed = lab("exec", "--json", "source", "ls", "/no-such-folder")
     assert failed.returncode == 3 and "ended with" in failed.stderr
+
+
+def test_a_client_connects_by_what_env_prints(lab):
+    """The variables are those of MySQL's own clients; --json of the status has the same."""
+    found = json.loads(lab("env", "--json").stdout)
+    exported = "".join(f"export {name}={value}\n" for name, value in found.items())
+
+    assert lab("env").stdout == exported, "none of the values needs quotes"
+    with pymysql.connect(
+        host=found["MYSQL_HOST"],
+        port=int(found["MYSQL_TCP_PORT"]),
+        user=found["MYSQL_USER"],
+        password=found["MYSQL_PWD"],
+        database=found["MYSQL_DATABASE"],
+    ) as connection:
+        cursor = connection.cursor()
+        cursor.execute("SELECT @@server_id")
+        assert cursor.fetchone() == (1,)
+    (seen,) = json.loads(lab("status", "--json").stdout)
+    assert [each["dsn"] for each in seen["connections"]] == [found["LAB_SOURCE_DSN"], found["LAB_REPLICA_DSN"]]
+
+
+def test_a_dry_run_removes_nothing(lab, command):
+    """The lab is listed, and is up all the same."""
+    assert NAME in command("clean", "--dry-run").stdout.splitlines()
+    assert answers(lab, "source")

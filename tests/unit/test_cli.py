@@ -5,6 +5,7 @@ import json
 import signal
 import subprocess
 import sys
+import tomllib
 
 import pytest
 from click.testing import CliRunner
@@ -124,6 +125,13 @@ def test_a_command_loads_its_own_module_alone():
     assert not found & {f"replication_lab.cli.{module}" for module in cli.COMMANDS if module != "lab"}
 
 
+def test_the_version_is_that_of_the_project(lab):
+    """One number, in the package and in pyproject.toml."""
+    project_file = tomllib.loads((catalogue.ROOT / "pyproject.toml").read_text())
+
+    assert lab("--version") == (0, f"lab {project_file['project']['version']}\n", "")
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 
@@ -156,6 +164,10 @@ def test_a_command_loads_its_own_module_alone():
         (["toxic", "--check", "reseet"], "did you mean reset?"),
         (["toxic", "source-replica"], "no toxic given for source-replica"),
         (["judge", "no-such-run"], "no record in no-such-run"),
+        (["open"], "no record in latest"),
+        (["env"], "no lab is running"),
+        (["logs", "source"], "no lab is running"),
+        (["kill"], "Missing argument 'NODE…'"),
         (["show"], "no lab is running"),
         (["sql", "-e", "SELECT 1"], "no lab is running"),
         (["upp"], "No such command 'upp'"),
@@ -296,6 +308,22 @@ def test_an_interrupted_run_is_not_green(lab, world):
 
     assert status == 2 and "interrupted" in out
     assert world.taken_down == ["mariadb"]
+
+
+def test_the_report_of_a_run_is_opened_on_a_desktop_and_printed_everywhere(lab, world, monkeypatch):
+    """Into a pipe the path alone; a run without a report says how to write one."""
+    opened = []
+    monkeypatch.setattr("click.launch", opened.append)
+    monkeypatch.setenv("DISPLAY", ":0")
+    lab("run", "semisync_wan")
+    page = (catalogue.RUNS / "latest").resolve() / "report.html"
+
+    assert lab("open")[:2] == (0, f"{page}\n") and opened == []
+    assert json.loads(lab("open", "latest", "--json")[1]) == {"report": str(page)}
+    monkeypatch.setattr(sys.stdout, "isatty", lambda: True, raising=False)
+    assert lab("open")[1] == f"{page}\n" and opened == [str(page)]
+    page.unlink()
+    assert "next: ./lab report latest" in lab("open")[2]
 
 
 # --- data -------------------------------------------------------------------------------------------------------------

@@ -8,12 +8,13 @@ import subprocess
 import psutil
 import pytest
 from docker.errors import APIError, NotFound
+from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue, files
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import labels, leftovers, project, signals
+from replication_lab.world.docker import images, labels, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
 
 DEAD = "999999999-1.00"
@@ -244,6 +245,19 @@ def test_a_lab_in_use_is_one_whose_process_lives(engine):
     engine(Thing("lab-a", leftovers.owner()), Thing("lab-b", DEAD), Thing("lab-c", "compose"))
 
     assert [lab.is_in_use() for lab in project.all_labs().values()] == [True, False, False]
+
+
+def test_what_clean_would_remove_is_listed_and_stays(engine, state, monkeypatch):
+    """Leftovers, labs that no running command uses, and images where those are asked for."""
+    monkeypatch.setattr(images, "all_tags", lambda: ["replication-lab/load"])
+    here = str(state.parents[1] / "compose")
+    (state / "lab-b.json").write_text("{}")
+    used, kept = Thing("lab-a", leftovers.owner()), Thing("lab-b", DEAD, folder=here)
+    things = engine(used, kept, Thing("lab-c", "compose"), Thing("d", DEAD, folder=here))
+
+    assert up.removable(with_images=False) == ["d", "lab-b", "lab-c"]
+    assert up.removable(with_images=True) == ["d", "lab-b", "lab-c", "replication-lab/load"]
+    assert not any(thing.removed for thing in things)
 
 
 def test_unknown_services_and_stopped_ones_are_worded(engine, refused):

@@ -12,6 +12,7 @@ from typing import Any
 
 import click
 
+from replication_lab import VERSION
 from replication_lab.model.errors import LabError
 
 FAILED = 3  # 0, 1 and 2 are verdicts
@@ -24,6 +25,7 @@ COMMANDS = {
         "down": "Stop a lab and delete its data; --lab is optional if only one lab is running.",
         "status": "Show the running labs: nodes, links, toxics, replication.",
         "show": "Show one lab as a tree: roles, links, toxics, state.",
+        "env": "Print how to connect to a lab as assignments for the shell.",
         "toxic": "List toxics, or replace the toxics of a LINK; TOXIC none removes them.",
         "engines": "List the engines: version, source, features, missing features with the reason, image state.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
@@ -59,6 +61,7 @@ COMMANDS = {
     },
     "record": {
         "judge": "Compute the verdicts of a recorded run again, without Docker.",
+        "open": "Print the path of a run's report.html, and open it where a desktop is.",
         "report": "Write summary.json, junit.xml and report.html of a recorded run again.",
     },
     "drill": {
@@ -88,6 +91,7 @@ class Deferred(click.Command):
     commands=[Deferred(name, module, says) for module, found in COMMANDS.items() for name, says in found.items()],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
+@click.version_option(VERSION, message="lab %(version)s", help="Print the version and exit.")
 def cli() -> None:
     """What happens to my writes if …? Real servers, real faults, verdicts that can be trusted.
 

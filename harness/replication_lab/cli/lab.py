@@ -1,5 +1,6 @@
-"""The commands for a lab as a whole: up, down, status, show, toxic, engines, doctor, clean, completion."""
+"""The commands for a lab as a whole: up, down, status, show, env, toxic, engines, doctor and so on."""
 
+import shlex
 import sys
 from typing import Any
 
@@ -13,6 +14,7 @@ from replication_lab.cli.options import as_json, of_disks, of_lab
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
+from replication_lab.lab.connections import variables
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue
@@ -135,6 +137,25 @@ def show(name: str | None, json_: bool) -> None:
 
 
 @click.command()
+@of_lab
+@as_json
+def env(name: str | None, json_: bool) -> None:
+    """Print how to connect to a lab as assignments for the shell.
+
+    MYSQL_HOST, MYSQL_TCP_PORT, MYSQL_USER, MYSQL_PWD, MYSQL_DATABASE and LAB_DSN lead to the node that takes writes,
+    LAB_<NODE>_HOST, LAB_<NODE>_PORT and LAB_<NODE>_DSN to each node, as LAB_REPLICA_DSN.
+
+    Example: eval "$(lab env)"
+    """
+    found = variables(project.find(name))
+    if json_:
+        print_json(found)
+        return
+    for key, value in found.items():
+        click.echo(f"export {key}={shlex.quote(value)}")
+
+
+@click.command()
 @click.argument("link", required=False, shell_complete=names.completed_by(names.links))
 @click.argument("toxic", required=False, shell_complete=names.completed_by(names.toxics))
 @click.option("--check", metavar="TOXIC", help="Validate toxics/TOXIC.json and print its description; change nothing.")
@@ -183,12 +204,19 @@ def doctor(json_: bool) -> None:
 
 @click.command()
 @click.option("--images", "images_", is_flag=True, help="Also remove the lab's Docker images.")
+@click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @as_json
-def clean(images_: bool, json_: bool) -> None:
+def clean(images_: bool, dry_run: bool, json_: bool) -> None:
     """Remove every lab that no running command uses, and the leftovers of killed commands.
 
-    Example: lab clean --images
+    --dry-run does not list what arrays of disks left in /dev, which is found only by removing it.
+
+    Example: lab clean --dry-run
     """
+    if dry_run:
+        found = labs.removable(images_)
+        print_json({"would_remove": found}) if json_ else out.print("\n".join(found) or "nothing to remove")
+        return
     gone = labs.clean(images_, tell)
     print_json({"removed": gone}) if json_ else out.print("\n".join(gone) or "nothing to remove")
 

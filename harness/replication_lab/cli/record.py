@@ -1,5 +1,6 @@
-"""The commands for what was recorded, of an experiment or of drills: judge, report."""
+"""The commands for what was recorded, of an experiment or of drills: judge, report, open."""
 
+import os
 import sys
 
 import click
@@ -39,6 +40,23 @@ def report(run: str, json_: bool) -> None:
     """
     written = runs.report(run)
     print_json(written) if json_ else out.print("\n".join(written))
+
+
+@click.command("open")
+@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+@as_json
+def open_report(run: str, json_: bool) -> None:
+    """Print the path of a run's report.html, and open it where a desktop is.
+
+    RUN is a folder, a name under runs/, or latest. Into a pipe or a file the path is only printed.
+
+    Example: lab open latest
+    """
+    page = str(runs.report_page(run))
+    print_json({"report": page}) if json_ else click.echo(page)
+    has_desktop = sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    if has_desktop and sys.stdout.isatty() and not json_:
+        click.launch(page)
 
 
 def print_summary(summary: Summary, json_: bool) -> None:

@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 import msgspec
 
 from replication_lab import replication
+from replication_lab.lab.connections import Connection, connections
 from replication_lab.lab.disks import full
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
@@ -53,7 +54,7 @@ class LinkView(msgspec.Struct, frozen=True):
 
 
 class LabView(msgspec.Struct, frozen=True):
-    """A lab, with the proofs from its start (empty if it was not proved)."""
+    """A lab, with the proofs from its start (empty if it was not proved), and the connections of the running nodes."""
 
     name: str
     topology: str
@@ -63,6 +64,7 @@ class LabView(msgspec.Struct, frozen=True):
     links: list[LinkView]
     proofs: list[Proof]
     machines: str = ""
+    connections: list[Connection] = []
 
 
 class DiskView(msgspec.Struct, frozen=True):
@@ -192,6 +194,7 @@ def view(lab: Lab) -> LabView:
             links=list(links),
             proofs=state.proofs if state else [],
             machines=_machines(kind),
+            connections=connections(lab),
         )
 
 

@@ -220,8 +220,17 @@ def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
     return _prove_link(lab, running.name, catalogue.toxic(toxic))
 
 
+def removable(with_images: bool) -> list[str]:
+    """Return what `clean` would remove, but for what arrays left in the host's /dev; change nothing."""
+    docker_engine.client()
+    idle = [name for name, lab in project.all_labs().items() if not lab.is_in_use()]
+    found = [*leftovers.left_behind(), *idle, *(images.all_tags() if with_images else [])]
+    return list(dict.fromkeys(found))
+
+
 def clean(with_images: bool, tell: Tell = print) -> list[str]:
     """Remove what killed commands left behind, and every lab that no running command uses; return what was removed."""
+    # In step with `removable`.
     docker_engine.client()
     gone = leftovers.sweep()
     for name, lab in project.all_labs().items():

@@ -89,11 +89,17 @@ def names() -> list[str]:
 
 def read(run: str | Path) -> tuple[Path, Record]:
     """Return the folder and the record of a run: a path, a name under runs/, or `latest`."""
+    found = record_file(run)
+    with found.open("rb") as lines:
+        return found.parent.resolve(), Record.parse(lines)
+
+
+def record_file(run: str | Path) -> Path:
+    """Return the file of a run's record; LabError if there is none."""
     for folder in (Path(run), catalogue.RUNS / run):
         for name in (RECORD, OLD_RECORD):
             if (folder / name).is_file():
-                with (folder / name).open("rb") as lines:
-                    return folder.resolve(), Record.parse(lines)
+                return folder / name
     known = ", ".join(names()[-5:])
     raise LabError(
         f"no record in {run}",

@@ -179,10 +179,14 @@ def _last_lines(text: str, count: int = 15) -> str:
     return "\n".join(f"  {line}" for line in text.strip().splitlines()[-count:])
 
 
+def all_tags() -> list[str]:
+    """Return the names of the lab's images in the engine."""
+    return sorted({tag for image in engine.client().images.list() for tag in image.tags if tag.startswith(PREFIX)})
+
+
 def remove_all() -> list[str]:
     """Remove the lab's images from the engine; return their names."""
-    client = engine.client()
-    tags = sorted({tag for image in client.images.list() for tag in image.tags if tag.startswith(PREFIX)})
+    tags = all_tags()
     for tag in tags:
-        client.images.remove(tag, force=True)
+        engine.client().images.remove(tag, force=True)
     return tags

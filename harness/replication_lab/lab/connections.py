@@ -1,0 +1,66 @@
+"""How clients reach a lab's nodes, with the password: for `lab env` and --json; no record and no file gets it."""
+
+import re
+from contextlib import suppress
+from urllib.parse import quote
+
+import msgspec
+
+from replication_lab import replication
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker.lab import Lab
+
+# The account of applications and its schema; root has the same password.
+USER, DATABASE = "lab", "lab"
+
+
+class Connection(msgspec.Struct, frozen=True):
+    """The address of a node's server on this machine, and the account of applications there."""
+
+    node: str
+    host: str
+    port: int
+    user: str
+    password: str
+    database: str
+    dsn: str
+
+
+def connections(lab: Lab) -> list[Connection]:
+    """Return the connection of each node whose container runs, in the topology's order."""
+    found = []
+    for node in lab.topology.nodes:
+        with suppress(LabError):
+            found.append(_connection(node.name, *lab.node(node.name).published(3306), lab.password))
+    return found
+
+
+def _connection(node: str, host: str, port: int, password: str) -> Connection:
+    dsn = f"mysql://{USER}:{quote(password, safe='')}@{host}:{port}/{DATABASE}"
+    return Connection(node, host, port, USER, password, DATABASE, dsn)
+
+
+def variables(lab: Lab) -> dict[str, str]:
+    """Return the connections as environment variables; LabError if no node runs.
+
+    Those of MySQL's own clients lead to the node at which clients write now. No name is one that Compose takes from the
+    environment, such as LAB_PASSWORD or LAB_PORT_SOURCE: the next `lab up` would take this lab's ports.
+    """
+    found = {each.node: each for each in connections(lab)}
+    if not found:
+        raise LabError(f"no node of {lab.name} runs", "a running node", f"./lab status --lab {lab.name}")
+    named = {"LAB_NAME": lab.name}
+    writer = found.get(replication.of(lab).written_at())
+    if writer:
+        named |= {
+            "MYSQL_HOST": writer.host,
+            "MYSQL_TCP_PORT": str(writer.port),
+            "MYSQL_USER": writer.user,
+            "MYSQL_PWD": writer.password,
+            "MYSQL_DATABASE": writer.database,
+            "LAB_DSN": writer.dsn,
+        }
+    for node, each in found.items():
+        prefix = f"LAB_{re.sub(r'[^A-Z0-9]', '_', node.upper())}"
+        named |= {f"{prefix}_HOST": each.host, f"{prefix}_PORT": str(each.port), f"{prefix}_DSN": each.dsn}
+    return named
