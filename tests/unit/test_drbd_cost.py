@@ -1,5 +1,7 @@
 """Does drbd_cost see the law in disks that keep it, and doubt states that were not as asked?"""
 
+from itertools import groupby
+
 import pytest
 from replication_lab import experiments
 from replication_lab.experiments import drbd_cost
@@ -101,7 +103,7 @@ def test_machines_are_as_before_afterwards(ran):
 
 def test_a_load_does_not_meet_what_earlier_ones_have_left(ran, monkeypatch):
     """Pages to be written, an activity log that its options have emptied: both done with while the disks are fast."""
-    done, limit = [], drbd_state.limit
+    done, limit = [], spindle.Spindle.limit
 
     class Commits:
         def __init__(self, server):
@@ -110,15 +112,17 @@ def test_a_load_does_not_meet_what_earlier_ones_have_left(ran, monkeypatch):
         def commits(self, count):
             done.append("commit")
 
-    def told(machines, limits):
+    def told(disk, limits):
         done.append("fast" if limits == drbd_state.FAST else "slow")
-        limit(machines, limits)
+        return limit(disk, limits)
 
-    monkeypatch.setattr(drbd_state, "limit", told)
+    monkeypatch.setattr(spindle.Spindle, "limit", told)
     monkeypatch.setattr(drbd_cost, "write_pages", lambda _: done.append("pages"))
     monkeypatch.setattr(drbd_cost, "CommitLatency", Commits)
     ran(KNOWN, preset="brief")
 
+    # Both disks are told each time.
+    done = [word for word, _ in groupby(done)]
     assert done == ["fast"] + ["pages", "commit", "slow", "fast"] * (len(done) // 4)
     assert len(done) > 4 * 3 * KNOWN.preset("brief").min_rounds
 

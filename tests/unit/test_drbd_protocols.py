@@ -52,14 +52,20 @@ def part_and_meet(lab, _load):
     lab.resource.told("node2", "connect")
 
 
+def speed_up(lab, _load):
+    """Remove a disk's limits in the middle of the load."""
+    lab.resource.disks["node2"].exec_run(["spindle", "set", "write_us=0"])
+
+
+FAST = "no other command changed the disk of node2"
 PROTOCOL, PARTED = "both machines speak the protocol of the case", "they parted or met meanwhile"
 
 
 @pytest.mark.parametrize(
     ("trouble", "case", "reason"),
-    [(grow_deaf, "a-85", PROTOCOL), (part, "c-85", PROTOCOL), (part_and_meet, "a-85", PARTED)],
+    [(grow_deaf, "a-85", PROTOCOL), (part, "c-85", PROTOCOL), (part_and_meet, "a-85", PARTED), (speed_up, "c-0", FAST)],
 )
-def test_a_load_without_its_peer_or_its_protocol_is_never_judged(ran, trouble, case, reason):
+def test_a_load_without_its_peer_its_protocol_or_its_disks_is_never_judged(ran, trouble, case, reason):
     """UNKNOWN, with what there was instead."""
     _, record, _ = ran(KNOWN, preset="quick", meanwhile=trouble)
 

@@ -6,6 +6,7 @@ from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replication_lab.faults import disk_limits
 from replication_lab.faults.calibrated_toxic import CalibratedToxic
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
@@ -40,7 +41,7 @@ def workload(_case: Case, preset: Preset) -> BulkWrite:
 
 def prepare(lab: Lab) -> None:
     """Set the disks to cost nothing: the link is to be the limit if it is slow."""
-    drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
+    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
 
 
 @contextmanager

@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replication_lab.faults import disk_limits
 from replication_lab.model.claim import Claim
 from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
@@ -76,7 +77,7 @@ def prepare(lab: Lab) -> None:
     replicated_disk.fill_redo(lab, NODE)
     lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
-    drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
+    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
 
 
 def fill(lab: Lab, preset: Preset) -> None:
@@ -97,8 +98,8 @@ def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
         write_pages(server)
         lab.node(NODE).run("guest", "sh", "-c", TOUCH)
         CommitLatency(server).commits(1)
-        drbd_state.limit(machines, limits)
-        yield _Watch(case, machines, limits)
+        with disk_limits.limited(drbd_state.disks(lab), limits):
+            yield _Watch(case, machines, limits)
 
 
 # --- what the load met ------------------------------------------------------------------------------------------------
@@ -147,7 +148,7 @@ class _Watch:
             _keeps_order(looks, _order(self.case)),
             _has_settings(looks, _in_force(self.case)),
             *(self._costs(number) for number in range(len(self.pair))),
-            *(self._unchanged(peer) for peer in self.pair),
+            *(disk_limits.is_unchanged(peer.node, peer.disk, self.limits) for peer in self.pair),
         ]
 
     def _costs(self, number: int) -> Proof:
@@ -170,15 +171,6 @@ class _Watch:
             expected="no write",
             found=f"{writes} writes",
             ok=writes == 0,
-        )
-
-    def _unchanged(self, peer: Peer) -> Proof:
-        found = peer.disk.limits()
-        return Proof(
-            what=f"no other command changed the disk of {peer.node}",
-            expected="the limits of the case",
-            found="the limits of the case" if found == self.limits else str(found),
-            ok=found == self.limits,
         )
 
 

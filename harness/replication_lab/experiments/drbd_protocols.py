@@ -5,7 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 
+from replication_lab.faults import disk_limits
 from replication_lab.model.claim import Claim
+from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
@@ -48,25 +50,26 @@ def prepare(lab: Lab) -> None:
     replicated_disk.fill_redo(lab, NODE)
     lab.node(NODE).server().set_global(**SERVER)
     drbd_state.pair(lab)[0].tell("remount", MOUNT)
-    drbd_state.limit(drbd_state.pair(lab), drbd_state.FAST)
+    disk_limits.limit(drbd_state.disks(lab), drbd_state.FAST)
     SequentialInserts(nodes=(NODE,)).prepare(lab)
 
 
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator["_Watch"]:
-    """Set the case's protocol on both machines."""
-    machines, protocol = drbd_state.pair(lab), case.settings["protocol"]
+    """Set the case's protocol and the disks' limits on both machines."""
+    machines, protocol, limits = drbd_state.pair(lab), case.settings["protocol"], catalogue.disk(DISK).limits
     with drbd_state.in_state(machines, {"net": (f"--protocol={protocol}",)}, True):
-        drbd_state.limit(machines, catalogue.disk(DISK).limits)
-        yield _Watch(machines, protocol)
+        with disk_limits.limited(drbd_state.disks(lab), limits):
+            yield _Watch(machines, protocol, limits)
 
 
 @dataclass
 class _Watch:
-    """A check that both machines used the case's protocol at the end of the load, and stayed connected until then."""
+    """A check of both machines: the case's protocol and limits at the end of the load, and connected until then."""
 
     machines: list[Peer]
     protocol: str
+    limits: Limits
     before: Status = field(init=False)
 
     def __post_init__(self) -> None:
@@ -87,6 +90,7 @@ class _Watch:
                 found="; ".join(sorted(said)),
                 ok=said == {expected},
             ),
+            *(disk_limits.is_unchanged(peer.node, peer.disk, self.limits) for peer in self.machines),
         ]
 
 

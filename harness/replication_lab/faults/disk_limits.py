@@ -9,6 +9,7 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.proof import Proof
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array, Measured
+from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 
 
@@ -40,14 +41,14 @@ class DiskLimits(OnNodes):
 
     def _is_unchanged(self, array: Array) -> Proof:
         asked = dict.fromkeys(array.disks, self._limits)
-        return set_to(array, asked, f"no other command changed the disks of {array.node}")
+        return set_to(array.limits(), asked, f"no other command changed the disks of {array.node}")
 
     def recover(self) -> None:
         self._changed.close()
 
     def verify_recovered(self) -> list[Proof]:
         return [
-            set_to(array, had, f"the disks of {array.node} are as they were")
+            set_to(array.limits(), had, f"the disks of {array.node} are as they were")
             for array, had in zip(self._arrays, self._had, strict=True)
         ]
 
@@ -61,18 +62,27 @@ def lifted(arrays_: Iterable[Array]) -> Iterator[None]:
 
 @contextmanager
 def changed(arrays_: Iterable[Array], limits: Limits) -> Iterator[None]:
-    """Set the limits of the arrays' disks within the block, without proof; restore the previous ones at its end.
+    """Set the limits of the arrays' disks within the block, without proof; restore the previous ones at its end."""
+    with limited([spindle for array in arrays_ for spindle in array.disks.values()], limits):
+        yield
 
-    All change at the same time: a disk without limits must not run ahead of the others.
-    """
-    disks = [spindle for array in arrays_ for spindle in array.disks.values()]
+
+@contextmanager
+def limited(disks: Sequence[Spindle], limits: Limits) -> Iterator[None]:
+    """Set the limits of these disks within the block, without proof; restore the previous ones at its end."""
     with ThreadPoolExecutor(len(disks)) as pool:
         before = list(pool.map(lambda spindle: spindle.limits(), disks))
         try:
-            list(pool.map(lambda spindle: spindle.limit(limits), disks))
+            limit(disks, limits)
             yield
         finally:
             list(pool.map(lambda spindle, had: spindle.limit(had), disks, before))
+
+
+def limit(disks: Sequence[Spindle], limits: Limits) -> None:
+    """Set the limits of these disks at the same time: one without limits must not run ahead of the others."""
+    with ThreadPoolExecutor(len(disks)) as pool:
+        list(pool.map(lambda spindle: spindle.limit(limits), disks))
 
 
 def proofs(array: Array, limits: Mapping[str, Limits]) -> list[Proof]:
@@ -95,8 +105,13 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
     )
 
 
-def set_to(array: Array, limits: Mapping[str, Limits], what: str) -> Proof:
+def set_to(reported: Mapping[str, Limits], limits: Mapping[str, Limits], what: str) -> Proof:
     """Return a proof that each disk reports its given limits."""
-    others = [name for name, found in array.limits().items() if found != limits[name]]
+    others = [name for name, found in reported.items() if found != limits[name]]
     said = f"others on {', '.join(others)}" if others else "the limits of the case"
     return Proof(what=what, expected="the limits of the case", found=said, ok=not others)
+
+
+def is_unchanged(node: str, disk: Spindle, limits: Limits) -> Proof:
+    """Return a proof that a machine's disk reports the limits that it was given."""
+    return set_to({node: disk.limits()}, {node: limits}, f"no other command changed the disk of {node}")

@@ -54,7 +54,7 @@ class DiskSlow(OnNodes):
     def _is(self, node: str, limits: Limits) -> Proof:
         array = self._arrays[node]
         return disk_limits.set_to(
-            array, dict.fromkeys(array.disks, limits), f"no other command changed the disks of {node}"
+            array.limits(), dict.fromkeys(array.disks, limits), f"no other command changed the disks of {node}"
         )
 
     def recover(self) -> None:

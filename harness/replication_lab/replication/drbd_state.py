@@ -1,12 +1,12 @@
-"""A replicated disk in another state than its file says: options, a disconnected peer, slow disks; undone again."""
+"""A replicated disk in another state than its file says: options, a disconnected peer; undone again."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 
 from replication_lab.model.disk import Limits
 from replication_lab.model.proof import Proof
 from replication_lab.world import clock, drbd
+from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECTED, UP_TO_DATE, Peer, Status
 
@@ -21,17 +21,16 @@ def pair(lab: Lab) -> list[Peer]:
     return [drbd.Peer(lab, node.name) for node in lab.topology.nodes]
 
 
-def limit(machines: list[Peer], limits: Limits) -> None:
-    """Set both disks at the same time: a resync must not meet one slow disk."""
-    with ThreadPoolExecutor(len(machines)) as pool:
-        list(pool.map(lambda peer: peer.disk.limit(limits), machines))
+def disks(lab: Lab) -> list[Spindle]:
+    """Return the disks of both machines. They are limited together: a resync must not meet one slow disk."""
+    return [peer.disk for peer in pair(lab)]
 
 
 @contextmanager
 def in_state(machines: list[Peer], options: Mapping[str, tuple[str, ...]], connected: bool) -> Iterator[None]:
     """Set both machines' options (by kind: disk, net) within the block, and connect or disconnect the peer.
 
-    Afterwards the options are the file's, the disks fast, and both disks equal again.
+    Afterwards the options are the file's, and both disks equal again: their limits are to be removed by then.
     """
     try:
         for peer in machines:
@@ -41,7 +40,6 @@ def in_state(machines: list[Peer], options: Mapping[str, tuple[str, ...]], conne
             _part(machines)
         yield
     finally:
-        limit(machines, FAST)
         for peer in machines:
             # This connects as well, as the file says.
             peer.tell("adjust")
