@@ -278,3 +278,19 @@ def test_a_fault_that_cannot_be_undone_does_not_keep_the_others(refused):
         both.recover()
 
     assert said == ["second undone", "first undone"]
+
+
+def test_one_of_several_faults_that_proves_nothing_is_doubted():
+    """The proofs of the others do not stand for it."""
+    said = []
+    silent = Told("second", said)
+    silent.verify = silent.verify_recovered = list
+    both = Together([(0.0, Told("first", said)), (0.0, silent)])
+
+    doubts = [proof.doubt for proof in [*both.verify(), *both.verify_recovered()]]
+    assert doubts == [
+        None,
+        "Told acts: expected a proof, found none",
+        None,
+        "Told is gone: expected a proof, found none",
+    ]

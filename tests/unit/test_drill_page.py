@@ -7,6 +7,7 @@ from replication_lab import runs as running
 from replication_lab.cli import drill as drill_command
 from replication_lab.model.drill import Expectation
 from replication_lab.model.drill_result import judge
+from replication_lab.model.event import End
 from replication_lab.model.history import Copy
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import drill_page
@@ -52,6 +53,23 @@ def test_the_page_is_made_again_from_recorded_runs(book, monkeypatch, tmp_path):
 
     assert ended.exit_code == 2, "one of the two drills was not done"
     assert "## async\n\nolder\n\n## galera" in said and "| first | a test's | 10 |" in said
+
+
+def test_an_interruption_ends_the_drills_of_all_topologies(book, monkeypatch, tmp_path):
+    """No other topology's drills begin, and the page stays."""
+    book.write(End(why="interrupted", reason="SIGTERM"))
+    begun = []
+
+    def drill(topology, *_):
+        begun.append(topology)
+        return book.folder, running.judge(book.folder)
+
+    monkeypatch.setattr(drill_command, "PAGE", tmp_path / "faults.md")
+    monkeypatch.setattr(running, "drill", drill)
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        drill_command.write_page.callback(())
+
+    assert len(begun) == 1 and not (tmp_path / "faults.md").exists()
 
 
 def test_the_page_is_not_made_of_an_experiment(runs, refused, monkeypatch):

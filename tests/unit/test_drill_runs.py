@@ -6,13 +6,14 @@ import msgspec
 import pytest
 from replication_lab.model.drill_result import judge
 from replication_lab.model.errors import LabError
+from replication_lab.model.proof import Proof
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 
 from tests.fakes.parts import LabOfNames
 
-from synthetic_drill import GALERA, Upped, evidence, parsed
+from synthetic_drill import CUT, GALERA, Upped, evidence, parsed
 
 # --- drills on a lab that misbehaves ----------------------------------------------------------------------------------
 
@@ -165,24 +166,28 @@ def test_drills_share_a_lab_until_it_is_renewed(ups):
     assert second.gone
 
 
+STILL_CUT = msgspec.structs.replace(
+    evidence().acted[0], proofs=[CUT, Proof(what="node1-node3 is as it was", found="nothing comes back", ok=False)]
+)
+
+
 @pytest.mark.parametrize(
-    ("drill", "doubts", "renewed"),
+    ("drill", "seen", "renewed"),
     [
-        pytest.param(("async", "kill-replica"), [], False, id="as it was"),
-        pytest.param(("async", "kill-replica"), ["the replica did not come back"], True, id="in doubt"),
-        pytest.param(("async", "lose-source"), [], True, id="another source"),
+        pytest.param(("async", "kill-replica"), {}, False, id="as it was"),
+        pytest.param(("async", "kill-replica"), {"doubts": ["the replica did not come back"]}, True, id="in doubt"),
+        pytest.param(("async", "kill-replica"), {"acted": [STILL_CUT]}, True, id="its fault is still there"),
+        pytest.param(("async", "lose-source"), {}, True, id="another source"),
     ],
 )
-def test_a_lab_on_which_nothing_can_be_proved_any_more_is_taken_away(
-    ups, monkeypatch, tmp_path, drill, doubts, renewed
-):
+def test_a_lab_on_which_nothing_can_be_proved_any_more_is_taken_away(ups, monkeypatch, tmp_path, drill, seen, renewed):
     """The next drill has one of its own."""
     lab, what = Upped(), drill_set.load(*drill)
     ups.append(lab)
-    monkeypatch.setattr(drill_set, "carry_out", lambda *_: evidence(drill=what, doubts=doubts))
+    monkeypatch.setattr(drill_set, "carry_out", lambda *_: evidence(drill=what, **seen))
     own = drill_set.Labs("async", "mariadb", print)
 
-    assert own.do(what, 7, tmp_path / "ledger").doubts == doubts
+    assert own.do(what, 7, tmp_path / "ledger") == evidence(drill=what, **seen)
     assert lab.gone is renewed
 
 

@@ -80,10 +80,12 @@ def test_a_fault_that_was_not_seen_makes_everything_unknown():
         ({"doubts": ["node3 did not come back"]}, HISTORY, "did not come back"),
         ({"copies": []}, HISTORY, "the checker of lost failed"),
         ({}, [], "no statement was acknowledged"),
+        ({"acted": []}, HISTORY, "only 0 of 1 steps were carried out"),
+        ({"acted": [msgspec.structs.replace(evidence().acted[0], proofs=[])]}, HISTORY, "cut on node3: nothing proves"),
     ],
 )
 def test_what_is_not_known_is_unknown(changes, history, why):
-    """A lab that failed, a checker that crashed, a load that did nothing."""
+    """A lab that failed, a checker that crashed, a load that did nothing, a fault that never struck or proved it."""
     result = judge(evidence(**changes), history)
 
     assert result.judgements[0].verdict is Verdict.UNKNOWN

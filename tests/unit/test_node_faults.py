@@ -33,6 +33,7 @@ def test_a_fault_is_seen_and_gone_afterwards(lab, kind):
 
     fault.inject()
     assert doubts(fault.verify()) == []
+    assert fault.verify() != [], "asked again at once, it has at least the last interruption to show"
     fault.recover()
     assert doubts(fault.verify_recovered()) == []
     fault.close()
@@ -178,6 +179,7 @@ def test_a_disks_fault_is_seen_and_gone_afterwards(lab, array, kind):
 
     fault.inject()
     assert doubts(fault.verify()) == []
+    assert fault.verify() != [], "asked again at once, it has at least the last interruption to show"
     fault.recover()
     assert doubts(fault.verify_recovered()) == []
 
@@ -252,9 +254,11 @@ def test_a_flapping_link_is_seen_to_be_off_each_time(monkeypatch, lab):
     fault = Flap(lab, ["source-replica"])
 
     fault.inject()
-    assert doubts(fault.verify()) == []
+    first, again = fault.verify(), fault.verify()
     fault.recover()
     fault.close()
+    assert doubts(first) == doubts(again) == []
+    assert first and again, "asked again at once, it has the last interruption to show"
 
     assert acts[0] == "off" and acts[-2:] == ["on", "closed"]
 

@@ -144,6 +144,18 @@ def test_a_fault_that_was_registered_is_done_in_a_drill(refuse, fake_world, tmp_
     assert any("refuse code +1290 on server: verified" in line for line in told)
 
 
+def test_a_fault_that_does_nothing_and_proves_nothing_is_never_green(refuse, fake_world, monkeypatch, tmp_path):
+    """All rows are there, as they would be without any fault."""
+    monkeypatch.setattr(Refuse, "inject", lambda _: None)
+    monkeypatch.setattr(Refuse, "verify", lambda _: [])
+    evidence = carry_out(LedgerLab(fake_world(), SINGLE, "mariadb"), parsed(), 7, tmp_path / "ledger", lambda _: None)
+    with (tmp_path / "ledger").open("rb") as lines:
+        result = judge(evidence, *history.parse(lines))
+
+    assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
+    assert "Refuse acts: expected a proof, found none" in result.doubts
+
+
 def test_what_was_registered_is_what_a_drill_is_held_against(refuse, refused):
     """Its settings and targets are checked, and others may not take its settings."""
     assert parsed().ends_servers(faults.kinds()) and not parsed().moves_clocks(faults.kinds())

@@ -94,6 +94,9 @@ def _recorded(run: str) -> DrillsSummary:
 
 def _do_all(topology: str) -> DrillsSummary:
     _, summary = runs.drill(topology, ENGINE, drill_set.chosen(topology, None, None), SEED, tell)
+    if summary.interrupted is not None:
+        # The run is recorded. The drills of other topologies must not follow, nor a page without them.
+        raise KeyboardInterrupt(summary.interrupted)
     return summary
 
 

@@ -26,6 +26,20 @@ class Fault(Protocol):
     def close(self) -> None: ...
 
 
+def proofs_of(fault: Fault) -> list[Proof]:
+    """Verify that a fault acts. A fault that proves nothing counts as one that did nothing."""
+    return fault.verify() or [_unproved(fault, "acts")]
+
+
+def proofs_of_recovery(fault: Fault) -> list[Proof]:
+    """Verify that a fault is gone. A fault that proves nothing counts as one that is still there."""
+    return fault.verify_recovered() or [_unproved(fault, "is gone")]
+
+
+def _unproved(fault: Fault, what: str) -> Proof:
+    return Proof(what=f"{type(fault).__name__} {what}", expected="a proof", found="none", ok=False)
+
+
 # --- the faults that there are ----------------------------------------------------------------------------------------
 
 

@@ -43,10 +43,13 @@ class Flap:
             clock.pause(ON_SECONDS, unless=self._stop)
 
     def verify(self) -> list[Proof]:
-        """Return a proof of each interruption since the last call, by a connection that failed."""
+        """Return a proof of each interruption since the last call, by a connection that failed.
+
+        If there was none so soon, return those of the last interruption again.
+        """
         new = self._seen[self._told :]
         self._told += len(new)
-        return new
+        return new or self._seen[-1:]
 
     def recover(self) -> None:
         """Switch the links on again, also if the flapping failed; then raise its error."""

@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 
-from replication_lab.faults.fault import Fault
+from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
 
@@ -19,9 +19,9 @@ class Injected:
 
     def end(self) -> list[Proof]:
         """Verify once more that the fault acts, then recover; return all proofs of its begin and its end."""
-        to_the_last = self.fault.verify()
+        to_the_last = proofs_of(self.fault)
         self.recover()
-        return [*self.proofs, *to_the_last, *self.fault.verify_recovered()]
+        return [*self.proofs, *to_the_last, *proofs_of_recovery(self.fault)]
 
     def recover(self) -> None:
         if not self.recovered:
@@ -39,7 +39,7 @@ def injected(fault: Fault) -> Iterator[Injected]:
     with closing(fault):
         try:
             fault.inject()
-            acting.proofs = fault.verify()
+            acting.proofs = proofs_of(fault)
             if broken := [proof for proof in acting.proofs if not proof.ok]:
                 said = "; ".join(f"{proof.what}: {proof.found}" for proof in broken)
                 raise LabError(f"check failed: {said}", broken[0].expected, "./lab doctor")

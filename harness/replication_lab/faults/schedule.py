@@ -4,7 +4,7 @@ from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 
-from replication_lab.faults.fault import Fault
+from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.model.proof import Proof
 from replication_lab.world import clock
 
@@ -26,7 +26,7 @@ class Together:
         fault.inject()
 
     def verify(self) -> list[Proof]:
-        return self._of_all(lambda fault: fault.verify())
+        return self._of_all(proofs_of)
 
     def _of_all(self, ask: Callable[[Fault], list[Proof]]) -> list[Proof]:
         return [proof for _, fault in self.faults for proof in ask(fault)]
@@ -38,7 +38,7 @@ class Together:
                 stack.callback(fault.recover)
 
     def verify_recovered(self) -> list[Proof]:
-        return self._of_all(lambda fault: fault.verify_recovered())
+        return self._of_all(proofs_of_recovery)
 
     def close(self) -> None:
         for _, fault in self.faults:

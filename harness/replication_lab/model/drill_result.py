@@ -1,6 +1,6 @@
 """The result of a drill: its figures and its verdicts, from its evidence and its ledger alone."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 
@@ -46,11 +46,19 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
     figures = {**rows, **service, **reads, **_of_nodes(evidence)}
     failures = [*row_failures, *service_failures, *read_failures]
-    doubts = [*evidence.doubts, *(proof.doubt for acted in evidence.acted for proof in acted.proofs if proof.doubt)]
+    doubts = [*evidence.doubts, *_unproved(evidence)]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
     judgements = [_judge(each, figures, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
     return Result(evidence.drill, figures, judgements, [*doubts, *failures], evidence)
+
+
+def _unproved(evidence: Evidence) -> Iterator[str]:
+    """Yield the reasons to doubt that each of the drill's faults acted: without that a figure shows nothing."""
+    yield from evidence.failed_proofs
+    yield from (f"{acted.step}: nothing proves that it acted" for acted in evidence.acted if not acted.proofs)
+    if len(evidence.acted) < len(evidence.drill.steps):
+        yield f"only {len(evidence.acted)} of {len(evidence.drill.steps)} steps were carried out"
 
 
 def not_done(drill: Drill, why: str) -> Result:

@@ -94,5 +94,10 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
         return max((acted.healed for acted in self.acted), default=self.load[1])
 
     @property
+    def failed_proofs(self) -> list[str]:
+        """The failed proofs of the faults, in words: one did not act, or is still there."""
+        return [proof.doubt for acted in self.acted for proof in acted.proofs if proof.doubt]
+
+    @property
     def windows(self) -> list[tuple[float, float]]:
         return [acted.window for acted in self.acted]

@@ -151,7 +151,7 @@ class Labs:
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
         """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""
         evidence = carry_out(self.lab(), what, seed, ledger, self._tell)
-        if evidence.doubts or what.rearranges:
+        if evidence.doubts or evidence.failed_proofs or what.rearranges:
             self.renew()
         return evidence
 
