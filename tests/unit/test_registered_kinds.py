@@ -6,6 +6,8 @@ from types import SimpleNamespace
 import pytest
 from replication_lab import experiments, replication
 from replication_lab.lab import up
+from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.topology import parse_topology
 from replication_lab.replication import abilities, pacemaker
 from replication_lab.replication.galera import Cluster
 from replication_lab.replication.kind import KINDS, register
@@ -29,6 +31,33 @@ def test_a_kind_that_no_module_registers_is_refused(refused):
 
     assert "async under pacemaker" in error.found
     assert "drbd under pacemaker" in error.expected
+
+
+@pytest.mark.parametrize(
+    ("topology", "good", "bad", "found", "expected"),
+    [
+        ("async", "replication: async", "replication: asink", "'asink'; did you mean async?", "async, drbd,"),
+        ("drbd-ha", "manager: pacemaker", "manager: keepalived", "drbd under keepalived", "drbd under pacemaker"),
+        ("async", "replication: async", "replication: galera", "roles replica, source, where", "roles member"),
+        ("galera", "replication: galera", "replication: async", "roles member, where", "roles relay, replica, source"),
+        ("drbd", "LAB_PEER", "LAB_OTHER", "roles replica, source, where replication is drbd", "roles peer"),
+        ("galera", "LAB_MEMBERS", "LAB_OTHERS", "roles relay, where replication is galera", "roles member"),
+    ],
+)
+def test_a_compose_file_that_fits_no_kind_is_refused(topology, good, bad, found, expected, refused):
+    """With its name: an unknown replication or manager, or services that name each other as another kind's do."""
+    text = (catalogue.ROOT / "compose" / f"{topology}.yaml").read_text()
+    error = refused(replication.kind_of, parse_topology("broken", text.replace(good, bad)))
+
+    assert "compose/broken.yaml" in error.found and found in error.found and expected in error.expected
+
+
+def test_an_unknown_replication_is_refused_before_an_engine_is_looked_for(refused):
+    """No engine has it, so none can be named."""
+    unknown = replace(catalogue.topology("async"), replication="asink")
+
+    assert "did you mean async?" in refused(up.up, LabRequest(unknown, "mariadb", "test")).found
+    assert refused(catalogue.engine_for, unknown, "mariadb").next_step == "./lab engines"
 
 
 def test_two_kinds_of_the_same_replication_are_refused(refused):

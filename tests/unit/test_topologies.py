@@ -30,7 +30,6 @@ def text() -> str:
         ("x-lab:", "x-labb:", "has no x-lab", "about, replication and toxics"),
         ("  about:", "  aboot:", "unknown field `aboot`", "about, replication, toxics"),
         ("  about: one", "  colour: red\n  about: one", "unknown field `colour`", "about, replication, toxics"),
-        ("replication: async", "replication: asink", "'asink'; did you mean async?", "async, drbd, galera"),
         ("replication: async", "replication: [async]", "x-lab: Expected `str`", "about, replication, toxics"),
         (
             "{source-replica: wan",
@@ -164,14 +163,6 @@ def test_a_clusters_membership_and_votes_cross_links_of_their_own(link, listen, 
     assert (int(echo), True, (link, f"{link}-echo")) == (found.port, found.echoes, found.proxies)
     assert f"127.0.0.1::{echo}" in file["services"]["toxiproxy"]["ports"]
     assert link not in [each.name for node in topology.nodes for each in topology.links_from(node.name)]
-
-
-def test_an_unknown_manager_is_refused(refused):
-    """With the one that there is."""
-    text = (COMPOSE / "drbd-ha.yaml").read_text()
-    error = refused(parse_topology, "broken", text.replace("manager: pacemaker", "manager: keepalived"))
-
-    assert "keepalived" in error.found and "pacemaker" in error.expected
 
 
 def test_clients_of_a_cluster_are_on_its_public_network_only():

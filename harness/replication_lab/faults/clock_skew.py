@@ -3,11 +3,13 @@
 from collections.abc import Sequence
 from contextlib import suppress
 
+from replication_lab import replication
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.faults.fault import register
 from replication_lab.model.errors import LabError
 from replication_lab.model.fault import NODES, Need, Setting
 from replication_lab.model.proof import Proof
+from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 
@@ -15,7 +17,7 @@ from replication_lab.world.docker.lab import Lab
 PATIENCE_SECONDS, TOLERANCE_SECONDS = 20, 2
 OWN_CONTAINER = Need(
     "nodes in containers",
-    lambda topology, _: topology.replication != "drbd",
+    lambda topology, _: not issubclass(replication.kind_of(topology), RunsMachines),
     "the clock of a virtual machine",
     "a server in a container of its own",
 )

@@ -44,6 +44,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     The topology's own storage is added to what is asked for.
     """
     topology, engine, name = asked.topology, asked.engine, asked.name
+    replication.kind_of(topology)
     catalogue.engine_for(topology, engine, images.source())
     project.check_state_transfer()
     for toxic in asked.wanted_toxics.values():

@@ -48,12 +48,6 @@ class Need:
             raise LabError(f"{where}: {found}", self.expected, "./lab drill")
 
 
-REPLICATED_DISK = Need(
-    "machines with a replicated disk",
-    lambda topology, _: topology.replication == "drbd",
-    "{fault} in {topology}",
-    "a topology of drbd",
-)
 UNMANAGED = Need(
     "machines that nobody manages",
     lambda topology, _: not topology.manager,

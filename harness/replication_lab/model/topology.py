@@ -12,8 +12,8 @@ import yaml
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import Storage
 
-# What chooses the serving machine, if not the user.
-MANAGERS = ("", "pacemaker")
+# The replication of a topology whose server has no copy.
+NO_REPLICATION = "none"
 # Further ports of a link, by the suffixes of their proxies' names. The last two lead to something that answers: a
 # database server, or an echo server where no database runs at the far end.
 SQL, ECHO = "-sql", "-echo"
@@ -22,6 +22,8 @@ BACK = "-back"
 CHANNELS = ("ist", "sst", "back", "sql", "echo")
 # Two nodes may have a second link, of another kind: that of a cluster's membership is FROM-TO-ring.
 RING = "-ring"
+# The settings by which the services of a file name each other: the peer of a DRBD resource, all nodes of a group.
+PEER, MEMBERS = "LAB_PEER", "LAB_MEMBERS"
 # The number of machines of a DRBD resource.
 PAIR = 2
 # The same safe reader in C where PyYAML has it: every command reads topologies first.
@@ -126,8 +128,8 @@ def parse_topology(name: str, text: str) -> Topology:
     file = f"compose/{name}.yaml"
     document = _mapping(file, text)
     lab = _lab(file, document)
-    links = () if lab.replication == "none" else _links(file, document)
-    nodes = _NODES[lab.replication](file, document, links)
+    links = () if lab.replication == NO_REPLICATION else _links(file, document)
+    nodes = _nodes(file, document, links)
     topology = Topology(name, lab.about, lab.replication, nodes, links, lab.toxics, lab.storage, lab.manager)
     for link in lab.toxics:
         topology.link(link)
@@ -152,14 +154,9 @@ def _lab(file: str, document: dict[str, Any]) -> _Lab:
             f"{file} has no x-lab", "x-lab with about, replication and toxics", "compare with compose/async.yaml"
         )
     try:
-        lab = msgspec.convert(document["x-lab"], _Lab)
+        return msgspec.convert(document["x-lab"], _Lab)
     except msgspec.ValidationError as error:
         raise LabError(f"{file}: x-lab: {error}", "the keys about, replication, toxics, storage, manager") from error
-    if lab.replication not in _NODES:
-        raise unknown_name(f"replication in {file}: x-lab", lab.replication, _NODES)
-    if lab.manager not in MANAGERS:
-        raise unknown_name(f"manager in {file}: x-lab", lab.manager, MANAGERS)
-    return lab
 
 
 def _links(file: str, document: dict[str, Any]) -> tuple[Link, ...]:
@@ -196,7 +193,22 @@ def _with_channel(link: Link, channel: Link) -> Link:
     return replace(answers, proxies=link.proxies + channel.proxies)
 
 
-def _alone(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
+def _nodes(file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tuple[Node, ...]:
+    """Return the nodes as the services name each other: peers, members of one list, or the ends of links."""
+    if peers := _having(PEER, document):
+        return _peers(file, peers)
+    if members := _having(MEMBERS, document):
+        return _members(file, members)
+    return _followers(document, links) if links else _alone(file, document)
+
+
+def _having(setting: str, document: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the environments of the services that have this setting."""
+    environments = {name: service.get("environment", {}) for name, service in document["services"].items()}
+    return {name: each for name, each in environments.items() if setting in each}
+
+
+def _alone(file: str, document: dict[str, Any]) -> tuple[Node, ...]:
     """Return the only server of a topology without replication: the service that extends source."""
     found = [name for name, each in document["services"].items() if each.get("extends", {}).get("service") == "source"]
     if len(found) != 1:
@@ -208,7 +220,7 @@ def _alone(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tup
     return (Node(found[0], "source"),)
 
 
-def _nodes(_file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tuple[Node, ...]:
+def _followers(document: dict[str, Any], links: tuple[Link, ...]) -> tuple[Node, ...]:
     sources, targets = {link.source for link in links}, {link.target for link in links}
     return tuple(
         Node(name, "relay" if name in sources & targets else "source" if name in sources else "replica")
@@ -217,34 +229,25 @@ def _nodes(_file: str, document: dict[str, Any], links: tuple[Link, ...]) -> tup
     )
 
 
-def _peers(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
+def _peers(file: str, settings: dict[str, dict[str, Any]]) -> tuple[Node, ...]:
     """Return the two machines of a DRBD resource; LabError unless each names the other."""
-    peers = {
-        name: service["environment"]["LAB_PEER"]
-        for name, service in document["services"].items()
-        if "LAB_PEER" in service.get("environment", {})
-    }
+    peers = {name: environment[PEER] for name, environment in settings.items()}
     if len(peers) != PAIR or any(peers.get(peer) != name for name, peer in peers.items()):
         raise LabError(
-            f"{file}: LAB_PEER is {' and '.join(f'{peer} for {name}' for name, peer in peers.items()) or 'nowhere'}",
+            f"{file}: LAB_PEER is {' and '.join(f'{peer} for {name}' for name, peer in peers.items())}",
             "two services, each the LAB_PEER of the other",
             "compare with compose/drbd.yaml",
         )
     return tuple(Node(name, "peer") for name in peers)
 
 
-def _members(file: str, document: dict[str, Any], _links: tuple[Link, ...]) -> tuple[Node, ...]:
+def _members(file: str, settings: dict[str, dict[str, Any]]) -> tuple[Node, ...]:
     """Return the nodes of a cluster or a group; LabError if their list or their votes do not form one."""
-    settings = {
-        name: service["environment"]
-        for name, service in document["services"].items()
-        if "LAB_MEMBERS" in service.get("environment", {})
-    }
     for name, environment in settings.items():
-        strangers = set(environment["LAB_MEMBERS"].split()) ^ set(settings)
+        strangers = set(environment[MEMBERS].split()) ^ set(settings)
         if strangers:
             raise LabError(
-                f"{file}: LAB_MEMBERS of {name} is {environment['LAB_MEMBERS']!r}, which differs from the nodes of the "
+                f"{file}: LAB_MEMBERS of {name} is {environment[MEMBERS]!r}, which differs from the nodes of the "
                 f"file in {', '.join(sorted(strangers))}",
                 f"LAB_MEMBERS: {' '.join(settings)}",
             )
@@ -262,6 +265,3 @@ def _can_be_halved(votes: list[int]) -> bool:
     for vote in votes:
         sums |= {known + vote for known in sums}
     return sum(votes) / 2 in sums
-
-
-_NODES = {"none": _alone, "async": _nodes, "semisync": _nodes, "galera": _members, "group": _members, "drbd": _peers}

@@ -6,7 +6,7 @@ A kind registers itself (`kind.register`), so that a new one is a new module in 
 from importlib import import_module
 from pkgutil import iter_modules
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.topology import Topology
 from replication_lab.replication.kind import KINDS, Nodes
 from replication_lab.world.docker.lab import Lab
@@ -17,15 +17,23 @@ for _found in iter_modules(__path__):
 
 def kind_of(topology: Topology) -> type[Nodes]:
     """Return the kind of replication of a topology, with what it needs before a lab of it is up."""
-    key = topology.replication, topology.manager
+    key, file = (topology.replication, topology.manager), f"compose/{topology.name}.yaml"
     if key not in KINDS:
-        under = f" under {topology.manager}" if topology.manager else ""
+        compare = f"compare {file} with harness/replication_lab/replication"
+        raise unknown_name(f"replication in {file}: x-lab", _said(key), map(_said, KINDS), compare)
+    kind, roles = KINDS[key], {node.role for node in topology.nodes}
+    if not roles <= kind.roles:
         raise LabError(
-            f"{topology.name} replicates by {topology.replication}{under}, which no module in replication/ registers",
-            "one of " + ", ".join(sorted(" under ".join(filter(None, known)) for known in KINDS)),
-            f"compare compose/{topology.name}.yaml with harness/replication_lab/replication",
+            f"{file}: nodes with the roles {', '.join(sorted(roles))}, where replication is {_said(key)}",
+            f"nodes with the roles {', '.join(sorted(kind.roles))}",
+            f"compare {file} with another topology of this kind in compose/",
         )
-    return KINDS[key]
+    return kind
+
+
+def _said(key: tuple[str, str]) -> str:
+    """Return a kind in words: its replication, and its manager if it has one."""
+    return " under ".join(filter(None, key))
 
 
 def of(lab: Lab) -> Nodes:

@@ -28,6 +28,7 @@ SERVE_SECONDS = 120
 class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
     """The machines of a DRBD resource; the server runs on the primary only."""
 
+    roles = frozenset({"peer"})
     whole = "UpToDate on both disks"
     options = ("disk", "net", MOUNT)
     images: ClassVar[Sequence[str]] = ("vm", "spindle")

@@ -17,6 +17,7 @@ WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
 class Cluster(Nodes, Counts, ReportsReturns):
     """Members of one group."""
 
+    roles = frozenset({"member"})
     whole = "Synced in one cluster"
     images = ("sidecar",)
     experiment = "galera_vs_semisync"

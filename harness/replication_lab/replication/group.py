@@ -70,6 +70,7 @@ def member(server: Server) -> Member:
 class Group(Nodes, ChoosesServer, ReportsReturns):
     """Members of one group, of which one accepts writes."""
 
+    roles = frozenset({"member"})
     whole = "ONLINE in one group"
     images = ("sidecar",)
 

@@ -1,7 +1,7 @@
 """The methods that every kind of replication has: its nodes' state, when they are healthy, whether copies are equal."""
 
 import threading
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence, Set
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from statistics import median
@@ -30,6 +30,8 @@ class Nodes:
     What only some kinds can do is in abilities.py.
     """
 
+    # The roles that nodes can have, by how the services of the Compose file name each other.
+    roles: ClassVar[Set[str]] = frozenset({"source", "relay", "replica"})
     # The word for the nodes' state when all are healthy.
     whole: ClassVar[str] = "serving"
     # What it needs from images/ besides the server and Toxiproxy.

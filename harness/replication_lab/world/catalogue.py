@@ -138,7 +138,7 @@ def engine_for(topology: Topology, name: str, images: str = "local", command: st
         why = f": {found.lacks[topology.replication]}" if topology.replication in found.lacks else ""
         raise LabError(
             f"engine {name} has no {topology.replication}, which {topology.name} needs{why}",
-            f"one of {', '.join(able)}",
-            f"./lab {command} --engine {able[0]}",
+            f"one of {', '.join(able) or '(none)'}",
+            f"./lab {command} --engine {able[0]}" if able else "./lab engines",
         )
     return found

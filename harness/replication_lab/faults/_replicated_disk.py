@@ -1,0 +1,12 @@
+"""What the faults of a replicated disk need."""
+
+from replication_lab import replication
+from replication_lab.model.fault import Need
+from replication_lab.replication.drbd import Machines
+
+REPLICATED_DISK = Need(
+    "machines with a replicated disk",
+    lambda topology, _: issubclass(replication.kind_of(topology), Machines),
+    "{fault} in {topology}",
+    "a topology of drbd",
+)
