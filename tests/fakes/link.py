@@ -70,6 +70,8 @@ class FakeLink:
         if not self._enabled or any(body.type in ("timeout", "reset_peer") for body in self._bodies.values()):
             return None
         asked = sum(body.attributes.get("latency", 0) for body in self._bodies.values())
+        jitter = sum(body.attributes.get("jitter", 0) for body in self._bodies.values())
+        asked += self._dice.uniform(-jitter, jitter) if jitter else 0
         return (BARE + PROXY + asked + (OVER if asked else 0)) * self._dice.lognormvariate(0, OF_COMMITS)
 
     def kilobytes_per_second(self) -> float:

@@ -1,9 +1,11 @@
 """Every file of toxics/ does to a real link what it says, and taking it off leaves the link as it was."""
 
+import json
 from contextlib import closing
 
 import pytest
 from replication_lab.faults.toxic_calibration import calibrated, clear, put
+from replication_lab.lab.status import called
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
@@ -99,3 +101,18 @@ def test_the_replica_is_fed_through_the_link(loaded):
     wait_until(lambda: bytes_through(link) - before > 1_000_000, "a megabyte through the link")
 
     Replica(replica).start()
+
+
+@pytest.mark.parametrize("condition", ["40ms±5ms", "40ms,down=10ms,up=30ms", "40ms+20mbit"])
+def test_a_condition_by_number_is_proved_by_the_command(loaded, command, probe, condition):
+    """`lab toxic` ends well only if pings, their spread and the rate are as written; `none` takes it off again."""
+    done = command("toxic", LINK, condition, "--lab", loaded.name, "--json")
+    found = json.loads(done.stdout)
+
+    assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
+    assert "asked 40 ms" in found["found"]
+    assert "40ms+20mbit" != condition or "KB/s (asked 2500 KB/s) for each connection" in found["found"]
+    assert called([toxic["name"] for toxic in loaded.link(LINK).toxics()]) == [catalogue.toxic(condition).name]
+
+    assert 0 == command("toxic", LINK, "none", "--lab", loaded.name).returncode
+    assert [] == loaded.link(LINK).toxics()

@@ -138,6 +138,8 @@ def test_a_failover_is_refused_where_no_node_can_be_promoted(refused):
         ("fault: cut, targets: [node3]", "fault: kill, targets: [nod3]", "unknown node of galera 'nod3'"),
         ("node2: 1", "node4: 1", "unknown node of galera 'node4'"),
         ("fault: cut,", "fault: toxic, toxic: wan-86ms,", "unknown toxic in"),
+        ("fault: cut,", "fault: toxic, toxic: 40m,", "toxic in harness/replication_lab/drills/galera/test.yaml '40m'"),
+        ("fault: cut,", "fault: toxic, toxic: 40,", "toxic: Expected `str`, got `int`"),
         ("[node3]", "[]", "cut has no targets"),
         ("fault: cut,", "fault: clock,", "clock with a skew of 0 s"),
         ("fault: cut,", "fault: cut, skew: 5,", "cut with a skew of 5 s"),

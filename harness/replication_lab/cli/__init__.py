@@ -26,7 +26,7 @@ COMMANDS = {
         "status": "Show the running labs: nodes, links, toxics, replication.",
         "show": "Show one lab as a tree: roles, links, toxics, state.",
         "env": "Print how to connect to a lab as assignments for the shell.",
-        "toxic": "List toxics, or replace the toxics of a LINK; TOXIC none removes them.",
+        "toxic": "List toxics, or replace the toxics of a LINK; CONDITION none removes them.",
         "engines": "List the engines: version, source, features, missing features with the reason, image state.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
         "clean": "Remove every lab that no running command uses, and the leftovers of killed commands.",

@@ -15,6 +15,7 @@ from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
+from replication_lab.model.condition import parse_links
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue
@@ -43,8 +44,9 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     "--toxic",
     "toxics",
     multiple=True,
-    metavar="LINK=TOXIC",
-    help="Put TOXIC on LINK instead of the topology's default; may be repeated. `lab toxic` lists the choices.",
+    metavar="LINK=CONDITION",
+    help="Put CONDITION on LINK instead of the topology's default; may be repeated. By number (40ms, 40ms±5ms, "
+    "100mbit, 40ms+20mbit) or by name; `lab toxic` lists the names. A rate limits each connection by itself.",
 )
 @click.option(
     "--storage",
@@ -69,26 +71,19 @@ def up(
 
     `lab list` shows the topologies, engines, toxics and disks.
 
-    Example: lab up semisync --engine mysql-8.0 --toxic source-replica=wan-200ms
+    Example: lab up semisync --engine mysql-8.0 --toxic source-replica=40ms
 
     Example: lab up async --storage raid0 --disk sata-7200
     """
     source = click.get_current_context().get_parameter_source
     given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **of_disks)
-    found, changed = catalogue.topology(topology), dict(map(_link_and_toxic, toxics))
+    found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
     lab = labs.up(LabRequest(found, engine, name or f"lab-{topology}", changed, placed), tell)
     if json_:
         print_json(views.view(lab))
     else:
         output.how_to_connect(out, lab)
-
-
-def _link_and_toxic(text: str) -> tuple[str, str]:
-    link, equals, toxic = text.partition("=")
-    if not equals:
-        raise LabError(f"--toxic {text} has no equals sign", "LINK=TOXIC", "./lab up --help")
-    return link, toxic
 
 
 @click.command()
@@ -157,26 +152,54 @@ def env(name: str | None, json_: bool) -> None:
 
 @click.command()
 @click.argument("link", required=False, shell_complete=names.completed_by(names.links))
-@click.argument("toxic", required=False, shell_complete=names.completed_by(names.toxics))
-@click.option("--check", metavar="TOXIC", help="Validate toxics/TOXIC.json and print its description; change nothing.")
+@click.argument("toxic", required=False, metavar="[CONDITION]", shell_complete=names.completed_by(names.toxics))
+@click.argument("more", nargs=-1, metavar="")
+@click.option("--check", metavar="CONDITION", help="Validate a condition and print what it does; change nothing.")
 @of_lab
 @as_json
-def toxic(link: str | None, toxic: str | None, check: str | None, name: str | None, json_: bool) -> None:
-    """List toxics, or replace the toxics of a LINK; TOXIC none removes them.
+def toxic(
+    *, link: str | None, toxic: str | None, more: tuple[str, ...], check: str | None, name: str | None, json_: bool
+) -> None:
+    """List toxics, or replace the toxics of a LINK; CONDITION none removes them.
 
-    Example: lab toxic source-replica wan-200ms
+    A condition is the name of a toxic or is written by number: 40ms, 40ms±5ms (or 40ms+-5ms),
+    40ms↓10ms↑30ms (or 40ms,down=10ms,up=30ms), 100mbit, 40ms+20mbit. A rate limits each connection
+    by itself: what several connections of a link carry together is not limited.
+
+    Several links: lab toxic LINK=CONDITION LINK=CONDITION
+
+    Example: lab toxic source-replica 40ms±5ms
     """
     if check:
         click.echo(f"{check}: {catalogue.toxic(check).about}")
+    elif link and "=" in link:
+        asked = parse_links([link, *filter(None, [toxic]), *more])
+        _put_toxics(asked, name, json_)
+    elif more:
+        raise LabError(
+            f"{' '.join(more)} after {link} {toxic}",
+            "LINK CONDITION, or LINK=CONDITION for each of several",
+            "./lab toxic",
+        )
     elif not link:
         known = [catalogue.toxic(each) for each in catalogue.toxics()]
         print_json({each.name: each.about for each in known}) if json_ else output.toxics(out, known)
     elif not toxic:
-        raise LabError(f"no toxic given for {link}", "LINK TOXIC, or LINK none to remove its toxics", "./lab toxic")
+        raise LabError(f"no toxic given for {link}", "LINK CONDITION, or LINK none to remove its toxics", "./lab toxic")
     else:
-        proof = labs.set_toxic(project.find(name), link, toxic)
-        print_json(proof) if json_ else out.print(f"{proof.what}: {proof.found}")
-        sys.exit(0 if proof.ok else FAILED)
+        _put_toxics({link: toxic}, name, json_)
+
+
+def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
+    for each in asked.values():
+        labs.known_toxic(each)
+    proofs = labs.set_toxics(project.find(lab), asked)
+    if json_:
+        print_json(proofs if len(proofs) > 1 else proofs[0])
+    else:
+        for proof in proofs:
+            out.print(f"{proof.what}: {proof.found}")
+    sys.exit(0 if all(proof.ok for proof in proofs) else FAILED)
 
 
 @click.command()

@@ -13,6 +13,7 @@ from replication_lab.lab.migrate import Migrated
 from replication_lab.lab.nodes import WAY_BACK
 from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.bottleneck import Diagnosis, Sample
+from replication_lab.model.condition import FORMS
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
 from replication_lab.model.toxic import Toxic
@@ -235,6 +236,7 @@ def toxics(out: Console, known: Iterable[Toxic]) -> None:
     for toxic in known:
         table.add_row(toxic.name, toxic.about)
     out.print(table)
+    out.print(f"\nOr by number, {FORMS}. A rate limits each connection by itself.")
 
 
 def engines(out: Console, known: Iterable[EngineView]) -> None:

@@ -6,7 +6,6 @@ from replication_lab.faults._links import Links
 from replication_lab.faults.fault import register
 from replication_lab.faults.toxic_calibration import rate_of
 from replication_lab.faults.toxic_watch import RATE_PROVED
-from replication_lab.model.errors import unknown_name
 from replication_lab.model.fault import LINKS, Setting
 from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue
@@ -18,8 +17,7 @@ SEEN_SHARE = 0.9
 
 
 def _check_toxic(where: str, toxic: str) -> None:
-    if toxic not in catalogue.toxics():
-        raise unknown_name(f"toxic in {where}", toxic, catalogue.toxics(), "./lab toxic")
+    catalogue.toxic(toxic, f"toxic in {where}")
 
 
 TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
@@ -28,7 +26,8 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
 @register(
     "toxic",
     acts_on=LINKS,
-    does="a file of `toxics/` on top of what is there: a latency, a rate, a black hole, one way only, resets",
+    does="a condition by number (`40ms+20mbit`) or a file of `toxics/` on top of what is there: a latency, a rate, "
+    "a black hole, one way only, resets",
     proof="round trips that are longer by it, or do not come back, the rate, or connections that end; "
     "the toxics and the round trip of before",
     settings=(TOXIC,),
@@ -58,9 +57,14 @@ class MoreToxic:
             return self._is_silent(name)
         if self.toxic.resets:
             return self._is_reset(name)
-        if self.toxic.rate_kbps:
+        if self.toxic.rate_kbps and not self.toxic.round_trip_ms:
             return self._is_narrow(name, self.toxic.rate_kbps)
-        least = self.links.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms
+        slow = self._is_slow(name)
+        # A toxic that is both is proved by both; what is wrong with the link's delay is told first.
+        return self._is_narrow(name, self.toxic.rate_kbps) if slow.ok and self.toxic.rate_kbps else slow
+
+    def _is_slow(self, name: str) -> Proof:
+        least = self.links.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms - self.toxic.jitter_ms
         there, found = self._is_there(name), self.links.probes[name].typical(3)
         said = "nothing comes back" if found is None else f"{found:.1f} ms"
         return Proof(
@@ -72,7 +76,7 @@ class MoreToxic:
 
     def _is_narrow(self, name: str, asked: int) -> Proof:
         # All of the link's ports have a body of their own, and only the probe's is measured.
-        there, rate = self._is_there(name), rate_of(self.links.probes[name], asked)
+        there, rate = self._is_there(name), rate_of(self.links.probes[name], asked, self.toxic.round_trip_ms)
         return Proof(
             what=f"{name} has {self.toxic.name} more",
             expected=f"{asked} KB/s",

@@ -21,6 +21,8 @@ ADDED_MS = 3.0
 CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
 # A rate is measured with this many KB, or for this many seconds if that is less.
 RATE_KB, RATE_SECONDS = 8_000, 4
+# More than any link carries: an answer that came sooner than its round trip has no rate.
+FASTEST_KBPS = 10_000_000
 
 
 def put(link: RunningLink, toxic: Toxic) -> None:
@@ -78,16 +80,20 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> 
                 f"a round trip of {asked.round_trip_ms} ms",
                 "./lab status",
             )
-        return corrected_by(toxic, asked, undisturbed(min(trips), median(trips)), bare_ms)
+        corrected = corrected_by(toxic, asked, undisturbed(min(trips), median(trips)), bare_ms)
+        if corrected is not toxic:
+            return corrected
     if asked.rate_kbps:
-        share = asked.rate_kbps / rate_of(probe, asked.rate_kbps)
+        share = asked.rate_kbps / rate_of(probe, asked.rate_kbps, asked.round_trip_ms)
         return _widened(toxic, share) if abs(share - 1) > RATE_NEAR else toxic
     return toxic
 
 
-def rate_of(probe: RoundTrip, asked_kbps: int) -> float:
-    """Return the measured KB/s of a link that should carry `asked_kbps`."""
-    return probe.kilobytes_per_second(min(RATE_KB, asked_kbps * RATE_SECONDS))
+def rate_of(probe: RoundTrip, asked_kbps: int, round_trip_ms: int = 0) -> float:
+    """Return the measured KB/s of a link that should carry `asked_kbps`, apart from the toxic's own round trip."""
+    kilobytes = min(RATE_KB, asked_kbps * RATE_SECONDS)
+    seconds = kilobytes / probe.kilobytes_per_second(kilobytes)
+    return kilobytes / max(seconds - round_trip_ms / 1000, kilobytes / FASTEST_KBPS)
 
 
 def undisturbed(shortest_ms: float, typical_ms: float) -> float:

@@ -1,6 +1,6 @@
 """The evidence of a toxic: what crosses its link before, during and after a load is as requested."""
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
@@ -18,6 +18,13 @@ TIMERS_MS = 2.0
 SILENCE_SECONDS = 0.5
 # A rate is proved when it is within this share of the requested one.
 RATE_PROVED = 0.1
+# So many round trips differ by half of a jitter for sure: seldom by all of it, as both directions rarely agree.
+JITTER_PINGS, JITTER_SHARE = 20, 0.5
+
+
+def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
+    """Return whether round trips differ as a jitter makes them; those of a constant delay do not."""
+    return max(trips) - min(trips) >= jitter_ms * JITTER_SHARE
 
 
 def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:  # noqa: PLR0911 - one for each kind of toxic
@@ -36,7 +43,7 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
         return ("its connections are ended" if reset else "its connections live on"), reset
     if not toxic.is_measured:
         return "no measurement of its kind exists", False
-    trips = probe.pings()
+    trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else probe.pings()
     if not trips:
         return "nothing comes back across it", False
     # A busy machine lengthens a round trip and never shortens one: the shortest proves what the link itself adds.
@@ -44,9 +51,13 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     asked = toxic.round_trip_ms or min(trip, bare_ms)
     near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05) and trip >= asked / 2
     said = f"round trip {trip:.1f} ms (asked {toxic.round_trip_ms} ms)"
+    if toxic.jitter_ms:
+        near = near and varies_enough(trips, toxic.jitter_ms)
+        asked_for = f"asked {toxic.round_trip_ms} ms ± {toxic.jitter_ms} ms"
+        said = f"round trip {min(trips):.1f} to {max(trips):.1f} ms, median {trip:.1f} ms ({asked_for})"
     if not toxic.rate_kbps:
         return said, near
-    rate = rate_of(probe, toxic.rate_kbps)
+    rate = rate_of(probe, toxic.rate_kbps, toxic.round_trip_ms)
     proved = near and abs(rate / toxic.rate_kbps - 1) <= RATE_PROVED
     return f"{said}, {rate:.0f} KB/s (asked {toxic.rate_kbps} KB/s)", proved
 
@@ -60,6 +71,7 @@ class ToxicOnLink:
     asked_ms: float
     tolerance_ms: float
     is_latency: bool = True
+    jitter_ms: float = 0.0
     before_ms: float | None = None
     after_ms: float | None = None
     trips: list[float] = field(default_factory=list)
@@ -78,7 +90,7 @@ class ToxicOnLink:
             why=why,
         )
 
-    def _why_not_seen(self) -> str:
+    def _why_not_seen(self) -> str:  # noqa: PLR0911 - one for each way to miss it
         asked = f"asked {self.asked_ms:g} ms on {self.link}"
         if not self.is_latency:
             return f"{self.toxic} is more than a latency: round trips do not prove it"
@@ -90,6 +102,10 @@ class ToxicOnLink:
         typical = round(median(self.trips), 3)
         if typical > self.asked_ms + self.tolerance_ms + PROXY_MS:
             return f"{asked}, link RTT was {typical:.1f} ms during the load (median)"
+        if self.jitter_ms and not varies_enough(self.trips, self.jitter_ms):
+            return (
+                f"{asked} ± {self.jitter_ms:g} ms, round trips were {min(self.trips):.1f} to {max(self.trips):.1f} ms"
+            )
         for when, found in (("before", self.before_ms), ("after", self.after_ms)):
             if self.asked_ms > PROXY_MS and (found is None or found > self.asked_ms / 2):
                 return f"{asked}, but the link did not come back to itself {when} it: {found} ms"
@@ -110,7 +126,9 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
     # A link without any effect of the toxic must never be within the tolerance.
     varies = max(asked.round_trip_ms * SHARE, min(TIMERS_MS, asked.round_trip_ms / 2))
     tolerance = varies + asked.jitter_ms
-    acting = ToxicOnLink(link.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, probe.typical())
+    acting = ToxicOnLink(
+        link.name, asked.name, asked.round_trip_ms, tolerance, asked.is_latency, asked.jitter_ms, probe.typical()
+    )
     try:
         for body in toxic.bodies:
             link.add(body)

@@ -8,6 +8,7 @@ import msgspec
 from replication_lab import replication
 from replication_lab.lab.connections import Connection, connections
 from replication_lab.lab.disks import full
+from replication_lab.model.condition import condition_of_body
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
@@ -267,11 +268,16 @@ def _round_trip(link: RunningLink) -> float | None:
 
 
 def called(bodies: list[str]) -> list[str]:
-    """Return the toxics of toxics/ that these bodies make, then the bodies that belong to none."""
+    """Return the toxics and conditions by number that these bodies make, then the bodies that belong to none."""
     found, left = [], set(bodies)
     for name in catalogue.toxics():
         of_toxic = {body.name for body in catalogue.toxic(name).bodies}
         if of_toxic and of_toxic <= left:
             found.append(name)
+            left -= of_toxic
+    for written in filter(None, map(condition_of_body, sorted(left))):
+        of_toxic = {body.name for body in written.toxic().bodies}
+        if of_toxic <= left:
+            found.append(written.name)
             left -= of_toxic
     return found + sorted(left)

@@ -24,6 +24,7 @@ from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.link import RunningLink
 
 
 def image_names(
@@ -189,7 +190,15 @@ def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
         if not ok and toxic.is_measured:
             # Once more: many links are measured at once, and a machine has busy moments.
             found, ok = realised(toxic, probe, bare)
-    return Proof(f"link {link} is {toxic.name}", f"{found}; {bare:.1f} ms without it", ok)
+    return Proof(f"link {link} is {toxic.name}", f"{found}{_shared(running, toxic)}; {bare:.1f} ms without it", ok)
+
+
+def _shared(link: RunningLink, toxic: Toxic) -> str:
+    """Return what a rate holds for: Toxiproxy limits each connection by itself, and a link may have several ports."""
+    if not toxic.rate_kbps:
+        return ""
+    ports = len(link.model.proxies)
+    return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
 
 
 def down(name: str | None, tell: Tell = print) -> list[str]:
@@ -215,10 +224,19 @@ def refuse_in_use(lab: Lab) -> None:
 
 def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
     """Put a toxic on a link of a running lab (or remove all: none), and measure the result."""
-    running = lab.link(link)
-    if toxic == "none":
-        toxic = "lan"
-    return _prove_link(lab, running.name, catalogue.toxic(toxic))
+    return set_toxics(lab, {link: toxic})[0]
+
+
+def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
+    """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result."""
+    found = {lab.link(link).name: known_toxic(toxic) for link, toxic in toxics.items()}
+    with ThreadPoolExecutor(len(found) or 1) as pool:
+        return list(pool.map(lambda link: _prove_link(lab, link, found[link]), found))
+
+
+def known_toxic(name: str) -> Toxic:
+    """Return the toxic for a name, a condition by number, or none; LabError for anything else."""
+    return catalogue.toxic("lan" if name == "none" else name)
 
 
 def removable(with_images: bool) -> list[str]:

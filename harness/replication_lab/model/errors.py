@@ -20,9 +20,13 @@ class LabError(Exception):
         return "\n".join(lines)
 
 
-def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "") -> LabError:
-    """Return the error for a name that does not exist, with the nearest one that does."""
+def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "", other: str = "") -> LabError:
+    """Return the error for a name that does not exist, with the nearest one that does.
+
+    `other` says what else can stand in its place.
+    """
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
     guess = f"; did you mean {nearest[0]}?" if nearest else ""
-    return LabError(f"unknown {kind} {name!r}{guess}", f"one of {', '.join(names) or '(none)'}", next_step)
+    expected = "; or ".join(filter(None, (f"one of {', '.join(names) or '(none)'}", other)))
+    return LabError(f"unknown {kind} {name!r}{guess}", expected, next_step)

@@ -12,10 +12,10 @@ from replication_lab.model.topology import Topology
 class LabRequest:
     """A lab to be started; LabError on creation for a name that Compose refuses, or for an unknown link or node.
 
-    `toxics` maps links to names in toxics/, in place of the topology's own. `storage` puts nodes' data on arrays of
-    emulated disks. `load` starts the container of the clients as well. A lab that is not kept (`keep`) counts as a
-    leftover once this process has ended. With `clocks_move` a server's time can be set. `launcher` starts the
-    topology's own virtual machines; if empty, Compose's default does.
+    `toxics` maps links to names in toxics/ or conditions by number, in place of the topology's own. `storage` puts
+    nodes' data on arrays of emulated disks. `load` starts the container of the clients as well. A lab that is not kept
+    (`keep`) counts as a leftover once this process has ended. With `clocks_move` a server's time can be set. `launcher`
+    starts the topology's own virtual machines; if empty, Compose's default does.
     """
 
     topology: Topology

@@ -5,6 +5,7 @@ from pathlib import Path
 
 import msgspec
 
+from replication_lab.model.condition import FORMS, is_written, parse_condition
 from replication_lab.model.disk import Disk, parse_disks
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import AUTO, Backend
@@ -38,9 +39,12 @@ def toxics() -> list[str]:
     return sorted(path.stem for path in TOXICS.glob("*.json"))
 
 
-def toxic(name: str) -> Toxic:
+def toxic(name: str, kind: str = "toxic") -> Toxic:
+    """Return the toxic of that name, or of that condition by number (40ms); `kind` is what an error calls it."""
     if name not in toxics():
-        raise unknown_name("toxic", name, toxics(), "./lab toxic")
+        if is_written(name):
+            return parse_condition(name, kind).toxic()
+        raise unknown_name(kind, name, toxics(), "./lab toxic", f"a condition {FORMS}")
     return parse_toxic(name, (TOXICS / f"{name}.json").read_bytes())
 
 

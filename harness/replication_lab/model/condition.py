@@ -1,0 +1,198 @@
+"""Conditions written as text: `40ms`, `40ms±5ms`, `40ms↓10ms↑30ms`, `100mbit`, `40ms+20mbit`; each becomes a toxic."""
+
+import re
+from collections.abc import Iterable
+from dataclasses import dataclass
+from fractions import Fraction
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.toxic import Toxic, ToxicBody
+
+# The proxy's own timers vary by up to 2 ms: half of the jitter must exceed that, or it cannot be proved.
+LEAST_JITTER_MS = 4
+# A ping must come back before its probe gives up, and must not be delayed by the rate itself.
+MOST_MS, SLOWEST_KBPS, FASTEST_KBPS = 2000, 16, 125_000
+# Toxiproxy counts a rate in KB/s of 1000 bytes.
+KBIT_PER_KB = 8
+MILLISECONDS = {"ms": 1, "s": 1000}
+KILOBITS = {"kbit": 1, "mbit": 1000, "gbit": 1_000_000}
+SPELLINGS = {"+-": "±", ",down=": "↓", ",up=": "↑"}
+FORMS = "such as 40ms, 40ms+-5ms, 40ms,down=10ms,up=30ms, 100mbit or 40ms+20mbit"
+NEXT = "./lab toxic"
+
+_NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-zµ/]*)")
+_TRIP = re.compile(r"(?P<trip>[^±↓↑]+)(?:±(?P<jitter>[^±↓↑]+))?(?:↓(?P<down>[^±↓↑]+)↑(?P<up>[^±↓↑]+))?")
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A link's delay in each direction and a jitter, in ms, and its rate in KB/s; zero for what it does not have."""
+
+    down_ms: int = 0
+    up_ms: int = 0
+    jitter_ms: int = 0
+    rate_kbps: int = 0
+
+    @property
+    def trip_ms(self) -> int:
+        return self.down_ms + self.up_ms
+
+    @property
+    def name(self) -> str:
+        """Its shortest spelling: two texts of one meaning have the same name."""
+        return "+".join(filter(None, (self._delay, self._rate)))
+
+    @property
+    def _delay(self) -> str:
+        if not self.trip_ms:
+            return ""
+        jitter = f"±{self.jitter_ms}ms" if self.jitter_ms else ""
+        ways = "" if self.down_ms == self.trip_ms // 2 else f"↓{self.down_ms}ms↑{self.up_ms}ms"
+        return f"{self.trip_ms}ms{jitter}{ways}"
+
+    @property
+    def _rate(self) -> str:
+        kilobits = self.rate_kbps * KBIT_PER_KB
+        unit = next((unit for unit in ("gbit", "mbit") if kilobits % KILOBITS[unit] == 0), "kbit")
+        return f"{kilobits // KILOBITS[unit]}{unit}" if kilobits else ""
+
+    @property
+    def about(self) -> str:
+        """What it does, in a sentence."""
+        said = []
+        if self.trip_ms:
+            jitter = f", each up to {self.jitter_ms} ms shorter or longer" if self.jitter_ms else ""
+            said.append(f"{self.trip_ms} ms round trip ({self.down_ms} ms down, {self.up_ms} ms up){jitter}")
+        if self.rate_kbps:
+            said.append(f"{self.rate_kbps} KB/s in each direction, per connection")
+        return f"A link written by number: {'; '.join(said)}."
+
+    def toxic(self) -> Toxic:
+        """Return the toxic that makes it. Body names are plain ASCII, since they are part of Toxiproxy's addresses."""
+        name = self.name
+        for ascii_, sign in SPELLINGS.items():
+            name = name.replace(sign, ascii_)
+        down_jitter = self.jitter_ms * self.down_ms // self.trip_ms if self.trip_ms else 0
+        ways = (("down", self.down_ms, down_jitter), ("up", self.up_ms, self.jitter_ms - down_jitter))
+        # The delay comes first: behind the rate, Toxiproxy counts the time that data wait for the rate as delay.
+        delays = [
+            ToxicBody(
+                f"{name}-delay-{way}", "latency", f"{way}stream", {"latency": ms, **({"jitter": by} if by else {})}
+            )
+            for way, ms, by in ways
+            if ms
+        ]
+        rates = [
+            ToxicBody(f"{name}-rate-{way}", "bandwidth", f"{way}stream", {"rate": self.rate_kbps})
+            for way, _, _ in ways
+            if self.rate_kbps
+        ]
+        return Toxic(self.name, self.about, (*delays, *rates))
+
+
+def is_written(text: str) -> bool:
+    """Return whether a text can only be meant as a condition by number: a toxic's name begins with a letter."""
+    return bool(text) and not text[0].isalpha()
+
+
+def condition_of_body(body: str) -> Condition | None:
+    """Return the condition that a body of this name belongs to; None if it is not of a written one."""
+    made = re.fullmatch(r"(.+)-(?:delay|rate)-(?:down|up)", body)
+    if not made or not is_written(made[1]):
+        return None
+    try:
+        return parse_condition(made[1])
+    except LabError:
+        return None
+
+
+def parse_condition(text: str, kind: str = "condition") -> Condition:
+    """Return the condition that a text describes; `kind` is what an error calls it.
+
+    LabError for anything that Toxiproxy cannot do exactly, or that the lab could not prove.
+    """
+    what, plain = f"{kind} {text!r}", text
+    for ascii_, sign in SPELLINGS.items():
+        plain = plain.replace(ascii_, sign)
+    delays: list[str] = []
+    rates: list[str] = []
+    for part in plain.split("+"):
+        number = _NUMBER.fullmatch(part)
+        (rates if number and number[2] in KILOBITS else delays).append(part)
+    if len(delays) > 1 or len(rates) > 1:
+        twice = f"{len(rates)} rates" if len(rates) > 1 else f"{len(delays)} round trips"
+        raise LabError(f"{what} has {twice}", f"one of each, {FORMS}", NEXT)
+    rate = _rate(what, rates[0]) if rates else 0
+    if not delays:
+        return Condition(rate_kbps=rate)
+    down, up, jitter = _delay(what, delays[0])
+    return Condition(down, up, jitter, rate)
+
+
+def _delay(what: str, text: str) -> tuple[int, int, int]:
+    """Return the milliseconds down and up, and those of the jitter."""
+    found = _TRIP.fullmatch(text)
+    if not found:
+        raise LabError(f"{what} cannot be read", f"a condition {FORMS}", NEXT)
+    trip = _milliseconds(what, found["trip"])
+    if not 1 <= trip <= MOST_MS:
+        raise LabError(f"{what}: a round trip of {trip} ms", f"1 to {MOST_MS} ms; lan for a link without a delay", NEXT)
+    jitter = _milliseconds(what, found["jitter"]) if found["jitter"] else 0
+    if found["jitter"] and not LEAST_JITTER_MS <= jitter <= trip:
+        expected = f"{LEAST_JITTER_MS} ms at least, to differ from the proxy's own timers; at most the round trip"
+        raise LabError(f"{what}: a jitter of {jitter} ms", expected, NEXT)
+    if not found["down"]:
+        return trip // 2, trip - trip // 2, jitter
+    down, up = _milliseconds(what, found["down"]), _milliseconds(what, found["up"])
+    if down + up != trip:
+        raise LabError(
+            f"{what}: {down} ms down and {up} ms up are {down + up} ms", f"two directions that make {trip} ms", NEXT
+        )
+    return down, up, jitter
+
+
+def _milliseconds(what: str, text: str) -> int:
+    value = _amount(what, text, MILLISECONDS)
+    if value.denominator != 1:
+        raise LabError(
+            f"{what}: {text} is no whole number of milliseconds", "whole ones, as Toxiproxy takes them", NEXT
+        )
+    return int(value)
+
+
+def _rate(what: str, text: str) -> int:
+    """Return KB/s."""
+    value = _amount(what, text, KILOBITS) / KBIT_PER_KB
+    if value.denominator != 1:
+        near = int(value) * KBIT_PER_KB
+        expected = f"a multiple of {KBIT_PER_KB} kbit, as {near}kbit or {near + KBIT_PER_KB}kbit"
+        raise LabError(f"{what}: {text} is no whole number of KB/s, as Toxiproxy takes them", expected, NEXT)
+    if not SLOWEST_KBPS <= value <= FASTEST_KBPS:
+        least, most = SLOWEST_KBPS * KBIT_PER_KB, FASTEST_KBPS * KBIT_PER_KB // KILOBITS["gbit"]
+        raise LabError(f"{what}: a rate of {value} KB/s", f"{least}kbit to {most}gbit, which the lab can measure", NEXT)
+    return int(value)
+
+
+def _amount(what: str, text: str, units: dict[str, int]) -> Fraction:
+    found = _NUMBER.fullmatch(text)
+    if not found:
+        raise LabError(f"{what} cannot be read", f"a condition {FORMS}", NEXT)
+    if found[2] not in units:
+        unit = f"unknown unit {found[2]!r}" if found[2] else f"{found[1]} has no unit"
+        raise LabError(f"{what}: {unit}", "ms or s for a round trip; kbit, mbit or gbit for a rate", NEXT)
+    return Fraction(found[1]) * units[found[2]]
+
+
+def parse_links(texts: Iterable[str], option: str = "") -> dict[str, str]:
+    """Return {link: condition} for LINK=CONDITION texts; LabError for a text without "=" and for a link given twice."""
+    found: dict[str, str] = {}
+    for text in texts:
+        link, equals, condition = text.partition("=")
+        said = f"{option} {text}".strip()
+        if not equals or not link or not condition:
+            lacks = "equals sign" if not equals else "condition" if link else "link"
+            raise LabError(f"{said} has no {lacks}", "LINK=CONDITION, such as source-replica=40ms", NEXT)
+        if link in found:
+            raise LabError(f"{said}: {link} already has {found[link]}", "one condition for each link", NEXT)
+        found[link] = condition
+    return found

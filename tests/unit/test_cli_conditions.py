@@ -1,0 +1,77 @@
+"""Are conditions by number typed as names are, and refused before anything starts or changes?"""
+
+import json
+
+import pytest
+from click.testing import CliRunner
+from replication_lab import cli
+from replication_lab.lab import up
+from replication_lab.model.errors import LabError
+from replication_lab.model.proof import Proof
+from replication_lab.world.docker import engine, project
+
+
+def typed(*arguments):
+    """Type a command; its exit status, output and error."""
+    return CliRunner().invoke(cli.cli, arguments, prog_name="lab")
+
+
+@pytest.mark.parametrize(
+    ("arguments", "said"),
+    [
+        (["up", "semisync", "--toxic", "source-replica=40"], "'40': 40 has no unit"),
+        (["up", "semisync", "--toxic", "source-replica=40ms", "--toxic", "source-replica=9ms"], "already has 40ms"),
+        (["up", "semisync", "--toxic", "source-replica=100Mbit"], "kbit, mbit or gbit for a rate"),
+        (["up", "semisync", "--toxic", "replica-source=40ms"], "did you mean source-replica?"),
+        (["toxic", "--check", "40ms±1ms"], "a jitter of 1 ms"),
+        (["toxic", "source-replica", "40m"], "unknown unit 'm'"),
+        (["toxic", "source-replica=40ms", "replica-source"], "replica-source has no equals sign"),
+        (["toxic", "source-replica=40ms", "replica-source=40mms"], "unknown unit 'mms'"),
+        (["toxic", "source-replica", "40ms", "50ms"], "50ms after source-replica 40ms"),
+    ],
+)
+def test_a_bad_condition_is_refused_before_docker_is_asked(monkeypatch, arguments, said):
+    """With what was found, what was expected, and what to type next."""
+    for asked, name in ((engine, "ensure"), (project, "find")):
+        monkeypatch.setattr(asked, name, lambda *_: pytest.fail("the engine was touched"))
+    error = typed(*arguments).exception
+
+    assert isinstance(error, LabError)
+    assert said in str(error) and error.expected
+
+
+@pytest.mark.parametrize(
+    ("arguments", "asked"),
+    [
+        (["source-replica", "40ms±5ms"], {"source-replica": "40ms±5ms"}),
+        (["source-replica=40ms", "a-b=none", "b-a=20mbit"], {"source-replica": "40ms", "a-b": "none", "b-a": "20mbit"}),
+    ],
+)
+def test_conditions_are_put_on_links_by_one_command(monkeypatch, arguments, asked):
+    """One link, or several in one go; each one's proof is told, and one that fails makes the status 3."""
+    put = []
+    monkeypatch.setattr(project, "find", lambda name: name)
+
+    def set_toxics(lab, toxics):
+        put.append((lab, toxics))
+        return [
+            Proof(f"link {link} is {toxic}", f"measured {link}", ok=link != "b-a") for link, toxic in toxics.items()
+        ]
+
+    monkeypatch.setattr(up, "set_toxics", set_toxics)
+    # In text the console writes to the standard output that it found when it was made.
+    text, data = typed("toxic", *arguments, "--lab", "x"), typed("toxic", *arguments, "--lab", "x", "--json")
+    found = json.loads(data.stdout)
+
+    assert put == [("x", asked)] * 2
+    assert isinstance(found, list) == (len(asked) > 1)
+    assert [each["what"] for each in (found if isinstance(found, list) else [found])] == [
+        f"link {link} is {toxic}" for link, toxic in asked.items()
+    ]
+    assert text.exit_code == data.exit_code == (3 if "b-a" in asked else 0)
+
+
+def test_a_condition_is_explained_without_docker():
+    """What it does, and that a rate is each connection's."""
+    assert "10 ms down, 30 ms up" in typed("toxic", "--check", "40ms,down=10ms,up=30ms").stdout
+    assert "2500 KB/s in each direction, per connection" in typed("toxic", "--check", "20mbit").stdout
