@@ -48,6 +48,11 @@ def no_world():
         yield
 
 
+@pytest.fixture(autouse=True, scope="session")
+def nothing_left_behind():
+    """Ask no Docker engine for what is left, unlike other sessions: no unit test can start a lab."""
+
+
 @pytest.fixture(autouse=True)
 def nothing_remembered():
     """Clear caches, so that no test gets the answers of another one's engine."""
