@@ -32,32 +32,47 @@ class _Verdict(msgspec.Struct):
 
 
 def run(
-    experiment: Experiment, engines: list[str], preset: str, seed: int, tell: Tell, *, world: World | None = None
+    experiment: Experiment,
+    engines: list[str],
+    preset: str,
+    seed: int,
+    tell: Tell,
+    *,
+    world: World | None = None,
+    keep: bool = False,
 ) -> tuple[Path, ExperimentSummary]:
-    """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts."""
+    """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts.
+
+    With `keep` the labs of the engines that do not come out as expected stay up, and the run ends there.
+    """
     world = world or World()
     engines = engines or list(experiment.usual)
     chosen = experiment.preset(preset)
     with exported({name: os.environ.get(name, value) for name, value in chosen.room.items()}):
-        return _run(experiment, engines, chosen, seed, tell=tell, world=world)
+        return _run(experiment, engines, chosen, seed, tell=tell, world=world, keep=keep)
 
 
 def _run(
-    experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World
+    experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World, keep: bool
 ) -> tuple[Path, ExperimentSummary]:
     world.make_ready(engines, experiment.topologies(chosen), tell, f"run {experiment.name}")
     journal = Journal(experiment.name)
-    started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell)
+    started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell, keep)
     return _reported(journal, started.run, lambda: summarise(experiment, journal.record))
 
 
-def drill(topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Tell) -> tuple[Path, DrillsSummary]:
-    """Run drills and write their report; return the folder and the summary. Refuse an unavailable engine."""
+def drill(
+    topology: str, engine: str, drills: Sequence[Drill], seed: int, tell: Tell, *, keep: bool = False
+) -> tuple[Path, DrillsSummary]:
+    """Run drills and write their report; return the folder and the summary. Refuse an unavailable engine.
+
+    With `keep` the lab of the first drill that fails stays up, and the run ends there.
+    """
     drill_set.make_ready(topology, engine)
     journal = Journal(f"drill-{topology}")
     return _reported(
         journal,
-        lambda: drill_set.run(topology, engine, drills, seed, journal=journal, tell=tell),
+        lambda: drill_set.run(topology, engine, drills, seed, journal=journal, tell=tell, keep=keep),
         lambda: _of_drills(journal.folder, journal.record),
     )
 

@@ -50,6 +50,7 @@ class FakeWorld:
     loads: int = 0
     came_up: list[str] = field(default_factory=list)
     taken_down: list[str] = field(default_factory=list)
+    left_up: list[str] = field(default_factory=list)
 
     def environment(self) -> dict[str, Any]:
         return {"kernel": "fake", "cpus": 2, "docker": "none"}
@@ -70,7 +71,13 @@ class FakeWorld:
         try:
             yield FakeLab(self, catalogue.topology(topology), engine)
         finally:
-            self.taken_down.append(engine)
+            if engine not in self.left_up:
+                self.taken_down.append(engine)
+
+    def leave_up(self, lab: FakeLab, tell: Callable[[str], None]) -> str:
+        self.left_up.append(lab.engine)
+        tell(f"{lab.name} stays up")
+        return f"--keep left {lab.name} up"
 
     def round_trip(self, lab: FakeLab, link: str) -> FakeRoundTrip:
         return FakeRoundTrip(lab.link(link))

@@ -1,9 +1,13 @@
-"""The everyday commands on a real lab, as a user types them: env, logs, exec, stop, kill, pause, start, resume."""
+"""The everyday commands on a real lab, as a user types them; and a lab that `lab drill --keep` leaves up."""
 
 import json
 
+import msgspec
 import pymysql
 import pytest
+from replication_lab import runs
+from replication_lab.model.drill import Expectation
+from replication_lab.runner import drill_set
 from replication_lab.world.docker import leftovers, project
 
 NAME = "test-everyday"
@@ -116,3 +120,22 @@ def test_a_dry_run_removes_nothing(lab, command):
     """The lab is listed, and is up all the same."""
     assert NAME in command("clean", "--dry-run").stdout.splitlines()
     assert answers(lab, "source")
+
+
+def test_the_lab_of_a_drill_that_failed_stays_up(command, docker):
+    """With --keep; it answers as any other lab, and is no leftover once this process has ended."""
+    expected = [Expectation("five acknowledged rows are lost", "lost", equals=5)]
+    drill = msgspec.structs.replace(drill_set.load("async", "pause-replica"), expected=expected)
+    before, told = set(project.all_labs()), []
+    try:
+        folder, summary = runs.drill("async", "mariadb", [drill], 7, told.append, keep=True)
+
+        (name,) = set(project.all_labs()) - before
+        assert (summary.exit_code, summary.ended) == (1, "kept")
+        assert f"{name} stays up: ./lab show --lab {name}; to remove it: ./lab down --lab {name}" in told
+        assert command("sql", "replica", "--lab", name, "-e", "SELECT 1").returncode == 0
+        assert project.find(name).state() is not None and name not in leftovers.left_behind()
+        assert command("judge", str(folder)).returncode == 1
+    finally:
+        for name in set(project.all_labs()) - before:
+            leftovers.remove(name)

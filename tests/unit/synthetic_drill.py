@@ -4,6 +4,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import msgspec
+from junitparser import JUnitXml
 from replication_lab import faults
 from replication_lab.model.drill import parse_drill
 from replication_lab.model.event import End, Lab
@@ -11,7 +12,7 @@ from replication_lab.model.evidence import Acted, Drills, Evidence, View
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
 from replication_lab.model.proof import Proof
 from replication_lab.model.record import Record
-from replication_lab.report import DrillsSummary, summarise_drills
+from replication_lab.report import DrillsSummary, junit, summarise_drills
 from replication_lab.world import catalogue, journal
 
 GALERA = catalogue.topology("galera")
@@ -57,10 +58,15 @@ def opening(*drills) -> Drills:
 
 
 class Upped:
-    """A lab that came up, and whether it has been removed."""
+    """A lab that came up, and whether it has been removed, or is meant to stay."""
+
+    name, topology = "drill-galera-1", GALERA
 
     def __init__(self):
-        self.gone = False
+        self.gone = self.stays = False
+
+    def keep(self, proofs, toxics):
+        self.stays = True
 
     def down(self):
         self.gone = True
@@ -79,3 +85,7 @@ def recorded(runs: Path) -> Iterator[journal.Journal]:
             ledger.write(encode(Ended(one.id, one.ended, one.outcome)))
     yield written
     written.close()
+
+
+def junit_of(summary) -> JUnitXml:
+    return JUnitXml.fromstring(junit.render(summary))

@@ -5,22 +5,20 @@ from datetime import datetime
 import msgspec
 import pytest
 from click.testing import CliRunner
-from junitparser import JUnitXml
 from replication_lab import cli
 from replication_lab import runs as running
 from replication_lab.model import drill_result
 from replication_lab.model.drill_result import judge
-from replication_lab.model.event import End, Lab
-from replication_lab.model.history import Copy, Ended, Invoked, encode
+from replication_lab.model.event import End
+from replication_lab.model.history import Copy
 from replication_lab.model.verdict import Verdict
-from replication_lab.report import DrillsSummary, junit
 from replication_lab.report.drill_text import listing, text
 from replication_lab.report.summary import encode as encode_summary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 
 import synthetic
-from synthetic_drill import HISTORY, Upped, evidence, parsed, recorded, summed_up
+from synthetic_drill import HISTORY, evidence, junit_of, parsed, recorded, summed_up
 
 # --- records ----------------------------------------------------------------------------------------------------------
 
@@ -119,116 +117,6 @@ def test_the_command_without_a_topology_lists_the_drills():
     assert (said.exit_code, data.exit_code) == (0, 0)
     assert "kill-node" in said.output
     assert set(catalogue.drills("galera")) == set(msgspec.json.decode(data.output)["galera"])
-
-
-# --- how a run ends ---------------------------------------------------------------------------------------------------
-
-
-@pytest.fixture
-def drilling(monkeypatch, runs):
-    """Do the drills "first" and "second" on labs that are none, what happens in the second one given: (labs, run)."""
-    labs, drills = [], [msgspec.structs.replace(parsed(), name=name) for name in ("first", "second")]
-
-    def up(*_, **__):
-        labs.append(Upped())
-        return labs[-1]
-
-    def run(second=lambda: None):
-        def carry_out(_lab, what, _seed, ledger, _tell):
-            if what.name == "second":
-                second()
-            with ledger.open("wb") as file:
-                for one in HISTORY:
-                    file.write(encode(Invoked(one.id, 1, one.node, one.invoked, "t")))
-                    file.write(encode(Ended(one.id, one.ended, one.outcome)))
-            return evidence(drill=what)
-
-        monkeypatch.setattr(drill_set, "carry_out", carry_out)
-        return running.drill("galera", "mariadb", drills, 7, lambda _: None)
-
-    monkeypatch.setattr(drill_set.docker_engine, "ensure", lambda: None)
-    monkeypatch.setattr(drill_set.described, "environment", lambda: {"cpus": 2})
-    monkeypatch.setattr(drill_set, "_came_up", lambda _: Lab(engine="mariadb", version="11.8", topology="galera"))
-    monkeypatch.setattr(drill_set.up, "up", up)
-    return labs, run
-
-
-def stop(signal="SIGTERM"):
-    raise KeyboardInterrupt(signal)
-
-
-FILES = {"record.jsonl", "ledger-first.jsonl", "summary.json", "junit.xml", "report.html"}
-
-
-def names_in(folder) -> set[str]:
-    return {path.name for path in folder.iterdir()}
-
-
-def junit_of(summary) -> JUnitXml:
-    return JUnitXml.fromstring(junit.render(summary))
-
-
-def test_a_run_of_drills_leaves_what_a_run_of_an_experiment_leaves(drilling, runs):
-    """Record, summary, JUnit and page in a folder that `latest` points at; judged again it is the same."""
-    labs, run = drilling
-    folder, summary = run()
-
-    assert names_in(folder) == FILES | {"ledger-second.jsonl"}
-    assert (runs / "latest").resolve() == folder
-    assert (summary.exit_code, summary.ended, [drill.exit_code for drill in summary.drills]) == (0, "done", [0, 0])
-    assert running.judge("latest") == summary
-    assert msgspec.json.decode((folder / "summary.json").read_bytes(), type=DrillsSummary) == summary
-    assert [lab.gone for lab in labs] == [True]
-    assert summary.environment.labs[0].version == "11.8"
-
-
-def test_interrupted_drills_are_reported_like_an_interrupted_experiment(drilling):
-    """The first one's verdicts stay, the second one is unknown, status 2; the lab is gone, nothing is raised."""
-    labs, run = drilling
-    folder, summary = run(stop)
-    first, second = summary.drills
-
-    assert (summary.exit_code, summary.ended, summary.interrupted) == (2, "interrupted", "SIGTERM")
-    assert {row.verdict for row in first.expectations} == {Verdict.HOLDS}
-    assert {row.verdict for row in second.expectations} == {Verdict.UNKNOWN}
-    assert second.doubts == ["it was not done: interrupted by SIGTERM"]
-    assert names_in(folder) == FILES and [lab.gone for lab in labs] == [True]
-    assert running.judge(folder.name) == summary
-    assert junit_of(summary).errors == 1
-
-
-def test_drills_that_crash_are_reported_and_the_error_is_raised(drilling, runs):
-    """Status 3 in the report and from the judge; the lab is gone."""
-    labs, run = drilling
-    with pytest.raises(ZeroDivisionError):
-        run(lambda: 1 / 0)
-    summary = running.judge("latest")
-
-    assert (summary.exit_code, summary.verdict) == (3, "CRASHED")
-    assert summary.crashed == "ZeroDivisionError: division by zero"
-    assert names_in((runs / "latest").resolve()) == FILES and [lab.gone for lab in labs] == [True]
-    assert junit_of(summary).errors == 2, "the drill that was not done, and the crash"
-
-
-def test_a_name_that_is_none_leaves_no_folder(runs, refused):
-    """What cannot be had is refused before anything starts."""
-    assert "did you mean mariadb" in refused(running.drill, "galera", "mariadbb", [parsed()], 7, print).found
-    assert not runs.exists()
-
-
-def test_a_killed_run_is_never_green(drilling):
-    """Also where each of its drills had been done: nothing says that all came to its end."""
-    folder, _ = drilling[1]()
-    record = folder / "record.jsonl"
-    *lines, end = record.read_bytes().splitlines(keepends=True)
-    assert b'"end"' in end
-    record.write_bytes(b"".join(lines))
-    summary = running.judge(folder)
-
-    assert {row.verdict for row in summary.judged} == {Verdict.HOLDS}
-    assert (summary.exit_code, summary.ended) == (2, None)
-    assert junit_of(summary).errors == 1
-    assert "the run was killed" in text(summary)
 
 
 def test_a_line_that_nobody_knows_makes_every_drill_unknown(book):
@@ -342,14 +230,3 @@ def test_a_run_that_is_nowhere_names_the_runs_of_both_kinds(older, refused):
 
     assert drills in refused(running.judge, "yesterday").expected
     assert "semisync_wan" in refused(running.report, "yesterday").expected
-
-
-@pytest.mark.parametrize("arguments", [[], ["--json"]])
-def test_the_command_tells_what_the_drills_came_to(drilling, monkeypatch, arguments):
-    """On standard output, with the status of the summary; where the files are on standard error."""
-    done = drilling[1]()
-    monkeypatch.setattr(running, "drill", lambda *_: done)
-    said = CliRunner().invoke(cli.cli, ["drill", "galera", "--fault", "cut-node", *arguments])
-
-    assert said.exit_code == 0
-    assert ("nothing is lost: lost is 0, expected 0" if not arguments else '"kind": "drills"') in said.stdout

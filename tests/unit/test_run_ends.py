@@ -67,6 +67,41 @@ def test_a_lab_is_taken_down_when_it_cannot_be_prepared(fake_world, runs):
     assert world.taken_down == ["mariadb"]
 
 
+def kept(fake_world, engines=("mariadb", "mysql-5.5"), **troubles):
+    """Run with --keep in a fake world: (the world, what was told)."""
+    world, told = fake_world(**troubles), []
+    try:
+        running.run(tiny(), list(engines), "quick", 7, told.append, world=world, keep=True)
+    except ZeroDivisionError:
+        told.append("crashed")
+    return world, told
+
+
+def test_the_lab_of_an_engine_that_is_not_as_expected_is_left_up_where_asked_for(fake_world, runs, undrawn):
+    """The run ends there, and its record says why the second engine was not measured."""
+    world, told = kept(fake_world, meanwhile=troubles.fall_back)
+    record = journal.read("latest")[1]
+
+    assert (world.came_up, world.left_up, world.taken_down) == (["mariadb"], ["mariadb"], [])
+    assert "fake-semisync stays up" in told
+    assert (record.end.why, record.end.reason) == ("kept", "--keep left fake-semisync up")
+
+
+def test_the_lab_of_a_crash_is_left_up_where_asked_for(fake_world, runs, undrawn):
+    """The error is raised all the same."""
+    world, told = kept(fake_world, meanwhile=at(3, troubles.crash))
+
+    assert (world.left_up, world.taken_down, told[-1]) == (["mariadb"], [], "crashed")
+
+
+@pytest.mark.parametrize("trouble", [troubles.nothing, at(3, troubles.interrupt)])
+def test_a_run_that_did_not_fail_leaves_nothing_up(fake_world, runs, undrawn, trouble):
+    """All as expected, or stopped by its user."""
+    world, _ = kept(fake_world, meanwhile=trouble)
+
+    assert world.left_up == [] and world.taken_down == world.came_up
+
+
 def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused):
     """An unknown engine or preset leaves no folder and no lab."""
     world = fake_world()

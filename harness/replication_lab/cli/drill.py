@@ -2,13 +2,14 @@
 
 import os
 import sys
+from collections.abc import Sequence
 
 import click
 
 from replication_lab import runs
 from replication_lab.cli import main, names
 from replication_lab.cli.console import print_json, tell
-from replication_lab.cli.options import as_json
+from replication_lab.cli.options import as_json, keep_failed
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, drill_page, drill_text
@@ -36,22 +37,39 @@ ENGINE, SEED = "mariadb", 7
     shell_complete=names.completed_by(names.engines),
     help="Database server to run; `lab engines` lists the choices.",
 )
+@click.option(
+    "--count",
+    type=click.IntRange(min=1),
+    default=1,
+    show_default=True,
+    help="Number of runs, each with a record of its own; each adds 1 to the seed. With more than 1, --json is a list.",
+)
+@keep_failed
 @as_json
 def drill(
-    *, topology: str | None, fault: str | None, seconds: float | None, seed: int, engine: str, json_: bool
+    *,
+    topology: str | None,
+    fault: str | None,
+    seconds: float | None,
+    seed: int,
+    engine: str,
+    count: int,
+    keep: bool,
+    json_: bool,
 ) -> None:
     """Inject faults into a lab under load, recover it, and report errors, downtime, data loss.
 
     The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills.
 
-    Exit status 0: as expected, 1: a verdict differs, 2: unknown. `lab judge` computes the verdicts again.
+    Exit status 0: as expected, 1: a verdict differs, 2: unknown; of several runs the worst. `lab judge` computes the
+    verdicts again.
 
-    Example: lab drill galera --fault kill-node
+    Example: lab drill galera --fault kill-node --count 5 --keep
     """
     if not topology:
-        if fault or seconds is not None:
+        if fault or seconds is not None or keep or count > 1:
             raise LabError(
-                f"no topology given for {f'--fault {fault}' if fault else '--seconds'}",
+                "no topology given for --fault, --seconds, --count or --keep",
                 "lab drill TOPOLOGY with its options",
                 f"./lab drill {_with_fault(fault)} --fault {fault}" if _with_fault(fault) else "./lab list drills",
             )
@@ -60,10 +78,25 @@ def drill(
             click.echo(drill_text.listing(known))
         )
         return
-    folder, summary = runs.drill(topology, engine, drill_set.chosen(topology, fault, seconds), seed, tell)
-    print_summary(summary, json_)
-    tell(f"record, ledgers and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
-    sys.exit(summary.exit_code)
+    drills, summaries = drill_set.chosen(topology, fault, seconds), []
+    for number in range(count):
+        folder, summary = runs.drill(topology, engine, drills, seed + number, tell, keep=keep)
+        summaries.append(summary)
+        if not json_:
+            print_summary(summary, json_)
+        tell(f"record, ledgers and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
+        if summary.interrupted or (keep and summary.exit_code):
+            break
+    if json_:
+        print_json(summaries) if count > 1 else print_summary(summary, json_)
+    if count > 1:
+        good = sum(summary.exit_code == 0 for summary in summaries)
+        tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not done")
+    sys.exit(_worst(summaries))
+
+
+def _worst(summaries: Sequence[DrillsSummary]) -> int:
+    return next((code for code in (3, 1, 2) if code in {each.exit_code for each in summaries}), 0)
 
 
 def _with_fault(fault: str | None) -> str:
@@ -82,7 +115,7 @@ def write_page(recorded: tuple[str, ...]) -> None:
     summaries = [_recorded(run) for run in recorded] or [_do_all(topology) for topology in known]
     PAGE.write_text(drill_page.page(summaries, list(known), PAGE.read_text() if recorded else ""))
     tell(f"written: {PAGE.relative_to(catalogue.ROOT)}")
-    sys.exit(next((code for code in (3, 1, 2) if code in {each.exit_code for each in summaries}), 0))
+    sys.exit(_worst(summaries))
 
 
 def _recorded(run: str) -> DrillsSummary:

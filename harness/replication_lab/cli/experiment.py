@@ -8,7 +8,7 @@ import click
 from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
-from replication_lab.cli.options import as_json
+from replication_lab.cli.options import as_json, keep_failed
 from replication_lab.cli.record import print_summary
 
 
@@ -26,8 +26,9 @@ from replication_lab.cli.record import print_summary
     help="Use the sizes of the publication, which takes hours.  [default: smaller sizes, which take minutes]",
 )
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
+@keep_failed
 @as_json
-def run(experiment: str, engine: str | None, full: bool, seed: int, json_: bool) -> None:
+def run(*, experiment: str, engine: str | None, full: bool, seed: int, keep: bool, json_: bool) -> None:
     """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
     Exit status 0: as expected, 1: a verdict changed, 2: unknown.
@@ -36,7 +37,7 @@ def run(experiment: str, engine: str | None, full: bool, seed: int, json_: bool)
     """
     found = experiments.load(experiment)
     engines = runs.available(found) if engine == "all" else engine.split(",") if engine else []
-    folder, summary = runs.run(found, engines, "full" if full else "quick", seed, tell)
+    folder, summary = runs.run(found, engines, "full" if full else "quick", seed, tell, keep=keep)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)

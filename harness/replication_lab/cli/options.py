@@ -16,6 +16,11 @@ of_lab = click.option(
     shell_complete=names.completed_by(names.labs),
     help="Name of the lab; optional if only one lab is running.",
 )
+keep_failed = click.option(
+    "--keep",
+    is_flag=True,
+    help="Leave the lab up if a verdict is not the expected one, or an error occurs, and end there.",
+)
 DISK_OPTIONS = (
     click.option(
         "--disk",

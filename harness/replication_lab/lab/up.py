@@ -216,6 +216,13 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     return [lab.name]
 
 
+def leave_up(lab: Lab, tell: Tell) -> str:
+    """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
+    lab.keep([], lab.topology.toxics)
+    tell(f"{lab.name} stays up: ./lab show --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
+    return f"--keep left {lab.name} up"
+
+
 def refuse_in_use(lab: Lab) -> None:
     """Raise LabError if another command that still runs has started the lab: a run or a test of its own."""
     if lab.is_in_use() and not lab.is_own():

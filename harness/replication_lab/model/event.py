@@ -6,7 +6,7 @@ import msgspec
 
 # The version of both kinds of record; docs/summary.md lists the changes of each number.
 SCHEMA = 4
-INTERRUPTED, CRASHED = "interrupted", "crashed"
+INTERRUPTED, CRASHED, KEPT = "interrupted", "crashed", "kept"
 RECORD = "record.jsonl"
 # The record of drills before the schema from which on both kinds of run share one.
 OLD_RECORD, SHARED_SINCE = "drill.jsonl", 4
@@ -51,8 +51,8 @@ class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):
 class End(Event, frozen=True, kw_only=True, tag="end"):
     """The last line.
 
-    `why` is "decided" or "round limit" of an experiment, "done" of drills, or INTERRUPTED or CRASHED. `reason` is then
-    the signal's name, or the error that the user saw.
+    `why` is "decided" or "round limit" of an experiment, "done" of drills, or INTERRUPTED, CRASHED or KEPT. `reason` is
+    then the signal's name, the error that the user saw, or the labs that --keep left up.
     """
 
     why: str

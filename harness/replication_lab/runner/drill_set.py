@@ -12,7 +12,7 @@ from replication_lab.model import drill, drill_result, history
 from replication_lab.model.drill import Drill
 from replication_lab.model.drill_result import Result
 from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.event import End, Event
+from replication_lab.model.event import KEPT, End, Event
 from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.progress import Tell
@@ -100,14 +100,21 @@ def make_ready(topology: str, engine: str) -> None:
     docker_engine.ensure()
 
 
-def run(topology: str, engine: str, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell) -> None:
-    """Run drills one after another on labs of their own, which are removed at the end in any case."""
+def run(
+    topology: str, engine: str, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, keep: bool = False
+) -> None:
+    """Run drills one after another on labs of their own, which are removed at the end in any case.
+
+    With `keep` the run ends at the first drill whose verdicts are not the expected ones, and its lab stays up.
+    """
     clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
     with journal.recording(_opening(topology, engine, drills, seed)):
-        with Labs(topology, engine, tell, clocks_move, lambda lab: journal.write(_came_up(lab))) as own:
+        with Labs(topology, engine, tell, clocks_move, lambda lab: journal.write(_came_up(lab)), keep) as own:
             for each in drills:
+                if own.left_up:
+                    break
                 journal.write(own.do(each, seed, ledger(journal.folder, each.name)))
-        journal.write(End(why="done"))
+        journal.write(End(why=KEPT if own.left_up else "done", reason=own.left_up))
 
 
 def _opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> Drills:
@@ -122,7 +129,10 @@ def _opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> 
 
 
 class Labs:
-    """A run's own lab, renewed after each drill that spoiled it; the last one is removed with the block."""
+    """A run's own lab, renewed after each drill that spoiled it; the last one is removed with the block.
+
+    With `keep` the lab of a drill that failed, or that the harness failed in, stays up. `left_up` says so then.
+    """
 
     def __init__(
         self,
@@ -131,10 +141,12 @@ class Labs:
         tell: Tell,
         clocks_move: bool = False,
         note: Callable[[Lab], None] = lambda _: None,
+        keep: bool = False,
     ):
         """Name the topology and engine; `note` is called with each lab that came up."""
         self._topology, self._engine, self._tell, self._clocks_move = topology, engine, tell, clocks_move
-        self._note = note
+        self._note, self._keep = note, keep
+        self.left_up = ""
         self._lab: Lab | None = None
 
     def lab(self) -> Lab:
@@ -151,7 +163,9 @@ class Labs:
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
         """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""
         evidence = carry_out(self.lab(), what, seed, ledger, self._tell)
-        if evidence.doubts or evidence.failed_proofs or what.rearranges:
+        if self._keep and _judged_as_found(evidence, ledger).exit_code:
+            self._leave_up()
+        elif evidence.doubts or evidence.failed_proofs or what.rearranges:
             self.renew()
         return evidence
 
@@ -165,7 +179,14 @@ class Labs:
     def __enter__(self) -> "Labs":
         return self
 
-    def __exit__(self, *_: object) -> None:
+    def _leave_up(self) -> None:
+        left, self._lab = self._lab, None
+        if left is not None:
+            self.left_up = up.leave_up(left, self._tell)
+
+    def __exit__(self, error: type[BaseException] | None, *_: object) -> None:
+        if self._keep and error and issubclass(error, Exception):
+            self._leave_up()
         self.renew()
 
 
@@ -187,15 +208,20 @@ def results(folder: Path, record: Record) -> list[Result]:
 def _result(folder: Path, record: Record, what: Drill) -> Result:
     evidence = record.evidence.get(what.name)
     if evidence is None:
-        lacking = "the record does not hold it" if record.end else "killed, or it is still going"
+        lacking = (record.end.reason or "the record does not hold it") if record.end else "killed, or it is still going"
         return drill_result.not_done(what, f"it was not done: {record.stopped or lacking}")
     evidence = msgspec.structs.replace(evidence, doubts=[*evidence.doubts, *record.doubts(record.engines[0])])
+    return _judged_as_found(evidence, ledger(folder, what.name))
+
+
+def _judged_as_found(evidence: Evidence, ledger_file: Path) -> Result:
+    """Return the result of a drill, also if its ledger was never begun or is damaged."""
     try:
-        return judged(evidence, ledger(folder, what.name))
+        return judged(evidence, ledger_file)
     except FileNotFoundError:
         return drill_result.judge(evidence, [])
     except LabError as error:
-        return drill_result.not_done(what, error.found)
+        return drill_result.not_done(evidence.drill, error.found)
 
 
 def judged(evidence: Evidence, ledger_file: Path) -> Result:

@@ -9,11 +9,12 @@ from typing import Any
 
 from replication_lab.lab import up as labs
 from replication_lab.model import record
-from replication_lab.model.event import End
+from replication_lab.model.event import KEPT, End
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.progress import Tell
 from replication_lab.model.relations import Place
+from replication_lab.model.verdict import exit_code
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import described
@@ -27,6 +28,9 @@ from replication_lab.world.journal import Journal
 
 class World:
     """The part of the world that a run needs; tests.fakes.world has another one for the unit tests."""
+
+    def __init__(self) -> None:
+        self._left_up: set[str] = set()
 
     def environment(self) -> dict[str, Any]:
         return described.environment()
@@ -51,7 +55,7 @@ class World:
 
     @contextmanager
     def lab(self, topology: str, engine: str) -> Iterator[Lab]:
-        """Yield a lab of the run's own, which is removed at the end in any case."""
+        """Yield a lab of the run's own, which is removed at the end in any case, unless it was to be left up."""
         found = catalogue.topology(topology)
         storage = labs.placed_on(found.storage, engine)
         name, launcher = f"run-{topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
@@ -59,8 +63,14 @@ class World:
         try:
             yield lab
         finally:
-            with signals.signals_held():
-                lab.down()
+            if lab.name not in self._left_up:
+                with signals.signals_held():
+                    lab.down()
+
+    def leave_up(self, lab: Lab, tell: Tell) -> str:
+        """Let a lab stay up after its block; return why the run ends."""
+        self._left_up.add(lab.name)
+        return labs.leave_up(lab, tell)
 
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
         return RoundTrip(lab.link(link))
@@ -81,6 +91,9 @@ class Run:
     journal: Journal
     world: World = field(default_factory=World)
     tell: Tell = print
+    # Whether labs stay up whose engine does not come out as expected; the run ends there.
+    keep: bool = False
+    left_up: str = ""
     # The labs of the engines that are measured now: the idle ones work a little too, and are not noise.
     up: list[Lab] = field(default_factory=list)
 
@@ -88,8 +101,12 @@ class Run:
         """Run and return the run's folder, its record ended in any case; raise any error again, but no interruption."""
         with self.journal.recording(self._opening()):
             together = [self.engines] if self.experiment.side_by_side else [[engine] for engine in self.engines]
-            whys = [self._on_engines(engines) for engines in together]
-            self.journal.write(End(why="decided" if set(whys) == {"decided"} else "round limit"))
+            whys = []
+            for engines in together:
+                if not self.left_up:
+                    whys.append(self._on_engines(engines))
+            why = "decided" if set(whys) == {"decided"} else "round limit"
+            self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
 
     def next_seed(self) -> int:
@@ -113,12 +130,31 @@ class Run:
         with ExitStack() as stack:
             stack.callback(self.up.clear)
             sessions = [Session(self, self._labs(engine, stack), engine) for engine in engines]
-            for session in sessions:
-                session.open()
-            why = self.rounds(sessions)
-            for session in sessions:
-                session.compare_copies()
+            with self._left_up_if_failed(engines, sessions):
+                for session in sessions:
+                    session.open()
+                why = self.rounds(sessions)
+                for session in sessions:
+                    session.compare_copies()
             return why
+
+    @contextmanager
+    def _left_up_if_failed(self, engines: list[str], sessions: list[Session]) -> Iterator[None]:
+        """Keep the labs after the block if it failed, or a verdict of these engines is not the expected one."""
+        failed = self.keep
+        try:
+            yield
+            failed = failed and any(self._failed(engine) for engine in engines)
+        except KeyboardInterrupt:
+            failed = False
+            raise
+        finally:
+            if failed:
+                labs_up = [lab for session in sessions for lab in session.labs.values()]
+                self.left_up = "; ".join([self.world.leave_up(lab, self.tell) for lab in labs_up])
+
+    def _failed(self, engine: str) -> bool:
+        return bool(exit_code(self.experiment.judge(self.journal.record, engine)))
 
     def _labs(self, engine: str, stack: ExitStack) -> dict[str, Lab]:
         """Start the labs one after another: Compose takes a lab's settings from this process's environment."""
