@@ -57,6 +57,14 @@ def quietly(line: str) -> None:
     print(line)
 
 
+def run_to_its_end(experiment: str, engines: str, preset: str) -> ExperimentSummary:
+    """Return the summary of a run; raise its interruption, after which no verdict may pass and no test may follow."""
+    folder, summary = runs.run(experiments.load(experiment), engines.split(","), preset, 7, quietly)
+    print(f"record and report: {folder}")
+    runs.raise_interruption(summary)
+    return summary
+
+
 @pytest.fixture(scope="session")
 def docker(pytestconfig: pytest.Config) -> object:
     """Return the client of the Docker engine, which is started or installed if need be and stopped at the end."""
@@ -96,9 +104,7 @@ def judged(docker: object) -> Callable[..., ExperimentSummary]:
 
     def run(experiment: str, engine: str, preset: str = "quick") -> ExperimentSummary:
         if (experiment, engine, preset) not in known:
-            folder, summary = runs.run(experiments.load(experiment), engine.split(","), preset, 7, quietly)
-            print(f"record and report: {folder}")
-            known[experiment, engine, preset] = summary
+            known[experiment, engine, preset] = run_to_its_end(experiment, engine, preset)
         return known[experiment, engine, preset]
 
     return run

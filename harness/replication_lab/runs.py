@@ -89,6 +89,12 @@ def _reported(journal: Journal, act: Callable[[], object], summed_up: Callable[[
     return journal.folder, summary
 
 
+def raise_interruption(summary: Summary) -> None:
+    """Raise the interruption that ended a run, for callers that would go on with other runs."""
+    if summary.interrupted is not None:
+        raise KeyboardInterrupt(summary.interrupted)
+
+
 def available(experiment: Experiment) -> list[str]:
     """Return the engines of an experiment whose images are available from the current source of images."""
     return [name for name in experiment.engines if images.source() in catalogue.engines()[name].images]

@@ -3,6 +3,7 @@
 from dataclasses import replace
 
 import pytest
+from replication_lab import pytest_plugin
 from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.errors import LabError
@@ -39,6 +40,17 @@ def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):
 
     assert (record.end.why, summary.claims[0].verdict) == ("interrupted", Verdict.HOLDS)
     assert summary.exit_code == 2
+
+
+def test_an_interruption_ends_the_tests_as_well(fake_world, runs, undrawn, monkeypatch):
+    """Verdicts that were there by then are no reason to let a test of them pass, nor to go on with other tests."""
+    monkeypatch.setattr(Session, "compare_copies", troubles.interrupt)
+    monkeypatch.setattr(running, "World", fake_world)
+    monkeypatch.setattr(pytest_plugin.experiments, "load", lambda _: tiny())
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        pytest_plugin.run_to_its_end("semisync_wan", "mariadb", "quick")
+    assert running.judge("latest").interrupted == "SIGTERM"
 
 
 def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):

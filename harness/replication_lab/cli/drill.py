@@ -127,9 +127,8 @@ def _recorded(run: str) -> DrillsSummary:
 
 def _do_all(topology: str) -> DrillsSummary:
     _, summary = runs.drill(topology, ENGINE, drill_set.chosen(topology, None, None), SEED, tell)
-    if summary.interrupted is not None:
-        # The run is recorded. The drills of other topologies must not follow, nor a page without them.
-        raise KeyboardInterrupt(summary.interrupted)
+    # The run is recorded. The drills of other topologies must not follow, nor a page without them.
+    runs.raise_interruption(summary)
     return summary
 
 
