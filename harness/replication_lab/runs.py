@@ -55,7 +55,8 @@ def run(
 def _run(
     experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World, keep: bool
 ) -> tuple[Path, ExperimentSummary]:
-    world.make_ready(engines, experiment.topologies(chosen), tell, f"run {experiment.name}")
+    command = f"ask {experiment.topology}" if experiment.asked else f"run {experiment.name}"
+    world.make_ready(engines, experiment.topologies(chosen), tell, command)
     journal = Journal(experiment.name)
     started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell, keep)
     return _reported(journal, started.run, lambda: summarise(experiment, journal.record))
@@ -134,7 +135,7 @@ def _reported_verdict(summary: Path) -> str:
 def _summary(folder: Path, record: Record) -> Summary:
     if isinstance(record.opening, Drills):
         return _of_drills(folder, record)
-    return summarise(experiments.load(record.run.experiment), record)
+    return summarise(experiments.of(record), record)
 
 
 def _of_drills(folder: Path, record: Record) -> DrillsSummary:

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
+from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.semisync import SemiSyncStatus
@@ -19,6 +20,10 @@ HISTORY = "0b1f5a3e-fake"
 FILLED = re.compile(r"REPLACE INTO (\S+) VALUES (.*)")
 DIALLED = re.compile(r"CHANGE .* TO \w+_HOST='(.*)', \w+_PORT=(\d+)")
 SET = re.compile(r"SET GLOBAL (\w+) = '?(\w+)'?")
+READ = re.compile(r"SELECT @@GLOBAL\.(\w+)")
+# Some variables, and the most that a server takes of one: it silently makes that of more.
+VARIABLES = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1", "innodb_io_capacity": "200"}
+MOST = {"innodb_flush_log_at_trx_commit": 2}
 
 Rows = list[dict[str, Any]]
 
@@ -98,6 +103,8 @@ class FakeServer:
 
     def rows(self, statement: str) -> Rows:
         """Return the result of a query of the harness; StopIteration for one that the model does not know."""
+        if asked := READ.match(statement):
+            return [{"value": self._variable(asked[1])}]
         if summed := SUMMED.match(statement):
             return [{"sum": self.lab.rows.sum(summed[1]) + self.differs}]
         return next(answer for words, answer in self._answers.items() if statement.startswith(words))()
@@ -116,7 +123,7 @@ class FakeServer:
             elif dialled := DIALLED.match(statement):
                 self.dials = (dialled[1], int(dialled[2]))
             elif setting := SET.match(statement):
-                self._set_semisync(setting[1].removeprefix(f"{self.dialect.semisync_source}_"), setting[2])
+                self._set(setting[1], setting[2])
 
     def _start(self) -> None:
         self.runs = True
@@ -145,6 +152,16 @@ class FakeServer:
         gtids = {"Retrieved_Gtid_Set": "", "Executed_Gtid_Set": ""}
         threads = {column.io: state, column.sql: state, column.io_error: "", column.sql_error: "", column.lag: 0}
         return [{column.host: self.dials[0], column.port: self.dials[1], **threads, **places, **gtids}]
+
+    def _variable(self, name: str) -> str:
+        if name not in {**VARIABLES, **self.globals_}:
+            raise LabError(f"{self.name}: Unknown system variable '{name}'", "a statement that succeeds")
+        return self.globals_.get(name, VARIABLES.get(name, ""))
+
+    def _set(self, name: str, value: str) -> None:
+        if name in VARIABLES:
+            self.globals_[name] = str(min(int(value), MOST.get(name, int(value))))
+        self._set_semisync(name.removeprefix(f"{self.dialect.semisync_source}_"), value)
 
     def _set_semisync(self, name: str, value: str) -> None:
         if name == "enabled":

@@ -56,6 +56,9 @@ COMMANDS = {
         "drbd": "Manage the DRBD resource of two machines: status, promote, standby, online, resolve, verify.",
         "ha": "Manage the Pacemaker cluster of two machines: status, standby, online.",
     },
+    "ask": {
+        "ask": "Measure what settings change on a topology, and print each effect with its 95 % interval.",
+    },
     "experiment": {
         "run": "Run an experiment and judge its claims.",
     },

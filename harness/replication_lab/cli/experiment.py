@@ -10,6 +10,8 @@ from replication_lab.cli import names
 from replication_lab.cli.console import tell
 from replication_lab.cli.options import as_json, keep_failed
 from replication_lab.cli.record import print_summary
+from replication_lab.model.errors import LabError
+from replication_lab.model.question import NAME
 
 
 @click.command()
@@ -31,13 +33,25 @@ from replication_lab.cli.record import print_summary
 def run(*, experiment: str, engine: str | None, full: bool, seed: int, keep: bool, json_: bool) -> None:
     """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
+    EXPERIMENT is a name, or a question's YAML file that `lab ask --save` wrote.
+
     Exit status 0: as expected, 1: a verdict changed, 2: unknown.
 
     Example: lab run semisync_wan --engine mariadb,mysql-8.0
     """
-    found = experiments.load(experiment)
+    if experiment.endswith((".yaml", ".yml")):
+        _refuse_for_a_question(engine, full)
+        found, preset = experiments.from_file(experiment), NAME
+    else:
+        found, preset = experiments.load(experiment), "full" if full else "quick"
     engines = runs.available(found) if engine == "all" else engine.split(",") if engine else []
-    folder, summary = runs.run(found, engines, "full" if full else "quick", seed, tell, keep=keep)
+    folder, summary = runs.run(found, engines, preset, seed, tell, keep=keep)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
+
+
+def _refuse_for_a_question(engine: str | None, full: bool) -> None:
+    for option, given in (("--engine", engine), ("--full", full)):
+        if given:
+            raise LabError(f"{option} was given for a question's file", "its own engine and extent", "edit the file")

@@ -6,8 +6,12 @@ A file whose name begins with "_" is a part of one: its cases, or its claims.
 import importlib
 from pathlib import Path
 
-from replication_lab.model.errors import unknown_name
+import msgspec
+
+from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Experiment
+from replication_lab.model.question import Question
+from replication_lab.model.record import Record
 
 
 def names() -> list[str]:
@@ -18,3 +22,23 @@ def load(name: str) -> Experiment:
     if name not in names():
         raise unknown_name("experiment", name, names(), "./lab list experiments")
     return importlib.import_module(f"replication_lab.experiments.{name}").experiment
+
+
+def asked(question: Question) -> Experiment:
+    """Return the experiment that answers a user's question."""
+    return importlib.import_module("replication_lab.experiments._question").experiment_of(question)
+
+
+def from_file(path: str | Path) -> Experiment:
+    """Return the experiment of a question in a YAML file. Raise LabError for a file that holds none."""
+    try:
+        return asked(msgspec.yaml.decode(Path(path).read_bytes(), type=Question))
+    except OSError as error:
+        raise LabError(f"{path} cannot be read: {error.strerror}", "a file of `lab ask --save FILE`") from error
+    except msgspec.MsgspecError as error:
+        raise LabError(f"{path} holds no question: {error}", "a file of `lab ask --save FILE`") from error
+
+
+def of(record: Record) -> Experiment:
+    """Return the experiment that a record is of: one of this folder, or the user's question that the record holds."""
+    return load(record.run.experiment) if record.run.question is None else asked(record.run.question)

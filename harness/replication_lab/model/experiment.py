@@ -12,6 +12,7 @@ import msgspec
 from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge, without_its_cases
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.measuring import LabT, Watch, Workload
+from replication_lab.model.question import Question
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import TO_HOLD, Expected, Verdict
@@ -48,6 +49,8 @@ class Preset:
     cases: tuple[str, ...] = ()
     undecidable: dict[str, str] = field(default_factory=dict)
     room: dict[str, str] = field(default_factory=dict)
+    # After so many minutes no other round begins; 0: no limit.
+    max_minutes: float = 0
 
     @property
     def plan(self) -> Plan:
@@ -181,6 +184,7 @@ class Experiment(Generic[LabT]):
     With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
     engines. `usual` are the engines that are measured when none is named, `settings` the servers' variables that are
     recorded besides those of every experiment. `disks` says in words what a write and a flush cost on its disks.
+    `asked` is the user's question that it was made from; a record keeps it.
     """
 
     name: str
@@ -202,6 +206,7 @@ class Experiment(Generic[LabT]):
     usual: tuple[str, ...] = ("mariadb",)
     settings: tuple[str, ...] = ()
     disks: str = ""
+    asked: Question | None = None
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]

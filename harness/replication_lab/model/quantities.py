@@ -151,6 +151,30 @@ class Ratio(Quantity):
 
 
 @dataclass(frozen=True)
+class Difference(Quantity):
+    """One quantity less another of the same unit, paired by round."""
+
+    more: Quantity
+    less: Quantity
+
+    @property
+    def label(self) -> str:
+        return f"{self.more.label} - {self.less.label}"
+
+    @property
+    def unit(self) -> str:
+        return self.more.unit
+
+    @property
+    def figures(self) -> tuple[Figure, ...]:
+        return self.more.figures + self.less.figures
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        more, less = self.more.series(record, engine), self.less.series(record, engine)
+        return {n: more[n] - less[n] for n in more if n in less}
+
+
+@dataclass(frozen=True)
 class Sum(Quantity):
     """The sum of several figures of the same unit, paired by round."""
 

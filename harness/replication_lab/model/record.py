@@ -30,6 +30,7 @@ from replication_lab.model.event import (
 from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.lines import Lines
 from replication_lab.model.proof import Proof
+from replication_lab.model.question import Question
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -80,13 +81,14 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     """The first line of an experiment's record.
 
     `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
-    decide to the reason.
+    decide to the reason. `question` is the user's, where the experiment was made from one.
     """
 
     experiment: str
     preset: str
     settings: dict[str, Any] = {}
     undecidable: dict[str, str] = {}
+    question: Question | None = None
 
 
 class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):

@@ -97,6 +97,25 @@ class Bounds:
 
 
 @dataclass(frozen=True)
+class KnownWithin(Bounds):
+    """A quantity is known: its interval reaches no further from its estimate than this share of it. Never REFUTED."""
+
+    margin: float = 0.1
+
+    def _compare(self, interval: Interval) -> Verdict:
+        most = self.margin * abs(interval.estimate)
+        near = interval.high - interval.estimate <= most and interval.estimate - interval.low <= most
+        return Verdict.HOLDS if near else Verdict.UNKNOWN
+
+    def _straddled(self, interval: Interval) -> str:
+        return f"more than ±{self.margin:.0%} of {interval.estimate:.4g}"
+
+    @property
+    def _limits(self) -> str:
+        return f"known within ±{self.margin:.0%}"
+
+
+@dataclass(frozen=True)
 class _OfTotal:
     """A relation of one total: what was seen of something in one case."""
 

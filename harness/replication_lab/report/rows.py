@@ -222,6 +222,26 @@ class AnySummary(Row, frozen=True, kw_only=True, tag_field="kind"):
     record: str
 
 
+class EffectRow(Row, frozen=True, kw_only=True):
+    """The effect of one setting of a user's question: `case` compared with `baseline`, which differ by `changed` only.
+
+    `common` are the other varied values, the same in both. `throughput_ratio` is case over baseline; both intervals are
+    of the run's own level. Without `known` it is no answer, and the sentence says why. `claims` are those that the
+    answer rests on.
+    """
+
+    engine: str
+    changed: str
+    common: str
+    case: str
+    baseline: str
+    known: bool
+    claims: list[str]
+    throughput_ratio: IntervalRow | None
+    latency_p50_difference_ms: IntervalRow | None
+    sentence: str
+
+
 class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment"):
     """A run of an experiment."""
 
@@ -235,6 +255,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     not_judged: list[NotJudgedRow]
     curves: list[CurvesRow] = []
     comparison: ComparisonRow | None = None
+    effects: list[EffectRow] = []
 
     @property
     def judged(self) -> list[JudgementRow]:

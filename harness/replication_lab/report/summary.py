@@ -14,6 +14,7 @@ from replication_lab.model.quantities import unit_of
 from replication_lab.model.record import Measurement, Record
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
 from replication_lab.model.verdict import Judgement, exit_code
+from replication_lab.report.effects import effects
 from replication_lab.report.rows import (
     CaseRow,
     CellRow,
@@ -58,6 +59,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         not_judged=[_not_judged(left) for left in experiment.not_judged(record)],
         curves=[_curves(each, record) for each in experiment.curves],
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
+        effects=effects(experiment, record, judgements),
     )
 
 

@@ -7,7 +7,7 @@ from rich.table import Table
 from rich.text import Text
 
 from replication_lab.report import wording
-from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, ExperimentSummary
+from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, EffectRow, ExperimentSummary
 
 STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
@@ -24,6 +24,8 @@ def show(summary: ExperimentSummary, console: Console | None = None) -> None:
 def render(summary: ExperimentSummary) -> RenderableType:
     parts: list[RenderableType] = [Text(summary.question, style="bold"), _subtitle(summary), ""]
     parts += [Text(line, style="yellow") for line in wording.warnings(summary)]
+    if summary.effects:
+        parts += [_effects(summary.effects), ""]
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]
     for engine in summary.engines:
@@ -35,6 +37,16 @@ def render(summary: ExperimentSummary) -> RenderableType:
 def _subtitle(summary: ExperimentSummary) -> Text:
     published = f"published: {summary.source}" if summary.source else "nothing published to compare with"
     return Text(f"{summary.experiment}, {summary.preset}, seed {summary.seed} · {published}", style="dim")
+
+
+def _effects(effects: list[EffectRow]) -> Table:
+    """Return what each setting changes, the other varied settings first."""
+    table = Table.grid(padding=(0, 2))
+    for _ in range(2):
+        table.add_column()
+    for effect in effects:
+        table.add_row(Text(effect.common, style="bold"), Text(effect.sentence, style="" if effect.known else "yellow"))
+    return table
 
 
 def _comparison(comparison: ComparisonRow) -> Table:
@@ -86,8 +98,9 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(max_width=20)
     table.add_column()
+    answered = {name for effect in summary.effects for name in effect.claims}
     for claim in summary.claims:
-        if claim.engine == engine:
+        if claim.engine == engine and claim.id not in answered:
             table.add_row(Text(wording.verdict(claim), style=STYLES[wording.tone(claim)]), _told(claim))
     return table
 

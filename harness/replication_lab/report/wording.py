@@ -24,6 +24,13 @@ OVERALL = {
     "UNKNOWN": "not everything could be decided",
     "CRASHED": "the run crashed",
 }
+# The same of a user's question.
+ANSWERED = {
+    "AS_EXPECTED": "everything that was asked is known",
+    "CHANGED": "a claim does not hold",
+    "UNKNOWN": "not everything that was asked is known",
+    "CRASHED": "the run crashed",
+}
 
 
 def number(value: float | None) -> str:
@@ -83,7 +90,8 @@ def overall(summary: Summary) -> str:
     if isinstance(summary, ExperimentSummary) and summary.not_judged:
         counts["not judged"] = len(summary.not_judged)
     told = ", ".join(f"{count} {text}" for text, count in counts.items()) or "nothing was judged"
-    return f"{OVERALL[summary.verdict]}: {told} (exit code {summary.exit_code})"
+    said = ANSWERED if isinstance(summary, ExperimentSummary) and summary.effects else OVERALL
+    return f"{said[summary.verdict]}: {told} (exit code {summary.exit_code})"
 
 
 def broke_off(summary: Summary) -> str:

@@ -1,5 +1,6 @@
 """Runs an experiment: labs up, cases in shuffled rounds, everything recorded as it happens, until it is decided."""
 
+import math
 import secrets
 from collections.abc import Iterable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -24,6 +25,8 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, project, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
+
+DECIDED = "decided"
 
 
 class World:
@@ -105,7 +108,7 @@ class Run:
             for engines in together:
                 if not self.left_up:
                     whys.append(self._on_engines(engines))
-            why = "decided" if set(whys) == {"decided"} else "round limit"
+            why = next((why for why in whys if why != DECIDED), DECIDED)
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
 
@@ -122,6 +125,7 @@ class Run:
             engines=self.engines,
             settings={**plan, **self.preset.sizes},
             undecidable=self.preset.undecidable,
+            question=self.experiment.asked,
             environment=self.world.environment(),
             started=self.world.now(),
         )
@@ -165,22 +169,24 @@ class Run:
         return labs_up
 
     def rounds(self, sessions: list[Session]) -> str:
-        """Measure rounds until every claim is decided or the plan's limit is reached: "decided" or "round limit".
+        """Measure rounds until every claim is decided or a limit is reached; return DECIDED or the limit's name.
 
         After the plan's first rounds only the cases of claims that are still open are measured.
         """
-        plan = self.preset
+        plan, ends = self.preset, clock.timer() + 60 * (self.preset.max_minutes or math.inf)
         everything = [(session, case) for session in sessions for case in session.cases]
         for number, order in schedule(everything, plan.max_rounds, self.seed):
             still_open = self._open(sessions) if number > plan.min_rounds else None
             chosen = [each for each in order if still_open is None or (each[0].engine, each[1].name) in still_open]
             if not chosen:
-                return "decided"
+                return DECIDED
+            if clock.timer() > ends:
+                return "time limit"
             for position, (session, case) in enumerate(chosen, 1):
                 rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
                 self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
                 session.measure_quietly(case, number)
-        return "round limit" if self._open(sessions) else "decided"
+        return "round limit" if self._open(sessions) else DECIDED
 
     def _open(self, sessions: list[Session]) -> set[Place]:
         """Return what another round must measure, since a claim that it may decide is still open."""

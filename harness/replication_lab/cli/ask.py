@@ -1,0 +1,123 @@
+"""The command for a user's own question."""
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+
+from replication_lab import experiments, runs
+from replication_lab.cli import names
+from replication_lab.cli.console import tell
+from replication_lab.cli.options import as_json
+from replication_lab.cli.record import print_summary
+from replication_lab.model.errors import LabError
+from replication_lab.model.question import NAME, Question, Values
+from replication_lab.world import catalogue
+
+SETTING = "NAME=VALUE"
+
+
+@click.command()
+@click.argument("topology", shell_complete=names.completed_by(catalogue.topologies))
+@click.option(
+    "--vary",
+    "varied",
+    multiple=True,
+    metavar="NAME=VALUE,VALUE…",
+    help="Setting to vary: clients, rtt, replication, wait_point, a server's variable (sync_binlog is that of every "
+    "server, source.sync_binlog that of one). Given several times, all combinations are measured.",
+)
+@click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
+@click.option(
+    "--rtt",
+    metavar="CONDITION",
+    help="Round trip of every link: 40ms, 40ms±5ms or the name of a toxic; as --set rtt=CONDITION.  "
+    "[default: a bare link]",
+)
+@click.option("--clients", metavar="NUMBER", help="Clients at once, as --set clients=NUMBER.  [default: 1]")
+@click.option(
+    "--baseline",
+    multiple=True,
+    metavar=SETTING,
+    help="Value that the others are compared with.  [default: the first value of the first --vary]",
+)
+@click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    metavar="CLAIM",
+    help="Claim to judge, such as 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'; it may use "
+    "throughput, p50 and p95.",
+)
+@click.option("--engine", default="mariadb", show_default=True, metavar="ENGINE", help="Engine of the servers.")
+@click.option("--seconds", default=3, show_default=True, help="Seconds of load of each case in each round.")
+@click.option(
+    "--margin",
+    default="10%",
+    show_default=True,
+    metavar="PERCENT",
+    help="Measure until each effect is known this well, at 95 %.",
+)
+@click.option("--rounds", default=12, show_default=True, help="Most rounds.")
+@click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")
+@click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
+@click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
+@as_json
+def ask(*, topology: str, save: str | None, seed: int, json_: bool, **asked: Any) -> None:
+    """Measure what settings change on a topology, and print each effect with its 95 % interval.
+
+    Exit status 0: all effects are known and all claims hold, 1: a claim does not hold, 2: something is not known.
+
+    Example: lab ask semisync --rtt 40ms --vary sync_binlog=0,1 --vary clients=1,16
+    """
+    question = _question(topology, asked)
+    experiment = experiments.asked(question)
+    if save:
+        _write(Path(save), question)
+    folder, summary = runs.run(experiment, [question.engine], NAME, seed, tell)
+    print_summary(summary, json_)
+    tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
+    sys.exit(summary.exit_code)
+
+
+def _question(topology: str, asked: dict[str, Any]) -> Question:
+    short = {name: asked[name] for name in ("rtt", "clients") if asked[name] is not None}
+    return Question(
+        topology=topology,
+        vary={name: values.split(",") for name, values in _pairs("--vary", asked["varied"]).items()},
+        settings={**_pairs("--set", asked["settings"]), **short},
+        baseline=_pairs("--baseline", asked["baseline"]),
+        claims=list(asked["claims"]),
+        margin=_share(asked["margin"]),
+        **{name: asked[name] for name in ("engine", "seconds", "rounds", "max_minutes")},
+    )
+
+
+def _pairs(option: str, given: tuple[str, ...]) -> Values:
+    found: Values = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not (separator and name and value):
+            raise LabError(f"{option} {text!r} names no value", f"{option} {SETTING}", f"{option} sync_binlog=1")
+        if name in found:
+            raise LabError(f"{option} names {name} twice", "each setting once", f"{option} {name}=…")
+        found[name] = value
+    return found
+
+
+def _share(text: str) -> float:
+    """Return "10%" as 0.1. Raise LabError for anything else."""
+    try:
+        return float(text.removesuffix("%").strip()) / 100
+    except ValueError:
+        raise LabError(f"the margin is {text!r}", "a percentage", "--margin 10%") from None
+
+
+def _write(path: Path, question: Question) -> None:
+    try:
+        path.write_bytes(msgspec.yaml.encode(question))
+    except OSError as error:
+        raise LabError(f"{path} cannot be written: {error.strerror}", "a file in an existing folder") from error

@@ -1,0 +1,263 @@
+"""A user's question: a topology, settings to vary, and how narrow the answer must be; its cases and what to compare."""
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import msgspec
+
+from replication_lab.model.errors import LabError, unknown_name
+
+Values = dict[str, str]
+
+# The name of a question's experiment and of its only preset.
+NAME = "ask"
+
+# The settings besides a server's variables, and what each may be.
+CHOICES = {"replication": ("none", "async", "semisync"), "wait_point": ("AFTER_SYNC", "AFTER_COMMIT")}
+CLIENTS, RTT = "clients", "rtt"
+OWN = (CLIENTS, RTT, *CHOICES)
+MOST_CLIENTS = 512
+MOST_CASES = 32
+
+# A value goes into an SQL statement.
+VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
+VALUE = re.compile(r"[\w.:/+-]+")
+SIZE = re.compile(r"(\d+)([kmg])", re.IGNORECASE)
+UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
+SWITCH = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
+
+
+class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What is asked, as a file and a record hold it.
+
+    `vary` maps a setting to its values, all combinations of which are measured; `settings` are the same in each case.
+    A setting is `clients`, `rtt`, `replication`, `wait_point` or a server's variable, as `sync_binlog` (on every
+    server) or `source.sync_binlog`. `baseline` holds the values that the others are compared with. `margin` is the
+    share by which an effect may be off at most, at 95 %; `seconds` is how long each case is loaded in each round.
+    """
+
+    topology: str
+    vary: dict[str, list[str]]
+    settings: Values = {}
+    baseline: Values = {}
+    claims: list[str] = []
+    engine: str = "mariadb"
+    seconds: int = 3
+    margin: float = 0.1
+    rounds: int = 12
+    max_minutes: float = 0
+
+    def __post_init__(self) -> None:
+        self._refuse_a_bad_extent()
+        for name, values in {**self.vary, **{name: [value] for name, value in self.settings.items()}}.items():
+            refuse_bad_setting(name, values)
+        if both := sorted(self.vary.keys() & self.settings.keys()):
+            raise LabError(f"{both[0]} is both varied and set", "one of the two", f"leave out --set {both[0]}=…")
+        if self.number_of_cases > MOST_CASES:
+            raise LabError(
+                f"the question has {self.number_of_cases} cases", f"at most {MOST_CASES}", "give fewer values"
+            )
+        for name, value in self.baseline.items():
+            if name not in self.vary:
+                raise unknown_name("varied setting in the baseline", name, self.vary)
+            if value not in self.vary[name]:
+                raise unknown_name(f"value of {name} in the baseline", value, self.vary[name])
+
+    def _refuse_a_bad_extent(self) -> None:
+        if not self.vary:
+            raise LabError("nothing is varied", "at least one --vary NAME=VALUE,VALUE", "--vary sync_binlog=0,1")
+        for what, value, low, high in (
+            ("seconds", self.seconds, 1, 3600),
+            ("rounds", self.rounds, 3, 100),
+            ("margin", self.margin, 0.001, 1),
+            ("max-minutes", self.max_minutes, 0, 24 * 60),
+        ):
+            if not low <= value <= high:
+                raise LabError(f"{what} is {value:g}", f"a number from {low:g} to {high:g}", f"--{what} {low:g}")
+
+    @property
+    def number_of_cases(self) -> int:
+        number = 1
+        for values in self.vary.values():
+            number *= len(values)
+        return number
+
+    @property
+    def base(self) -> Values:
+        """Return the baseline; by default it is the first value of the first setting that is varied."""
+        first = next(iter(self.vary))
+        return self.baseline or {first: self.vary[first][0]}
+
+    def combinations(self) -> Iterator[Values]:
+        """Yield the varied values of each case."""
+        for values in product(*self.vary.values()):
+            yield dict(zip(self.vary, values, strict=True))
+
+    def effects(self) -> Iterator["Effect"]:
+        """Yield each case with the one it is compared with: that with the baseline's values, all others the same."""
+        for values in self.combinations():
+            base = {**values, **self.base}
+            if base != values:
+                yield Effect(values, base)
+
+
+@dataclass(frozen=True)
+class Effect:
+    """The values of a case and those of the one that it is compared with."""
+
+    values: Values
+    base: Values
+
+    @property
+    def case(self) -> str:
+        return named(self.values)
+
+    @property
+    def baseline(self) -> str:
+        return named(self.base)
+
+    @property
+    def changed(self) -> str:
+        """Return what differs, such as "sync_binlog=1"."""
+        return named({name: value for name, value in self.values.items() if value != self.base[name]})
+
+    @property
+    def claims(self) -> tuple[str, str]:
+        """Return the ids of the claims that the effect on throughput, and on the median latency, is known."""
+        return f"throughput:{self.case}", f"p50:{self.case}"
+
+    @property
+    def common(self) -> str:
+        """Return what is the same on both sides, such as "clients=16"; empty if nothing else is varied."""
+        return named({name: value for name, value in self.values.items() if value == self.base[name]})
+
+
+def named(values: Mapping[str, str]) -> str:
+    """Return the name of a case with these values."""
+    return ",".join(f"{name}={value}" for name, value in values.items())
+
+
+def refuse_bad_setting(name: str, values: list[str]) -> None:
+    """Raise LabError for a setting that cannot be, before anything starts."""
+    if not values:
+        raise LabError(f"{name} has no value", "at least one", f"--vary {name}=VALUE,VALUE")
+    if len(set(values)) < len(values):
+        raise LabError(f"{name} has a value twice: {', '.join(values)}", "values that differ", f"--vary {name}=…")
+    for value in values:
+        if name in CHOICES and value not in CHOICES[name]:
+            raise unknown_name(name, value, CHOICES[name])
+        if name == CLIENTS and not (value.isdecimal() and 1 <= int(value) <= MOST_CLIENTS):
+            raise LabError(f"clients is {value!r}", f"a whole number from 1 to {MOST_CLIENTS}", "--vary clients=1,16")
+        if name not in OWN and not VALUE.fullmatch(value):
+            raise LabError(
+                f"{name} is {value!r}", "a number, ON, OFF or a word", f"--vary {name}=…, without quotes and spaces"
+            )
+    if name not in OWN and not VARIABLE.fullmatch(name):
+        raise LabError(
+            f"{name!r} is no setting",
+            f"{', '.join(OWN)}, a server's variable or NODE.VARIABLE",
+            "--vary sync_binlog=0,1",
+        )
+
+
+def on_which_node(name: str) -> tuple[str, str]:
+    """Return (node, variable) of a setting such as "source.sync_binlog"; the node is empty for every server."""
+    found = VARIABLE.fullmatch(name)
+    return (found["node"] or "", found["name"]) if found else ("", name)
+
+
+def literal(value: str) -> str:
+    """Return a value as SET GLOBAL takes it: 64M as a number of bytes, words in quotes."""
+    if size := SIZE.fullmatch(value):
+        return str(int(size[1]) * UNITS[size[2].lower()])
+    try:
+        float(value)
+    except ValueError:
+        return value if value.lower() in SWITCH else f"'{value}'"
+    return value
+
+
+def is_same(asked: str, found: object) -> bool:
+    """Return whether a server's answer is the value that was asked for: ON is 1, 64M is 67108864."""
+    wanted, there = _plain(asked), _plain(str(found))
+    try:
+        return float(wanted) == float(there)
+    except ValueError:
+        return wanted == there
+
+
+def _plain(value: str) -> str:
+    lower = literal(value).strip("'").lower()
+    return SWITCH.get(lower, lower)
+
+
+# --- claims in the user's words ---------------------------------------------------------------------------------------
+
+QUANTITIES = {"throughput": "throughput", "p50": "latency_p50_ms", "p95": "latency_p95_ms"}
+CLAIM = re.compile(
+    r"\s*(?P<over>\w+)\[(?P<case>[^\]]*)\]"
+    r"(?:\s*/\s*(?P<under>\w+)\[(?P<base>[^\]]*)\])?"
+    r"\s*(?P<op><=|>=)\s*(?P<bound>\d+(?:\.\d+)?)\s*"
+)
+
+
+@dataclass(frozen=True)
+class AskedClaim:
+    """A claim of the user's, for one combination of the values that it leaves open; `under` is empty for no ratio.
+
+    `over` and `under` are (figure, case); `at_least` tells >= from <=.
+    """
+
+    sentence: str
+    over: tuple[str, str]
+    under: tuple[str, str] | None
+    at_least: bool
+    bound: float
+
+
+def parse_claim(text: str, question: Question) -> list[AskedClaim]:
+    """Return the claims that a text such as `throughput[clients=16] / throughput[clients=1] >= 4` states.
+
+    Settings that a case in brackets does not name have the same value on both sides; there is one claim for each such
+    combination. Raise LabError for a text that is none, and for unknown names.
+    """
+    found = CLAIM.fullmatch(text)
+    if not found:
+        raise LabError(
+            f"the claim {text!r} cannot be read",
+            "QUANTITY[SETTING=VALUE] >= NUMBER, or QUANTITY[…] / QUANTITY[…] <= NUMBER",
+            "--claim 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'",
+        )
+    sides = [_side(found["over"], found["case"], question)]
+    if found["under"]:
+        sides.append(_side(found["under"], found["base"], question))
+    fixed = {name for _, values in sides for name in values}
+    for _, values in sides:
+        if missing := sorted(fixed - values.keys()):
+            raise LabError(
+                f"the claim {text!r} names {missing[0]} on one side only",
+                f"{missing[0]}=… on both sides, or on neither",
+            )
+    claims = {}
+    for values in question.combinations():
+        rest = {name: value for name, value in values.items() if name not in fixed}
+        over, *under = [(figure, named({**values, **chosen})) for figure, chosen in sides]
+        told = f"{text.strip()}{f', with {named(rest)}' if rest else ''}"
+        claims[told] = AskedClaim(told, over, under[0] if under else None, found["op"] == ">=", float(found["bound"]))
+    return list(claims.values())
+
+
+def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
+    if quantity not in QUANTITIES:
+        raise unknown_name("quantity", quantity, QUANTITIES)
+    values = {}
+    for part in filter(None, (each.strip() for each in case.split(","))):
+        name, _, value = part.partition("=")
+        if name not in question.vary:
+            raise unknown_name("varied setting in the claim", name, question.vary)
+        if value not in question.vary[name]:
+            raise unknown_name(f"value of {name} in the claim", value, question.vary[name])
+        values[name] = value
+    return QUANTITIES[quantity], values

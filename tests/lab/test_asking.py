@@ -1,0 +1,78 @@
+"""A user's question is answered by real servers, with every setting proved; what changes one meanwhile is seen."""
+
+import json
+
+import pytest
+from replication_lab import experiments
+from replication_lab.model.errors import LabError
+from replication_lab.model.question import Question
+from replication_lab.model.verdict import Verdict
+from replication_lab.world.mysql.semisync import SemiSync
+
+from tests.lab.sabotage import judgement_of
+
+
+def asked(**vary):
+    return experiments.asked(Question(topology="semisync", vary={name: list(values) for name, values in vary.items()}))
+
+
+def test_a_question_is_answered_with_each_setting_proved(command):
+    """Variables, clients and replication vary in one run; each measurement proves that it had what it was asked for."""
+    answer = command(
+        *("ask", "semisync", "--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"),
+        *("--vary", "replication=async,semisync", "--vary", "sync_binlog=0,100", "--set", "clients=2"),
+        *("--set", "replica.innodb_flush_log_at_trx_commit=2"),
+    )
+    found = json.loads(answer.stdout)
+
+    assert found["doubts"] == [], answer.stderr
+    # Also on a machine that is busy with other tests: a semi-synchronous commit waits, an asynchronous one does not.
+    ratios = [row["throughput_ratio"] for row in found["effects"]]
+    assert all(ratio is None or ratio["high"] < 1 for ratio in ratios)
+    assert [(row["changed"], row["common"]) for row in found["effects"]] == [
+        ("replication=semisync", "sync_binlog=0"),
+        ("replication=semisync", "sync_binlog=100"),
+    ]
+    assert all(fault["seen"] for fault in found["faults"])
+
+
+@pytest.mark.parametrize(
+    ("vary", "said"),
+    [
+        ({"sink_binlog": ("0", "1")}, "sink_binlog"),
+        ({"innodb_data_file_path": ("ibdata1",)}, "innodb_data_file_path"),
+        ({"source.max_connections": ("100", "999999999")}, "source changed max_connections=999999999 to "),
+    ],
+)
+def test_what_a_server_does_not_take_is_refused_before_anything_is_measured(loaded, vary, said):
+    """A variable that it does not know, one that needs a restart, and a value that it silently changes."""
+    with pytest.raises(LabError) as refused:
+        asked(**vary).prepare(loaded)
+
+    assert said in refused.value.found
+
+
+def test_a_variable_that_somebody_changes_during_the_load_is_unknown(loaded, tmp_path):
+    """The sabotage: sync_binlog is set by another administrator."""
+
+    def meddle(lab):
+        lab.node("source").server().set_global(sync_binlog=7)
+
+    judged, _ = judgement_of(asked(sync_binlog=("0", "1")), "throughput:sync_binlog=1", loaded, meddle, tmp_path)
+
+    assert judged.verdict is Verdict.UNKNOWN
+    assert "source has sync_binlog=" in judged.reason
+
+
+def test_semisync_that_somebody_switches_off_is_unknown(loaded, tmp_path):
+    """The sabotage: commits are fast, because none waits any more."""
+    judged, _ = judgement_of(
+        asked(replication=("async", "semisync")),
+        "throughput:replication=semisync",
+        loaded,
+        lambda lab: SemiSync(lab.node("source").server()).set(False),
+        tmp_path,
+    )
+
+    assert judged.verdict is Verdict.UNKNOWN
+    assert "acknowledged" in judged.reason
