@@ -3,7 +3,7 @@
 import queue
 from dataclasses import dataclass, field, replace
 from random import Random
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Topology
@@ -134,8 +134,10 @@ class FakeLab:
 
     @property
     def containers(self) -> dict[str, FakeContainer | FakeDisk | FakeArrayContainer]:
-        of_arrays = [array.containers() for array in self.arrays.values()]
-        of_resource = {disk.name: disk for disk in self.resource.disks.values()} if self.resource else {}
+        of_arrays: list[dict[str, Any]] = [array.containers() for array in self.arrays.values()]
+        of_resource: dict[str, Any] = (
+            {disk.name: disk for disk in self.resource.disks.values()} if self.resource else {}
+        )
         return {service: one for group in (self._containers, of_resource, *of_arrays) for service, one in group.items()}
 
     def node(self, name: str) -> FakeNode:

@@ -10,7 +10,7 @@ import pytest
 class FakeService:
     """A service of a fake lab whose own methods take the service's name."""
 
-    def __init__(self, lab: "LabOfNames", name: str):
+    def __init__(self, lab: Any, name: str):
         self.lab, self.name = lab, name
 
     def state(self) -> tuple[str, int]:

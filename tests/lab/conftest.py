@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+from typing import Any
 
 import pytest
 from replication_lab.faults.toxic_calibration import clear
@@ -141,7 +142,7 @@ def things_of(project):
     from replication_lab.world.docker import engine
 
     client, only = engine.client(), {"label": [f"{labels.PROJECT}={project}"]}
-    found = [
+    found: list[Any] = [
         *client.containers.list(all=True, filters=only),
         *client.networks.list(filters=only),
         *client.volumes.list(filters=only),

@@ -3,6 +3,7 @@
 import os
 import shutil
 import subprocess
+from typing import Any
 
 import pytest
 from replication_lab import replication
@@ -29,7 +30,7 @@ def password():
 
 def up(docker_compose):
     """Wait until all are healthy; else fail with the containers' logs."""
-    shell = {"cwd": catalogue.ROOT, "capture_output": True, "text": True, "timeout": UP_SECONDS}
+    shell: dict[str, Any] = {"cwd": catalogue.ROOT, "capture_output": True, "text": True, "timeout": UP_SECONDS}
     done = subprocess.run([*docker_compose, "up", "--wait"], check=False, **shell)
     if done.returncode:
         logs = subprocess.run([*docker_compose, "logs", "--tail=40"], check=False, **shell)

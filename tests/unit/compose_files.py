@@ -10,7 +10,7 @@ from replication_lab.world import catalogue
 COMPOSE = catalogue.COMPOSE
 
 
-class Loader(LOADER):
+class Loader(LOADER):  # type: ignore[valid-type]
     """YAML as Compose reads it, with its own tags for overriding lists."""
 
 

@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import tomllib
+from typing import Any
 
 import pytest
 from click.testing import CliRunner
@@ -19,7 +20,8 @@ from replication_lab.world.docker import engine, leftovers, project
 
 from tests.fakes import troubles
 
-COMMANDS = sorted(cli.cli.commands)
+DEFERRED: dict[str, Any] = cli.cli.commands
+COMMANDS = sorted(DEFERRED)
 # What takes long to import, each longer than the whole of `lab --help` may.
 HEAVY = {"docker", "jinja2", "matplotlib", "msgspec", "numpy", "pymysql", "requests", "rich", "scipy", "testcontainers"}
 
@@ -74,7 +76,7 @@ def test_the_commands_promised_are_there():
 @pytest.mark.parametrize("command", sorted(set(COMMANDS) - {"completion"}))
 def test_every_command_that_prints_data_has_json(command):
     """--json is an option of each, and of each command of a group."""
-    found = cli.cli.commands[command].load()
+    found = DEFERRED[command].load()
     for each in getattr(found, "commands", {"": found}).values():
         assert "json_" in [parameter.name for parameter in each.params]
 
@@ -82,7 +84,7 @@ def test_every_command_that_prints_data_has_json(command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_every_command_takes_the_options_that_it_declares(command):
     """Their values go to parameters of the same names: no option is unknown to its command, and none is left out."""
-    found = cli.cli.commands[command].load()
+    found = DEFERRED[command].load()
     for each in getattr(found, "commands", {"": found}).values():
         taken = inspect.signature(inspect.unwrap(each.callback)).parameters
         if all(parameter.kind is not parameter.VAR_KEYWORD for parameter in taken.values()):
@@ -92,7 +94,7 @@ def test_every_command_takes_the_options_that_it_declares(command):
 @pytest.mark.parametrize("command", COMMANDS)
 def test_the_list_of_commands_says_of_each_what_its_own_help_says(command):
     """The short help is known without the command's module, and is the first sentence there."""
-    listed = cli.cli.commands[command]
+    listed = DEFERRED[command]
 
     assert listed.get_short_help_str(limit=1000) == listed.load().get_short_help_str(limit=1000)
 
@@ -385,7 +387,7 @@ def test_the_shell_completes_names(lab, shell):
 )
 def test_names_are_completed(command, parameter, typed, names):
     """Topologies, engines, experiments, toxics and the labs that are up."""
-    found = next(each for each in cli.cli.commands[command].load().params if each.name == parameter)
+    found = next(each for each in DEFERRED[command].load().params if each.name == parameter)
     completed = found.shell_complete(None, typed)
 
     assert [getattr(each, "value", each) for each in completed] == names

@@ -362,6 +362,7 @@ class Starting:
     """A Compose that fails to start in a given way."""
 
     failure: BaseException
+    options: dict
 
     def __init__(self, **options):
         type(self).options = options

@@ -1,6 +1,7 @@
 """Is a condition that is written by number read strictly, and does it become the toxic that it describes?"""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from replication_lab.faults.toxic import MoreToxic
@@ -198,7 +199,7 @@ def test_a_condition_is_calibrated_and_proved(text):
 )
 def test_the_proof_of_a_rate_says_that_each_connection_has_its_own(monkeypatch, text, proxies, said):
     """A link of several ports has a rate on each, and no limit in sum is claimed."""
-    link = FakeLink("a-b")
+    link: Any = FakeLink("a-b")
     link.model = SimpleNamespace(proxies=proxies)
     monkeypatch.setattr(up, "RoundTrip", lambda running, _lanes: FakeRoundTrip(running))
     proof = up.set_toxic(SimpleNamespace(link=lambda _name: link), "a-b", text)

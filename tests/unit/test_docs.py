@@ -6,11 +6,13 @@ import os
 import re
 import shlex
 from pathlib import Path
+from typing import Any
 
 import pytest
 from replication_lab import cli
 from replication_lab.world import catalogue
 
+DEFERRED: dict[str, Any] = cli.cli.commands
 ROOT = catalogue.ROOT
 README = ROOT / "README.md"
 DOCUMENTS = [path for path in (README, *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
@@ -66,7 +68,7 @@ def wrong_lab_commands(text: str) -> list[str]:
     for name, *words in commands(text, ("lab", "./lab")):
         if name.startswith("-") or not re.match(r"[a-z]", name):
             continue
-        known = cli.cli.commands[name].load() if name in cli.cli.commands else None
+        known = DEFERRED[name].load() if name in DEFERRED else None
         # `lab drbd resolve`: the options are those of the command in the group.
         known = getattr(known, "commands", {}).get(next(iter(words), ""), known)
         options = {"-h", "--help"} | {option for each in known.params for option in each.opts} if known else set()
@@ -163,7 +165,7 @@ def test_what_an_error_says_to_type_next_exists():
     assert [wrong for each in found if "./lab x" not in each for wrong in wrong_lab_commands(f"`{each}`")] == []
 
 
-@pytest.mark.parametrize("name", sorted(cli.cli.commands))
+@pytest.mark.parametrize("name", sorted(DEFERRED))
 def test_every_command_is_documented(name):
     """README or the book has a line with it."""
     assert name in {words[0] for words in documented("lab", "./lab")}

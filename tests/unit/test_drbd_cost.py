@@ -1,6 +1,7 @@
 """Does drbd_cost see the law in disks that keep it, and doubt states that were not as asked?"""
 
 from itertools import groupby
+from typing import Any
 
 import pytest
 from replication_lab import experiments
@@ -86,7 +87,7 @@ def test_tuned_is_exactly_what_was_published():
 
 def test_the_full_preset_has_the_published_sizes():
     """Five million rows, a minute, four clients."""
-    load = KNOWN.workload(KNOWN.case("alone"), KNOWN.preset("full"))
+    load: Any = KNOWN.workload(KNOWN.case("alone"), KNOWN.preset("full"))
 
     assert (load.rows, load.seconds, load.clients) == (5_000_000, 60, 4)
 

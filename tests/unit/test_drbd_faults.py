@@ -1,6 +1,7 @@
 """Are faults of replicated disks and their machines seen, undone, and doubted where they did not happen?"""
 
 from types import SimpleNamespace
+from typing import Any
 
 import pytest
 from replication_lab.faults import drbd_disk_failure, power_loss, split_brain
@@ -20,8 +21,9 @@ class Resource:
     """A machine's DRBD resource on a disk, of which it lets go at the first error."""
 
     def __init__(self):
-        self.disk, self.told = Disk(), []
-        self.disk.heal = lambda: setattr(self.disk, "failed", False)
+        disk: Any = Disk()
+        disk.heal = lambda: setattr(disk, "failed", False)
+        self.disk, self.told = disk, []
 
         self.detached = False
 

@@ -1,6 +1,7 @@
 """Does a run of drills notice a lab that misbehaves, and renew it?"""
 
 from types import SimpleNamespace
+from typing import Any
 
 import msgspec
 import pytest
@@ -159,6 +160,7 @@ def test_drills_share_a_lab_until_it_is_renewed(ups):
     first, second = Upped(), Upped()
     ups += [first, second]
 
+    own: Any
     with drill_set.Labs("async", "mariadb", print) as own:
         assert own.lab() is own.lab() is first
         own.renew()

@@ -143,7 +143,7 @@ def test_all_nodes_wait_for_what_the_primary_has():
 def test_a_drill_that_names_its_primary_gets_it():
     """By the group's own function; a node that is it already is left alone."""
     lab = Lab()
-    replication.of(lab).let_serve("node1")
+    group.Group(lab).let_serve("node1")
     assert [] == lab.node("node1").server().asked
 
 

@@ -3,6 +3,7 @@
 import contextlib
 from collections import namedtuple
 from pathlib import Path
+from typing import Any
 
 import pytest
 from replication_lab.lab import up
@@ -232,7 +233,8 @@ def test_a_build_that_is_stopped_ends_its_builder(engine, folder, monkeypatch):
         raise KeyboardInterrupt
 
     engine()
-    build, ended = Build(0, interrupted()), []
+    ended = []
+    build: Any = Build(0, interrupted())
     build.terminate = lambda: ended.append(True)
     monkeypatch.setattr(images.subprocess, "Popen", lambda *_, **__: build)
     with pytest.raises(KeyboardInterrupt):

@@ -1,6 +1,7 @@
 """When is a copy there again? What each kind of replication takes for whole, and what its nodes say of themselves."""
 
 import threading
+from typing import Any
 
 import pytest
 from replication_lab import replication as redundancy
@@ -189,7 +190,7 @@ def test_what_members_count_is_added_up():
     """Certification failures and aborts of all nodes."""
     lab = Lab("galera", **{name: Server(name, galera=member()) for name in ("node1", "node2", "node3")})
 
-    assert redundancy.of(lab).counted() == {"cert_failures": 3, "bf_aborts": 6}
+    assert cluster.Cluster(lab).counted() == {"cert_failures": 3, "bf_aborts": 6}
 
 
 WHOLE = Status(connection="Connected", role="Primary", peer_role="Secondary", disk="UpToDate", peer_disk="UpToDate")
@@ -222,10 +223,10 @@ def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):
     monkeypatch.setattr(
         Cluster, "wait_until_served_by", lambda self, *names: told.append(("served by", *names)) or "node2"
     )
-    lab = Lab("drbd-ha")
+    lab: Any = Lab("drbd-ha")
     lab.state_of = lambda name: ("exited", 1) if name == "node1" else ("running", 0)
     lab.start_again = lambda name: told.append(("start", name))
-    kind = redundancy.of(lab)
+    kind = pacemaker.ManagedMachines(lab)
 
     kind.let_serve("node2")
     kind.let_serve("node1")

@@ -1,6 +1,7 @@
 """Does the ledger write down what its clients were told, before they go on, and give up nothing on the way?"""
 
 import threading
+from typing import Any
 
 import pytest
 from replication_lab.model.history import Outcome, parse
@@ -128,7 +129,7 @@ def test_clients_look_for_their_own_row_and_for_anothers():
 def test_watchers_look_for_every_clients_rows():
     """They write nothing; their numbers are different from all others."""
     lines, writer, watcher = [], Scripted([]), Looking([7, 8, 9, 10])
-    clients = {"source": [Scripted([]), writer], "replica": [watcher]}
+    clients: dict[str, list[Any]] = {"source": [Scripted([]), writer], "replica": [watcher]}
     ledger = Ledger({"source": 2}, watchers={"replica": 1})
     with ledger.writing(lambda node: clients[node].pop(), lines.append):
         assert writer.done.wait(5)

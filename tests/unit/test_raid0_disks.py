@@ -1,5 +1,7 @@
 """Does raid0_disks see the law in disks that keep it, and doubt those that do not?"""
 
+from typing import Any
+
 import pytest
 from replication_lab import experiments
 from replication_lab.model.verdict import Verdict
@@ -38,7 +40,7 @@ def test_every_pattern_of_the_published_table_has_its_ratio():
 
 def test_the_full_preset_has_the_published_sizes():
     """16 jobs of 100 MiB each, five loops."""
-    fio = KNOWN.workload(KNOWN.case("cloud-raid0"), KNOWN.preset("full"))
+    fio: Any = KNOWN.workload(KNOWN.case("cloud-raid0"), KNOWN.preset("full"))
 
     assert (fio.jobs, fio.mib, fio.loops) == (16, 100, 5)
 

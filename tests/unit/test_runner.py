@@ -2,6 +2,7 @@
 
 import os
 from dataclasses import dataclass, replace
+from typing import Any
 
 import pytest
 from msgspec import structs
@@ -168,7 +169,7 @@ def test_no_load_has_the_seed_of_another(ran):
 
     @dataclass
     class Recording:
-        load: object
+        load: Any
 
         def run(self, lab, seed):
             seeds.append(seed)

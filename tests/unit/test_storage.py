@@ -111,7 +111,7 @@ def test_a_kernel_without_fuse_is_told_so():
 # --- the overlay ------------------------------------------------------------------------------------------------------
 
 
-class Overlay(LOADER):
+class Overlay(LOADER):  # type: ignore[valid-type]
     """YAML as Compose merges it: a list may say that it takes the place of another."""
 
 
