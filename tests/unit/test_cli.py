@@ -367,27 +367,3 @@ def test_a_machine_without_an_engine_is_examined_all_the_same(lab, monkeypatch):
     assert status == 3
     assert findings["machine"]["ok"] and not findings["docker engine"]["ok"]
     assert findings["docker engine"]["next_step"] == "./lab up"
-
-
-@pytest.mark.parametrize("shell", ["bash", "zsh", "fish"])
-def test_the_shell_completes_names(lab, shell):
-    """The script for the shell, and the names behind it."""
-    assert "_LAB_COMPLETE" in lab("completion", shell)[1]
-
-
-@pytest.mark.parametrize(
-    ("command", "parameter", "typed", "names"),
-    [
-        ("up", "topology", "semi", ["semisync", "semisync-3"]),
-        ("up", "engine", "mysql-8", ["mysql-8.0"]),
-        ("run", "experiment", "semi", ["semisync_wan"]),
-        ("toxic", "toxic", "wan", ["wan-200ms", "wan-85ms"]),
-        ("down", "name", "", []),
-    ],
-)
-def test_names_are_completed(command, parameter, typed, names):
-    """Topologies, engines, experiments, toxics and the labs that are up."""
-    found = next(each for each in DEFERRED[command].load().params if each.name == parameter)
-    completed = found.shell_complete(None, typed)
-
-    assert [getattr(each, "value", each) for each in completed] == names

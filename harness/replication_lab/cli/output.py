@@ -25,7 +25,7 @@ from replication_lab.world.drbd import Status
 CONNECT = """
 {name} is up.
   connect   {addresses}
-            user lab or root, password {password}
+            user lab or root, password {password}; as variables: eval "$(./lab env --lab {name})"
 {service}  inspect   ./lab show
   query     ./lab sql {node} -e "SELECT VERSION()"
 {links}  measure   ./lab run {experiment}

@@ -250,7 +250,7 @@ def wait_until_serves(lab: Lab, node: str) -> None:
         f"the server of {node} to answer",
         SERVE_SECONDS,
         every=0.1,
-        hint=f"docker logs {lab.name}-{node}-1",
+        hint=f"./lab logs {node} --lab {lab.name}",
     )
 
 

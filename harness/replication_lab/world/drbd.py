@@ -112,7 +112,7 @@ def parse_status(text: str) -> Status:
     state = STATE.search(text)
     if not state:
         raise LabError(
-            f"there is no DRBD resource: {text.strip() or 'no answer'}", "/proc/drbd with minor 0", "docker logs"
+            f"there is no DRBD resource: {text.strip() or 'no answer'}", "/proc/drbd with minor 0", "./lab logs node1"
         )
     names = ("connection", "role", "peer_role", "disk", "peer_disk", "protocol")
     found = {name: value for name, value in zip(names, state.groups(), strict=True) if value}
@@ -148,9 +148,7 @@ class Peer:
         asked = dict(word.removeprefix("--").split("=", 1) for word in words)
         found = {name: value for name, value in self.settings().items() if name in asked}
         if found != asked:
-            raise LabError(
-                f"{self.node} has {found}", f"{asked}", f"docker exec {self.container} guest resource settings"
-            )
+            raise LabError(f"{self.node} has {found}", f"{asked}", f"./lab exec {self.node} resource settings")
 
     def launcher(self) -> str:
         """Return the program that runs the guest: uml, kvm or tcg."""
@@ -159,10 +157,6 @@ class Peer:
     @property
     def machine(self) -> Node:
         return self.lab.node(self.node)
-
-    @property
-    def container(self) -> str:
-        return f"{self.lab.name}-{self.node}-1"
 
     def state(self) -> str:
         """Return the state of its container: running, paused, exited."""

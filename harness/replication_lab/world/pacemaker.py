@@ -83,7 +83,7 @@ def parse_status(text: str) -> Status:
     try:
         root = ET.fromstring(text)
     except ET.ParseError as error:
-        raise LabError(f"crm_mon printed {text.strip()[:200]!r}", "crm_mon's XML", "docker logs") from error
+        raise LabError(f"crm_mon printed {text.strip()[:200]!r}", "crm_mon's XML", "./lab logs node1") from error
     coordinator = root.find("./summary/current_dc")
     return Status(
         quorum=coordinator is not None and coordinator.get("with_quorum") == "true",
@@ -157,7 +157,7 @@ class Cluster:
         raise LabError(
             f"no machine of {self.lab.name} reports the cluster status: {'; '.join(errors)}",
             "a running machine",
-            f"docker logs {self.lab.name}-{self.nodes[0]}-1",
+            f"./lab logs {self.nodes[0]} --lab {self.lab.name}",
         )
 
     def asked(self, statement: str) -> str:
