@@ -1,11 +1,12 @@
 """Another toxic on several links at once, on top of those there: a black hole, an even slower line."""
 
 from collections.abc import Sequence
+from statistics import median
 
 from replication_lab.faults._links import Links
 from replication_lab.faults.fault import register
 from replication_lab.faults.toxic_calibration import rate_of
-from replication_lab.faults.toxic_watch import RATE_PROVED
+from replication_lab.faults.toxic_watch import JITTER_PINGS, RATE_PROVED, varies_enough
 from replication_lab.model.fault import LINKS, Setting
 from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue
@@ -14,6 +15,8 @@ from replication_lab.world.docker.lab import Lab
 SILENCE_SECONDS = 0.5
 # As a share of the requested latency: the proxy's timers are late, never early, and the link's own round trip varies.
 SEEN_SHARE = 0.9
+# The round trips that prove a delay without a jitter.
+TRIPS = 3
 
 
 def _check_toxic(where: str, toxic: str) -> None:
@@ -64,15 +67,20 @@ class MoreToxic:
         return self._is_narrow(name, self.toxic.rate_kbps) if slow.ok and self.toxic.rate_kbps else slow
 
     def _is_slow(self, name: str) -> Proof:
-        least = self.links.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms - self.toxic.jitter_ms
-        there, found = self._is_there(name), self.links.probes[name].typical(3)
-        said = "nothing comes back" if found is None else f"{found:.1f} ms"
+        jitter = self.toxic.jitter_ms
+        least = self.links.before_ms[name] + SEEN_SHARE * self.toxic.round_trip_ms - jitter
+        there, trips = self._is_there(name), self.links.probes[name].pings(JITTER_PINGS if jitter else TRIPS)
+        said = f"{min(trips):.1f} to {max(trips):.1f} ms, median {median(trips):.1f} ms" if trips else "no answer"
         return Proof(
             what=f"{name} has {self.toxic.name} more",
-            expected=f"round trip of {least:.1f} ms at least",
+            expected=f"round trip of {least:.1f} ms at least" + (f", and a jitter of {jitter} ms" if jitter else ""),
             found=said if there else "the toxic was removed from one of its ports",
-            ok=there and found is not None and self.toxic.round_trip_ms > 0 and found >= least,
+            ok=there and bool(trips) and self.toxic.round_trip_ms > 0 and self._delays(trips, least),
         )
+
+    def _delays(self, trips: Sequence[float], least: float) -> bool:
+        # A jitter as long as its delay leaves single round trips as they were: then their differences prove it.
+        return median(trips) >= least and (not self.toxic.jitter_ms or varies_enough(trips, self.toxic.jitter_ms))
 
     def _is_narrow(self, name: str, asked: int) -> Proof:
         # All of the link's ports have a body of their own, and only the probe's is measured.
@@ -99,12 +107,13 @@ class MoreToxic:
         )
 
     def _is_reset(self, name: str) -> Proof:
-        answered = self.links.probes[name].ping() is not None
+        # A kill of the far end ends the connection as well, and it stays ended: the toxic has to be there.
+        answered, there = self.links.probes[name].ping() is not None, self._is_there(name)
         return Proof(
             what=f"{name} ends connections",
             expected="an end of the connection across it",
-            found="an answer" if answered else "its end",
-            ok=not answered,
+            found="an answer" if answered else "its end" if there else "the toxic was removed",
+            ok=there and not answered,
         )
 
     def _answers(self, name: str) -> bool:

@@ -1,0 +1,55 @@
+"""Is a drill's toxic proved by its own effect, and never by what something else has done to the link?"""
+
+from types import SimpleNamespace
+
+import pytest
+from replication_lab.faults.toxic import MoreToxic
+from replication_lab.world import catalogue
+
+from tests.fakes.link import FakeLink, FakeRoundTrip
+
+
+@pytest.fixture
+def injected():
+    """Return a fault of that toxic, injected into one link, and the link."""
+
+    def inject(toxic: str):
+        link = FakeLink("a-b")
+        fault = MoreToxic.__new__(MoreToxic)
+        fault.toxic, fault._running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
+        fault.links = SimpleNamespace(
+            probes={"a-b": FakeRoundTrip(link)}, before_ms={"a-b": 0.3}, each=lambda act: [act("a-b")]
+        )
+        fault.inject()
+        return fault, link
+
+    return inject
+
+
+@pytest.mark.parametrize("toxic", ["40ms", "jitter", "20ms±20ms", "reset", "black-hole"])
+def test_a_toxic_that_acts_is_proved(injected, toxic):
+    """As often as it is asked."""
+    fault, _ = injected(toxic)
+
+    assert [proof.doubt for proof in [*fault.verify(), *fault.verify()]] == [None, None]
+
+
+@pytest.mark.parametrize("toxic", ["40ms", "jitter", "20ms±20ms", "reset", "black-hole"])
+def test_a_toxic_without_an_effect_is_not_proved(injected, toxic):
+    """It is on the link, and the link is as it was; a jitter as long as its delay may leave single trips as short."""
+    fault, link = injected(toxic)
+    link.round_trip_ms = lambda: 0.3
+
+    assert [proof.ok for proof in fault.verify()] == [False]
+
+
+@pytest.mark.parametrize("toxic", ["reset", "black-hole"])
+def test_a_far_end_that_was_killed_does_not_prove_a_toxic(injected, toxic):
+    """Nothing comes back, but the toxic is not on the link."""
+    fault, link = injected(toxic)
+    for body in fault.toxic.bodies:
+        link.remove(body.name)
+    link.round_trip_ms = lambda: None
+    (proof,) = fault.verify()
+
+    assert (proof.ok, proof.found) == (False, "the toxic was removed")
