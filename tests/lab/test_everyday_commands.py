@@ -45,7 +45,7 @@ def answers(lab, node) -> bool:
     ],
 )
 def test_a_node_is_broken_and_brought_back(lab, verb, back, state, said):
-    """The engine has it in that state; afterwards it serves again, and replicates."""
+    """The engine has it in that state; afterwards it serves again."""
     broken = lab(verb, "replica")
 
     assert broken.returncode == 0, broken.stderr
@@ -77,10 +77,8 @@ def test_two_nodes_are_killed_and_started_together(lab):
 
 def test_a_log_is_the_servers_and_a_service_beside_the_nodes_has_one_too(lab):
     """As text, cut to its end, and as data."""
-    log = lab("logs", "source").stdout
-
-    assert "ready for connections" in log
-    assert log.endswith(lab("logs", "source", "--lines", "1").stdout)
+    assert "ready for connections" in lab("logs", "source").stdout
+    assert lab("logs", "source", "--lines", "1").stdout.count("\n") == 1
     assert json.loads(lab("logs", "toxiproxy", "--json").stdout)["lines"]
     assert lab("logs", "no-such-node").returncode == 3
 

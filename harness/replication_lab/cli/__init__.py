@@ -101,6 +101,7 @@ def cli() -> None:
     \b
     Start here:  lab up            a source and a semi-synchronous replica 85 ms apart
                  lab show          the running lab, as a tree
+                 lab list          the topologies, experiments, drills and so on that there are
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
 
