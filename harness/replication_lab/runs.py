@@ -46,9 +46,9 @@ def run(
     With `keep` the labs of the engines that do not come out as expected stay up, and the run ends there.
     """
     world = world or World()
-    engines = engines or list(experiment.usual)
+    engines = engines or list(experiment.default_engines)
     chosen = experiment.preset(preset)
-    with exported({name: os.environ.get(name, value) for name, value in chosen.room.items()}):
+    with exported({name: os.environ.get(name, value) for name, value in chosen.compose_env.items()}):
         return _run(experiment, engines, chosen, seed, tell=tell, world=world, keep=keep)
 
 

@@ -162,7 +162,7 @@ class FakeLab:
         self.rows.taken.clear()  # every load's clients begin at the beginning of time
         self._pace = self._dice.lognormvariate(0, OF_LOADS)
 
-    def why_ended(self) -> str:
+    def exit_reason(self) -> str:
         return ""
 
     @property

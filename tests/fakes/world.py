@@ -27,7 +27,7 @@ class FakeNoise:
     world: "FakeWorld"
     labs: tuple[FakeLab, ...]
 
-    def anew(self) -> "FakeNoise":
+    def restarted(self) -> "FakeNoise":
         self.world.loads += 1
         for lab in self.labs:
             lab.load_begins(self.world.loads)

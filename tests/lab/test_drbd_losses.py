@@ -11,7 +11,7 @@ from .machines import texts, two_machines, writers
 
 pytestmark = pytest.mark.long
 
-# Together shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
+# FaultSchedule shorter than what it takes to miss a silent peer: until then the primary has not gone on alone.
 ANSWERED_SECONDS, SILENT_SECONDS = 0.3, 0.5
 # Those of the experiment drbd_protocols.
 PLACES = tuple(drbd_protocols.PLACES.values())

@@ -11,6 +11,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from replication_lab import runs
+from replication_lab.model.old_record import FIGURES_BEFORE_SCHEMA_5
 from replication_lab.report.summary import encode
 
 HERE = Path(__file__).parent
@@ -27,6 +28,7 @@ OF_VERDICT = {
     **{"says": "sentence", "found": "measured"},
     **{key: key for key in ("verdict", "expected", "figure", "bound")},
 }
+FIRST_NAMES = {now: then for then, now in FIGURES_BEFORE_SCHEMA_5.items()}
 # A sum may be taken in another order.
 SAME = 1e-9
 
@@ -72,12 +74,22 @@ def of_drills(summary: dict) -> list[dict]:
     return [
         {
             "drill": drill["name"],
-            **_picked(("exit_code", "figures"), drill),
-            "verdicts": [{kept: each[key] for kept, key in OF_VERDICT.items()} for each in drill["expectations"]],
+            "exit_code": drill["exit_code"],
+            "figures": {first_name(name): value for name, value in drill["figures"].items()},
+            "verdicts": [
+                {kept: each[key] for kept, key in OF_VERDICT.items()} | {"figure": first_name(each["figure"])}
+                for each in drill["expectations"]
+            ],
             "doubts": len(drill["doubts"]),
         }
         for drill in summary["drills"]
     ]
+
+
+def first_name(figure: str) -> str:
+    """Return the name that a figure had when the first records were kept."""
+    name, dot, node = figure.partition(".")
+    return FIRST_NAMES.get(name, name) + dot + node
 
 
 def _picked(keys: tuple[str, ...], found: dict) -> dict:

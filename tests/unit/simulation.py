@@ -67,7 +67,7 @@ def run(
     logs = np.log(ratio) + SHAPES[shape](np.random.default_rng(seed), (runs, plan.max_rounds))
     verdicts, ended = np.zeros(runs, int), np.full(runs, plan.max_rounds)
     for rounds in range(plan.min_rounds, plan.max_rounds + 1):
-        low, high = (interval or statistics.student)(logs[:, :rounds], level or plan.level)
+        low, high = (interval or statistics.t_interval)(logs[:, :rounds], level or plan.level)
         now = np.where(low >= np.log(bound), 1, np.where(high < np.log(bound), -1, 0))
         fresh = (verdicts == 0) & (now != 0)
         verdicts[fresh], ended[fresh] = now[fresh], rounds
@@ -108,9 +108,9 @@ def _tables() -> None:
 def _print_candidates(plan: Plan) -> None:
     pocock = {8: 1 - 0.0142, 12: 1 - 0.0106}[plan.max_rounds]
     methods = {
-        "t, Bonferroni (used)": (statistics.student, plan.level, 20_000),
-        "t, Pocock's level": (statistics.student, pocock, 20_000),
-        "t, looks not paid for": (statistics.student, 0.95, 20_000),
+        "t, Bonferroni (used)": (statistics.t_interval, plan.level, 20_000),
+        "t, Pocock's level": (statistics.t_interval, pocock, 20_000),
+        "t, looks not paid for": (statistics.t_interval, 0.95, 20_000),
         "bootstrap percentile, Bonferroni": (bootstrap("percentile"), plan.level, 1_000),
         "bootstrap BCa, Bonferroni": (bootstrap("BCa"), plan.level, 1_000),
         "order statistics, Bonferroni": (order_statistics, plan.level, 20_000),

@@ -8,7 +8,7 @@ from junitparser import JUnitXml
 from replication_lab import faults
 from replication_lab.model.drill import parse_drill
 from replication_lab.model.event import End, Lab
-from replication_lab.model.evidence import Acted, Drills, Evidence, View
+from replication_lab.model.evidence import Drills, Evidence, FaultEvidence, View
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
 from replication_lab.model.proof import Proof
 from replication_lab.model.record import Record
@@ -39,7 +39,7 @@ def evidence(**changes) -> Evidence:
         drill=parsed(),
         at="t",
         load=(0.0, 10.1),
-        acted=[Acted(step, 2, 2.5, 5, 5.5, 6, [CUT], {"node1": PRIMARY, "node3": ALONE})],
+        acted=[FaultEvidence(step, 2, 2.5, 5, 5.5, 6, [CUT], {"node1": PRIMARY, "node3": ALONE})],
         before={"node1": PRIMARY},
         after={"node1": PRIMARY},
         copies=[Copy("node1", [(0, 9)]), Copy("node2", [(0, 9)])],

@@ -43,8 +43,8 @@ def test_the_recovery_point_is_the_time_in_which_lost_rows_were_written():
     """From when the first was sent until the last was acknowledged; what was kept before and between does not count."""
     sent = [attempt(n, invoked=n, ended=n + 0.25) for n in (1, 2, 3, 4)] + [attempt(5, REFUSED, invoked=0)]
 
-    assert checkers.lost_seconds(sent, copies([1, 3], [1, 2, 3])) == 2.25
-    assert checkers.lost_seconds(sent, copies([1, 2, 3, 4])) == 0
+    assert checkers.rpo_seconds(sent, copies([1, 3], [1, 2, 3])) == 2.25
+    assert checkers.rpo_seconds(sent, copies([1, 2, 3, 4])) == 0
 
 
 def test_a_refused_row_that_is_there_is_a_phantom():
@@ -113,10 +113,10 @@ def test_the_slowing_is_a_ratio_of_medians():
     before = [attempt(at, invoked=at, ended=at + 0.1) for at in range(3)]
     during = [attempt(9, invoked=5.0, ended=5.3)]
 
-    assert checkers.slowed([*before, *during], [(4, 6)]) == pytest.approx(3)
-    assert checkers.slowed(before, [(4, 6)]) is None
+    assert checkers.latency_ratio([*before, *during], [(4, 6)]) == pytest.approx(3)
+    assert checkers.latency_ratio(before, [(4, 6)]) is None
     at_once = [attempt(9, invoked=1, ended=1)]
-    assert checkers.slowed([*at_once, *during], [(4, 6)]) is None, "too short for the clock"
+    assert checkers.latency_ratio([*at_once, *during], [(4, 6)]) is None, "too short for the clock"
 
 
 def test_the_rate_that_is_kept_counts_what_came_not_how_long_it_took():
@@ -124,9 +124,9 @@ def test_the_rate_that_is_kept_counts_what_came_not_how_long_it_took():
     before = [attempt(at, invoked=float(at), ended=at + 0.1) for at in range(4)]
     during = [attempt(9, invoked=5.0, ended=5.1)]
 
-    assert checkers.kept_rate([*before, *during], [(4, 6)]) == pytest.approx(0.5)
-    assert checkers.kept_rate(before, [(4, 6)]) == 0
-    assert checkers.kept_rate(during, [(4, 6)]) is None
+    assert checkers.throughput_ratio([*before, *during], [(4, 6)]) == pytest.approx(0.5)
+    assert checkers.throughput_ratio(before, [(4, 6)]) == 0
+    assert checkers.throughput_ratio(during, [(4, 6)]) is None
 
 
 def test_what_clients_saw_is_counted_by_node_and_time():
@@ -178,18 +178,18 @@ def test_only_the_writers_own_stale_reads_break_read_your_write():
     """Another client was promised less."""
     own, others = look(9, 2), look(9, 2, reader=7)
 
-    assert checkers.own_writes_missed(WRITTEN, [own, others]) == [own]
-    assert checkers.own_writes_missed(WRITTEN, [look(9, 3)]) == []
+    assert checkers.read_your_writes_violations(WRITTEN, [own, others]) == [own]
+    assert checkers.read_your_writes_violations(WRITTEN, [look(9, 3)]) == []
 
 
 def test_reads_go_back_in_time_for_one_reader_at_one_place():
     """Two readers may see different things, and so may one on two nodes."""
     back = look(3, 1)
 
-    assert checkers.backward_reads([look(1, 1), look(2, 2), back]) == [back]
-    assert checkers.backward_reads([look(1, 1), look(2, None)]) == [look(2, None)]
-    assert checkers.backward_reads([look(1, 2), look(2, 1, reader=7), look(3, 1, node="other")]) == []
-    assert checkers.backward_reads([look(1, None), look(2, 1), look(3, 1), look(4, 3)]) == []
+    assert checkers.monotonic_read_violations([look(1, 1), look(2, 2), back]) == [back]
+    assert checkers.monotonic_read_violations([look(1, 1), look(2, None)]) == [look(2, None)]
+    assert checkers.monotonic_read_violations([look(1, 2), look(2, 1, reader=7), look(3, 1, node="other")]) == []
+    assert checkers.monotonic_read_violations([look(1, None), look(2, 1), look(3, 1), look(4, 3)]) == []
 
 
 def test_a_row_that_was_seen_and_is_nowhere_is_a_phantom_read():
@@ -205,8 +205,8 @@ def test_the_figures_of_reads_are_there_where_somebody_read():
     figures, failures = checkers.reads(WRITTEN, looks, [Copy("a", [(1, 3)])], mended=20)
 
     assert checkers.reads(WRITTEN, [], [], 20) == ({}, [])
-    assert figures["looks"] == figures["stale_reads"] == figures["own_writes_missed"] == 2
-    assert (figures["backward_reads"], figures["phantom_reads"], figures["recovered_reads"]) == (1, 0, 0)
+    assert figures["looks"] == figures["stale_reads"] == figures["read_your_writes_violations"] == 2
+    assert (figures["monotonic_read_violations"], figures["phantom_reads"], figures["recovered_reads"]) == (1, 0, 0)
     assert failures == []
     assert "phantom_reads failed" in checkers.reads(WRITTEN, looks, [], 20)[1][0]
 

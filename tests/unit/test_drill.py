@@ -1,11 +1,11 @@
 """Are drills read strictly, and their faults done and undone together?"""
 
 import pytest
-from replication_lab.faults.schedule import Together
+from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model import drill
 from replication_lab.model.drill import parse_drill
 from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Acted, Evidence
+from replication_lab.model.evidence import Evidence, FaultEvidence
 from replication_lab.model.fault import links_of
 from replication_lab.model.proof import Proof
 from replication_lab.model.record import Record
@@ -36,7 +36,7 @@ def test_the_drills_that_are_there_can_be_read(topology, name):
 
     assert found.about and found.clients
     figures = {each.figure for each in found.expected}
-    assert {"lost", "lost_s"} & figures
+    assert {"lost", "rpo_s"} & figures
     assert {"phantoms"} | compared <= figures
     assert set(found.tolerates) <= set(forbidden_logs.forbidden())
 
@@ -108,11 +108,14 @@ def test_drbds_options_are_refused_where_there_is_no_drbd(refused):
 
 def test_who_serves_first_is_said_only_where_a_cluster_manager_chooses(refused):
     """Elsewhere the key would do nothing."""
-    text = FILE.replace("about:", "serves: node2\nabout:").replace("[node3]", "[node1-node2]")
+    text = FILE.replace("about:", "initial_primary: node2\nabout:").replace("[node3]", "[node1-node2]")
 
-    assert drill_set.parse("test", catalogue.topology("drbd-ha"), text).serves == "node2"
-    assert "serves needs a cluster manager" in refused(drill_set.parse, "test", catalogue.topology("drbd"), text).found
-    wrong = text.replace("serves: node2", "serves: node9")
+    assert drill_set.parse("test", catalogue.topology("drbd-ha"), text).initial_primary == "node2"
+    assert (
+        "initial_primary needs a cluster manager"
+        in refused(drill_set.parse, "test", catalogue.topology("drbd"), text).found
+    )
+    wrong = text.replace("initial_primary: node2", "initial_primary: node9")
     assert "'node9'" in refused(drill_set.parse, "test", catalogue.topology("drbd-ha"), wrong).found
 
 
@@ -163,7 +166,7 @@ def test_a_record_of_schema_2_has_settings_as_keys_of_its_strikes():
     """They are read as those of today; those that a fault had no use for are left out."""
     strikes = parsed(FILE.replace("fault: cut, targets: [node3]", CLOCK)).steps
     older = b'"skew":60,"toxic":"","at"'
-    evidence = Evidence(drill=parsed(), at="now", acted=[Acted(strikes[0], 1, 2, 3, 4, 5)])
+    evidence = Evidence(drill=parsed(), at="now", acted=[FaultEvidence(strikes[0], 1, 2, 3, 4, 5)])
     line = encode_event(evidence)
     assert (now := b'"settings":{"skew":60},"at"') in line
 
@@ -186,8 +189,8 @@ def test_the_schedule_follows_the_seed():
 
 def test_a_fault_lasts_as_long_as_asked_for(refused):
     """Or as the file says; never not at all."""
-    assert parsed().lasting(9).steps[0].seconds == 9
-    assert parsed().lasting(None) == parsed()
+    assert parsed().with_duration(9).steps[0].seconds == 9
+    assert parsed().with_duration(None) == parsed()
     refused(drill_set.chosen, "galera", None, 0.0)
 
 
@@ -214,7 +217,7 @@ def test_a_step_may_hold_several_faults():
     """Each with its moment; what is printed names them all."""
     (step,) = parse_drill("test", catalogue.topology("async"), TWO, KINDS).steps
 
-    assert [strike.fault for strike in step.strikes] == ["kill", "cut"]
+    assert [strike.fault for strike in step.fault_specs] == ["kill", "cut"]
     assert str(step) == "kill on source and cut on source-replica after 1.5 s"
 
 
@@ -260,7 +263,7 @@ def test_faults_together_strike_at_their_moments_and_are_undone_backwards(fake_w
     """All are proved."""
     fake_world()
     said = []
-    both = Together([(0.0, Told("first", said)), (2.0, Told("second", said))])
+    both = FaultSchedule([(0.0, Told("first", said)), (2.0, Told("second", said))])
 
     both.inject()
     assert [proof.what for proof in both.verify()] == ["first", "second"]
@@ -274,7 +277,7 @@ def test_faults_together_strike_at_their_moments_and_are_undone_backwards(fake_w
 def test_a_fault_that_cannot_be_undone_does_not_keep_the_others(refused):
     """Its error is told once they are."""
     said = []
-    both = Together([(0.0, Told("first", said)), (0.0, Told("second", said, fails=True))])
+    both = FaultSchedule([(0.0, Told("first", said)), (0.0, Told("second", said, fails=True))])
 
     with pytest.raises(LabError, match="second cannot be undone"):
         both.recover()
@@ -287,7 +290,7 @@ def test_one_of_several_faults_that_proves_nothing_is_doubted():
     said = []
     silent = Told("second", said)
     silent.verify = silent.verify_recovered = list
-    both = Together([(0.0, Told("first", said)), (0.0, silent)])
+    both = FaultSchedule([(0.0, Told("first", said)), (0.0, silent)])
 
     doubts = [proof.doubt for proof in [*both.verify(), *both.verify_recovered()]]
     assert doubts == [

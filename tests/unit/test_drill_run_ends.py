@@ -25,7 +25,7 @@ def drilling(monkeypatch, runs):
         return labs[-1]
 
     def run(second=lambda: None, keep=False, doubts=()):
-        def carry_out(_lab, what, _seed, ledger, _tell):
+        def run_drill(_lab, what, _seed, ledger, _tell):
             if what.name == "second":
                 second()
             with ledger.open("wb") as file:
@@ -34,7 +34,7 @@ def drilling(monkeypatch, runs):
                     file.write(encode(Ended(one.id, one.ended, one.outcome)))
             return evidence(drill=what, doubts=list(doubts))
 
-        monkeypatch.setattr(drill_set, "carry_out", carry_out)
+        monkeypatch.setattr(drill_set, "run_drill", run_drill)
         return running.drill("galera", "mariadb", drills, 7, lambda _: None, keep=keep)
 
     monkeypatch.setattr(drill_set.docker_engine, "ensure", lambda: None)

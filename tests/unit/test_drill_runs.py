@@ -100,7 +100,7 @@ def test_an_interruption_that_a_failing_undo_covers_stops_the_drill(monkeypatch,
 
     monkeypatch.setattr(drill_run, "DrillRun", lambda *_: SimpleNamespace(run=stopped))
     with pytest.raises(KeyboardInterrupt, match="SIGINT"):
-        drill_run.carry_out(None, parsed(), 7, tmp_path / "ledger", lambda _: None)
+        drill_run.run_drill(None, parsed(), 7, tmp_path / "ledger", lambda _: None)
 
 
 def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
@@ -112,7 +112,7 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
         told.append(line)
         lab.reads_no_more = "to be Synced" in line or lab.reads_no_more
 
-    found = drill_run.carry_out(lab, parsed(), 7, tmp_path / "ledger", tell)
+    found = drill_run.run_drill(lab, parsed(), 7, tmp_path / "ledger", tell)
 
     assert "to be Synced" in found.doubts[0]
     assert "    25 lines of node1" in told and any("node2: does not answer" in line for line in told)
@@ -123,7 +123,7 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
 
 def test_who_serves_first_is_arranged_before_anything_is_written(tmp_path, monkeypatch):
     """As soon as every node is whole."""
-    what = msgspec.structs.replace(parsed(), serves="node2")
+    what = msgspec.structs.replace(parsed(), initial_primary="node2")
     going = drill_run.DrillRun(DeadLab(), what, 0, print)
     monkeypatch.setattr(going, "_until_whole", lambda: None)
     monkeypatch.setattr(going.nodes, "let_serve", refuse_to_serve, raising=False)
@@ -186,7 +186,7 @@ def test_a_lab_on_which_nothing_can_be_proved_any_more_is_taken_away(ups, monkey
     """The next drill has one of its own."""
     lab, what = Upped(), drill_set.load(*drill)
     ups.append(lab)
-    monkeypatch.setattr(drill_set, "carry_out", lambda *_: evidence(drill=what, **seen))
+    monkeypatch.setattr(drill_set, "run_drill", lambda *_: evidence(drill=what, **seen))
     own = drill_set.Labs("async", "mariadb", print)
 
     assert own.do(what, 7, tmp_path / "ledger") == evidence(drill=what, **seen)

@@ -153,7 +153,7 @@ class Array:
     def replace(self, name):
         self.disks[name] = Disk()
 
-    def room(self):
+    def free_bytes(self):
         return self.left
 
     def in_filesystem(self, *command):
@@ -234,7 +234,7 @@ def test_a_flapping_link_is_seen_to_be_off_each_time(monkeypatch, lab):
         def inject(self):
             acts.append("off")
 
-        def verify_anew(self):
+        def verify_still_cut(self):
             return [Proof(what="it is cut", expected="nothing", found="nothing", ok=True)]
 
         def recover(self):

@@ -12,7 +12,7 @@ from replication_lab.model.drill_result import judge
 from replication_lab.model.fault import NODES, Setting
 from replication_lab.model.proof import Proof
 from replication_lab.model.verdict import Verdict
-from replication_lab.runner.drill import carry_out
+from replication_lab.runner.drill import run_drill
 from replication_lab.world import catalogue
 
 from tests.fakes.lab import FakeLab
@@ -134,7 +134,7 @@ def parsed(text=FILE):
 def test_a_fault_that_was_registered_is_done_in_a_drill(refuse, fake_world, tmp_path):
     """No other file knows of it."""
     lab, told = LedgerLab(fake_world(), SINGLE, "mariadb"), []
-    evidence = carry_out(lab, parsed(), 7, tmp_path / "ledger", told.append)
+    evidence = run_drill(lab, parsed(), 7, tmp_path / "ledger", told.append)
     with (tmp_path / "ledger").open("rb") as lines:
         result = judge(evidence, *history.parse(lines))
 
@@ -148,7 +148,7 @@ def test_a_fault_that_does_nothing_and_proves_nothing_is_never_green(refuse, fak
     """All rows are there, as they would be without any fault."""
     monkeypatch.setattr(Refuse, "inject", lambda _: None)
     monkeypatch.setattr(Refuse, "verify", lambda _: [])
-    evidence = carry_out(LedgerLab(fake_world(), SINGLE, "mariadb"), parsed(), 7, tmp_path / "ledger", lambda _: None)
+    evidence = run_drill(LedgerLab(fake_world(), SINGLE, "mariadb"), parsed(), 7, tmp_path / "ledger", lambda _: None)
     with (tmp_path / "ledger").open("rb") as lines:
         result = judge(evidence, *history.parse(lines))
 

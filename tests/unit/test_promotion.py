@@ -79,10 +79,10 @@ class Node:
     def resume(self):
         self.told.append("resume")
 
-    def begin_at(self, position):
+    def reset_gtids_to(self, position):
         self.told.append(("begin at", position))
 
-    def acknowledge(self):
+    def enable_semisync_replica(self):
         self.told.append("acknowledge")
 
     def wait_for(self, position):
@@ -93,8 +93,8 @@ class Node:
 def nodes_answer(monkeypatch):
     same = ("stop_following", "has_applied_all", "follow", "resume", "wait_for")
     let_the_server_answer(monkeypatch, Replica, status="replication", **dict(zip(same, same, strict=True)))
-    let_the_server_answer(monkeypatch, SemiSync, set="set_semisync", acknowledge="acknowledge")
-    let_the_server_answer(monkeypatch, BinaryLog, gtids="gtids", position="position", begin_at="begin_at")
+    let_the_server_answer(monkeypatch, SemiSync, set="set_semisync", enable_semisync_replica="enable_semisync_replica")
+    let_the_server_answer(monkeypatch, BinaryLog, gtids="gtids", position="position", reset_gtids_to="reset_gtids_to")
 
 
 class Proxies:

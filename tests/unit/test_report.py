@@ -62,7 +62,7 @@ def test_the_summary_holds_what_is_documented(whole):
     """A run's summary names experiment, preset, engines, environment, faults, cases and claims with all their parts."""
     found = json.loads(encode(whole[0]))
 
-    assert (found["schema"], found["experiment"], found["preset"]) == (3, "semisync_wan", "quick")
+    assert (found["schema"], found["experiment"], found["preset"]) == (4, "semisync_wan", "quick")
     assert found["environment"]["labs"][0]["images"]["source"].startswith("sha256:")
     assert found["environment"]["noise"]["noisy"] == 2
     assert {"asked", "before", "during", "after", "seen"} <= found["faults"][0].keys()

@@ -286,7 +286,7 @@ def test_a_preset_has_the_room_that_it_needs_unless_the_caller_says_otherwise(fa
     world, seen = fake_world(), []
     for step in ("make_ready", "lab"):
         monkeypatch.setattr(world, step, _looking(getattr(world, step), seen))
-    roomy = Preset("quick", 2, 3, room={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560"})
+    roomy = Preset("quick", 2, 3, compose_env={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560"})
     running.run(tiny(presets={"quick": roomy}), ["mariadb"], "quick", 7, lambda _: None, world=world)
 
     assert seen == [("4G", "1024")] * 2

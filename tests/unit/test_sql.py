@@ -331,7 +331,7 @@ def test_a_copied_server_forgets_its_own_log(dialled, dialect):
     """And begins at the copy's GTIDs."""
     server, connections = dialled(dialect=dialect)
 
-    BinaryLog(server).begin_at("0-1-42")
+    BinaryLog(server).reset_gtids_to("0-1-42")
 
     assert connections[0].asked[0].startswith("RESET")
     assert "'0-1-42'" in connections[0].asked[1]
@@ -342,7 +342,7 @@ def test_the_older_spelling_is_used_where_the_newer_one_is_unknown(dialled):
     unknown = pymysql.err.ProgrammingError(1064, "You have an error in your SQL syntax")
     server, connections = dialled({"RESET BINARY": unknown}, "mysql")
 
-    BinaryLog(server).begin_at("u:1-9")
+    BinaryLog(server).reset_gtids_to("u:1-9")
 
     assert [statement.split()[1] for statement in connections[0].asked[:2]] == ["BINARY", "MASTER"]
 
@@ -352,7 +352,7 @@ def test_a_reset_that_is_refused_in_every_spelling_is_told(dialled, refused):
     denied = pymysql.err.OperationalError(1227, "Access denied")
     server, connections = dialled({"RESET": denied}, "mariadb")
 
-    assert "Access denied" in refused(BinaryLog(server).begin_at, "0-1-42").found
+    assert "Access denied" in refused(BinaryLog(server).reset_gtids_to, "0-1-42").found
     assert len(connections[0].asked) == 1
 
 

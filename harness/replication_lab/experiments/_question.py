@@ -70,7 +70,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
             )
         },
         engines=(question.engine,),
-        usual=(question.engine,),
+        default_engines=(question.engine,),
         workload=_workload,
         prepare=partial(_prepare, question),
         arrange=_arrange,

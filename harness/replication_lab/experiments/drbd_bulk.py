@@ -126,7 +126,7 @@ experiment = Experiment(
     presets={
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 96}),
         # The published 4 GiB.
-        "full": Preset("full", min_rounds=3, max_rounds=6, sizes={"mib": 4096}, room={"LAB_DISK_SIZE": "8G"}),
+        "full": Preset("full", min_rounds=3, max_rounds=6, sizes={"mib": 4096}, compose_env={"LAB_DISK_SIZE": "8G"}),
     },
     engines=("mariadb",),
     workload=workload,

@@ -327,7 +327,7 @@ experiment = Experiment(
             min_rounds=5,
             max_rounds=8,
             sizes={"rows": 5_000_000, "seconds": 60},
-            room={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560", "LAB_BUFFER_POOL": "1800M"},
+            compose_env={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560", "LAB_BUFFER_POOL": "1800M"},
             undecidable={"tuned-costs-nothing": "eight rounds of such loads gave 0.930 to 0.959 of alone, beside 0.95"},
         ),
     },

@@ -210,7 +210,7 @@ experiment = Experiment(
         columns={said: {table: f"{table}-{storage}" for table in TABLES} for storage, said in STORAGES.items()},
     ),
     side_by_side=True,
-    usual=("mysql-5.5", "mysql-8.0", "mariadb"),
+    default_engines=("mysql-5.5", "mysql-8.0", "mariadb"),
     settings=(
         "tmp_table_size",
         "max_heap_table_size",

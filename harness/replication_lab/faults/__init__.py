@@ -7,7 +7,7 @@ from importlib import import_module
 from pkgutil import iter_modules
 
 from replication_lab.faults.fault import FAULTS, Fault
-from replication_lab.model.drill import Strike
+from replication_lab.model.drill import FaultSpec
 from replication_lab.model.fault import NODES, FaultKind, links_of
 from replication_lab.world.docker.lab import Lab
 
@@ -20,7 +20,7 @@ def kinds() -> dict[str, FaultKind]:
     return {name: fault.kind for name, fault in FAULTS.items()}
 
 
-def of(lab: Lab, strike: Strike) -> Fault:
+def of(lab: Lab, strike: FaultSpec) -> Fault:
     """Return the fault that a strike names, ready to be injected."""
     kind, make = FAULTS[strike.fault]
     targets = strike.targets if kind.acts_on == NODES else links_of(lab.topology, strike.targets)

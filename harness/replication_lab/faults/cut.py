@@ -33,7 +33,7 @@ class Cut:
         """Prove that each link's connection has ended and no new one is possible: the switch alone proves nothing."""
         return self.links.each(self._is_cut)
 
-    def verify_anew(self) -> list[Proof]:
+    def verify_still_cut(self) -> list[Proof]:
         """Prove that each link is still cut; its old connection ended long ago."""
         return self.links.each(lambda name: self._is_cut(name, anew=True))
 

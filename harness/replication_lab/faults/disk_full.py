@@ -34,7 +34,7 @@ class DiskFull(OnNodes):
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)
         self._arrays = {node: arrays.array(lab, node) for node in self.nodes}
-        self._room = {node: array.room() for node, array in self._arrays.items()}
+        self._room = {node: array.free_bytes() for node, array in self._arrays.items()}
 
     def inject(self) -> None:
         self.each(self._fill)
@@ -46,7 +46,7 @@ class DiskFull(OnNodes):
         return [self._is_full(node) for node in self.nodes]
 
     def _is_full(self, node: str) -> Proof:
-        room = self._arrays[node].room()
+        room = self._arrays[node].free_bytes()
         return Proof(what=f"{node} has no room", expected="less than 1 MiB", found=f"{room >> 10} KiB", ok=room < STEP)
 
     def recover(self) -> None:
@@ -57,7 +57,7 @@ class DiskFull(OnNodes):
 
     def _has_room(self, node: str) -> Proof:
         try:
-            room = self._arrays[node].room()
+            room = self._arrays[node].free_bytes()
         except LabError:
             room = 0
         least = self._room[node] - SPARE

@@ -37,7 +37,7 @@ class Flap:
     def _flap(self) -> None:
         while not self._stop.is_set():
             self._cut.inject()
-            self._seen += self._cut.verify_anew()
+            self._seen += self._cut.verify_still_cut()
             clock.pause(OFF_SECONDS, unless=self._stop)
             self._cut.recover()
             clock.pause(ON_SECONDS, unless=self._stop)

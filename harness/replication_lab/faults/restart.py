@@ -25,9 +25,9 @@ class Restart(OnNodes):
         self.lab.node(node).start_again()
 
     def verify(self) -> list[Proof]:
-        return [self._anew(node) for node in self.nodes]
+        return [self._restart_one(node) for node in self.nodes]
 
-    def _anew(self, node: str) -> Proof:
+    def _restart_one(self, node: str) -> Proof:
         found = self.lab.node(node).started_at()
         return Proof(
             what=f"{node} is restarted",

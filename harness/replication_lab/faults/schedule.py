@@ -9,7 +9,7 @@ from replication_lab.model.proof import Proof
 from replication_lab.world import clock
 
 
-class Together:
+class FaultSchedule:
     """Faults with their moments, in seconds since `inject`; those of the same moment strike in the same instant."""
 
     def __init__(self, faults: Sequence[tuple[float, Fault]]):

@@ -132,7 +132,7 @@ def corrupt(lab: Lab, node: str, disk: str, text: str) -> list[int]:
 def full(array: Array) -> str:
     """Return a message if the array is full, else an empty string (also if it cannot be queried)."""
     with suppress(LabError):
-        if (left := array.room()) < FULL_BYTES:
+        if (left := array.free_bytes()) < FULL_BYTES:
             return f"{array.node}'s disks are full: {left >> 10} KiB are free"
     return ""
 

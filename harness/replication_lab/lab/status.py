@@ -242,7 +242,7 @@ def _storage(lab: Lab, name: str) -> str:
     array = arrays.arrays(lab).get(name)
     if array is None:
         return ""
-    made, room = array.storage, array.room() >> 20
+    made, room = array.storage, array.free_bytes() >> 20
     return f"data on {made.level} of {made.members} disks by {made.by}, {f'{room} MiB free' if room else 'FULL'}"
 
 

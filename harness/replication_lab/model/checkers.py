@@ -27,7 +27,7 @@ def lost(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
     return set().union(*(acknowledged - set(copy.ids) for copy in copies))
 
 
-def lost_seconds(history: Sequence[Attempt], copies: Sequence[Copy]) -> float:
+def rpo_seconds(history: Sequence[Attempt], copies: Sequence[Copy]) -> float:
     """Return the recovery point: seconds from sending the first lost row to the acknowledgement of the last one."""
     gone = lost(history, copies)
     found = [attempt for attempt in history if attempt.id in gone]
@@ -90,12 +90,12 @@ def stale_reads(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]
     return [look for look in looks if _number(look) < newest.acknowledged(look.writer, look.invoked)]
 
 
-def own_writes_missed(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
+def read_your_writes_violations(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
     """Return the reads that missed a row of the same client, already acknowledged to it: no read-your-writes."""
     return [look for look in stale_reads(history, looks) if look.reader == look.writer]
 
 
-def backward_reads(looks: Iterable[Look]) -> list[Look]:
+def monotonic_read_violations(looks: Iterable[Look]) -> list[Look]:
     """Return the reads that missed a row which the same reader had seen there before: no monotonic reads."""
     seen: dict[tuple[int, int, str], int] = {}
     found = []
@@ -163,7 +163,7 @@ def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attemp
     return [attempt for attempt in history if any(begin <= attempt.invoked <= end for begin, end in windows)]
 
 
-def slowed(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
+def latency_ratio(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
     """Return the median latency of statements sent within the windows, over that of those that ended before.
 
     None where there is nothing to compare, or those before are too short for the clock of the ledger.
@@ -173,7 +173,7 @@ def slowed(history: Sequence[Attempt], windows: Sequence[Window]) -> float | Non
     return median(during) / median(before) if during and before and median(before) else None
 
 
-def kept_rate(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
+def throughput_ratio(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
     """Return the acknowledgements a second of statements sent within the windows, over the rate before them.
 
     A throttled server alternates between full speed and no answer at all, so its median latency does not show the loss.
@@ -199,7 +199,7 @@ def rows(history: Sequence[Attempt], copies: Sequence[Copy]) -> tuple[Figures, l
     """Return the figures about rows, and a sentence for each figure that could not be computed."""
     found: dict[str, Checker] = {
         "lost": lambda: len(lost(history, copies)),
-        "lost_s": lambda: lost_seconds(history, copies),
+        "rpo_s": lambda: rpo_seconds(history, copies),
         "phantoms": lambda: len(phantoms(history, copies)),
         "duplicates": lambda: len(duplicates(copies)),
         "diverged": lambda: len(diverged(copies)),
@@ -231,8 +231,8 @@ def reads(
         {
             "looks": lambda: len(looks),
             "stale_reads": lambda: len(stale_reads(history, looks)),
-            "own_writes_missed": lambda: len(own_writes_missed(history, looks)),
-            "backward_reads": lambda: len(backward_reads(looks)),
+            "read_your_writes_violations": lambda: len(read_your_writes_violations(history, looks)),
+            "monotonic_read_violations": lambda: len(monotonic_read_violations(looks)),
             "phantom_reads": lambda: len(phantom_reads(before, copies)),
             "recovered_reads": lambda: len(phantom_reads(looks, copies) - phantom_reads(before, copies)),
         }
@@ -252,9 +252,9 @@ def service(history: Sequence[Attempt], load: Window, windows: Sequence[Window])
         parts[f"longest_s{end}"] = partial(longest, own)
         parts |= {f"{name}{end}": _counted(many) for name, many in counts(own).items()}
         if windows:
-            parts[f"service_back_s{end}"] = partial(back_after, own, windows[0][0])
-            parts[f"slowed{end}"] = partial(slowed, own, windows)
-            parts[f"kept_rate{end}"] = partial(kept_rate, own, windows)
+            parts[f"rto_s{end}"] = partial(back_after, own, windows[0][0])
+            parts[f"latency_ratio{end}"] = partial(latency_ratio, own, windows)
+            parts[f"throughput_ratio{end}"] = partial(throughput_ratio, own, windows)
             during = counts(within(own, windows))
             parts |= {f"during{end}.{name}": _counted(many) for name, many in during.items()}
     return checked(parts)

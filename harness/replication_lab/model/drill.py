@@ -17,14 +17,14 @@ from replication_lab.model.verdict import Expected, Verdict
 # The longest random wait before the first fault, drawn by the seed, so that it does not always strike alike.
 DRAWN_SECONDS = 0.5
 # The keys, of a drill's file and of its record, below which there are strikes.
-HOLD_STRIKES = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
+HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
 
 class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A part of a drill's file: an unknown key is an error."""
 
 
-class Strike(_Strict, frozen=True, kw_only=True):
+class FaultSpec(_Strict, frozen=True, kw_only=True):
     """One fault on `targets`, `at` seconds into its step: nodes, or links; a node then means all links that touch it.
 
     `settings` are those that its kind of fault takes. In a drill's file they are keys beside the others.
@@ -41,7 +41,7 @@ class Strike(_Strict, frozen=True, kw_only=True):
         return " ".join([self.fault, *how, "on", ", ".join(self.targets), *after])
 
 
-class Step(Strike, frozen=True, kw_only=True):
+class Step(FaultSpec, frozen=True, kw_only=True):
     """A fault that lasts `seconds`, and `also` others that strike in the same instant or later, and end with it.
 
     `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
@@ -49,15 +49,15 @@ class Step(Strike, frozen=True, kw_only=True):
     """
 
     seconds: float
-    also: list[Strike] = []
+    also: list[FaultSpec] = []
     failover: str = ""
 
     @property
-    def strikes(self) -> list[Strike]:
+    def fault_specs(self) -> list[FaultSpec]:
         return [self, *self.also]
 
     def __str__(self) -> str:
-        return " and ".join(Strike.__str__(strike) for strike in self.strikes)
+        return " and ".join(FaultSpec.__str__(strike) for strike in self.fault_specs)
 
 
 class Waiting(_Strict, frozen=True):
@@ -107,9 +107,9 @@ class Drill(_Strict, frozen=True):
     `clients` maps nodes to how many clients write there. `reads` maps such a node to the one on which its clients look
     for their rows after each statement. `think_ms` is the pause of each client after a statement; `watchers` only read.
     `before` and `after` are the times without a fault. `settings` are global variables that every node has meanwhile,
-    `semisync` is how the source waits, `serves` is the node that serves first where the topology leaves that open.
-    `options` are those of DRBD on both machines meanwhile, by kind (disk, net), and of its file system (mount).
-    `tolerates` names patterns of forbidden.yaml.
+    `semisync` is how the source waits, `initial_primary` is the node that serves first where the
+    topology leaves that open. `options` are those of DRBD on both machines meanwhile, by kind (disk, net), and of its
+    file system (mount). `tolerates` names patterns of forbidden.yaml.
     """
 
     name: str
@@ -117,7 +117,7 @@ class Drill(_Strict, frozen=True):
     about: str
     clients: dict[str, int]
     expected: list[Expectation]
-    serves: str = ""
+    initial_primary: str = ""
     steps: list[Step] = []
     before: float = 1.0
     after: float = 1.0
@@ -131,21 +131,21 @@ class Drill(_Strict, frozen=True):
     tolerates: list[str] = []
 
     @property
-    def rearranges(self) -> bool:
+    def changes_roles(self) -> bool:
         """Whether another node is the source afterwards, or a node restarted its transaction numbers."""
         return any(step.failover for step in self.steps)
 
     @property
-    def strikes(self) -> Iterator[Strike]:
-        return (strike for step in self.steps for strike in step.strikes)
+    def fault_specs(self) -> Iterator[FaultSpec]:
+        return (strike for step in self.steps for strike in step.fault_specs)
 
     def ends_servers(self, kinds: Mapping[str, FaultKind]) -> bool:
-        return any(kinds[strike.fault].ends_servers for strike in self.strikes)
+        return any(kinds[strike.fault].ends_servers for strike in self.fault_specs)
 
     def moves_clocks(self, kinds: Mapping[str, FaultKind]) -> bool:
-        return any(kinds[strike.fault].moves_clocks for strike in self.strikes)
+        return any(kinds[strike.fault].moves_clocks for strike in self.fault_specs)
 
-    def lasting(self, seconds: float | None) -> "Drill":
+    def with_duration(self, seconds: float | None) -> "Drill":
         """Return the same drill with this duration of its faults, or of its undisturbed load if it has no fault."""
         if seconds is None:
             return self
@@ -175,7 +175,7 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping
         raise LabError(f"{where}: {error}", "the keys of docs/drills.md", "./lab drill") from error
     for node in (
         *drill.clients,
-        drill.serves,
+        drill.initial_primary,
         *drill.watchers,
         *drill.reads,
         *drill.reads.values(),
@@ -183,7 +183,7 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping
     ):
         if node:
             topology.node(node)
-    for strike in drill.strikes:
+    for strike in drill.fault_specs:
         if strike.fault not in kinds:
             raise unknown_name(f"fault in {where}", strike.fault, kinds, "./lab drill")
         kinds[strike.fault].check_settings(where, strike.settings, kinds)
@@ -203,7 +203,7 @@ def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Val
     if not isinstance(found, dict):
         return found
     own = {
-        key: with_settings_apart(value, keys, unset) if key in HOLD_STRIKES else value for key, value in found.items()
+        key: with_settings_apart(value, keys, unset) if key in HOLD_FAULTS else value for key, value in found.items()
     }
     settings = {key: own.pop(key) for key in found if key in keys} if "fault" in own else {}
     if settings:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 # The version of both kinds of record; docs/summary.md lists the changes of each number.
-SCHEMA = 4
+SCHEMA = 5
 INTERRUPTED, CRASHED, KEPT = "interrupted", "crashed", "kept"
 RECORD = "record.jsonl"
 # The record of drills before the schema from which on both kinds of run share one.

@@ -24,7 +24,7 @@ class View(msgspec.Struct, frozen=True):
         return self.error or self.says + (f" of {self.size}" if self.size > 1 else "")
 
 
-class Acted(msgspec.Struct, frozen=True):
+class FaultEvidence(msgspec.Struct, frozen=True):
     """A fault at work, in seconds since the load began: begun, verified, undone, all nodes healthy, verified as gone.
 
     `views` are the nodes' own just before it was undone, `struck` is when all its parts had been injected.
@@ -76,7 +76,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     at: str
     wait_before: float = 0
     load: tuple[float, float] = (0.0, 0.0)
-    acted: list[Acted] = []
+    acted: list[FaultEvidence] = []
     before: dict[str, View] = {}
     after: dict[str, View] = {}
     returns: dict[str, Return] = {}

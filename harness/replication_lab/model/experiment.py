@@ -37,8 +37,8 @@ class Preset:
     """The extent of a run: its rounds, the workload's sizes, and which cases (by name; all if none is given).
 
     `undecidable` maps the claims that it is not expected to decide to the reason: no round is spent on them, and they
-    have no verdict unless the figures suffice all the same. `room` are variables of the topology's Compose file that
-    its sizes need (LAB_DISK_SIZE); the user's own values take precedence.
+    have no verdict unless the figures suffice all the same. `compose_env` are variables of the topology's Compose file
+    that its sizes need (LAB_DISK_SIZE); the user's own values take precedence.
     """
 
     name: str
@@ -48,7 +48,7 @@ class Preset:
     alpha: float = 0.05
     cases: tuple[str, ...] = ()
     undecidable: dict[str, str] = field(default_factory=dict)
-    room: dict[str, str] = field(default_factory=dict)
+    compose_env: dict[str, str] = field(default_factory=dict)
     # After so many minutes no other round begins; 0: no limit.
     max_minutes: float = 0
 
@@ -182,7 +182,7 @@ class Experiment(Generic[LabT]):
     figures that theory gives for it. LabError when its parts do not fit.
 
     With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
-    engines. `usual` are the engines that are measured when none is named, `settings` the servers' variables that are
+    engines. `default_engines` are measured when no engine is named, `settings` are the servers' variables that are
     recorded besides those of every experiment. `disks` says in words what a write and a flush cost on its disks.
     `asked` is the user's question that it was made from; a record keeps it.
     """
@@ -203,15 +203,15 @@ class Experiment(Generic[LabT]):
     curves: tuple[Curves, ...] = ()
     comparison: Comparison | None = None
     side_by_side: bool = False
-    usual: tuple[str, ...] = ("mariadb",)
+    default_engines: tuple[str, ...] = ("mariadb",)
     settings: tuple[str, ...] = ()
     disks: str = ""
     asked: Question | None = None
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]
-        self._refuse_twins("case", cases)
-        self._refuse_twins("claim", claims)
+        self._reject_duplicates("case", cases)
+        self._reject_duplicates("claim", claims)
         for claim in self.claims:
             self._refuse_unknown(f"case in claim {claim.id!r} of", claim.relation.cases, cases)
         for preset in self.presets.values():
@@ -291,7 +291,7 @@ class Experiment(Generic[LabT]):
             return found
         return NotJudged(claim.id, engine, reason)
 
-    def _refuse_twins(self, kind: str, names: list[str]) -> None:
+    def _reject_duplicates(self, kind: str, names: list[str]) -> None:
         if twins := sorted({name for name in names if names.count(name) > 1}):
             raise LabError(f"two {kind}s of experiment {self.name} are called {twins[0]!r}", "names that differ")
 

@@ -1,4 +1,4 @@
-"""Lines that older versions wrote, as current events: records of experiments of schema 1, of drills up to 3."""
+"""Lines that older versions wrote, as current events: records of experiments of schema 1, of drills up to 4."""
 
 from typing import Any
 
@@ -79,6 +79,16 @@ class Crashed(msgspec.Struct, tag_field="event", tag="crashed"):
 # In schema 2 of drills every strike had the settings of all faults as keys of its own, empty where it took none.
 SETTINGS_OF_SCHEMA_2, UNSET = ("toxic", "skew"), ("", 0)
 
+# Before schema 5 a drill's key `initial_primary` was `serves`, and these figures had other names.
+FIGURES_BEFORE_SCHEMA_5 = {
+    "lost_s": "rpo_s",
+    "service_back_s": "rto_s",
+    "own_writes_missed": "read_your_writes_violations",
+    "backward_reads": "monotonic_read_violations",
+    "slowed": "latency_ratio",
+    "kept_rate": "throughput_ratio",
+}
+
 AnyOld = Opened | Closed | Interrupted | Crashed
 TAGS = {kind.__struct_config__.tag for kind in AnyOld.__args__}
 
@@ -86,5 +96,19 @@ TAGS = {kind.__struct_config__.tag for kind in AnyOld.__args__}
 def events(line: bytes) -> list[Event]:
     """Return the current events of an older version's line. Raise msgspec.MsgspecError if it is not one."""
     found = with_settings_apart(msgspec.json.decode(line), SETTINGS_OF_SCHEMA_2, UNSET)
-    event = msgspec.convert(found, AnyOld | Evidence)
-    return [event] if isinstance(event, Evidence) else event.events()
+    if isinstance(found, dict):
+        for drill in (*found.get("drills", ()), found.get("drill")):
+            if isinstance(drill, dict):
+                _rename(drill)
+    event = msgspec.convert(found, AnyOld | Evidence | Drills)
+    return [event] if isinstance(event, Evidence | Drills) else event.events()
+
+
+def _rename(drill: dict[str, Any]) -> None:
+    """Give the key and the figures of a drill from before schema 5 their current names."""
+    if "serves" not in drill:
+        return
+    drill["initial_primary"] = drill.pop("serves")
+    for expectation in drill.get("expected", ()):
+        name, dot, node = expectation["figure"].partition(".")
+        expectation["figure"] = FIGURES_BEFORE_SCHEMA_5.get(name, name) + dot + node

@@ -70,7 +70,7 @@ class Interval:
 def interval_of_mean(values: Sequence[float], level: float) -> Interval:
     """Return Student's t interval of the mean. Raise NoInterval for fewer than 2, non-finite or all equal values."""
     _check(values)
-    low, high = student(values, level)
+    low, high = t_interval(values, level)
     return Interval(math.fsum(values) / len(values), float(low), float(high), len(values), level)
 
 
@@ -87,7 +87,7 @@ def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Int
     return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level)
 
 
-def student(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
+def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
     """Return the bounds of Student's t interval of the mean along the last axis; a simulation judges many runs at once.
 
     It uses the t distribution's quantile instead of scipy.stats, whose tests take a millisecond each: a run judges its

@@ -25,7 +25,7 @@ class NoiseMeter:
         labs = tuple(labs)
         return cls(labs, host.CpuTime.read(), _cpu_seconds(labs))
 
-    def anew(self) -> "NoiseMeter":
+    def restarted(self) -> "NoiseMeter":
         """Return another meter for the same labs, started now."""
         return NoiseMeter.start(self.labs)
 

@@ -270,11 +270,11 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
         )
     old.set_global(read_only=1)
     if errant:
-        BinaryLog(old).begin_at(clone(source, old))
+        BinaryLog(old).reset_gtids_to(clone(source, old))
     else:
         replica.resume()
     if replication.of(lab).acknowledges:
-        SemiSync(old).acknowledge()
+        SemiSync(old).enable_semisync_replica()
     replica.follow("toxiproxy", _port(lab, source.name, node))
     _set_role(lab, old, source=False)
     _wait_for_replicas(lab, source)

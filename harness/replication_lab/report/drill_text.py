@@ -38,8 +38,10 @@ def _parts(drill: DrillRow) -> dict:
         "during": during,
         "by_node": {} if during else {node: _counts(figures, suffix=f".{node}") for node in nodes},
         "stalls": {node: figures[f"stall_s.{node}"] for node in nodes if f"stall_s.{node}" in figures},
-        "back": {node: figures.get(f"service_back_s.{node}") for node in during},
-        "slowed": {node: figures[f"slowed.{node}"] for node in nodes if f"slowed.{node}" in figures},
+        "back": {node: figures.get(f"rto_s.{node}") for node in during},
+        "latency_ratio": {
+            node: figures[f"latency_ratio.{node}"] for node in nodes if f"latency_ratio.{node}" in figures
+        },
     }
 
 

@@ -2,11 +2,11 @@
 
 import msgspec
 
-from replication_lab.model.evidence import Acted, Return
+from replication_lab.model.evidence import FaultEvidence, Return
 from replication_lab.model.record import Spread
 from replication_lab.model.verdict import Verdict
 
-SCHEMA = 3
+SCHEMA = 4
 
 
 class Row(msgspec.Struct, frozen=True, kw_only=True):
@@ -136,7 +136,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
     figures: dict[str, float | str]
     expectations: list[ExpectationRow]
     doubts: list[str]
-    acted: list[Acted]
+    acted: list[FaultEvidence]
     returns: dict[str, Return]
     forbidden: list[str]
 

@@ -9,7 +9,7 @@
     T5  verified recovered  each fault is proved to be gone                                              gone
 
 T1 to T5 repeat with each step, and clients write all the time. On the right are the names of the moments in the record
-(`Acted`). After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
+(`FaultEvidence`). After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
 """
 
 import os
@@ -20,10 +20,10 @@ from pathlib import Path
 from typing import cast
 
 from replication_lab import faults, replication
-from replication_lab.faults.schedule import Together
+from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model.drill import Drill, Step
 from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Acted, Evidence, Return
+from replication_lab.model.evidence import Evidence, FaultEvidence, Return
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.probes import forbidden_logs
@@ -47,7 +47,7 @@ WHOLE_SECONDS = 240
 LAST_LINES = 25
 
 
-def carry_out(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -> Evidence:
+def run_drill(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -> Evidence:
     """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error."""
     tell(f"{what.name}: {what.about}")
     run = DrillRun(lab, what, what.wait_before(seed), tell)
@@ -83,7 +83,7 @@ class DrillRun:
     what: Drill
     wait_before: float
     tell: Tell
-    acted: list[Acted] = field(default_factory=list)
+    acted: list[FaultEvidence] = field(default_factory=list)
     seen: dict = field(default_factory=dict)
     _began: float = 0.0
     _whole_s: dict[str, float] = field(default_factory=dict)
@@ -107,15 +107,15 @@ class DrillRun:
         """Do T0: every node healthy, the ledger's tables on each, and the figures to compare afterwards."""
         forbidden = forbidden_logs.Watch(self.lab, self.what.tolerates)
         self._until_whole()
-        if self.what.serves:
-            cast(ChoosesServer, self.nodes).let_serve(self.what.serves)
+        if self.what.initial_primary:
+            cast(ChoosesServer, self.nodes).let_serve(self.what.initial_primary)
         self.seen["before"] = self.nodes.looks()
         counted = self._counters()
         self.ledger.prepare(self.nodes.writer())
         self.nodes.wait_until_level()
         return Baseline(counted, {name: len(self.lab.node(name).logs("all")) for name in self.nodes.names}, forbidden)
 
-    def under_load(self, schedules: list[Together], ledger_file: Path) -> None:
+    def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
         # The operating system has a line when the call returns: it survives the death of the lab's process. A crash
         # of the machine ends the servers as well.
@@ -187,8 +187,8 @@ class DrillRun:
 
     # -- one step --------------------------------------------------------------------------------------------------
 
-    def _schedule(self, step: Step) -> Together:
-        return Together([(strike.at, faults.of(self.lab, strike)) for strike in step.strikes])
+    def _schedule(self, step: Step) -> FaultSchedule:
+        return FaultSchedule([(strike.at, faults.of(self.lab, strike)) for strike in step.fault_specs])
 
     def _costs(self, cpu_seconds: float) -> dict[str, float]:
         return {
@@ -203,7 +203,7 @@ class DrillRun:
     def _time(self) -> float:
         return round(clock.timer() - self._began, 3)
 
-    def _act(self, step: Step, each: Together) -> None:
+    def _act(self, step: Step, each: FaultSchedule) -> None:
         """Do T1 to T5 of one step."""
         broke = self._time()
         try:
@@ -225,7 +225,7 @@ class DrillRun:
         self._until_back(healed)
         whole = self._time()
         proofs += each.verify_recovered()
-        self.acted.append(Acted(step, broke, held, healed, whole, self._time(), proofs, views, struck))
+        self.acted.append(FaultEvidence(step, broke, held, healed, whole, self._time(), proofs, views, struck))
         self.tell(f"  {self._time():5.1f} s: {_said(proofs)}; every node {self.nodes.whole}")
 
     def _promote(self, step: Step) -> None:
@@ -297,7 +297,7 @@ class DrillRun:
 
     def _counted(self, before: dict[str, int]) -> dict[str, int]:
         """Return what the nodes counted in between; empty if a node's counters started anew."""
-        if self.what.ends_servers(faults.kinds()) or self.what.rearranges:
+        if self.what.ends_servers(faults.kinds()) or self.what.changes_roles:
             return {}
         return {name: many - before[name] for name, many in self._counters().items() if name in before}
 

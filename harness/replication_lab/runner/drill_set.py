@@ -20,7 +20,7 @@ from replication_lab.model.record import Record
 from replication_lab.model.topology import Topology
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
-from replication_lab.runner.drill import carry_out
+from replication_lab.runner.drill import run_drill
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, signals
@@ -61,13 +61,13 @@ def parse(name: str, topology: Topology, text: str | bytes) -> Drill:
 
 def _refuse_unable(asked: Drill, topology: Topology) -> None:
     where, kind = drill.file_of(topology.name, asked.name), replication.kind_of(topology)
-    if asked.serves and not issubclass(kind, ChoosesServer):
+    if asked.initial_primary and not issubclass(kind, ChoosesServer):
         raise LabError(
-            f"{where}: the key serves needs a cluster manager",
+            f"{where}: the key initial_primary needs a cluster manager",
             "a topology with Pacemaker, or a drill without this key",
             "./lab drill",
         )
-    if asked.rearranges and not issubclass(kind, Promotes):
+    if asked.changes_roles and not issubclass(kind, Promotes):
         raise LabError(
             f"{where}: {topology.name} has no node that can be promoted",
             "source and replica, or two machines",
@@ -87,7 +87,8 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
         raise LabError(f"a fault of {seconds:g} s", "more than 0 seconds", "./lab drill --help")
     catalogue.topology(topology)
     return [
-        load(topology, name).lasting(seconds) for name in ([fault] if fault else catalogue.drills(topology) or [""])
+        load(topology, name).with_duration(seconds)
+        for name in ([fault] if fault else catalogue.drills(topology) or [""])
     ]
 
 
@@ -162,10 +163,10 @@ class Labs:
 
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
         """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""
-        evidence = carry_out(self.lab(), what, seed, ledger, self._tell)
+        evidence = run_drill(self.lab(), what, seed, ledger, self._tell)
         if self._keep and _judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
-        elif evidence.doubts or evidence.failed_proofs or what.rearranges:
+        elif evidence.doubts or evidence.failed_proofs or what.changes_roles:
             self.renew()
         return evidence
 

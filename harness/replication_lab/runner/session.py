@@ -148,7 +148,7 @@ class Session:
             found = self._filled(blank, case, meter)
         except LabError as error:
             signals.raise_interruption(error)
-            if why := next(filter(None, (lab.why_ended() for lab in self.run.up)), ""):
+            if why := next(filter(None, (lab.exit_reason() for lab in self.run.up)), ""):
                 raise LabError(f"during {case.name}: {why}", "every node running", "./lab report latest") from error
             full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
             found = replace(blank, doubts=[error.found, *full], noise=meter.read())
@@ -160,7 +160,7 @@ class Session:
         asked = case.settings.get("toxics", {})
         with self.experiment.arrange(lab, case) as watch:
             with all_at_once([self.calibration.toxic(lab, link, name) for link, name in asked.items()]) as toxics:
-                meter = meter.anew()
+                meter = meter.restarted()
                 outcome = workload.run(lab, self.run.next_seed())
                 noise = meter.read()
             counted = watch.figures()

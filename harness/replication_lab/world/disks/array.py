@@ -147,7 +147,7 @@ class Array:
             return self.server_node.run(*self.inside, "sh", "-c", READ_ALL).splitlines()
         return self.service.run("array", "unreadable").splitlines()
 
-    def room(self) -> int:
+    def free_bytes(self) -> int:
         """Return the free bytes under the data directory."""
         return int(self.in_filesystem(*ROOM, ".").split()[-1])
 
@@ -250,7 +250,7 @@ class MachineArray(Array):
     def _words(self) -> dict[str, str]:
         return dict(word.split("=", 1) for word in self.status().split())
 
-    def room(self) -> int:
+    def free_bytes(self) -> int:
         return int(self.server_node.run(*self.inside, *ROOM, DATA).split()[-1])
 
     def is_mounted(self) -> bool:

@@ -86,11 +86,11 @@ class Spindle:
         self.container = container
 
     def settings(self) -> Settings:
-        return _decoded(self._told("settings"), Settings)
+        return _decoded(self._query("settings"), Settings)
 
     def set(self, **changes: int | bool) -> Settings:
         """Change settings at once, all of them or, with a LabError, none; return the new settings."""
-        return _decoded(self._told("set", *_words(changes)), Settings)
+        return _decoded(self._query("set", *_words(changes)), Settings)
 
     def limit(self, limits: Limits) -> Settings:
         """Set these limits from the next request on."""
@@ -108,18 +108,18 @@ class Spindle:
         )
 
     def stats(self) -> Stats:
-        return _decoded(self._told("stats"), Stats)
+        return _decoded(self._query("stats"), Stats)
 
     def fail(self) -> None:
         """Answer every request with EIO, until healed."""
-        self._ask("fail")
+        self._exec("fail")
 
     def heal(self) -> None:
-        self._ask("heal")
+        self._exec("heal")
 
     def corrupt(self, offset: int) -> None:
         """Invert the 512 bytes of the sector around an offset, silently."""
-        self._ask("corrupt", str(offset))
+        self._exec("corrupt", str(offset))
 
     def find(self, text: str) -> list[int]:
         """Return the byte offsets on the disk at which a text is stored; its cache is not searched."""
@@ -151,14 +151,14 @@ class Spindle:
         self.container.reload()
         return self.container.status == "exited"
 
-    def _told(self, *words: str) -> str:
+    def _query(self, *words: str) -> str:
         """Return an answer that is never empty: a busy engine sometimes loses a command's output."""
         for _ in range(TRIES):
-            if said := self._ask(*words):
+            if said := self._exec(*words):
                 return said
         raise self._silent("an empty answer")
 
-    def _ask(self, *words: str) -> str:
+    def _exec(self, *words: str) -> str:
         """Return the spindle's answer; LabError when it refuses or does not answer."""
         try:
             code, output = self._run("spindle", *words)

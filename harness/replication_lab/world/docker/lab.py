@@ -119,7 +119,7 @@ class Lab:
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}
 
-    def why_ended(self) -> str:
+    def exit_reason(self) -> str:
         """Return which container has ended by itself and its last log lines, or an empty string."""
         self.refresh()
         for service, container in self.containers.items():

@@ -34,7 +34,7 @@ class BinaryLog:
         """Return the number of transactions that this server has committed or applied, by their GTIDs."""
         return gtid.transactions_in(self.server.value(self.server.dialect.transactions) or "")
 
-    def begin_at(self, gtids: str) -> None:
+    def reset_gtids_to(self, gtids: str) -> None:
         """Reset the binary log to these GTIDs, as this server's data are those of another one there."""
         for number, statement in enumerate(self.server.dialect.reset, 1):
             try:
@@ -44,4 +44,4 @@ class BinaryLog:
                 # The two spellings of different versions.
                 if number == len(self.server.dialect.reset):
                     raise
-        self.server.execute(*(statement.format(gtids=gtids) for statement in self.server.dialect.begin_at))
+        self.server.execute(*(statement.format(gtids=gtids) for statement in self.server.dialect.reset_gtids_to))

@@ -54,7 +54,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     follow: str = ""
     resume: str = ""
     reset: list[str] = []
-    begin_at: list[str] = []
+    reset_gtids_to: list[str] = []
 
 
 @cache

@@ -52,6 +52,6 @@ class SemiSync:
             self.server.execute(f"SET GLOBAL {prefix}_timeout = {timeout_ms}")
         self.server.execute(f"SET GLOBAL {prefix}_enabled = {int(enabled)}")
 
-    def acknowledge(self) -> None:
+    def enable_semisync_replica(self) -> None:
         """Enable the replica's side of semi-sync, from its next connection on."""
         self.server.execute(f"SET GLOBAL {self.server.dialect.semisync_replica}_enabled = 1")
