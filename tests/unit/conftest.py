@@ -17,7 +17,7 @@ from replication_lab.model.experiment import Preset
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.report import summarise
 from replication_lab.runner.rounds import Run
-from replication_lab.world import catalogue, clock, journal
+from replication_lab.world import at_once, catalogue, clock, journal
 from replication_lab.world.docker import engine as docker_engine
 
 from tests.fakes.docker_engine import Engine
@@ -97,6 +97,7 @@ def fake_world(monkeypatch):
         world = FakeWorld(**troubles)
         for name in ("timer", "pause", "wait_until"):
             monkeypatch.setattr(clock, name, getattr(world.clock, name))
+        monkeypatch.setattr(at_once, "of_each", world.clock.of_each)
         return world
 
     return make

@@ -66,11 +66,12 @@ def in_model():
     """Run the brief preset in a world that keeps the laws: (summary, record, world)."""
     from replication_lab.report import summarise
     from replication_lab.runner.rounds import Run
-    from replication_lab.world import clock
+    from replication_lab.world import at_once, clock
 
     with pytest.MonkeyPatch.context() as patch:
         world, book = FakeWorld(), Pages()
         patch.setattr(clock, "timer", world.clock.timer)
+        patch.setattr(at_once, "of_each", world.clock.of_each)
         Run(LAWFUL, SMALL, ["mariadb"], 7, book, world, lambda _line: None).run()
         yield summarise(LAWFUL, book.record), book.record, world
 

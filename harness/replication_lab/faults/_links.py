@@ -1,13 +1,13 @@
 """Helpers for faults of links: a probe across each of them, and the round trip that they have without the fault."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, closing
 from typing import TypeVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
 from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.world import at_once
 from replication_lab.world.docker.lab import Lab
 
 Made = TypeVar("Made")
@@ -28,8 +28,7 @@ class Links:
 
     def each(self, act: Callable[[str], Made]) -> list[Made]:
         """Call `act` for every link at once: across a WAN each call is mostly waiting."""
-        with ThreadPoolExecutor(len(self.names)) as pool:
-            return list(pool.map(act, self.names))
+        return at_once.of_each(act, self.names)
 
     def probe(self, name: str) -> RoundTrip:
         return RoundTrip(self.lab.link(name))

@@ -1,13 +1,12 @@
 """Helpers for faults of nodes: act on all nodes at once, and wait until their containers are healthy again."""
 
 from collections.abc import Callable, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 
 from replication_lab import replication
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
-from replication_lab.world import clock
+from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab
 
 START_SECONDS = 180
@@ -20,8 +19,7 @@ class OnNodes:
         self.lab, self.nodes = lab, list(nodes)
 
     def each(self, act: Callable[[str], object]) -> None:
-        with ThreadPoolExecutor(len(self.nodes)) as pool:
-            list(pool.map(act, self.nodes))
+        at_once.of_each(act, self.nodes)
 
     def inject(self) -> None:
         raise NotImplementedError

@@ -1,12 +1,12 @@
 """Disks with given limits: set, proved by direct I/O, and set back."""
 
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager
 
 from replication_lab.faults._nodes import OnNodes
 from replication_lab.model.disk import Limits
 from replication_lab.model.proof import Proof
+from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array, Measured
 from replication_lab.world.disks.spindle import Spindle
@@ -35,9 +35,8 @@ class DiskLimits(OnNodes):
         if self._is_measured:
             return [self._is_unchanged(array) for array in self._arrays]
         self._is_measured = True
-        with ThreadPoolExecutor(len(self._arrays)) as pool:
-            found = pool.map(lambda array: proofs(array, dict.fromkeys(array.disks, self._limits)), self._arrays)
-            return [proof for each in found for proof in each]
+        found = at_once.of_each(lambda array: proofs(array, dict.fromkeys(array.disks, self._limits)), self._arrays)
+        return [proof for each in found for proof in each]
 
     def _is_unchanged(self, array: Array) -> Proof:
         asked = dict.fromkeys(array.disks, self._limits)
@@ -70,19 +69,17 @@ def changed(arrays_: Iterable[Array], limits: Limits) -> Iterator[None]:
 @contextmanager
 def limited(disks: Sequence[Spindle], limits: Limits) -> Iterator[None]:
     """Set the limits of these disks within the block, without proof; restore the previous ones at its end."""
-    with ThreadPoolExecutor(len(disks)) as pool:
-        before = list(pool.map(lambda spindle: spindle.limits(), disks))
-        try:
-            limit(disks, limits)
-            yield
-        finally:
-            list(pool.map(lambda spindle, had: spindle.limit(had), disks, before))
+    before = at_once.of_each(lambda spindle: spindle.limits(), disks)
+    try:
+        limit(disks, limits)
+        yield
+    finally:
+        at_once.of_each(lambda was: was[0].limit(was[1]), zip(disks, before, strict=True))
 
 
 def limit(disks: Sequence[Spindle], limits: Limits) -> None:
     """Set the limits of these disks at the same time: one without limits must not run ahead of the others."""
-    with ThreadPoolExecutor(len(disks)) as pool:
-        list(pool.map(lambda spindle: spindle.limit(limits), disks))
+    at_once.of_each(lambda spindle: spindle.limit(limits), disks)
 
 
 def proofs(array: Array, limits: Mapping[str, Limits]) -> list[Proof]:

@@ -1,7 +1,6 @@
 """The disks under a lab's nodes: proved, changed while they are used, and checked by reading them."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from typing import Any
 
@@ -13,6 +12,7 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.proof import Proof
 from replication_lab.replication.abilities import RunsMachines
+from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.disks.spindle import SWITCH, Spindle
@@ -27,9 +27,8 @@ SECTOR, MOST_SECTORS = 512, 100
 def prove(lab: Lab) -> list[Proof]:
     """Prove that each node's data are on its array, and that each disk keeps the limits that it was made with."""
     found = list(arrays.arrays(lab).values())
-    with ThreadPoolExecutor(len(found) or 1) as pool:
-        kept = pool.map(kept_limits, found)
-        return [proof for array, limits in zip(found, kept, strict=True) for proof in (_mounted(array), *limits)]
+    kept = at_once.of_each(kept_limits, found)
+    return [proof for array, limits in zip(found, kept, strict=True) for proof in (_mounted(array), *limits)]
 
 
 def check(lab: Lab, node: str) -> list[Proof]:

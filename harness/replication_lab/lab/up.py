@@ -1,7 +1,6 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from dataclasses import replace
 from typing import Unpack
@@ -19,7 +18,7 @@ from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import catalogue, vm
+from replication_lab.world import at_once, catalogue, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project, signals
@@ -156,8 +155,7 @@ def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
 def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
     """Put the toxics on and prove links and replication; LabError at the first proof that fails."""
     # Links do not affect each other, and a WAN's measurements are mostly waiting.
-    with ThreadPoolExecutor(len(toxics) or 1) as pool:
-        proofs = list(pool.map(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics))
+    proofs = at_once.of_each(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics)
     proofs += [*replication.of(lab).prove(toxics), *disks.prove(lab)]
     for proof in proofs:
         tell(f"  {'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}")
@@ -237,8 +235,7 @@ def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
 def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
     """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result."""
     found = {lab.link(link).name: known_toxic(toxic) for link, toxic in toxics.items()}
-    with ThreadPoolExecutor(len(found) or 1) as pool:
-        return list(pool.map(lambda link: _prove_link(lab, link, found[link]), found))
+    return at_once.of_each(lambda link: _prove_link(lab, link, found[link]), found)
 
 
 def known_toxic(name: str) -> Toxic:

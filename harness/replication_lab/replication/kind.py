@@ -2,7 +2,6 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 from statistics import median
 from typing import ClassVar, TypeVar
@@ -12,7 +11,7 @@ from replication_lab.model.evidence import View
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
-from replication_lab.world import catalogue
+from replication_lab.world import at_once, catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
@@ -102,8 +101,7 @@ class Nodes:
 
     def of_each(self, ask: Callable[[str], Answer]) -> dict[str, Answer]:
         """Return each node's answer; all are asked at once."""
-        with ThreadPoolExecutor(len(self.names)) as pool:
-            return dict(zip(self.names, pool.map(ask, self.names), strict=True))
+        return dict(zip(self.names, at_once.of_each(ask, self.names), strict=True))
 
     def looks(self) -> dict[str, View]:
         """Return each node's current view."""

@@ -21,7 +21,7 @@ from replication_lab.model.measuring import HasProofs
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
-from replication_lab.world import catalogue, clock
+from replication_lab.world import at_once, catalogue, clock
 from replication_lab.world.disks import array
 from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
@@ -47,9 +47,8 @@ class Calibration:
         """Calibrate all that the cases need. Links do not affect each other, but one carries one toxic at a time."""
         for toxic in dict.fromkeys(toxic for _, _, toxic in wanted):
             mine = {key: lab for key, lab in wanted.items() if key[2] == toxic}
-            with ThreadPoolExecutor(len(mine)) as pool:
-                found = pool.map(lambda key, lab: self._calibrate(lab, *key[1:]), mine.keys(), mine.values())
-                self._found |= zip(mine, found, strict=True)
+            found = at_once.of_each(lambda wanted: self._calibrate(wanted[1], *wanted[0][1:]), mine.items())
+            self._found |= zip(mine, found, strict=True)
 
     def _calibrate(self, lab: Lab, link: str, toxic: str) -> Toxic:
         with closing(self._world.round_trip(lab, link)) as probe:

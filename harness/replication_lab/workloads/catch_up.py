@@ -1,6 +1,5 @@
 """A race of replicas that are behind: the rows that each applies on its disks, and which catch up under load."""
 
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 
@@ -22,7 +21,7 @@ from replication_lab.workloads.catch_up_phases import (
     went_on,
 )
 from replication_lab.workloads.row_updates import Pace, RowChanges
-from replication_lab.world import clock
+from replication_lab.world import at_once, clock
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
@@ -240,5 +239,4 @@ def _wait_until_received(server: Server, source: Server) -> None:
 
 def write_back(chosen: list[Array]) -> None:
     """Write the page caches of these arrays back now, or slow disks would do so during a measurement."""
-    with ThreadPoolExecutor(len(chosen)) as pool:
-        list(pool.map(Array.write_back, chosen))
+    at_once.of_each(Array.write_back, chosen)

@@ -1,7 +1,6 @@
 """What is measured of a phase of a race, and the proofs that the disks and the load were as intended."""
 
 import math
-from concurrent.futures import ThreadPoolExecutor
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
@@ -10,6 +9,7 @@ from replication_lab.probes import disk_activity
 from replication_lab.probes.disk_activity import DiskWork
 from replication_lab.probes.lag import Lag
 from replication_lab.workloads.row_updates import Pace
+from replication_lab.world import at_once
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
@@ -71,8 +71,7 @@ class Phase:
         return self._lag.longest_pause(name, self._began, self._ended)
 
     def _look(self) -> dict[str, list]:
-        with ThreadPoolExecutor(len(self._arrays)) as pool:
-            return dict(zip(self._arrays, pool.map(disk_activity.look, self._arrays.values()), strict=True))
+        return dict(zip(self._arrays, at_once.of_each(disk_activity.look, self._arrays.values()), strict=True))
 
 
 def figures(phase: Phase, suffix: str = "") -> dict[str, float | None]:

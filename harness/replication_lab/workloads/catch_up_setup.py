@@ -1,7 +1,6 @@
 """The replicas of a race: set alike but for their disks, made to fall behind, and level again afterwards."""
 
 from collections.abc import Iterator, Mapping
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 
@@ -13,7 +12,7 @@ from replication_lab.model.race import REPLICAS
 from replication_lab.workloads.catch_up import FLUSHING, write_back
 from replication_lab.workloads.catch_up_phases import raced_arrays
 from replication_lab.workloads.row_updates import RowChanges
-from replication_lab.world import catalogue
+from replication_lab.world import at_once, catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.flush import USUALLY, write_pages
@@ -55,8 +54,7 @@ def prepare(lab: Lab) -> None:
     for array in raced_arrays(lab):
         array.limit(Limits())
     lab.node("source").server().set_global(**SOURCE)
-    with ThreadPoolExecutor(len(REPLICAS)) as pool:
-        list(pool.map(lambda node: _prepare(lab.node(node).server()), REPLICAS))
+    at_once.of_each(lambda node: _prepare(lab.node(node).server()), REPLICAS)
 
 
 def _prepare(server: Server) -> None:
@@ -77,8 +75,7 @@ def fill(lab: Lab, *tables: RowChanges) -> None:
         Replica(server).wait_for(position)
         write_pages(server)
 
-    with ThreadPoolExecutor(len(REPLICAS)) as pool:
-        list(pool.map(lambda node: settle(lab.node(node).server()), REPLICAS))
+    at_once.of_each(lambda node: settle(lab.node(node).server()), REPLICAS)
 
 
 def _dialect(server: Server) -> str:
@@ -93,14 +90,13 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
     """
     servers = [lab.node(node).server() for node in REPLICAS]
     limits = catalogue.disk(DISKS[_dialect(servers[0])]).limits
-    with ThreadPoolExecutor(len(servers)) as pool:
-        try:
-            list(pool.map(lambda server: _dress(server, appliers), servers))
-            with injected(DiskLimits(lab, REPLICAS, limits)) as limited:
-                yield Watch(servers, limits, limited)
-        finally:
-            list(pool.map(lambda server: _catch_up(server, lab.node("source").server()), servers))
-            write_back(raced_arrays(lab))
+    try:
+        at_once.of_each(lambda server: _dress(server, appliers), servers)
+        with injected(DiskLimits(lab, REPLICAS, limits)) as limited:
+            yield Watch(servers, limits, limited)
+    finally:
+        at_once.of_each(lambda server: _catch_up(server, lab.node("source").server()), servers)
+        write_back(raced_arrays(lab))
 
 
 def _dress(server: Server, appliers: Mapping[str, str | int] | None) -> None:

@@ -2,7 +2,6 @@
 
 import re
 from collections.abc import Iterator
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -10,7 +9,7 @@ from random import Random
 
 from replication_lab.model.errors import LabError
 from replication_lab.workloads import _sysbench
-from replication_lab.world import clock
+from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -37,8 +36,7 @@ class RowChanges:
     def fill(self, lab: Lab) -> None:
         """Make and fill the tables on every node by itself, so that the rows need not cross the links."""
         lab.service("load").put(f"/tmp/{SCRIPT.name}", SCRIPT.read_bytes())
-        with ThreadPoolExecutor(len(lab.topology.nodes)) as pool:
-            list(pool.map(lambda node: self._fill(lab.node(node.name).server()), lab.topology.nodes))
+        at_once.of_each(lambda node: self._fill(lab.node(node.name).server()), lab.topology.nodes)
 
     def _fill(self, server: Server) -> None:
         rows = self.rows // len(self.databases)

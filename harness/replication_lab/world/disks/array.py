@@ -13,7 +13,7 @@ from docker.errors import APIError, ContainerError
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import Storage
-from replication_lab.world import clock
+from replication_lab.world import at_once, clock
 from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names, volume_name
 from replication_lab.world.disks.spindle import Spindle, Stats
 from replication_lab.world.docker import engine, images
@@ -122,8 +122,7 @@ class Array:
 
     def _each(self, ask: Callable[[Spindle], Answer]) -> dict[str, Answer]:
         """Ask all disks at once: the way into a container takes longer than an answer."""
-        with ThreadPoolExecutor(len(self.disks)) as pool:
-            return dict(zip(self.disks, pool.map(ask, self.disks.values()), strict=True))
+        return dict(zip(self.disks, at_once.of_each(ask, self.disks.values()), strict=True))
 
     def in_filesystem(self, *command: str) -> str:
         """Run a command in the root folder of the array's file system, the data directory; return its output."""
