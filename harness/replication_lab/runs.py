@@ -47,15 +47,25 @@ def run(
     """
     world = world or World()
     engines = engines or list(experiment.default_engines)
-    chosen = experiment.preset(preset)
-    with exported({name: os.environ.get(name, value) for name, value in chosen.compose_env.items()}):
-        return _run(experiment, engines, chosen, seed, tell=tell, world=world, keep=keep)
+    of_preset = experiment.preset(preset)
+    _check_toxics(experiment, of_preset)
+    with exported({name: os.environ.get(name, value) for name, value in of_preset.compose_env.items()}):
+        return _run(experiment, engines, of_preset, seed, tell=tell, world=world, keep=keep)
+
+
+def _check_toxics(experiment: Experiment, preset: Preset) -> None:
+    """Refuse a link or a condition of a case that does not exist before a lab starts."""
+    for case in experiment.chosen(preset):
+        for link, toxic in case.settings.get("toxics", {}).items():
+            catalogue.topology(experiment.topology_of(case)).link(link)
+            catalogue.toxic(toxic, f"toxic of case {case.name} in {experiment.name}")
 
 
 def _run(
     experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World, keep: bool
 ) -> tuple[Path, ExperimentSummary]:
     command = f"ask {experiment.topology}" if experiment.asked else f"run {experiment.name}"
+    command += "".join(f" --{name} {value}" for name, value in experiment.conditions.items())
     world.make_ready(engines, experiment.topologies(chosen), tell, command)
     journal = Journal(experiment.name)
     started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell, keep)

@@ -46,7 +46,7 @@ def test_an_interruption_ends_the_tests_as_well(fake_world, runs, undrawn, monke
     """Verdicts that were there by then are no reason to let a test of them pass, nor to go on with other tests."""
     monkeypatch.setattr(Session, "compare_copies", troubles.interrupt)
     monkeypatch.setattr(running, "World", fake_world)
-    monkeypatch.setattr(pytest_plugin.experiments, "load", lambda _: tiny())
+    monkeypatch.setattr(pytest_plugin.experiments, "load", lambda *_: tiny())
 
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
         pytest_plugin.run_to_its_end("semisync_wan", "mariadb", "quick")

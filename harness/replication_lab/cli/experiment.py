@@ -27,10 +27,17 @@ from replication_lab.model.question import NAME
     is_flag=True,
     help="Use the sizes of the publication, which takes hours.  [default: smaller sizes, which take minutes]",
 )
+@click.option(
+    "--rtt",
+    metavar="MS",
+    default="",
+    help="Round trip of the WAN in place of the published one, such as 40ms. Then only laws are judged, and nothing is "
+    "compared with published figures.",
+)
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
 @keep_failed
 @as_json
-def run(*, experiment: str, engine: str | None, full: bool, seed: int, keep: bool, json_: bool) -> None:
+def run(*, experiment: str, engine: str | None, full: bool, rtt: str, seed: int, keep: bool, json_: bool) -> None:
     """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
     EXPERIMENT is a name, or a question's YAML file that `lab ask --save` wrote.
@@ -38,12 +45,14 @@ def run(*, experiment: str, engine: str | None, full: bool, seed: int, keep: boo
     Exit status 0: as expected, 1: a verdict changed, 2: unknown.
 
     Example: lab run semisync_wan --engine mariadb,mysql-8.0
+
+    Example: lab run semisync_wan --rtt 40ms
     """
     if experiment.endswith((".yaml", ".yml")):
-        _refuse_for_a_question(engine, full)
+        _refuse_for_a_question(engine, full, rtt)
         found, preset = experiments.from_file(experiment), NAME
     else:
-        found, preset = experiments.load(experiment), "full" if full else "quick"
+        found, preset = experiments.load(experiment, rtt), "full" if full else "quick"
     engines = runs.available(found) if engine == "all" else engine.split(",") if engine else []
     folder, summary = runs.run(found, engines, preset, seed, tell, keep=keep)
     print_summary(summary, json_)
@@ -51,7 +60,9 @@ def run(*, experiment: str, engine: str | None, full: bool, seed: int, keep: boo
     sys.exit(summary.exit_code)
 
 
-def _refuse_for_a_question(engine: str | None, full: bool) -> None:
-    for option, given in (("--engine", engine), ("--full", full)):
+def _refuse_for_a_question(engine: str | None, full: bool, rtt: str) -> None:
+    for option, given in (("--engine", engine), ("--full", full), ("--rtt", rtt)):
         if given:
-            raise LabError(f"{option} was given for a question's file", "its own engine and extent", "edit the file")
+            raise LabError(
+                f"{option} was given for a question's file", "its own engine, round trip and extent", "edit the file"
+            )

@@ -18,10 +18,17 @@ def names() -> list[str]:
     return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
 
 
-def load(name: str) -> Experiment:
+def load(name: str, rtt: str = "") -> Experiment:
+    """Return the experiment of that name, with another round trip on its WAN if one is given."""
     if name not in names():
         raise unknown_name("experiment", name, names(), "./lab list experiments")
-    return importlib.import_module(f"replication_lab.experiments.{name}").experiment
+    found: Experiment = importlib.import_module(f"replication_lab.experiments.{name}").experiment
+    if not rtt:
+        return found
+    if found.at is None:
+        able = ", ".join(each for each in names() if load(each).at)
+        raise LabError(f"--rtt {rtt}: {name} has no round trip to choose", f"one of {able}", f"./lab run {name}")
+    return found.with_rtt(rtt)
 
 
 def asked(question: Question) -> Experiment:
@@ -41,4 +48,6 @@ def from_file(path: str | Path) -> Experiment:
 
 def of(record: Record) -> Experiment:
     """Return the experiment that a record is of: one of this folder, or the user's question that the record holds."""
-    return load(record.run.experiment) if record.run.question is None else asked(record.run.question)
+    if record.run.question is not None:
+        return asked(record.run.question)
+    return load(record.run.experiment, record.run.conditions.get("rtt", ""))

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
+from replication_lab.experiments._far import Far
 from replication_lab.model.experiment import Case
 from replication_lab.world import catalogue
 
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)
-WAN = "wan-85ms"
-DISTANCES = {"lan": "on a LAN", "85ms": "at 85 ms"}
+LAN = "lan"
 # The provider's send windows, in messages, as its manual advises for a WAN.
 WAN_WINDOWS = (512, 256)
 WINDOWED = (128, 256)
@@ -39,32 +39,39 @@ TWO = {
 SYSTEMS = THREE | TWO
 
 
-def _case(name: str, system: str, distance: str, what: str, **settings) -> Case:
+def distances(wan: Far) -> dict[str, str]:
+    """Return the two distances by their names in cases, each in words."""
+    return {LAN: "on a LAN", wan.name: f"at {wan.said}"}
+
+
+def _case(wan: Far, name: str, system: str, distance: str, what: str, **settings) -> Case:
     chosen = SYSTEMS[system]
     links = catalogue.topology(chosen.topology).links
-    toxics = {link.name: WAN for link in links} if distance == "85ms" else {}
+    toxics = {} if distance == LAN else {link.name: wan.toxic for link in links}
     needs = {"galera"} if chosen.is_galera else {"semisync", "wait_point"}
     return Case(
         name,
-        f"{chosen.about}, {DISTANCES[distance]}, {what}",
+        f"{chosen.about}, {distances(wan)[distance]}, {what}",
         {"system": system, "toxics": toxics, **settings},
         frozenset(needs),
         chosen.topology,
     )
 
 
-def _inserts(system: str, distance: str, clients: int) -> Case:
-    return _case(f"{system}-{distance}-{clients}", system, distance, f"{clients} clients", clients=clients)
+def _inserts(wan: Far, system: str, distance: str, clients: int) -> Case:
+    return _case(wan, f"{system}-{distance}-{clients}", system, distance, f"{clients} clients", clients=clients)
 
 
-def cases() -> tuple[Case, ...]:
+def cases(wan: Far) -> tuple[Case, ...]:
+    far, both = wan.name, distances(wan)
     return (
-        *(_inserts(system, distance, n) for system in SYSTEMS for distance in DISTANCES for n in CLIENTS),
+        *(_inserts(wan, system, distance, n) for system in SYSTEMS for distance in both for n in CLIENTS),
         *(
             _case(
-                f"galera-windows-85ms-{n}",
+                wan,
+                f"galera-windows-{far}-{n}",
                 "galera",
-                "85ms",
+                far,
                 f"{n} clients, windows",
                 clients=n,
                 windows=WAN_WINDOWS,
@@ -72,20 +79,30 @@ def cases() -> tuple[Case, ...]:
             for n in WINDOWED
         ),
         *(
-            _case(f"galera-{distance}-64-on-{n}", "galera", distance, f"64 clients on {n} nodes", clients=64, writers=n)
-            for distance in DISTANCES
+            _case(
+                wan,
+                f"galera-{distance}-64-on-{n}",
+                "galera",
+                distance,
+                f"64 clients on {n} nodes",
+                clients=64,
+                writers=n,
+            )
+            for distance in both
             for n in (2, 3)
         ),
         *(
-            _case(f"hot-galera-{n}", "galera", "85ms", f"one row, {n} writing nodes", load="hot", writers=n)
+            _case(wan, f"hot-galera-{n}", "galera", far, f"one row, {n} writing nodes", load="hot", writers=n)
             for n in (1, 2, 3)
         ),
-        *(_case(f"hot-{system}", system, "85ms", "one row", load="hot") for system in ("after-sync", "after-commit")),
+        *(_case(wan, f"hot-{system}", system, far, "one row", load="hot") for system in ("after-sync", "after-commit")),
         *(
-            _case(f"{load}-{distance}", "galera", distance, f"{load} on all nodes", load=load)
+            _case(wan, f"{load}-{distance}", "galera", distance, f"{load} on all nodes", load=load)
             for load in ("counters", "bank")
-            for distance in DISTANCES
+            for distance in both
         ),
-        _case("slow-galera", "galera", "lan", "64 clients, one node slow", clients=64, slow="node3"),
-        _case("slow-after-commit", "after-commit", "lan", "64 clients, one replica slow", clients=64, slow="replica2"),
+        _case(wan, "slow-galera", "galera", "lan", "64 clients, one node slow", clients=64, slow="node3"),
+        _case(
+            wan, "slow-after-commit", "after-commit", "lan", "64 clients, one replica slow", clients=64, slow="replica2"
+        ),
     )

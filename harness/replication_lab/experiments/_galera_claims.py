@@ -2,7 +2,8 @@
 
 from collections.abc import Iterator
 
-from replication_lab.experiments._galera_cases import CLIENTS, DISTANCES, SYSTEMS, TWO, WINDOWED
+from replication_lab.experiments._far import Far
+from replication_lab.experiments._galera_cases import CLIENTS, SYSTEMS, TWO, WINDOWED, distances
 from replication_lab.model.claim import Claim
 from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 
@@ -10,83 +11,90 @@ from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, r
 OUTPERFORMS = 1.1
 
 
-def claims() -> tuple[Claim, ...]:
+def claims(wan: Far) -> tuple[Claim, ...]:
     return (
         *(
-            _outperforms(system, distance, clients)
+            _outperforms(wan, system, distance, clients)
             for system in SYSTEMS
             if SYSTEMS[system].wait_point
-            for distance in DISTANCES
+            for distance in distances(wan)
             for clients in CLIENTS
         ),
-        *_claims_on_windows(),
-        *_claims_on_waiting(),
+        *_claims_on_windows(wan),
+        *_claims_on_waiting(wan),
         *_claims_on_hot_row(),
-        *_claims_on_safety(),
+        *_claims_on_safety(wan),
         *_claims_on_a_slow_node(),
     )
 
 
-def _outperforms(other: str, distance: str, clients: int) -> Claim:
+def _outperforms(wan: Far, other: str, distance: str, clients: int) -> Claim:
     galera = "galera2" if other in TWO else "galera"
     faster, slower = f"{galera}-{distance}-{clients}", f"{other}-{distance}-{clients}"
     plural = "client" if clients == 1 else "clients"
     return Claim(
         f"faster-than-{slower}",
-        f"{DISTANCES[distance]} with {clients} {plural} {SYSTEMS[galera].about} outperforms {SYSTEMS[other].about}: "
-        "at least a tenth more commits a second",
+        f"{distances(wan)[distance]} with {clients} {plural} {SYSTEMS[galera].about} outperforms "
+        f"{SYSTEMS[other].about}: at least a tenth more commits a second",
         throughput(faster).over(throughput(slower)).at_least(OUTPERFORMS),
     )
 
 
-def _claims_on_windows() -> Iterator[Claim]:
+def _claims_on_windows(wan: Far) -> Iterator[Claim]:
     for clients in WINDOWED:
         yield Claim(
             f"windows-help-{clients}",
-            f"at 85 ms with {clients} clients wider windows let Galera commit more often",
-            throughput(f"galera-windows-85ms-{clients}").over(throughput(f"galera-85ms-{clients}")).at_least(1.0),
+            f"at {wan.said} with {clients} clients wider windows let Galera commit more often",
+            throughput(f"galera-windows-{wan.name}-{clients}")
+            .over(throughput(f"galera-{wan.name}-{clients}"))
+            .at_least(1.0),
         )
         yield Claim(
-            f"faster-with-windows-than-after-commit-85ms-{clients}",
-            f"at 85 ms with {clients} clients and wider windows Galera outperforms semi-sync (AFTER_COMMIT): at least "
-            "a tenth more commits a second",
-            throughput(f"galera-windows-85ms-{clients}")
-            .over(throughput(f"after-commit-85ms-{clients}"))
+            f"faster-with-windows-than-after-commit-{wan.name}-{clients}",
+            f"at {wan.said} with {clients} clients and wider windows Galera outperforms semi-sync (AFTER_COMMIT): "
+            "at least a tenth more commits a second",
+            throughput(f"galera-windows-{wan.name}-{clients}")
+            .over(throughput(f"after-commit-{wan.name}-{clients}"))
             .at_least(OUTPERFORMS),
         )
 
 
-def _claims_on_waiting() -> tuple[Claim, ...]:
+def _claims_on_waiting(wan: Far) -> tuple[Claim, ...]:
+    one, many = f"galera-{wan.name}-1", f"galera-{wan.name}-64"
+    after_sync = f"after-sync-{wan.name}-1"
     return (
         Claim(
             "galera-commit-waits",
             "one client's commit on a Galera cluster takes at least one round trip",
-            latency_p50("galera-85ms-1").over(rtt("galera-85ms-1")).at_least(1.0),
+            latency_p50(one).over(rtt(one)).at_least(1.0),
             predicted=1.0,
+            law=True,
         ),
         Claim(
             "galera-commit-is-one-round-trip",
             "one client's commit on a Galera cluster takes one round trip (±5 %)",
-            latency_p50("galera-85ms-1").over(rtt("galera-85ms-1")).equals(within=0.05),
+            latency_p50(one).over(rtt(one)).equals(within=0.05),
             predicted=1.0,
+            law=True,
         ),
         Claim(
             "after-sync-commit-is-one-round-trip",
             "one client's semi-synchronous commit (AFTER_SYNC) takes one round trip (±5 %)",
-            latency_p50("after-sync-85ms-1").over(rtt("after-sync-85ms-1")).equals(within=0.05),
+            latency_p50(after_sync).over(rtt(after_sync)).equals(within=0.05),
             predicted=1.0,
+            law=True,
         ),
         Claim(
             "clients-add-up",
-            "at 85 ms 64 clients of a Galera cluster commit at least 32 times as often as one",
-            throughput("galera-85ms-64").over(throughput("galera-85ms-1")).at_least(32),
+            f"at {wan.said} 64 clients of a Galera cluster commit at least 32 times as often as one",
+            throughput(many).over(throughput(one)).at_least(32),
             predicted=64.0,
         ),
         # On a LAN the result would depend on which nodes share their CPUs with the clients.
         Claim(
             "writing-nodes-cost-nothing",
-            "at 85 ms 64 clients on three nodes commit at least 0.8 of what they do on one",
-            throughput("galera-85ms-64-on-3").over(throughput("galera-85ms-64")).at_least(0.8),
+            f"at {wan.said} 64 clients on three nodes commit at least 0.8 of what they do on one",
+            throughput(f"{many}-on-3").over(throughput(many)).at_least(0.8),
         ),
     )
 
@@ -98,6 +106,7 @@ def _claims_on_hot_row() -> tuple[Claim, ...]:
             f"one row is changed at most once a round trip: {said}",
             throughput(case).over(PerRoundTrip(case)).at_most(1.05),
             predicted=1.0,
+            law=True,
         )
         for case, said in (
             ("hot-galera-1", "Galera, one writing node"),
@@ -109,23 +118,25 @@ def _claims_on_hot_row() -> tuple[Claim, ...]:
     )
 
 
-def _claims_on_safety() -> tuple[Claim, ...]:
+def _claims_on_safety(wan: Far) -> tuple[Claim, ...]:
+    both = distances(wan)
     kept = [
         claim
         for load, what in (("counters", "counters on all nodes"), ("bank", "transfers on all nodes"))
-        for distance in DISTANCES
-        for claim in _kept(f"{load}-{distance}", f"{what}, {DISTANCES[distance]}")
+        for distance in both
+        for claim in _kept(f"{load}-{distance}", f"{what}, {both[distance]}")
     ]
     sums = [
         Claim(
             f"bank-{distance}-sum-is-kept",
-            f"the sum of the bank's accounts is the same whenever it is read on any node, {DISTANCES[distance]}",
+            f"the sum of the bank's accounts is the same whenever it is read on any node, {both[distance]}",
             Total(f"bank-{distance}", "wrong_sums").is_zero(trials="reads", at_least=30),
             predicted=0.0,
+            law=True,
         )
-        for distance in DISTANCES
+        for distance in both
     ]
-    return (*kept, *sums, *_kept("hot-galera-3", "one row on three nodes, at 85 ms"), *_conflicts("hot-galera-3"))
+    return (*kept, *sums, *_kept("hot-galera-3", f"one row on three nodes, at {wan.said}"), *_conflicts("hot-galera-3"))
 
 
 def _kept(case: str, said: str) -> tuple[Claim, Claim]:
@@ -135,12 +146,14 @@ def _kept(case: str, said: str) -> tuple[Claim, Claim]:
             f"no acknowledged update is lost: {said}",
             Total(case, "lost_updates").is_zero(trials="commits", at_least=30),
             predicted=0.0,
+            law=True,
         ),
         Claim(
             f"{case}-copies-agree",
             f"every node holds the same sum afterwards, in at least 3 copies: {said}",
             Total(case, "diverged").is_zero(trials="copies", at_least=3),
             predicted=0.0,
+            law=True,
         ),
     )
 
@@ -151,16 +164,19 @@ def _conflicts(case: str) -> tuple[Claim, ...]:
             "conflicts-are-deadlocks",
             "conflicting writers on several nodes receive a deadlock error (1213)",
             Total(case, "deadlocks").is_positive(),
+            law=True,
         ),
         Claim(
             "conflicts-fail-certification",
             "a node counts transactions that lost when they were certified (wsrep_local_cert_failures)",
             Total(case, "cert_failures").is_positive(),
+            law=True,
         ),
         Claim(
             "conflicts-abort-locally",
             "a node counts transactions that it aborted in favour of another node's (wsrep_local_bf_aborts)",
             Total(case, "bf_aborts").is_positive(),
+            law=True,
         ),
     )
 

@@ -2,8 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from pathlib import Path
 
+from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.model.quantities import (
@@ -25,7 +27,7 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
-LINK, WAN = "source-replica", "wan-85ms"
+LINK = "source-replica"
 CLIENTS = (1, 4, 16, 64)
 # "About n/RTT" means at least this share of it. From 16 clients on, their own CPU time on the source's site matters.
 PIPELINED = {4: 0.9, 16: 0.8, 64: 0.75}
@@ -37,15 +39,16 @@ THINK_MS = 9.37e3 / 10_000 - 0.18
 WAIT_POINTS = {"after-sync": "AFTER_SYNC", "after-commit": "AFTER_COMMIT"}
 
 
-def _cases() -> tuple[Case, ...]:
+def _cases(wan: Far) -> tuple[Case, ...]:
+    toxics = {LINK: wan.toxic}
     return (
         Case("none", "no replica is connected", {"replication": "none"}),
-        Case("async-85ms", "an asynchronous replica across the WAN", {"replication": "async", "toxics": {LINK: WAN}}),
-        *(case for short in WAIT_POINTS for case in _semisync_cases(short)),
+        Case(f"async-{wan.name}", "an asynchronous replica across the WAN", {"replication": "async", "toxics": toxics}),
+        *(case for short in WAIT_POINTS for case in _semisync_cases(short, wan)),
     )
 
 
-def _semisync_cases(short: str) -> tuple[Case, ...]:
+def _semisync_cases(short: str, wan: Far) -> tuple[Case, ...]:
     # A server without the choice waits where AFTER_COMMIT does; it does not have the other wait point.
     needs = frozenset({"wait_point"}) if short == "after-sync" else frozenset()
     common = {"replication": "semisync", "wait_point": WAIT_POINTS[short]}
@@ -55,12 +58,17 @@ def _semisync_cases(short: str) -> tuple[Case, ...]:
             f"{short}-proxy", "semi-sync through Toxiproxy without toxics", {**common, "toxics": {LINK: "lan"}}, needs
         ),
     )
-    far = {**common, "toxics": {LINK: WAN}}
+    across = {**common, "toxics": {LINK: wan.toxic}}
     by_clients = tuple(
-        Case(f"{short}-85ms-{clients}", f"semi-sync at 85 ms, {clients} clients", {**far, "clients": clients}, needs)
+        Case(
+            f"{short}-{wan.name}-{clients}",
+            f"semi-sync at {wan.said}, {clients} clients",
+            {**across, "clients": clients},
+            needs,
+        )
         for clients in CLIENTS
     )
-    seen = Case(f"{short}-85ms-seen", "who sees a row first", {**far, "workload": "first-seen"}, needs)
+    seen = Case(f"{short}-{wan.name}-seen", "who sees a row first", {**across, "workload": "first-seen"}, needs)
     return (*near, *by_clients, seen)
 
 
@@ -78,7 +86,11 @@ def workload(case: Case, preset: Preset) -> SequentialInserts | FirstSeen:
 
 
 def _waits_a_round_trip(case: Case) -> bool:
-    return case.settings["replication"] == "semisync" and WAN in case.settings.get("toxics", {}).values()
+    return case.settings["replication"] == "semisync" and _round_trip_ms(case) > 0
+
+
+def _round_trip_ms(case: Case) -> int:
+    return catalogue.toxic(case.settings.get("toxics", {}).get(LINK, "lan")).round_trip_ms
 
 
 @contextmanager
@@ -103,7 +115,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
             wait_point,
             path,
             clients=case.settings.get("clients", 1),
-            round_trip_ms=catalogue.toxic(WAN).round_trip_ms if _waits_a_round_trip(case) else 0,
+            round_trip_ms=_round_trip_ms(case) if _waits_a_round_trip(case) else 0,
         )
     finally:
         SemiSync(source).set(False)
@@ -136,55 +148,61 @@ def predict(case: Case, figures: dict[str, float]) -> dict[str, float]:
     return {"latency_p50_ms": trip, "throughput": case.settings.get("clients", 1) * 1000 / trip}
 
 
-def _claims() -> tuple[Claim, ...]:
+def _claims(wan: Far) -> tuple[Claim, ...]:
+    far_async, seen = f"async-{wan.name}", f"{{}}-{wan.name}-seen".format
     return (
         Claim(
             "async-costs-little",
             "at the published client's pace an asynchronous replica across the WAN costs little: "
             "at least 0.7 of the writes without a replica",
-            throughput("async-85ms").over(throughput("none")).at_least(0.7),
+            throughput(far_async).over(throughput("none")).at_least(0.7),
         ),
         Claim(
             "async-does-not-wait",
             "an asynchronous commit takes less than a hundredth of the round trip",
-            latency_p50("async-85ms").over(rtt("async-85ms")).at_most(0.01),
+            latency_p50(far_async).over(rtt(far_async)).at_most(0.01),
         ),
         Claim(
-            "link-is-85ms",
-            "the realised round trip of the link is within 1 ms of 85",
-            rtt("after-commit-85ms-1").between(84, 86),
-            predicted=85.0,
+            f"link-is-{wan.name}",
+            f"the realised round trip of the link is within {wan.near_ms:g} ms of {wan.ms}",
+            rtt(f"after-commit-{wan.name}-1").between(wan.ms - wan.near_ms, wan.ms + wan.near_ms),
+            predicted=float(wan.ms),
+            law=True,
         ),
-        *(claim for short in WAIT_POINTS for claim in _semisync_claims(short)),
+        *(claim for short in WAIT_POINTS for claim in _semisync_claims(short, wan)),
         Claim(
             "after-commit-shows-early",
             "AFTER_COMMIT shows a row to others one round trip before its writer is answered",
-            Figure("after-commit-85ms-seen", "seen_ahead_ms").over(rtt("after-commit-85ms-seen")).equals(within=0.1),
+            Figure(seen("after-commit"), "seen_ahead_ms").over(rtt(seen("after-commit"))).equals(within=0.1),
             predicted=1.0,
+            law=True,
         ),
         Claim(
             "after-sync-never-shows-early",
             "AFTER_SYNC never shows a row to others before its replica has it",
-            Total("after-sync-85ms-seen", "seen_early").is_zero(trials="trials", at_least=30),
+            Total(seen("after-sync"), "seen_early").is_zero(trials="trials", at_least=30),
             predicted=0.0,
+            law=True,
         ),
     )
 
 
-def _semisync_claims(short: str) -> tuple[Claim, ...]:
-    wait_point, one = WAIT_POINTS[short], f"{short}-85ms-1"
+def _semisync_claims(short: str, wan: Far) -> tuple[Claim, ...]:
+    wait_point, one = WAIT_POINTS[short], f"{short}-{wan.name}-1"
     single = (
         Claim(
             f"{short}-commit-is-one-round-trip",
             f"one semi-synchronous commit ({wait_point}) takes one round trip (±5 %)",
             latency_p50(one).over(rtt(one)).equals(within=0.05),
             predicted=1.0,
+            law=True,
         ),
         Claim(
             f"{short}-one-client-per-round-trip",
             f"one client ({wait_point}) commits 0.95 to 1.00 of 1/RTT",
             throughput(one).over(per_shortest_round_trip(one)).between(0.95, 1.0),
             predicted=1.0,
+            law=True,
         ),
         Claim(
             f"{short}-lan-costs-less-than-half",
@@ -196,48 +214,57 @@ def _semisync_claims(short: str) -> tuple[Claim, ...]:
         Claim(
             f"{short}-{clients}-clients-pipeline",
             f"{clients} clients ({wait_point}) commit about {clients}/RTT: at least {least} of it",
-            throughput(f"{short}-85ms-{clients}")
-            .over(PerRoundTrip(f"{short}-85ms-{clients}", clients))
+            throughput(f"{short}-{wan.name}-{clients}")
+            .over(PerRoundTrip(f"{short}-{wan.name}-{clients}", clients))
             .at_least(least),
             predicted=1.0,
+            law=True,
         )
         for clients, least in PIPELINED.items()
     )
     return single + many
 
 
-SMALL = {"near_rows": 0, "near_seconds": 1, "far_rows": 18, "far_seconds": 2, "seen_rows": 10}
 # What a commit costs with and without semi-sync, on a LAN and across a WAN, and what a client sees too early.
-LEAST = (
-    *("none", "async-85ms", "after-sync-85ms-1", "after-sync-85ms-seen"),
-    *("after-commit-direct", "after-commit-85ms-1", "after-commit-85ms-16", "after-commit-85ms-seen"),
-)
+def _least(wan: Far) -> tuple[str, ...]:
+    return (
+        *("none", f"async-{wan.name}", f"after-sync-{wan.name}-1", f"after-sync-{wan.name}-seen"),
+        *("after-commit-direct", f"after-commit-{wan.name}-1", f"after-commit-{wan.name}-16"),
+        f"after-commit-{wan.name}-seen",
+    )
 
-experiment = Experiment(
-    name="semisync_wan",
-    question=__doc__,
-    topology="semisync",
-    cases=_cases(),
-    claims=_claims(),
-    presets={
-        "least": Preset("least", min_rounds=3, max_rounds=12, sizes=SMALL, cases=LEAST),
-        "quick": Preset(
-            "quick",
-            min_rounds=3,
-            max_rounds=12,
-            sizes=SMALL,
-        ),
-        "full": Preset(
-            "full",
-            min_rounds=3,
-            max_rounds=12,
-            sizes={"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "far_seconds": 30, "seen_rows": 30},
-        ),
-    },
-    engines=("mariadb", "mariadb-10.11", "mysql-8.0", "mysql-5.6", "mysql-5.5", "mysql", "percona"),
-    workload=workload,
-    prepare=prepare,
-    arrange=arrange,
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
-    predict=predict,
-)
+
+def _presets(wan: Far) -> dict[str, Preset]:
+    small = {"near_rows": 0, "near_seconds": 1, "far_rows": 18, "far_seconds": wan.lasting(2), "seen_rows": 10}
+    large = {"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "far_seconds": wan.lasting(30), "seen_rows": 30}
+    return {
+        "least": Preset("least", min_rounds=3, max_rounds=12, sizes=small, cases=_least(wan)),
+        "quick": Preset("quick", min_rounds=3, max_rounds=12, sizes=small),
+        "full": Preset("full", min_rounds=3, max_rounds=12, sizes=large),
+    }
+
+
+def _question(wan: Far) -> str:
+    return f"What does a commit cost when a replica {wan.said} away must acknowledge it?"
+
+
+def _at(wan: Far) -> Experiment[Lab]:
+    """Return the experiment at that distance, without what is known of the published one."""
+    return Experiment(
+        name="semisync_wan",
+        question=_question(wan),
+        topology="semisync",
+        cases=_cases(wan),
+        claims=_claims(wan),
+        presets=_presets(wan),
+        engines=("mariadb", "mariadb-10.11", "mysql-8.0", "mysql-5.6", "mysql-5.5", "mysql", "percona"),
+        workload=workload,
+        prepare=prepare,
+        arrange=arrange,
+        predict=predict,
+        rtt_ms=wan.ms,
+        at=lambda milliseconds: _at(far(milliseconds)),
+    )
+
+
+experiment = replace(_at(PUBLISHED), data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()))

@@ -20,13 +20,17 @@ Prediction = Quantity | float | Callable[[Record, str], float | None] | None
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence that can turn out false; `published` and `predicted` are in the unit that the relation measures."""
+    """A sentence that can turn out false; `published` and `predicted` are in the unit that the relation measures.
+
+    A `law` is said by theory under any conditions: it is judged also where they are not the published ones.
+    """
 
     id: str
     sentence: str
     relation: Relation
     published: float | None = None
     predicted: Prediction = None
+    law: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a "never" over a few trials without their number: none seen in 4 still allows for 53 % of all."""

@@ -10,12 +10,17 @@ from typing import Any, Generic, TypeVar
 import msgspec
 
 from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge, without_its_cases
+from replication_lab.model.condition import Condition, parse_condition
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.measuring import LabT, Watch, Workload
 from replication_lab.model.question import Question
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import TO_HOLD, Expected, Verdict
+
+# The shortest round trip beside which the servers' own time is small, as the laws need it, and the longest at which the
+# sizes of a run, and the servers' timeouts, leave every client some commits.
+LEAST_RTT_MS, MOST_RTT_MS = 10, 500
 
 
 @dataclass(frozen=True)
@@ -142,6 +147,21 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     claims: dict[str, ClaimData] = {}
     expected: list[KnownVerdict] = []
 
+    def under_other_conditions(self, claims: Iterable[str], known_at: str) -> "Data":
+        """Return what is left where conditions changed: no published figure, and the verdicts known for these claims.
+
+        `known_at` says under which conditions they are known.
+        """
+        kept, source = set(claims), self.published.source
+        return Data(
+            Published(source and f"not compared, since conditions changed: {source}"),
+            expected=[
+                msgspec.structs.replace(known, because=f"known {known_at}: {known.because}")
+                for known in self.expected
+                if known.claim in kept
+            ],
+        )
+
 
 def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
     """Decode the YAML beside an experiment. Raise LabError that names the bad key and the nearest good one."""
@@ -185,6 +205,9 @@ class Experiment(Generic[LabT]):
     engines. `default_engines` are measured when no engine is named, `settings` are the servers' variables that are
     recorded besides those of every experiment. `disks` says in words what a write and a flush cost on its disks.
     `asked` is the user's question that it was made from; a record keeps it.
+
+    `at` returns the experiment with another round trip, in ms, than `rtt_ms` on its links. `conditions` are those that
+    are not the published ones: then only laws are judged, and nothing is compared with published figures.
     """
 
     name: str
@@ -207,6 +230,9 @@ class Experiment(Generic[LabT]):
     settings: tuple[str, ...] = ()
     disks: str = ""
     asked: Question | None = None
+    rtt_ms: int = 0
+    at: "Callable[[int], Experiment[LabT]] | None" = None
+    conditions: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]
@@ -235,6 +261,26 @@ class Experiment(Generic[LabT]):
     def preset(self, name: str) -> Preset:
         self._refuse_unknown("preset of", [name], self.presets)
         return self.presets[name]
+
+    def with_rtt(self, text: str) -> "Experiment[LabT]":
+        """Return the experiment with the round trip that a text says; itself if that is its own one."""
+        again = f"./lab run {self.name}"
+        if self.at is None:
+            raise LabError(f"--rtt {text}: {self.name} has no round trip to choose", "an experiment with one", again)
+        asked = parse_condition(text, "--rtt")
+        if asked != Condition(asked.trip_ms // 2, asked.trip_ms - asked.trip_ms // 2):
+            raise LabError(
+                f"--rtt {text} is more than a round trip", f"a round trip alone, as {again} --rtt 40ms", again
+            )
+        if not LEAST_RTT_MS <= asked.trip_ms <= MOST_RTT_MS:
+            limits = f"{LEAST_RTT_MS} to {MOST_RTT_MS} ms, where the laws and sizes of {self.name} hold"
+            raise LabError(f"--rtt {text}: a round trip of {asked.trip_ms} ms", limits, f"{again} --rtt 40ms")
+        if asked.trip_ms == self.rtt_ms:
+            return self
+        found = self.at(asked.trip_ms)
+        laws = (claim.id for claim in found.claims if claim.law)
+        data = self.data.under_other_conditions(laws, f"at {self.rtt_ms} ms")
+        return replace(found, data=data, conditions={"rtt": asked.name})
 
     def topology_of(self, case: Case) -> str:
         return case.topology or self.topology
@@ -279,7 +325,15 @@ class Experiment(Generic[LabT]):
         """Yield the outcome of every claim on this engine, or on all engines."""
         for name in record.engines if engine is None else [engine]:
             for claim in self.claims:
-                yield without_its_cases(claim, record, name) or self._judged(claim, record, name)
+                not_judged = without_its_cases(claim, record, name) or self._not_compared(claim, name)
+                yield not_judged or self._judged(claim, record, name)
+
+    def _not_compared(self, claim: Claim, engine: str) -> NotJudged | None:
+        """Return why a claim is not judged where conditions changed: it is one about the published ones."""
+        if not self.conditions or claim.law:
+            return None
+        changed = ", ".join(f"{what} {value}" for what, value in self.conditions.items())
+        return NotJudged(claim.id, engine, f"not compared: conditions changed ({changed})")
 
     def _judged(self, claim: Claim, record: Record, engine: str) -> ClaimJudgement | NotJudged:
         """Return the verdict; a NotJudged if only figures are missing and the preset does not try to decide it."""

@@ -81,7 +81,8 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     """The first line of an experiment's record.
 
     `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
-    decide to the reason. `question` is the user's, where the experiment was made from one.
+    decide to the reason. `question` is the user's, where the experiment was made from one. `conditions` are those that
+    the user chose in place of the published ones, such as rtt: 40ms.
     """
 
     experiment: str
@@ -89,6 +90,7 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     settings: dict[str, Any] = {}
     undecidable: dict[str, str] = {}
     question: Question | None = None
+    conditions: dict[str, str] = {}
 
 
 class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):

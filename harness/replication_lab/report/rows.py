@@ -253,6 +253,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     cases: list[CaseRow]
     claims: list[ClaimRow]
     not_judged: list[NotJudgedRow]
+    conditions: dict[str, str] = {}
     curves: list[CurvesRow] = []
     comparison: ComparisonRow | None = None
     effects: list[EffectRow] = []

@@ -53,6 +53,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         question=experiment.question,
         preset=run.preset,
         source=experiment.data.published.source,
+        conditions=run.conditions,
         faults=_faults(record),
         cases=_cases(experiment, record),
         claims=[_claim(j) for j in judgements],

@@ -106,6 +106,7 @@ def broke_off(summary: Summary) -> str:
 def warnings(summary: Summary) -> list[str]:
     """Return what a reader must know before the figures."""
     told = [
+        changed_conditions(summary),
         storage(summary),
         machines(summary),
         broke_off(summary),
@@ -115,6 +116,14 @@ def warnings(summary: Summary) -> list[str]:
         else "",
     ]
     return [line for line in told if line] + [f"doubt: {doubt}" for doubt in summary.doubts]
+
+
+def changed_conditions(summary: Summary) -> str:
+    """Return what differs from the published conditions and what follows; an empty string if nothing does."""
+    if not isinstance(summary, ExperimentSummary) or not summary.conditions:
+        return ""
+    changed = ", ".join(f"{what} {value}" for what, value in summary.conditions.items())
+    return f"conditions changed: {changed}; nothing is compared with published figures, and only laws are judged"
 
 
 def storage(summary: Summary) -> str:

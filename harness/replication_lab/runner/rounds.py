@@ -126,6 +126,7 @@ class Run:
             settings={**plan, **self.preset.sizes},
             undecidable=self.preset.undecidable,
             question=self.experiment.asked,
+            conditions=self.experiment.conditions,
             environment=self.world.environment(),
             started=self.world.now(),
         )

@@ -1,0 +1,42 @@
+"""How far away an experiment's WAN leads: as it was published, or as `lab run --rtt` says."""
+
+from dataclasses import dataclass
+
+from replication_lab.faults.toxic_calibration import SHORT_MS
+from replication_lab.faults.toxic_watch import PROXY_MS
+
+PUBLISHED_MS = 85
+
+
+@dataclass(frozen=True)
+class Far:
+    """A round trip in ms, and the toxic or condition that makes it on a link."""
+
+    ms: int
+    toxic: str
+
+    @property
+    def name(self) -> str:
+        """As it is in the names of cases and claims."""
+        return f"{self.ms}ms"
+
+    @property
+    def said(self) -> str:
+        return f"{self.ms} ms"
+
+    @property
+    def near_ms(self) -> float:
+        """By how much the realised round trip may differ: a short one is not corrected to the millisecond."""
+        return 1.0 if self.ms > SHORT_MS else PROXY_MS
+
+    def lasting(self, seconds: float) -> float:
+        """Return for how long to load: as published, or longer where each client commits less often than that."""
+        return round(seconds * self.ms / PUBLISHED_MS, 1) if self.ms > PUBLISHED_MS else seconds
+
+
+PUBLISHED = Far(PUBLISHED_MS, "wan-85ms")
+
+
+def far(milliseconds: int) -> Far:
+    """Return another distance than the published one."""
+    return Far(milliseconds, f"{milliseconds}ms")
