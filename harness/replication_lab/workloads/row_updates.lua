@@ -1,10 +1,10 @@
--- Autocommit updates of single rows at random places: each touches a page of its own, nearly always another one.
--- sysbench prints how many there were.
+-- Autocommit updates of single random rows. Nearly every update touches a different page.
+-- sysbench prints their number.
 
 sysbench.cmdline.options = {
-  tables = { "Tables to change in turn, DATABASE.TABLE with commas between", "lab.wide" },
-  rows = { "Rows of each table, numbered from 1", 1000 },
-  width = { "Bytes that a change writes", 1000 },
+  tables = { "Tables to update in turn: DATABASE.TABLE, separated by commas", "lab.wide" },
+  rows = { "Number of rows per table, numbered from 1", 1000 },
+  width = { "Bytes written by each update", 1000 },
 }
 
 function thread_init()

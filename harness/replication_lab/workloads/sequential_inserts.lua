@@ -1,6 +1,6 @@
--- Sequential autocommit single-row inserts, each timed on its own, as in the published test: foo(id, text), 8 random letters.
--- sysbench's own histogram has steps of 1.8 %, too coarse for a claim about one round trip; so every latency is kept.
--- Prints, a line a client: "client BEGAN ENDED LATENCY LATENCY …", moments in seconds of one clock, latencies in microseconds.
+-- Sequential autocommit single-row inserts, each timed separately, as in the published test: foo(id, text), 8 random letters.
+-- Keeps every latency, because sysbench's histogram has steps of 1.8 %, too coarse for a claim about one round trip.
+-- Prints one line per client: "client BEGAN ENDED LATENCY LATENCY …". Times are seconds of one clock, latencies microseconds.
 
 local ffi = require("ffi")
 ffi.cdef [[
@@ -11,7 +11,7 @@ ffi.cdef [[
 
 sysbench.cmdline.options = {
   table = { "Table to insert into", "foo" },
-  think = { "Microseconds that a client takes for itself after each insert", 0 },
+  think = { "Microseconds that a client pauses after each insert", 0 },
 }
 
 local MONOTONIC = 1
