@@ -64,7 +64,7 @@ def _check_toxics(experiment: Experiment, preset: Preset) -> None:
 def _run(
     experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World, keep: bool
 ) -> tuple[Path, ExperimentSummary]:
-    command = f"ask {experiment.topology}" if experiment.asked else f"run {experiment.name}"
+    command = f"ask {','.join(experiment.asked.topologies)}" if experiment.asked else f"run {experiment.name}"
     command += "".join(f" --{name} {value}" for name, value in experiment.conditions.items())
     world.make_ready(engines, experiment.topologies(chosen), tell, command)
     journal = Journal(experiment.name)

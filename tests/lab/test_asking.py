@@ -13,7 +13,9 @@ from tests.lab.sabotage import judgement_of
 
 
 def asked(**vary):
-    return experiments.asked(Question(topology="semisync", vary={name: list(values) for name, values in vary.items()}))
+    return experiments.asked(
+        Question(topologies=["semisync"], vary={name: list(values) for name, values in vary.items()})
+    )
 
 
 def test_a_question_is_answered_with_each_setting_proved(command):

@@ -8,7 +8,7 @@ BOTH = {"sync_binlog": ["0", "1"], "clients": ["1", "16"]}
 
 
 def question(vary=None, **others) -> Question:
-    return Question(**{"topology": "semisync", "vary": BOTH if vary is None else vary} | others)
+    return Question(**{"topologies": ["semisync"], "vary": BOTH if vary is None else vary} | others)
 
 
 def compared(found: Question) -> list[tuple[str, str]]:
@@ -123,6 +123,7 @@ def test_a_claim_that_cannot_be_judged_is_refused(text, said, refused):
     ("asked", "said"),
     [
         ({"vary": {}}, "nothing is varied"),
+        ({"vary": {"topology": ["async", "galera"]}}, "topology is no setting"),
         ({"vary": {"clients": ["1", "1"]}}, "clients has a value twice"),
         ({"vary": {"clients": ["0", "1"]}}, "clients is '0'"),
         ({"vary": {"clients": ["many"]}}, "clients is 'many'"),
@@ -143,12 +144,14 @@ def test_a_claim_that_cannot_be_judged_is_refused(text, said, refused):
         ({"max_minutes": -1.0}, "max-minutes is -1"),
         ({"vary": {"rtt": ["0", "wan-85"]}}, "wan-85"),
         ({"vary": {"rtt": ["0", "black-hole"]}}, "rtt is 'black-hole'"),
-        ({"topology": "nowhere"}, "nowhere"),
-        ({"topology": "chain"}, "chain has async replication"),
-        ({"topology": "single"}, "single has none replication"),
-        ({"topology": "drbd"}, "drbd has drbd replication"),
-        ({"topology": "galera", "vary": {"replication": ["async"]}}, "is a Galera cluster"),
-        ({"topology": "async", "vary": {"replication": ["async", "semisync"]}}, "are not set up for semi-sync"),
+        ({"topologies": ["nowhere"]}, "nowhere"),
+        ({"topologies": ["chain"]}, "chain has async replication"),
+        ({"topologies": ["single"]}, "single has none replication"),
+        ({"topologies": ["drbd"]}, "drbd has drbd replication"),
+        ({"topologies": ["galera"], "vary": {"replication": ["async"]}}, "is a cluster"),
+        ({"topologies": ["async", "async"]}, "topology async is named twice"),
+        ({"topologies": ["semisync", "galera"], "settings": {"node1.sync_binlog": "1"}}, "semisync has no node"),
+        ({"topologies": ["async"], "vary": {"replication": ["async", "semisync"]}}, "are not set up for semi-sync"),
         ({"vary": {"replication": ["async"]}, "settings": {"wait_point": "AFTER_SYNC"}}, "has a wait point"),
         ({"claims": ["throughput"]}, "cannot be read"),
     ],
@@ -161,10 +164,10 @@ def test_what_cannot_be_answered_is_refused(asked, said, refused):
 def test_a_file_holds_a_question(tmp_path, refused):
     """What is no question, or no file, is told."""
     file = tmp_path / "question.yaml"
-    file.write_text("topology: semisync\nvary: {clients: ['1', '4']}\n")
+    file.write_text("topologies: [semisync]\nvary: {clients: ['1', '4']}\n")
 
     assert [case.name for case in experiments.from_file(file).cases] == ["clients=1", "clients=4"]
-    file.write_text("topology: semisync\nvary: {clients: ['1', '4']}\ncolour: red\n")
+    file.write_text("topologies: [semisync]\nvary: {clients: ['1', '4']}\ncolour: red\n")
     assert "holds no question" in refused(experiments.from_file, file).found
     assert "cannot be read" in refused(experiments.from_file, tmp_path / "none.yaml").found
 
@@ -182,6 +185,19 @@ def test_an_effect_is_measured_until_it_is_known(ran):
     assert record.end.why == "decided"
     assert effect.known and effect.throughput_ratio.low < 16 < effect.throughput_ratio.high * 1.1
     assert effect.sentence.startswith("clients=16 gains 1")
+
+
+def test_topologies_are_compared_with_the_first(ran):
+    """A commit waits a round trip with semi-sync and in a cluster, and for nothing without."""
+    asked = Question(topologies=["async", "semisync", "galera"], settings={"rtt": "40ms"})
+    summary, _, _ = ran(experiments.asked(asked), preset="ask")
+
+    assert summary.verdict == "AS_EXPECTED"
+    assert [(effect.changed, effect.known) for effect in summary.effects] == [
+        ("topology=semisync", True),
+        ("topology=galera", True),
+    ]
+    assert all(effect.throughput_ratio.high < 0.5 for effect in summary.effects)
 
 
 def test_a_record_of_a_question_is_judged_again(ran):

@@ -57,7 +57,7 @@ COMMANDS = {
         "ha": "Manage the Pacemaker cluster of two machines: status, standby, online.",
     },
     "ask": {
-        "ask": "Measure what settings change on a topology, and print each effect with its 95 % interval.",
+        "ask": "Measure what settings or topologies change, and print each effect with its 95 % interval.",
     },
     "experiment": {
         "run": "Run an experiment and judge its claims.",

@@ -21,7 +21,7 @@ SETTING = "NAME=VALUE"
 
 
 @click.command()
-@click.argument("topology", shell_complete=names.completed_by(catalogue.topologies))
+@click.argument("topologies", metavar="TOPOLOGY[,TOPOLOGY…]", shell_complete=names.completed_by(catalogue.topologies))
 @click.option(
     "--vary",
     "varied",
@@ -50,7 +50,7 @@ SETTING = "NAME=VALUE"
     multiple=True,
     metavar="CLAIM",
     help="Claim to judge, such as 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'; it may use "
-    "throughput, p50 and p95.",
+    "throughput, p50, p95 and p99.",
 )
 @click.option("--engine", default="mariadb", show_default=True, metavar="ENGINE", help="Engine of the servers.")
 @click.option("--seconds", default=3, show_default=True, help="Seconds of load of each case in each round.")
@@ -66,14 +66,16 @@ SETTING = "NAME=VALUE"
 @click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
 @as_json
-def ask(*, topology: str, save: str | None, seed: int, json_: bool, **asked: Any) -> None:
-    """Measure what settings change on a topology, and print each effect with its 95 % interval.
+def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: Any) -> None:
+    """Measure what settings or topologies change, and print each effect with its 95 % interval.
 
     Exit status 0: all effects are known and all claims hold, 1: a claim does not hold, 2: something is not known.
 
     Example: lab ask semisync --rtt 40ms --vary sync_binlog=0,1 --vary clients=1,16
+
+    Example: lab ask async,semisync,galera --rtt 40ms
     """
-    question = _question(topology, asked)
+    question = _question(topologies.split(","), asked)
     experiment = experiments.asked(question)
     if save:
         _write(Path(save), question)
@@ -83,10 +85,10 @@ def ask(*, topology: str, save: str | None, seed: int, json_: bool, **asked: Any
     sys.exit(summary.exit_code)
 
 
-def _question(topology: str, asked: dict[str, Any]) -> Question:
+def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients") if asked[name] is not None}
     return Question(
-        topology=topology,
+        topologies=topologies,
         vary={name: values.split(",") for name, values in _pairs("--vary", asked["varied"]).items()},
         settings={**_pairs("--set", asked["settings"]), **short},
         baseline=_pairs("--baseline", asked["baseline"]),

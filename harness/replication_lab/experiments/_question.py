@@ -1,15 +1,12 @@
 """The experiment that a user's question is: its cases, what each is arranged by, and the effects that answer it."""
 
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, contextmanager, nullcontext
-from dataclasses import dataclass
+from collections.abc import Iterator, Sequence
 from functools import partial
 
+from replication_lab.experiments._question_state import arrange, variables
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.measuring import Watch
-from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
     CHOICES,
@@ -17,48 +14,46 @@ from replication_lab.model.question import (
     NAME,
     OWN,
     RTT,
+    TOPOLOGY,
     Effect,
     Question,
     Values,
-    is_same,
-    literal,
     named,
     on_which_node,
     parse_claim,
 )
 from replication_lab.model.relations import KnownWithin
 from replication_lab.model.topology import Topology
-from replication_lab.probes import galera as galera_probe
-from replication_lab.probes import semisync as semisync_probe
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
-from replication_lab.world.mysql.semisync import SemiSync
-from replication_lab.world.mysql.server import Server
 
 FEWEST_ROUNDS = 3
 # Kinds of replication whose state a case can arrange and prove.
-CAN = ("async", "semisync", "galera")
+CAN = ("async", "semisync", "galera", "group")
+CLUSTERS = ("galera", "group")
 
 
 def can_answer(topology: Topology) -> bool:
-    """Return whether a case's state can be arranged: a Galera cluster, or replicas that all follow the source."""
+    """Return whether a case's state can be arranged: a cluster, or replicas that all follow the source."""
     follow_the_source = all(link.source == topology.source.name for link in topology.links)
-    return topology.replication == "galera" or (topology.replication in CAN and follow_the_source)
+    return topology.replication in CLUSTERS or (topology.replication in CAN and follow_the_source)
 
 
 def experiment_of(question: Question) -> Experiment[Lab]:
     """Return the experiment that answers a question. Raise LabError for one that its topology cannot answer."""
-    topology = catalogue.topology(question.topology)
-    _refuse_what_the_topology_cannot(question, topology)
+    topologies = {name: catalogue.topology(name) for name in question.topologies}
+    for topology in topologies.values():
+        _refuse_what_the_topology_cannot(question, topology)
     effects = list(question.effects())
     return Experiment(
         name=NAME,
         question=_sentence(question),
-        topology=question.topology,
-        cases=tuple(_case(values, question, topology) for values in question.combinations()),
+        topology=question.topologies[0],
+        cases=tuple(
+            _case(values, question, topologies[values.get(TOPOLOGY, question.topologies[0])])
+            for values in question.combinations()
+        ),
         claims=tuple(_claims(question, effects)),
         presets={
             NAME: Preset(
@@ -73,7 +68,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         default_engines=(question.engine,),
         workload=_workload,
         prepare=partial(_prepare, question),
-        arrange=_arrange,
+        arrange=arrange,
         asked=question,
     )
 
@@ -88,9 +83,9 @@ def _refuse_what_the_topology_cannot(question: Question, topology: Topology) -> 
         )
     nodes = [node.name for node in topology.nodes]
     for name in [*question.vary, *question.settings]:
-        if name in CHOICES and topology.replication == "galera":
+        if name in CHOICES and topology.replication in CLUSTERS:
             raise LabError(
-                f"{topology.name} is a Galera cluster, which has no setting {name}",
+                f"{topology.name} is a cluster, which has no setting {name}",
                 "a topology of a source and replicas",
                 f"./lab ask semisync --vary {name}=…",
             )
@@ -100,6 +95,8 @@ def _refuse_what_the_topology_cannot(question: Question, topology: Topology) -> 
                 f"{topology.name} has no node {node!r}", f"one of {', '.join(nodes)}", "./lab list topologies"
             )
     for values in question.combinations():
+        if values.get(TOPOLOGY, topology.name) != topology.name:
+            continue
         all_values = {**question.settings, **values}
         if _replication(all_values, topology) == "semisync" != topology.replication:
             raise LabError(
@@ -120,9 +117,10 @@ def _replication(values: Values, topology: Topology) -> str:
 
 
 def _sentence(question: Question) -> str:
-    varied = " and ".join(f"{name} ({', '.join(values)})" for name, values in question.vary.items())
+    varied = " and ".join(f"{name} ({', '.join(values)})" for name, values in question.axes.items())
+    where = f" on {question.topologies[0]}" if len(question.topologies) == 1 else ""
     fixed = f", with {named(question.settings)}" if question.settings else ""
-    return f"What does {varied} change on {question.topology}{fixed}?"
+    return f"What does {varied} change{where}{fixed}?"
 
 
 def _case(values: Values, question: Question, topology: Topology) -> Case:
@@ -139,7 +137,7 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
         "variables": {name: value for name, value in every.items() if name not in OWN},
     }
     waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
-    return Case(named(values), named(values), settings, waits)
+    return Case(named(values), named(values), settings, waits, topology.name)
 
 
 def _refuse_what_is_no_round_trip(name: str) -> None:
@@ -174,7 +172,7 @@ def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
             )
 
 
-# --- the load and the state of a case ---------------------------------------------------------------------------------
+# --- the load ---------------------------------------------------------------------------------------------------------
 
 
 def _workload(case: Case, preset: Preset) -> SequentialInserts:
@@ -185,162 +183,8 @@ def _prepare(question: Question, lab: Lab) -> None:
     """Pin CPUs as for two sites, create the table and the script, and refuse a setting that a server does not take."""
     for name, values in {**{name: [value] for name, value in question.settings.items()}, **question.vary}.items():
         for value in values if name not in OWN else []:
-            with _variables(lab, {name: value}):
+            with variables(lab, {name: value}):
                 pass
     first = lab.topology.source.name
     lab.place((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
     SequentialInserts().prepare(lab)
-
-
-@contextmanager
-def _arrange(lab: Lab, case: Case) -> Iterator[Watch]:
-    """Set a case's variables and its replication; yield the watch that proves both over the load."""
-    replicating = _cluster(lab, case) if lab.topology.replication == "galera" else _source_and_replicas(lab, case)
-    with _variables(lab, case.settings["variables"]) as kept, replicating as watch:
-        yield _Settings(watch, lab, kept, bare=not case.settings["toxics"])
-
-
-@contextmanager
-def _cluster(lab: Lab, case: Case) -> Iterator[Watch]:
-    servers = [lab.node(node.name).server() for node in lab.topology.nodes]
-    galera_probe.wait_until_synced(servers, len(servers))
-    yield galera_probe.Watch(servers, _round_trip_ms(case), throttled=False)
-
-
-@contextmanager
-def _source_and_replicas(lab: Lab, case: Case) -> Iterator[Watch]:
-    source = lab.node(lab.topology.source.name).server()
-    replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
-    wanted, wait_point = case.settings["replication"], case.settings["wait_point"]
-    try:
-        if lab.topology.replication == "semisync":
-            SemiSync(source).set(False)
-        for replica in replicas:
-            if wanted == "none":
-                Replica(replica).stop()
-            else:
-                Replica(replica).start()
-                Replica(replica).wait_for(BinaryLog(source).position())
-        if wanted == "semisync":
-            SemiSync(source).set(True, wait_point, timeout_ms=10_000)
-            semisync_probe.wait_until_acknowledged(source)
-        trip = _round_trip_ms(case) if wanted == "semisync" else 0
-        yield semisync_probe.Watch(
-            source, replicas, wanted, wait_point, "proxy", case.settings["clients"], round_trip_ms=trip
-        )
-    finally:
-        if lab.topology.replication == "semisync":
-            SemiSync(source).set(False)
-        for replica in replicas:
-            # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
-            Replica(replica).start()
-            Replica(replica).wait_for(BinaryLog(source).position())
-
-
-def _round_trip_ms(case: Case) -> float:
-    trips = [catalogue.toxic(name).round_trip_ms for name in case.settings["toxics"].values()]
-    return min(trips, default=0)
-
-
-# --- variables --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Set:
-    """A variable that was set on a server, and what it was before."""
-
-    server: Server
-    name: str
-    value: str
-    before: str
-
-    def set(self, value: str) -> None:
-        self.server.execute(f"SET GLOBAL {self.name} = {literal(value)}")
-
-    def read(self) -> str:
-        return str(self.server.value(f"SELECT @@GLOBAL.{self.name}"))
-
-    def proof(self) -> Proof:
-        found = self.read()
-        return Proof(
-            what=f"{self.server.name} has {self.name}={self.value}",
-            expected=self.value,
-            found=found,
-            ok=is_same(self.value, found),
-        )
-
-
-@contextmanager
-def _variables(lab: Lab, asked: Values) -> Iterator[list[_Set]]:
-    """Set variables within the block, and their former values afterwards.
-
-    Raise LabError for a variable that a server does not know, that needs a restart, or whose value it changes.
-    """
-    done: list[_Set] = []
-    try:
-        for name, value in asked.items():
-            done += [_set(lab, node, variable, value) for node, variable in _places(lab, name)]
-        yield done
-    finally:
-        for each in reversed(done):
-            with _stopped_applier(lab, each.server):
-                each.set(each.before)
-
-
-def _places(lab: Lab, name: str) -> list[tuple[str, str]]:
-    node, variable = on_which_node(name)
-    return [(each.name, variable) for each in lab.topology.nodes if node in ("", each.name)]
-
-
-def _set(lab: Lab, node: str, name: str, value: str) -> _Set:
-    server = lab.node(node).server()
-    one = _Set(server, name, value, before="")
-    one = _Set(server, name, value, before=one.read())
-    with _stopped_applier(lab, server):
-        one.set(value)
-    if not one.proof().ok:
-        found = one.read()
-        one.set(one.before)
-        raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps as it is")
-    return one
-
-
-def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:
-    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
-    return _stopped(server) if _is_replica(lab, server) else nullcontext()
-
-
-def _is_replica(lab: Lab, server: Server) -> bool:
-    return lab.topology.replication != "galera" and server.name != lab.topology.source.name
-
-
-@contextmanager
-def _stopped(server: Server) -> Iterator[None]:
-    Replica(server).stop()
-    try:
-        yield
-    finally:
-        Replica(server).start()
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """A watch that also proves that each variable kept its value, and that a link without a toxic has none."""
-
-    watch: Watch
-    lab: Lab
-    set: list[_Set]
-    bare: bool
-
-    def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        told = [*self.watch.proofs(commits, fastest_ms), *(each.proof() for each in self.set)]
-        if not self.bare:
-            return told
-        slowed = [link.name for link in self.lab.topology.links if self.lab.link(link.name).toxics()]
-        return [
-            *told,
-            Proof(what="the links are bare", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed),
-        ]

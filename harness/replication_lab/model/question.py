@@ -1,5 +1,6 @@
-"""A user's question: a topology, settings to vary, and how narrow the answer must be; its cases and what to compare."""
+"""A user's question: topologies, settings to vary, how narrow the answer must be; its cases and what to compare."""
 
+import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
@@ -16,8 +17,8 @@ NAME = "ask"
 
 # The settings besides a server's variables, and what each may be.
 CHOICES = {"replication": ("none", "async", "semisync"), "wait_point": ("AFTER_SYNC", "AFTER_COMMIT")}
-CLIENTS, RTT = "clients", "rtt"
-OWN = (CLIENTS, RTT, *CHOICES)
+CLIENTS, RTT, TOPOLOGY = "clients", "rtt", "topology"
+OWN = (CLIENTS, RTT, *CHOICES, TOPOLOGY)
 MOST_CLIENTS = 512
 MOST_CASES = 32
 
@@ -32,14 +33,15 @@ SWITCH = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """What is asked, as a file and a record hold it.
 
-    `vary` maps a setting to its values, all combinations of which are measured; `settings` are the same in each case.
+    `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
+    each case.
     A setting is `clients`, `rtt`, `replication`, `wait_point` or a server's variable, as `sync_binlog` (on every
     server) or `source.sync_binlog`. `baseline` holds the values that the others are compared with. `margin` is the
     share by which an effect may be off at most, at 95 %; `seconds` is how long each case is loaded in each round.
     """
 
-    topology: str
-    vary: dict[str, list[str]]
+    topologies: list[str]
+    vary: dict[str, list[str]] = {}
     settings: Values = {}
     baseline: Values = {}
     claims: list[str] = []
@@ -60,14 +62,20 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 f"the question has {self.number_of_cases} cases", f"at most {MOST_CASES}", "give fewer values"
             )
         for name, value in self.baseline.items():
-            if name not in self.vary:
-                raise unknown_name("varied setting in the baseline", name, self.vary)
-            if value not in self.vary[name]:
-                raise unknown_name(f"value of {name} in the baseline", value, self.vary[name])
+            if name not in self.axes:
+                raise unknown_name("varied setting in the baseline", name, self.axes)
+            if value not in self.axes[name]:
+                raise unknown_name(f"value of {name} in the baseline", value, self.axes[name])
 
     def _refuse_a_bad_extent(self) -> None:
-        if not self.vary:
-            raise LabError("nothing is varied", "at least one --vary NAME=VALUE,VALUE", "--vary sync_binlog=0,1")
+        if twice := [name for name in self.topologies if self.topologies.count(name) > 1]:
+            raise LabError(f"topology {twice[0]} is named twice", "each topology once")
+        if not self.axes:
+            raise LabError(
+                "nothing is varied",
+                "at least one --vary NAME=VALUE,VALUE, or two topologies",
+                f"./lab ask {','.join(self.topologies)} --vary sync_binlog=0,1",
+            )
         for what, value, low, high in (
             ("seconds", self.seconds, 1, 3600),
             ("rounds", self.rounds, 3, 100),
@@ -78,22 +86,24 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 raise LabError(f"{what} is {value:g}", f"a number from {low:g} to {high:g}", f"--{what} {low:g}")
 
     @property
+    def axes(self) -> dict[str, list[str]]:
+        """Return what differs between cases, with its values: the topology, if there are several, then what varies."""
+        return {**({TOPOLOGY: self.topologies} if len(self.topologies) > 1 else {}), **self.vary}
+
+    @property
     def number_of_cases(self) -> int:
-        number = 1
-        for values in self.vary.values():
-            number *= len(values)
-        return number
+        return math.prod(map(len, self.axes.values()))
 
     @property
     def base(self) -> Values:
-        """Return the baseline; by default it is the first value of the first setting that is varied."""
-        first = next(iter(self.vary))
-        return self.baseline or {first: self.vary[first][0]}
+        """Return the baseline; by default it is the first value of the first setting that differs."""
+        first = next(iter(self.axes))
+        return self.baseline or {first: self.axes[first][0]}
 
     def combinations(self) -> Iterator[Values]:
         """Yield the varied values of each case."""
-        for values in product(*self.vary.values()):
-            yield dict(zip(self.vary, values, strict=True))
+        for values in product(*self.axes.values()):
+            yield dict(zip(self.axes, values, strict=True))
 
     def effects(self) -> Iterator["Effect"]:
         """Yield each case with the one it is compared with: that with the baseline's values, all others the same."""
@@ -141,6 +151,8 @@ def named(values: Mapping[str, str]) -> str:
 
 def refuse_bad_setting(name: str, values: list[str]) -> None:
     """Raise LabError for a setting that cannot be, before anything starts."""
+    if name == TOPOLOGY:
+        raise LabError("topology is no setting", "topologies as the argument", f"./lab ask {','.join(values)} …")
     if not values:
         raise LabError(f"{name} has no value", "at least one", f"--vary {name}=VALUE,VALUE")
     if len(set(values)) < len(values):
@@ -195,7 +207,12 @@ def _plain(value: str) -> str:
 
 # --- claims in the user's words ---------------------------------------------------------------------------------------
 
-QUANTITIES = {"throughput": "throughput", "p50": "latency_p50_ms", "p95": "latency_p95_ms"}
+QUANTITIES = {
+    "throughput": "throughput",
+    "p50": "latency_p50_ms",
+    "p95": "latency_p95_ms",
+    "p99": "latency_p99_ms",
+}
 CLAIM = re.compile(
     r"\s*(?P<over>\w+)\[(?P<case>[^\]]*)\]"
     r"(?:\s*/\s*(?P<under>\w+)\[(?P<base>[^\]]*)\])?"
@@ -255,9 +272,9 @@ def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
     values = {}
     for part in filter(None, (each.strip() for each in case.split(","))):
         name, _, value = part.partition("=")
-        if name not in question.vary:
-            raise unknown_name("varied setting in the claim", name, question.vary)
-        if value not in question.vary[name]:
-            raise unknown_name(f"value of {name} in the claim", value, question.vary[name])
+        if name not in question.axes:
+            raise unknown_name("varied setting in the claim", name, question.axes)
+        if value not in question.axes[name]:
+            raise unknown_name(f"value of {name} in the claim", value, question.axes[name])
         values[name] = value
     return QUANTITIES[quantity], values

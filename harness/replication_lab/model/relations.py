@@ -15,6 +15,8 @@ from replication_lab.model.verdict import Verdict
 if TYPE_CHECKING:  # a quantity makes its relations
     from replication_lab.model.quantities import Quantity, Total
 
+# A reason names at most this many noisy measurements.
+SHOWN = 3
 # An engine and a case that is measured on it.
 Place = tuple[str, str]
 
@@ -219,4 +221,5 @@ def _noise(places: Iterable[Place], record: Record) -> str:
         for m in record.of(engine, case)
         if not m.noise.quiet
     ]
-    return f" ({'; '.join(noisy)})" if noisy else ""
+    rest = f"; {len(noisy) - SHOWN} more were noisy" if len(noisy) > SHOWN else ""
+    return f" ({'; '.join(noisy[:SHOWN])}{rest})" if noisy else ""

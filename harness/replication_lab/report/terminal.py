@@ -1,6 +1,7 @@
 """A summary in the terminal: per engine a table of figures, then the claims; made for 100 columns and for pipes."""
 
 import sys
+from typing import Any
 
 from rich.console import Console, Group, RenderableType
 from rich.table import Table
@@ -13,6 +14,7 @@ STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yello
 OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN": "bold yellow", "CRASHED": "bold red"}
 
 
+AS_A_TITLE: dict[str, Any] = {"title_justify": "left", "title_style": "bold"}
 PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break the figures
 
 
@@ -29,7 +31,8 @@ def render(summary: ExperimentSummary) -> RenderableType:
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]
     for engine in summary.engines:
-        parts += [_figures(engine, summary), "", _claims(engine, summary), ""]
+        table = _cases if summary.effects else _figures
+        parts += [table(engine, summary), "", _claims(engine, summary), ""]
     parts += [Text(line) for line in wording.not_judged(summary)]
     return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
 
@@ -49,9 +52,26 @@ def _effects(effects: list[EffectRow]) -> Table:
     return table
 
 
+def _cases(engine: str, summary: ExperimentSummary) -> Table:
+    """Return the figures of a question's cases, one case a row: commits a second, latencies, and its round trips."""
+    table = Table(title=_server(engine, summary), **AS_A_TITLE, box=None, pad_edge=False)
+    table.add_column("case", no_wrap=True)
+    for heading in ("commits/s", "p50 ms", "p95 ms", "p99 ms", "round trips a commit"):
+        table.add_column(heading, justify="right")
+    for case in summary.cases:
+        if case.engine == engine:
+            table.add_row(case.name, *(wording.number(value) for value in wording.of_a_case(case)))
+    return table
+
+
+def _server(engine: str, summary: ExperimentSummary) -> str:
+    version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
+    return f"{engine} ({version})"
+
+
 def _comparison(comparison: ComparisonRow) -> Table:
     """Return a table with engines as rows: a terminal is too narrow for nine columns."""
-    table = Table(title=comparison.title, title_justify="left", title_style="bold", box=None, pad_edge=False)
+    table = Table(title=comparison.title, **AS_A_TITLE, box=None, pad_edge=False)
     table.add_column("", no_wrap=True)
     for row in comparison.rows:
         table.add_column(f"{row.label} {comparison.unit}", justify="right", no_wrap=True)
@@ -61,13 +81,8 @@ def _comparison(comparison: ComparisonRow) -> Table:
 
 
 def _figures(engine: str, summary: ExperimentSummary) -> Table:
-    version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
     table = Table(
-        title=f"{engine} ({version}); ratio = measured / predicted",
-        title_justify="left",
-        title_style="bold",
-        box=None,
-        pad_edge=False,
+        title=f"{_server(engine, summary)}; ratio = measured / predicted", **AS_A_TITLE, box=None, pad_edge=False
     )
     table.add_column("case", no_wrap=True)
     table.add_column("figure", no_wrap=True)

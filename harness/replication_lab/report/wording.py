@@ -4,6 +4,7 @@ from collections import Counter
 
 from replication_lab.model.verdict import Verdict
 from replication_lab.report.rows import (
+    CaseRow,
     CellRow,
     ClaimRow,
     ExperimentSummary,
@@ -140,6 +141,20 @@ def machines(summary: Summary) -> str:
     disks = {str(lab.settings[DISKS]) for lab in labs if lab.settings.get(DISKS)}
     said = [f"absolute figures are of virtual machines by {', '.join(sorted(launchers))}"] if launchers else []
     return "; ".join([*said, *(f"their disks: {each}" for each in sorted(disks))])
+
+
+def of_a_case(case: CaseRow) -> list[float | None]:
+    """Return a case's throughput, its latencies at the 50th, 95th and 99th percentile, and its median in round trips.
+
+    A commit that waits for nothing takes a fraction of one; without a toxic on the links there is no round trip.
+    """
+
+    def value(name: str) -> float | None:
+        return case.figures[name].value if name in case.figures else None
+
+    median, trip = value("latency_p50_ms"), value("rtt_p50_ms")
+    trips = None if median is None or not trip else round(median / trip, 2)
+    return [*map(value, ("throughput", "latency_p50_ms", "latency_p95_ms", "latency_p99_ms")), trips]
 
 
 def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:

@@ -27,13 +27,14 @@ class Inserted:
 
     @property
     def figures(self) -> dict[str, float]:
-        low, middle, high = np.quantile(self.latencies_ms, [0, 0.5, 0.95])
+        low, middle, high, highest = np.quantile(self.latencies_ms, [0, 0.5, 0.95, 0.99])
         return {
             "commits": self.commits,
             "throughput": round(self.throughput, 3),
             "latency_min_ms": round(float(low), 3),
             "latency_p50_ms": round(float(middle), 3),
             "latency_p95_ms": round(float(high), 3),
+            "latency_p99_ms": round(float(highest), 3),
         }
 
 

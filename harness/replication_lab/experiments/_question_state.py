@@ -1,0 +1,216 @@
+"""The state that a case of a user's question asks for: set before a load, and proved after it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass, field
+
+from replication_lab import replication
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Case
+from replication_lab.model.measuring import Watch
+from replication_lab.model.proof import Proof
+from replication_lab.model.question import Values, is_same, literal, on_which_node
+from replication_lab.probes import galera as galera_probe
+from replication_lab.probes import semisync as semisync_probe
+from replication_lab.replication import group
+from replication_lab.world import catalogue
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.server import Server
+
+
+@contextmanager
+def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
+    """Set a case's variables and its replication; yield the watch that proves both over the load."""
+    arranged = ARRANGED[lab.topology.replication]
+    with variables(lab, case.settings["variables"]) as kept, arranged(lab, case) as watch:
+        yield _Settings(watch, lab, kept, bare=not case.settings["toxics"])
+
+
+@contextmanager
+def _cluster(lab: Lab, case: Case) -> Iterator[Watch]:
+    servers = [lab.node(node.name).server() for node in lab.topology.nodes]
+    galera_probe.wait_until_synced(servers, len(servers))
+    yield galera_probe.Watch(servers, _round_trip_ms(case), throttled=False)
+
+
+@contextmanager
+def _source_and_replicas(lab: Lab, case: Case) -> Iterator[Watch]:
+    source = lab.node(lab.topology.source.name).server()
+    replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
+    wanted, wait_point = case.settings["replication"], case.settings["wait_point"]
+    try:
+        if lab.topology.replication == "semisync":
+            SemiSync(source).set(False)
+        for replica in replicas:
+            if wanted == "none":
+                Replica(replica).stop()
+            else:
+                Replica(replica).start()
+                Replica(replica).wait_for(BinaryLog(source).position())
+        if wanted == "semisync":
+            SemiSync(source).set(True, wait_point, timeout_ms=10_000)
+            semisync_probe.wait_until_acknowledged(source)
+        trip = _round_trip_ms(case) if wanted == "semisync" else 0
+        yield semisync_probe.Watch(
+            source, replicas, wanted, wait_point, "proxy", case.settings["clients"], round_trip_ms=trip
+        )
+    finally:
+        if lab.topology.replication == "semisync":
+            SemiSync(source).set(False)
+        for replica in replicas:
+            # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
+            Replica(replica).start()
+            Replica(replica).wait_for(BinaryLog(source).position())
+
+
+@contextmanager
+def _group(lab: Lab, _case: Case) -> Iterator[Watch]:
+    yield _GroupWatch(lab)
+
+
+@dataclass
+class _GroupWatch:
+    """A group before a load; `proofs` says whether it stayed the same whole group, and every commit waited."""
+
+    lab: Lab
+    before: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self._views()
+
+    def _views(self) -> set[str]:
+        servers = [self.lab.node(node.name).server() for node in self.lab.topology.nodes]
+        return {group.member(server).view_id for server in servers}
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
+        after = self._views()
+        stayed = Proof(
+            what="no member left or joined the group",
+            expected=f"view {', '.join(sorted(self.before))}",
+            found=f"view {', '.join(sorted(after))}",
+            ok=len(after) == 1 and after == self.before,
+        )
+        return [stayed, *replication.of(self.lab).prove({})]
+
+
+ARRANGED: dict[str, Callable[[Lab, Case], AbstractContextManager[Watch]]] = {
+    "async": _source_and_replicas,
+    "semisync": _source_and_replicas,
+    "galera": _cluster,
+    "group": _group,
+}
+
+
+def _round_trip_ms(case: Case) -> float:
+    trips = [catalogue.toxic(name).round_trip_ms for name in case.settings["toxics"].values()]
+    return min(trips, default=0)
+
+
+# --- variables --------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A variable that was set on a server, and what it was before."""
+
+    server: Server
+    name: str
+    value: str
+    before: str
+
+    def set(self, value: str) -> None:
+        self.server.execute(f"SET GLOBAL {self.name} = {literal(value)}")
+
+    def read(self) -> str:
+        return str(self.server.value(f"SELECT @@GLOBAL.{self.name}"))
+
+    def proof(self) -> Proof:
+        found = self.read()
+        return Proof(
+            what=f"{self.server.name} has {self.name}={self.value}",
+            expected=self.value,
+            found=found,
+            ok=is_same(self.value, found),
+        )
+
+
+@contextmanager
+def variables(lab: Lab, asked: Values) -> Iterator[list[_Set]]:
+    """Set variables within the block, and their former values afterwards.
+
+    Raise LabError for a variable that a server does not know, that needs a restart, or whose value it changes.
+    """
+    done: list[_Set] = []
+    try:
+        for name, value in asked.items():
+            done += [_set(lab, node, variable, value) for node, variable in _places(lab, name)]
+        yield done
+    finally:
+        for each in reversed(done):
+            with _stopped_applier(lab, each.server):
+                each.set(each.before)
+
+
+def _places(lab: Lab, name: str) -> list[tuple[str, str]]:
+    node, variable = on_which_node(name)
+    return [(each.name, variable) for each in lab.topology.nodes if node in ("", each.name)]
+
+
+def _set(lab: Lab, node: str, name: str, value: str) -> _Set:
+    server = lab.node(node).server()
+    one = _Set(server, name, value, before="")
+    one = _Set(server, name, value, before=one.read())
+    with _stopped_applier(lab, server):
+        one.set(value)
+    if not one.proof().ok:
+        found = one.read()
+        one.set(one.before)
+        raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps as it is")
+    return one
+
+
+def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:
+    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
+    return _stopped(server) if _is_replica(lab, server) else nullcontext()
+
+
+def _is_replica(lab: Lab, server: Server) -> bool:
+    return lab.topology.replication in ("async", "semisync") and server.name != lab.topology.source.name
+
+
+@contextmanager
+def _stopped(server: Server) -> Iterator[None]:
+    Replica(server).stop()
+    try:
+        yield
+    finally:
+        Replica(server).start()
+
+
+@dataclass(frozen=True)
+class _Settings:
+    """A watch that also proves that each variable kept its value, and that a link without a toxic has none."""
+
+    watch: Watch
+    lab: Lab
+    set: list[_Set]
+    bare: bool
+
+    def figures(self) -> Mapping[str, float]:
+        return self.watch.figures()
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        told = [*self.watch.proofs(commits, fastest_ms), *(each.proof() for each in self.set)]
+        if not self.bare:
+            return told
+        slowed = [link.name for link in self.lab.topology.links if self.lab.link(link.name).toxics()]
+        return [
+            *told,
+            Proof(what="the links are bare", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed),
+        ]
