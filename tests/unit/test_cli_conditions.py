@@ -1,13 +1,16 @@
 """Are conditions by number typed as names are, and refused before anything starts or changes?"""
 
 import json
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
+from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, project
 
 
@@ -75,3 +78,29 @@ def test_a_condition_is_explained_without_docker():
     """What it does, and that a rate is each connection's."""
     assert "10 ms down, 30 ms up" in typed("toxic", "--check", "40ms,down=10ms,up=30ms").stdout
     assert "2500 KB/s in each direction, per connection" in typed("toxic", "--check", "20mbit").stdout
+
+
+@pytest.mark.parametrize(
+    ("toxics", "said"),
+    [
+        ({}, ["lab-semisync is already running; nothing changed"]),
+        (
+            {"source-replica": "40ms"},
+            [
+                "lab-semisync is already running; nothing changed",
+                "its links keep their conditions; to change them: ./lab toxic source-replica=40ms --lab lab-semisync",
+            ],
+        ),
+    ],
+)
+def test_a_running_lab_keeps_its_conditions_and_that_is_said(monkeypatch, toxics, said):
+    """Whoever asks for another condition by `lab up` learns that it is not there, and what puts it there."""
+    running = SimpleNamespace(name="lab-semisync", engine="mariadb", containers={}, state=lambda: "verified")
+    for room, name in ((up.project, "check_state_transfer"), (up.docker_engine, "ensure"), (up, "tidy")):
+        monkeypatch.setattr(room, name, lambda *_: None)
+    monkeypatch.setattr(up.project, "all_labs", lambda: {"lab-semisync": running})
+    told = []
+    request = LabRequest(catalogue.topology("semisync"), "mariadb", "lab-semisync", toxics)
+
+    assert up.up(request, told.append) is running
+    assert told == said

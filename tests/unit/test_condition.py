@@ -155,6 +155,13 @@ def test_a_condition_stands_where_a_toxic_can(refused):
     assert "no unit" in refused(catalogue.toxic, "40").found
 
 
+def test_the_shortest_round_trip_of_a_jitter_is_what_a_commit_has_waited_for():
+    """It proves less than the typical one, and is never undone by chance."""
+    shortest = {text: catalogue.toxic(text).shortest_trip_ms for text in ("40ms", "40ms±5ms", "40ms±40ms", "jitter")}
+
+    assert list(shortest.values()) == [40, 35, 0, 65]
+
+
 def test_what_is_on_a_link_is_called_as_it_was_written():
     """Of several conditions each is named, a foreign body stays as it is, and a part of one is none."""
     bodies = [body.name for text in ("40ms+-5ms", "wan-85ms", "20mbit") for body in catalogue.toxic(text).bodies]

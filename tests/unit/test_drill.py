@@ -162,6 +162,16 @@ def test_a_file_that_does_not_fit_is_refused(refused, old, new, found):
     assert found in refused(parsed, FILE.replace(old, new)).found
 
 
+@pytest.mark.parametrize(
+    "toxic", ["40ms", "40ms±5ms", "40ms+-5ms", '"40ms,down=10ms,up=30ms"', "40ms+20mbit", "wan-85ms"]
+)
+def test_a_toxic_is_a_name_or_a_condition_by_number(toxic):
+    """YAML needs quotes where a comma is inside braces."""
+    (step,) = parsed(FILE.replace("fault: cut,", f"fault: toxic, toxic: {toxic},")).steps
+
+    assert step.settings == {"toxic": toxic.strip('"')}
+
+
 def test_a_record_of_schema_2_has_settings_as_keys_of_its_strikes():
     """They are read as those of today; those that a fault had no use for are left out."""
     strikes = parsed(FILE.replace("fault: cut, targets: [node3]", CLOCK)).steps

@@ -3,7 +3,7 @@
 import pytest
 from msgspec import structs
 from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Preset
+from replication_lab.model.experiment import Case, Preset
 from replication_lab.model.record import Fault, Spread
 from replication_lab.runner.session import all_at_once, trips
 
@@ -101,6 +101,16 @@ def test_a_calibration_does_not_chase_a_busy_machine(ran):
     last = [fault for m in record.measurements if m.round == 3 for fault in m.faults]
 
     assert all(found.during.min > 82 for found in last)
+
+
+@pytest.mark.parametrize(("written", "called"), [("0.04s", "40ms"), ("40ms+-16ms", "40ms±16ms")])
+def test_a_case_may_spell_its_condition_in_any_way(ran, written, called):
+    """It is calibrated, followed and recorded by its shortest spelling."""
+    far = {"replication": "semisync", "wait_point": "AFTER_COMMIT", "toxics": {"source-replica": written}}
+    _, record, _ = ran(tiny(cases=[Case("written", "a condition by number", far)]))
+    faults = [fault for m in record.measurements if m.case == "written" for fault in m.faults]
+
+    assert {(fault.toxic, fault.asked) for fault in faults} == {(called, 40)}
 
 
 def test_a_preset_that_names_an_unknown_case_is_refused(refused):

@@ -108,7 +108,7 @@ ARRANGED: dict[str, Callable[[Lab, Case], AbstractContextManager[Watch]]] = {
 
 
 def _round_trip_ms(case: Case) -> float:
-    trips = [catalogue.toxic(name).round_trip_ms for name in case.settings["toxics"].values()]
+    trips = [catalogue.toxic(name).shortest_trip_ms for name in case.settings["toxics"].values()]
     return min(trips, default=0)
 
 

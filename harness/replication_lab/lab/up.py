@@ -53,7 +53,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     docker_engine.ensure()
     tidy(tell)
     if running := project.all_labs().get(name):
-        return _again(running, engine, asked.wanted_toxics, tell)
+        return _again(running, asked, tell)
     images.ensure(image_names(engine, asked.load, topology, storage))
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", machines by {placed.launcher}" if placed.launcher else ""
@@ -127,11 +127,11 @@ def tidy(tell: Tell) -> None:
         tell(f"removed {name}: leftover of a killed command")
 
 
-def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
-    if lab.engine != engine:
+def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
+    if lab.engine != asked.engine:
         raise LabError(
             f"{lab.name} is already running with {lab.engine}",
-            f"{engine}, or another --lab",
+            f"{asked.engine}, or another --lab",
             f"./lab down --lab {lab.name}",
         )
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
@@ -146,9 +146,11 @@ def _again(lab: Lab, engine: str, wanted: dict[str, str], tell: Tell) -> Lab:
         )
     if lab.state() is None:
         tell(f"{lab.name} is running but was never verified")
-        lab.keep(prove(lab, wanted, tell), wanted)
+        lab.keep(prove(lab, asked.wanted_toxics, tell), asked.wanted_toxics)
     else:
         tell(f"{lab.name} is already running; nothing changed")
+        if changes := " ".join(f"{link}={toxic}" for link, toxic in asked.toxics.items()):
+            tell(f"its links keep their conditions; to change them: ./lab toxic {changes} --lab {lab.name}")
     return lab
 
 

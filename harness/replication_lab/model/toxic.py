@@ -61,6 +61,11 @@ class Toxic:
         return self.sum_of("latency", "jitter")
 
     @property
+    def shortest_trip_ms(self) -> int:
+        """The least that the toxic adds to a round trip: what waited for one cannot have waited for less."""
+        return max(0, self.round_trip_ms - self.jitter_ms)
+
+    @property
     def rate_kbps(self) -> int | None:
         """KB/s of the slower direction; None if nothing limits it."""
         rates = [int(body.attributes["rate"]) for body in self.bodies if body.type == "bandwidth"]

@@ -160,9 +160,9 @@ class Nodes:
         return Proof(f"a commit waits for {whom}", said, waited(latency, trip))
 
     def round_trips(self, name: str, toxics: Mapping[str, str]) -> list[float]:
-        """Return the round trips in ms of the links from this node; they were proved just before."""
+        """Return the shortest round trip in ms of each link from this node; they were proved just before."""
         links = self.lab.topology.links_from(name)
-        return [catalogue.toxic(toxics.get(link.name, "lan")).round_trip_ms for link in links]
+        return [catalogue.toxic(toxics.get(link.name, "lan")).shortest_trip_ms for link in links]
 
     def wait_until_level(self) -> None:
         """Wait until every copy has what was committed before this call."""

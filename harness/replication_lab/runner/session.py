@@ -32,7 +32,7 @@ if TYPE_CHECKING:  # a run opens its sessions
 Entered = TypeVar("Entered")
 NOISY_REPEATS = 2
 
-# A topology, one of its links, and a toxic's name.
+# A topology, one of its links, and a toxic's name, which of a condition by number is its shortest spelling.
 Key = tuple[str, str, str]
 
 
@@ -59,7 +59,7 @@ class Calibration:
     @contextmanager
     def toxic(self, lab: Lab, link: str, name: str) -> Iterator[ToxicOnLink]:
         """Put a calibrated toxic on a link within the block."""
-        toxic = self._found[lab.topology.name, link, name]
+        toxic = self._found[lab.topology.name, link, catalogue.toxic(name).name]
         with closing(self._world.round_trip(lab, link)) as probe:
             with toxic_on(lab.link(link), toxic, catalogue.toxic(name), probe) as acting:
                 yield acting
@@ -111,7 +111,7 @@ class Session:
             self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable))
         self.calibration.prepare(
             {
-                (lab.topology.name, link, toxic): lab
+                (lab.topology.name, link, catalogue.toxic(toxic).name): lab
                 for case in self.cases
                 for lab in [self.lab_of(case)]
                 for link, toxic in case.settings.get("toxics", {}).items()
