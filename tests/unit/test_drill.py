@@ -97,6 +97,16 @@ def test_what_is_done_to_two_machines_is_refused_elsewhere(refused, fault, topol
     assert found in refused(parse_drill, "test", catalogue.topology(topology), text, KINDS).found
 
 
+@pytest.mark.parametrize("fault", ["cut", "flap", "toxic, toxic: wan-85ms"])
+def test_a_fault_of_links_on_a_node_without_links_is_refused(refused, fault):
+    """It would do nothing."""
+    text = FILE.replace("{node1: 1, node2: 1}", "{server: 1}").replace(
+        "cut, targets: [node3]", f"{fault}, targets: [server]"
+    )
+
+    assert "on server, which has no link" in refused(drill_set.parse, "test", catalogue.topology("single"), text).found
+
+
 def test_drbds_options_are_refused_where_there_is_no_drbd(refused):
     """They would do nothing."""
     text = FILE.replace("about:", "options: {disk: [--disk-flushes=no]}\nabout:")

@@ -1,7 +1,7 @@
 """Does each fault of a node prove that it took hold and that it is gone, and notice when it does nothing?"""
 
 import pytest
-from replication_lab.faults import disk_failure, disk_full, disk_slow
+from replication_lab.faults import disk_failure, disk_full, disk_limits, disk_slow
 from replication_lab.faults.clock_skew import ClockSkew
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.flap import Flap
@@ -10,6 +10,7 @@ from replication_lab.faults.memory_limit import MemorySqueeze
 from replication_lab.faults.pause import Pause
 from replication_lab.faults.restart import Restart
 from replication_lab.faults.stop import Stop
+from replication_lab.model.disk import Limits
 from replication_lab.model.proof import Proof
 from replication_lab.model.storage import Storage
 from replication_lab.world import clock
@@ -218,6 +219,15 @@ def test_disks_that_were_fast_in_between_are_noticed(lab, array):
 def test_a_disk_whose_data_nobody_else_has_is_not_failed(lab, array, refused):
     """There would be no way back."""
     assert "losing one disk loses all data" in refused(disk_failure.DiskFail, lab, NODES).found
+
+
+def test_limits_that_no_disk_reports_are_no_proof():
+    """Nothing was compared."""
+    assert disk_limits.set_to({"disk1": Limits()}, {"disk1": Limits()}, "as they were").ok
+    assert (
+        disk_limits.set_to({}, {}, "as they were").doubt
+        == "as they were: expected the limits of the case, found no disk"
+    )
 
 
 # --- links ------------------------------------------------------------------------------------------------------------

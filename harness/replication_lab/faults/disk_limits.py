@@ -105,8 +105,8 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
 def set_to(reported: Mapping[str, Limits], limits: Mapping[str, Limits], what: str) -> Proof:
     """Return a proof that each disk reports its given limits."""
     others = [name for name, found in reported.items() if found != limits[name]]
-    said = f"others on {', '.join(others)}" if others else "the limits of the case"
-    return Proof(what=what, expected="the limits of the case", found=said, ok=not others)
+    said = f"others on {', '.join(others)}" if others else "the limits of the case" if reported else "no disk"
+    return Proof(what=what, expected="the limits of the case", found=said, ok=bool(reported) and not others)
 
 
 def is_unchanged(node: str, disk: Spindle, limits: Limits) -> Proof:

@@ -116,8 +116,9 @@ class FaultKind:
         if self.acts_on == NODES:
             for name in targets:
                 topology.node(name)
-        else:
-            links_of(topology, targets)
+        elif not links_of(topology, targets):
+            found = f"{where}: {self.name} on {', '.join(targets)}, which has no link"
+            raise LabError(found, "links, or nodes with links", "./lab drill")
         for need in self.needs:
             need.check(where, self.name, topology, targets)
         if self.one_target and len(targets) != 1:
