@@ -1,7 +1,7 @@
 """A lab of the fake world: its servers, its links, and what loads do to them."""
 
 import queue
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -117,6 +117,9 @@ class FakeLab:
         self.race = FakeRace(fake_arrays(topology.storage, self._dice), world.clock.timer, self._dice)
         self.grouping = FakeGrouping(catalogue.engines()[engine].features, self._dice)
         self.servers = {node.name: self._server(node.name) for node in topology.nodes}
+        self._from_source = [
+            (self._links[link.name], self.servers[link.target]) for link in topology.links_from(topology.source.name)
+        ]
         self.rows, self.group = FakeRows(), FakeGroup()
         self._containers = {node.name: FakeContainer(volume_name(self.name, node.name)) for node in topology.nodes}
         self.arrays = self.race.arrays
@@ -189,15 +192,15 @@ class FakeLab:
             return self._certified(own, node or self.topology.source.name, loses)
         if self.resource and self.resource.connected and self.resource.protocol != "A":
             own += max(self.link(link.name).round_trip_ms() or 0 for link in self.topology.links)
-        source = self.node(self.topology.source.name).server()
+        source = self.servers[self.topology.source.name]
         state = source.semisync
         if not state.enabled:
             return Commit(own, own)
         waited = self._acknowledged_after() if state.active else None
         if waited is None:
-            source.semisync = replace(state, unacknowledged=state.unacknowledged + 1)
+            source.unacknowledged += 1
             return Commit(own, own)
-        source.semisync = replace(state, acknowledged=state.acknowledged + 1)
+        source.acknowledged += 1
         return Commit(own + waited if state.wait_point == "AFTER_SYNC" else own, own + waited)
 
     def _certified(self, own: float, node: str, loses: bool) -> Commit:
@@ -214,9 +217,8 @@ class FakeLab:
     def _acknowledged_after(self) -> float | None:
         """Return the round trip in ms to the replica that answers first; None if none is connected."""
         trips = []
-        for link in self.topology.links_from(self.topology.source.name):
-            replica = self.node(link.target).server()
+        for link, replica in self._from_source:
             if replica.runs and replica.dials:
                 direct = replica.dials[0] == self.topology.source.name
-                trips.append(BARE if direct else self.link(link.name).round_trip_ms())
+                trips.append(BARE if direct else link.round_trip_ms())
         return min((trip for trip in trips if trip is not None), default=None)

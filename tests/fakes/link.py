@@ -67,10 +67,14 @@ class FakeLink:
 
     def round_trip_ms(self) -> float | None:
         """Return one round trip now; None if nothing comes back."""
-        if not self._enabled or any(body.type in ("timeout", "reset_peer") for body in self._bodies.values()):
+        if not self._enabled:
             return None
-        asked = sum(body.attributes.get("latency", 0) for body in self._bodies.values())
-        jitter = sum(body.attributes.get("jitter", 0) for body in self._bodies.values())
+        asked = jitter = 0
+        for body in self._bodies.values():
+            if body.type in ("timeout", "reset_peer"):
+                return None
+            asked += body.attributes.get("latency", 0)
+            jitter += body.attributes.get("jitter", 0)
         asked += self._dice.uniform(-jitter, jitter) if jitter else 0
         return (BARE + PROXY + asked + (OVER if asked else 0)) * self._dice.lognormvariate(0, OF_COMMITS)
 

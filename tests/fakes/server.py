@@ -39,6 +39,9 @@ class FakeServer:
     runs: bool = True
     differs: bool = False
     left: bool = False
+    # Commits since the start, beside those of `semisync`: replacing that at every commit takes as long as a commit.
+    acknowledged: int = 0
+    unacknowledged: int = 0
     globals_: dict[str, str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -180,8 +183,8 @@ class FakeServer:
         return self._named(
             status="ON" if state.active else "OFF",
             clients=state.replicas,
-            yes_tx=state.acknowledged,
-            no_tx=state.unacknowledged,
+            yes_tx=state.acknowledged + self.acknowledged,
+            no_tx=state.unacknowledged + self.unacknowledged,
             no_times=state.fallbacks,
         )
 

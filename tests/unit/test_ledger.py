@@ -22,8 +22,10 @@ class Scripted:
         self.seen, self.closed = [], False
 
     def transact(self, statements):
-        # The file's content at this moment, to check that the statement was there before it was sent.
-        self.seen.append((statements, list(self.lines)))
+        # The file's content at this moment, to check that the statement was there before it was sent. What comes after
+        # the script, until the ledger is told to end, is more of the same.
+        if not self.done.is_set():
+            self.seen.append((statements, list(self.lines)))
         if not self.answers:
             self.done.set()
         return self.answers.pop(0) if self.answers else OK

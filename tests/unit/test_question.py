@@ -175,9 +175,13 @@ def test_a_file_holds_a_question(tmp_path, refused):
 # --- answered in a model of a lab -------------------------------------------------------------------------------------
 
 
+# The model runs commit by commit, and far away there are fewer of them in the same time.
+FAR = {"rtt": "wan-85ms"}
+
+
 def test_an_effect_is_measured_until_it_is_known(ran):
     """The law: sixteen clients commit as often as one at the same round trip, times sixteen."""
-    asked = question({"clients": ["1", "16"]}, settings={"rtt": "wan-85ms"})
+    asked = question({"clients": ["1", "16"]}, settings=FAR)
     summary, record, _ = ran(experiments.asked(asked), preset="ask")
     (effect,) = summary.effects
 
@@ -202,7 +206,9 @@ def test_topologies_are_compared_with_the_first(ran):
 
 def test_a_record_of_a_question_is_judged_again(ran):
     """The record holds the question, so that nothing else is needed."""
-    asked = question({"clients": ["1", "4"]}, claims=["throughput[clients=4] / throughput[clients=1] >= 2"])
+    asked = question(
+        {"clients": ["1", "4"]}, claims=["throughput[clients=4] / throughput[clients=1] >= 2"], settings=FAR
+    )
     _, record, _ = ran(experiments.asked(asked), preset="ask")
 
     assert record.run.question == asked
@@ -211,7 +217,7 @@ def test_a_record_of_a_question_is_judged_again(ran):
 
 def test_an_effect_that_stays_too_uncertain_is_unknown(ran):
     """Three rounds cannot tell it to a thousandth."""
-    asked = question({"clients": ["1", "2"]}, rounds=3, margin=0.001)
+    asked = question({"clients": ["1", "2"]}, rounds=3, seconds=1, margin=0.001)
     summary, record, _ = ran(experiments.asked(asked), preset="ask")
 
     assert (summary.verdict, record.end.why) == ("UNKNOWN", "round limit")
@@ -220,7 +226,9 @@ def test_an_effect_that_stays_too_uncertain_is_unknown(ran):
 
 def test_a_claim_that_does_not_hold_is_told(ran):
     """Sixteen clients are not a hundred times as fast as one."""
-    asked = question({"clients": ["1", "16"]}, claims=["throughput[clients=16] / throughput[clients=1] >= 100"])
+    asked = question(
+        {"clients": ["1", "16"]}, claims=["throughput[clients=16] / throughput[clients=1] >= 100"], settings=FAR
+    )
     summary, _, _ = ran(experiments.asked(asked), preset="ask")
 
     assert summary.verdict == "CHANGED"

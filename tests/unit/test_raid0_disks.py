@@ -10,17 +10,17 @@ from replication_lab.workloads.fio import PATTERNS
 KNOWN = experiments.load("raid0_disks")
 
 
-def test_the_law_holds_in_the_model(ran):
+def test_the_law_holds_in_the_model(undisturbed):
     """RAID0 is its members together, RAID1 writes as one of them; every claim comes out as expected."""
-    summary, _, _ = ran(KNOWN, preset="quick")
+    summary, _ = undisturbed(KNOWN)
 
     assert {claim.verdict for claim in summary.claims} == {Verdict.HOLDS}
     assert summary.exit_code == 0
 
 
-def test_the_published_table_is_shown_beside(ran):
+def test_the_published_table_is_shown_beside(undisturbed):
     """Published, predicted and measured stand in one row; the record says by what the arrays were made."""
-    summary, record, _ = ran(KNOWN, preset="quick")
+    summary, record = undisturbed(KNOWN)
     row = next(case for case in summary.cases if case.name == "cloud-raid0").figures["random_write_iops_per_job"]
 
     assert (row.published, row.predicted) == (499, pytest.approx(2 * 399 / 17))
