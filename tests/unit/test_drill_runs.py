@@ -193,6 +193,17 @@ def test_a_lab_on_which_nothing_can_be_proved_any_more_is_taken_away(ups, monkey
     assert lab.gone is renewed
 
 
+def test_a_start_that_was_interrupted_is_not_tried_again(ups):
+    """Though the lab could not be removed, which is an error as that of a lab that was not proved."""
+    covering = LabError("the lab cannot be removed", "an engine that answers")
+    covering.__context__ = KeyboardInterrupt("SIGTERM")
+    ups += [covering, Upped()]
+
+    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
+        drill_set.Labs("async", "mariadb", print).lab()
+    assert len(ups) == 1
+
+
 def test_a_lab_that_was_not_proved_is_tried_again(ups, refused):
     """A few times: a machine has busy moments."""
     late = LabError("the link is too slow", "a proof")

@@ -5,6 +5,7 @@ from replication_lab.faults import disk_failure, disk_full, disk_limits, disk_sl
 from replication_lab.faults.clock_skew import ClockSkew
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.flap import Flap
+from replication_lab.faults.injected import injected
 from replication_lab.faults.kill import Kill
 from replication_lab.faults.memory_limit import MemorySqueeze
 from replication_lab.faults.pause import Pause
@@ -127,6 +128,20 @@ def test_a_frozen_node_that_somebody_thawed_is_left_alone(lab):
     fault.recover()
 
     assert lab.status == "running"
+
+
+def test_a_limit_is_taken_back_though_its_effect_cannot_be_read(lab, monkeypatch):
+    """The error is raised after that: nothing proves the fault, and the next load must not run under it."""
+    fault = CpuSqueeze(lab, NODES)
+    fault.inject()
+    monkeypatch.setattr(lab, "throttled", lambda _: int("no number"))
+    assert lab.quota
+
+    with pytest.raises(ValueError, match="no number"):
+        fault.recover()
+    assert not lab.quota
+    with pytest.raises(ValueError, match="no number"), injected(CpuSqueeze(lab, NODES)):
+        pytest.fail("it was not injected")
 
 
 # --- disks ------------------------------------------------------------------------------------------------------------

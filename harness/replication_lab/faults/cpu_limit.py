@@ -25,6 +25,7 @@ class CpuSqueeze(OnNodes):
         super().__init__(lab, nodes)
         self.share, self._quota_us = share, round(share * PERIOD_US)
         self._had = {node: lab.node(node).cpu_quota_us() for node in self.nodes}
+        self._throttled: dict[str, int] = {}
 
     def inject(self) -> None:
         self._throttled = {node: self.lab.node(node).throttled() for node in self.nodes}
@@ -44,8 +45,11 @@ class CpuSqueeze(OnNodes):
         )
 
     def recover(self) -> None:
-        self._waited = {node: self.lab.node(node).throttled() - self._throttled[node] for node in self.nodes}
-        self.each(lambda node: self.lab.node(node).limit_cpu(self._had[node], PERIOD_US))
+        try:
+            self._waited = {name: self.lab.node(name).throttled() - then for name, then in self._throttled.items()}
+        finally:
+            # Also if that cannot be read: an experiment measures its next case on the same lab.
+            self.each(lambda node: self.lab.node(node).limit_cpu(self._had[node], PERIOD_US))
 
     def verify_recovered(self) -> list[Proof]:
         return [*(self._did_wait(node) for node in self.nodes), *(self._is_free(node) for node in self.nodes)]

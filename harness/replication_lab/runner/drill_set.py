@@ -159,7 +159,13 @@ class Labs:
 
     def _up(self) -> Lab:
         name, topology = f"drill-{self._topology}-{secrets.token_hex(3)}", catalogue.topology(self._topology)
-        return up.up(LabRequest(topology, self._engine, name, keep=False, clocks_move=self._clocks_move), self._tell)
+        asked = LabRequest(topology, self._engine, name, keep=False, clocks_move=self._clocks_move)
+        try:
+            return up.up(asked, self._tell)
+        except LabError as error:
+            # An interrupted start is not tried again, also if removing its lab failed.
+            signals.raise_interruption(error)
+            raise
 
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
         """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""
