@@ -1,6 +1,6 @@
 # The front door for people who type make. Everything is the `lab` command or pytest; `make help` lists it.
 TOPOLOGY ?= semisync
-ENGINE ?= mariadb
+ENGINE ?=
 PYTHON = .venv/bin/python
 # Tests that mostly wait run beside each other, those of one file or one lab in one process; then those that measure.
 BESIDE = -m "not alone" -n 2 --dist loadscope
@@ -13,7 +13,7 @@ help:  ## this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 lab-up:  ## start and verify a lab: make lab-up TOPOLOGY=semisync ENGINE=mariadb
-	@./lab up $(TOPOLOGY) --engine $(ENGINE)
+	@./lab up $(TOPOLOGY) $(if $(ENGINE),--engine $(ENGINE))
 
 lab-down:  ## stop the lab of TOPOLOGY and delete its data
 	@./lab down --lab lab-$(TOPOLOGY)

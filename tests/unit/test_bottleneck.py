@@ -1,8 +1,12 @@
 """Is the bottleneck named correctly, and is no resource named without evidence?"""
 
+import subprocess
+import time
+
 import msgspec
 import pytest
 from replication_lab.model.bottleneck import Applier, Bottleneck, Device, Sample, Thread, diagnose
+from replication_lab.probes.node_resources import LOOKS
 
 DISK = Device("disk1", reads=0, writes=100, flushes=0, busy=0.1, writing=0.1)
 APPLIER = Thread(7, "slave_sql", cpu=0.5, waits_for_disk=0.0, written_kib=0)
@@ -89,3 +93,13 @@ def test_of_two_disks_the_busier_is_named():
     slow = msgspec.structs.replace(DISK, name="disk2", busy=0.99, writing=0.99)
 
     assert seen(devices=[*busy(writing=0.9), slow]).because.startswith("disk2 was busy 99%")
+
+
+def test_threads_are_sampled_for_the_time_asked_for():
+    """However long one sample takes: counted samples took 4 s where 5 s were asked for."""
+    began = time.monotonic()
+    found = subprocess.run(["sh", "-c", LOOKS, "look", "60"], capture_output=True, text=True, check=False).stdout
+
+    assert 0.5 <= time.monotonic() - began < 5
+    _, *looks, _, rest = found.split("--\n")
+    assert len(looks) >= 2 and rest == ""

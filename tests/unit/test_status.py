@@ -56,8 +56,11 @@ lab-chain  chain, mariadb 11.8.6
     assert [line.rstrip() for line in shown(output.tree, CHAIN).splitlines()] == expected.strip().splitlines()
 
 
-@pytest.mark.parametrize(("topology", "links"), [("chain", 1), ("single", 0)])
-def test_what_to_do_next_is_what_the_topology_has(topology, links, monkeypatch):
+@pytest.mark.parametrize(
+    ("topology", "links", "measure"),
+    [("chain", 1, "run semisync_wan"), ("single", 0, "run temporary_tables"), ("group", 1, "drill group")],
+)
+def test_what_to_do_next_is_what_the_topology_has(topology, links, measure, monkeypatch):
     """The advice never breaks a link where there is none."""
     node = SimpleNamespace(published=lambda _port: ("127.0.0.1", 1))
     lab = SimpleNamespace(
@@ -67,7 +70,7 @@ def test_what_to_do_next_is_what_the_topology_has(topology, links, monkeypatch):
     text = shown(output.how_to_connect, lab)
 
     assert text.count("inject") == links and "{" not in text
-    assert "./lab down --lab lab-x" in text and "./lab run" in text
+    assert "./lab down --lab lab-x" in text and f"./lab {measure}\n" in text
 
 
 def test_engines_are_listed_with_what_they_lack_and_why(monkeypatch):

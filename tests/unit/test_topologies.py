@@ -218,6 +218,15 @@ def test_engines_without_galera_are_refused(topology, refused):
     assert "has no galera" in error.found and f"./lab up {topology} --engine mariadb" == error.next_step
 
 
+@pytest.mark.parametrize("topology", catalogue.topologies())
+def test_the_default_engine_of_a_topology_can_run_it(topology):
+    """A group needs MySQL, and `lab up group` without --engine takes it."""
+    default = catalogue.default_engine(topology)
+
+    assert catalogue.engine_for(catalogue.topology(topology), default)
+    assert default == ("mysql-8.0" if topology == "group" else "mariadb")
+
+
 def test_an_engine_that_is_refused_names_the_command_that_asked_for_it(refused):
     """What is typed next is the same command with an engine that can do it."""
     drbd, semisync = catalogue.topology("drbd"), catalogue.topology("semisync")

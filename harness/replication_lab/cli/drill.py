@@ -9,7 +9,7 @@ import click
 from replication_lab import runs
 from replication_lab.cli import main, names
 from replication_lab.cli.console import print_json, tell
-from replication_lab.cli.options import as_json, keep_failed
+from replication_lab.cli.options import as_json, keep_failed, of_engine
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, drill_page, drill_text
@@ -17,7 +17,7 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
 PAGE = catalogue.ROOT / "docs" / "faults.md"
-ENGINE, SEED = "mariadb", 7
+SEED = 7
 
 
 @click.command()
@@ -30,13 +30,7 @@ ENGINE, SEED = "mariadb", 7
 )
 @click.option("--seconds", type=float, help="Duration of the fault in seconds.  [default: set in the drill's file]")
 @click.option("--seed", default=SEED, show_default=True, help="Seed for the random start time of the fault.")
-@click.option(
-    "--engine",
-    default=ENGINE,
-    show_default=True,
-    shell_complete=names.completed_by(names.engines),
-    help="Database server to run; `lab engines` lists the choices.",
-)
+@of_engine
 @click.option(
     "--count",
     type=click.IntRange(min=1),
@@ -52,7 +46,7 @@ def drill(
     fault: str | None,
     seconds: float | None,
     seed: int,
-    engine: str,
+    engine: str | None,
     count: int,
     keep: bool,
     json_: bool,
@@ -78,6 +72,7 @@ def drill(
             click.echo(drill_text.listing(known))
         )
         return
+    engine = engine or catalogue.default_engine(topology)
     drills, summaries = drill_set.chosen(topology, fault, seconds), []
     for number in range(count):
         folder, summary = runs.drill(topology, engine, drills, seed + number, tell, keep=keep)
@@ -126,7 +121,9 @@ def _recorded(run: str) -> DrillsSummary:
 
 
 def _do_all(topology: str) -> DrillsSummary:
-    _, summary = runs.drill(topology, ENGINE, drill_set.chosen(topology, None, None), SEED, tell)
+    _, summary = runs.drill(
+        topology, catalogue.default_engine(topology), drill_set.chosen(topology, None, None), SEED, tell
+    )
     # The run is recorded. The drills of other topologies must not follow, nor a page without them.
     runs.raise_interruption(summary)
     return summary

@@ -10,7 +10,7 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab.cli import FAILED, cli, names, output
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.options import as_json, of_disks, of_lab
+from replication_lab.cli.options import as_json, of_disks, of_engine, of_lab
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
@@ -27,13 +27,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 
 @click.command()
 @click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
-@click.option(
-    "--engine",
-    default="mariadb",
-    show_default=True,
-    shell_complete=names.completed_by(names.engines),
-    help="Database server to run; `lab engines` lists the choices.",
-)
+@of_engine
 @click.option(
     "--lab",
     "name",
@@ -60,7 +54,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 def up(
     *,
     topology: str,
-    engine: str,
+    engine: str | None,
     name: str | None,
     toxics: tuple[str, ...],
     storage: tuple[str, ...],
@@ -79,6 +73,7 @@ def up(
     given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **of_disks)
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
+    engine = engine or catalogue.default_engine(topology)
     lab = labs.up(LabRequest(found, engine, name or f"lab-{topology}", changed, placed), tell)
     if json_:
         print_json(views.view(lab))

@@ -21,6 +21,11 @@ keep_failed = click.option(
     is_flag=True,
     help="Leave the lab up if a verdict is not the expected one, or an error occurs, and end there.",
 )
+of_engine = click.option(
+    "--engine",
+    shell_complete=names.completed_by(names.engines),
+    help="Database server to run; `lab engines` lists the choices.  [default: mysql-8.0 for group, else mariadb]",
+)
 DISK_OPTIONS = (
     click.option(
         "--disk",

@@ -28,7 +28,7 @@ CONNECT = """
             user lab or root, password {password}; as variables: eval "$(./lab env --lab {name})"
 {service}  inspect   ./lab show
   query     ./lab sql {node} -e "SELECT VERSION()"
-{links}  measure   ./lab run {experiment}
+{links}  measure   ./lab {measure}
   stop      ./lab down --lab {name}
 """
 SERVICE = "  service   ./lab ha status; to move it: ./lab ha standby node1\n"
@@ -44,7 +44,7 @@ def how_to_connect(out: Console, lab: Lab) -> None:
         addresses=addresses,
         password=lab.password,
         node=replication.of(lab).written_at(),
-        experiment=_experiment(lab.topology),
+        measure=_measure(lab.topology),
         service=SERVICE if lab.topology.manager else "",
         links="".join(
             BREAK.format(link=each.name, toxic=_usual(lab.topology, each)) for each in lab.topology.links[:1]
@@ -53,11 +53,10 @@ def how_to_connect(out: Console, lab: Lab) -> None:
     out.print(text.strip(), markup=False)
 
 
-def _experiment(topology: Topology) -> str:
-    """Return the experiment to run next after this topology has come up."""
-    if topology.storage:
-        return "raid_replica"
-    return replication.kind_of(topology).experiment
+def _measure(topology: Topology) -> str:
+    """Return the command that measures next on this topology: an experiment, or its drills if there is none."""
+    experiment = "raid_replica" if topology.storage else replication.kind_of(topology).experiment
+    return f"run {experiment}" if experiment else f"drill {topology.name}"
 
 
 def _usual(topology: Topology, link: Link) -> str:

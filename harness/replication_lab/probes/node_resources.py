@@ -18,10 +18,12 @@ IO = 'for io in /proc/$pid/task/*/io; do echo "$io $(grep ^write_bytes "$io" 2>/
 LOOKS = (
     "pid=$(pidof mariadbd mysqld || echo 1); "
     f"{IO}"
-    'n=0; while [ "$n" -lt "$1" ]; do cat /proc/$pid/task/*/stat 2>/dev/null; echo --; sleep 0.1; n=$((n + 1)); done; '
+    "now() { read -r up _ </proc/uptime; now=${up%.*}${up#*.}; }; now; end=$((now + $1)); "
+    'while [ "$now" -lt "$end" ]; do cat /proc/$pid/task/*/stat 2>/dev/null; echo --; sleep 0.1; now; done; '
     f"{IO}"
 )
-LOOKS_A_SECOND = 8
+# /proc/uptime counts hundredths of a second. A share of CPU time needs two samples, which take 0.1 s each.
+UPTIME_UNITS, SHORTEST = 100, 0.3
 STATUS = (
     "SHOW GLOBAL STATUS WHERE Variable_name IN "
     "('Innodb_data_fsyncs', 'Innodb_row_lock_time', 'Innodb_row_lock_current_waits')"
@@ -53,7 +55,7 @@ def sample(lab: Lab, node: str, seconds: float) -> Sample:
     if lab.node(node).state()[0] != "running":
         raise LabError(f"{node} of {lab.name} is not running", "a running server", f"./lab status --lab {lab.name}")
     before = _read(lab, node)
-    looks, waiting = _look(lab, node, max(2, round(seconds * LOOKS_A_SECOND)))
+    looks, waiting = _look(lab, node, round(max(seconds, SHORTEST) * UPTIME_UNITS))
     after = _read(lab, node)
     return _sample(lab, node, before, after, looks=looks, written=waiting)
 
@@ -83,10 +85,10 @@ def _writer(lab: Lab, node: str) -> str:
     return next((link.source for link in lab.topology.links if link.target == node), node)
 
 
-def _look(lab: Lab, node: str, count: int) -> tuple[list[dict[int, list[str]]], dict[int, int]]:
-    """Return the fields of every thread's stat in each sample, and the bytes written meanwhile, by tid."""
+def _look(lab: Lab, node: str, hundredths: int) -> tuple[list[dict[int, list[str]]], dict[int, int]]:
+    """Return the fields of every thread's stat in each sample, and the bytes that each thread wrote, by tid."""
     array = arrays.arrays(lab).get(node)
-    said = lab.node(node).run(*(array.inside if array else ()), "sh", "-c", LOOKS, "look", str(count))
+    said = lab.node(node).run(*(array.inside if array else ()), "sh", "-c", LOOKS, "look", str(hundredths))
     first, *looks, last, _ = said.split("--\n")
     then, now = _written(first), _written(last)
     return [dict(map(_stat, look.splitlines())) for look in looks], {tid: now[tid] - then.get(tid, 0) for tid in now}

@@ -73,6 +73,7 @@ class Group(Nodes, ChoosesServer, ReportsReturns):
     roles = frozenset({"member"})
     whole = "ONLINE in one group"
     images = ("sidecar",)
+    experiment = ""
 
     def writer(self) -> Server:
         """Return the primary, as the first node that is ONLINE names it."""

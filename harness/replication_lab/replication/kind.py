@@ -37,7 +37,7 @@ class Nodes:
     images: ClassVar[Sequence[str]] = ()
     # Whether a source waits until a replica has acknowledged a commit.
     acknowledges: ClassVar[bool] = False
-    # The experiment that a user of such a lab may run next.
+    # The experiment that a user of such a lab may run next; empty if none measures this kind.
     experiment: ClassVar[str] = "semisync_wan"
     # The command to use instead of a failover; empty for a kind whose replicas a failover can promote.
     instead_of_failover: ClassVar[str] = "./lab up async"

@@ -1,5 +1,6 @@
 """The project's own data: its topologies, toxics, engines and experiments."""
 
+import re
 from functools import cache
 from pathlib import Path
 
@@ -19,6 +20,8 @@ COMPOSE = ROOT / "compose"
 STORAGE = COMPOSE / "storage"
 TOXICS = ROOT / "toxics"
 IMAGES = ROOT / "images"
+# The include that chooses the engine of a topology: engines/${ENGINE:-mariadb}.yaml.
+DEFAULT_ENGINE = re.compile(r"engines/\$\{ENGINE:-([^}]+)\}\.yaml")
 
 
 def topologies() -> list[str]:
@@ -33,6 +36,20 @@ def topology(name: str) -> Topology:
 
 def compose_file(topology: str) -> Path:
     return COMPOSE / f"{topology}.yaml"
+
+
+def default_engine(topology: str) -> str:
+    """Return the engine of a topology if none is named: the one that its Compose file uses without ENGINE."""
+    if topology not in topologies():
+        raise unknown_name("topology", topology, topologies(), "./lab list topologies")
+    found = DEFAULT_ENGINE.search(compose_file(topology).read_text())
+    if not found:
+        raise LabError(
+            f"compose/{topology}.yaml names no engine to use by default",
+            "engines/${ENGINE:-NAME}.yaml under include",
+            "compare with compose/async.yaml",
+        )
+    return found[1]
 
 
 def toxics() -> list[str]:
