@@ -95,7 +95,7 @@ class FakeEcho(EchoConnection):
     def ping(self, reconnect: bool = False) -> None:
         trip = self._link.round_trip_ms()
         if trip is None:
-            raise TimeoutError("nothing comes back")
+            raise TimeoutError("no answer")
         self._clock.pause(trip / 1000)
 
     def long_answer(self, size: int) -> None:
@@ -127,7 +127,7 @@ class FakeRoundTrip:
     def answer_within(self, seconds: float) -> float:
         trip = self.ping()
         if trip is None:
-            raise TimeoutError(f"nothing came back across {self.link.name} within {seconds:g} s")
+            raise TimeoutError(f"no answer across {self.link.name} within {seconds:g} s")
         return trip
 
     def kilobytes_per_second(self, _kilobytes: int) -> float:

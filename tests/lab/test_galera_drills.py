@@ -1,4 +1,4 @@
-"""The drills of a Galera cluster on real servers: what is lost, what stalls, what comes back; all on one cluster."""
+"""The drills of a Galera cluster on real servers: data loss, downtime, recovery; all on one cluster."""
 
 import signal
 

@@ -138,7 +138,7 @@ def test_a_ring_that_is_cut_ends_one_machine_and_never_makes_two_primaries(whole
     """Both reach the arbiter, which gives its vote to one of them; the disks go on being equal until then."""
     before = serving(whole)
     cut(whole, RING)
-    winner = clock.wait_until(lambda: _alone(whole), "one machine to go on alone", every=0.5)
+    winner = clock.wait_until(lambda: _alone(whole), "one machine to continue without its peer", every=0.5)
     ended = other(whole, winner)
     pacemaker.cluster(whole).wait_until_served_by(winner)
     # The peer takes over only after the end of the former primary; a machine that always served takes over nothing.

@@ -25,10 +25,12 @@ OF_CLAIM = (
 )
 # By the names that they had when the first records were kept.
 OF_VERDICT = {
-    **{"says": "sentence", "found": "measured"},
-    **{key: key for key in ("verdict", "expected", "figure", "bound")},
+    **{"found": "measured"},
+    **{key: key for key in ("verdict", "expected", "bound")},
 }
 FIRST_NAMES = {now: then for then, now in FIGURES_BEFORE_SCHEMA_5.items()}
+# The sentence that the code gives to each drill, reworded since.
+FIRST_SENTENCES = {"no forbidden pattern in any server log": "no log holds what none may"}
 # A sum may be taken in another order.
 SAME = 1e-9
 
@@ -77,7 +79,11 @@ def of_drills(summary: dict) -> list[dict]:
             "exit_code": drill["exit_code"],
             "figures": {first_name(name): value for name, value in drill["figures"].items()},
             "verdicts": [
-                {kept: each[key] for kept, key in OF_VERDICT.items()} | {"figure": first_name(each["figure"])}
+                {
+                    "says": FIRST_SENTENCES.get(each["sentence"], each["sentence"]),
+                    "figure": first_name(each["figure"]),
+                    **{kept: each[key] for kept, key in OF_VERDICT.items()},
+                }
                 for each in drill["expectations"]
             ],
             "doubts": len(drill["doubts"]),

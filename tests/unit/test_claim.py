@@ -221,7 +221,7 @@ def test_figures_that_never_vary_are_unknown():
 
 def test_rounds_beyond_the_plan_are_unknown():
     """A look that was not planned is not paid for."""
-    assert "beyond the plan" in judged(ASYNC.at_least(0.7), record(9)).reason
+    assert "the error budget covers no more" in judged(ASYNC.at_least(0.7), record(9)).reason
 
 
 @pytest.mark.parametrize(

@@ -4,7 +4,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
-from replication_lab.faults.toxic import MoreToxic
+from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_calibration import calibrated, put
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.lab import up
@@ -227,7 +227,7 @@ def test_several_links_are_refused_before_any_is_touched(refused):
 def test_a_fault_that_is_slow_and_narrow_is_proved_by_both(narrow, slow, proved):
     """A drill's toxic on top of what is there: either part alone is not it."""
     link = FakeLink("a-b", answers=None)
-    fault = MoreToxic.__new__(MoreToxic)
+    fault = AddToxic.__new__(AddToxic)
     fault.toxic, fault._running, fault._silent = catalogue.toxic("40ms+20mbit"), {"a-b": link}, set()
     fault.links = SimpleNamespace(
         probes={"a-b": FakeRoundTrip(link)}, before_ms={"a-b": 0.3}, each=lambda act: [act("a-b")]

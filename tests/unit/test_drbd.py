@@ -299,7 +299,7 @@ def test_a_resynchronisation_that_does_not_move_is_given_up_with_its_reason(monk
     monkeypatch.setattr(drbd.clock.time, "sleep", lambda _seconds: None)
     error = refused(drbd.wait_until_whole, pair)
 
-    said = "nothing new has happened for 180 s: node1 Primary, WFConnection, UpToDate here, UpToDate there; node2"
+    said = "no progress for 180 s; last state: node1 Primary, WFConnection, UpToDate here, UpToDate there; node2"
     assert said in error.found
     assert "node1's kernel" in error.found and "node2's kernel" in error.found
     assert [] == list(now)

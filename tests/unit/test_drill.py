@@ -66,7 +66,7 @@ def test_the_documented_faults_are_those_that_there_are():
 
 
 def test_the_clock_of_a_virtual_machine_is_refused(refused):
-    """Only a server in a container of its own can have its own."""
+    """Only a server that runs in a container can have its own."""
     text = FILE.replace("{node1: 1, node2: 1}", "{node1: 1}").replace("fault: cut, targets: [node3]", CLOCK)
 
     found = refused(parse_drill, "test", catalogue.topology("drbd"), text, KINDS)
@@ -317,5 +317,5 @@ def test_one_of_several_faults_that_proves_nothing_is_doubted():
         None,
         "Told acts: expected a proof, found none",
         None,
-        "Told is gone: expected a proof, found none",
+        "Told is removed: expected a proof, found none",
     ]

@@ -78,7 +78,7 @@ def test_interrupted_drills_are_reported_like_an_interrupted_experiment(drilling
     assert (summary.exit_code, summary.ended, summary.interrupted) == (2, "interrupted", "SIGTERM")
     assert {row.verdict for row in first.expectations} == {Verdict.HOLDS}
     assert {row.verdict for row in second.expectations} == {Verdict.UNKNOWN}
-    assert second.doubts == ["it was not done: interrupted by SIGTERM"]
+    assert second.doubts == ["it was not run: interrupted by SIGTERM"]
     assert names_in(folder) == FILES and [lab.gone for lab in labs] == [True]
     assert running.judge(folder.name) == summary
     assert junit_of(summary).errors == 1
@@ -103,7 +103,7 @@ def test_the_lab_of_a_drill_that_failed_is_left_up_where_asked_for(drilling):
     _, summary = run(keep=True, doubts=["node3 did not come back"])
 
     assert [(lab.gone, lab.stays) for lab in labs] == [(False, True)]
-    assert summary.drills[1].doubts == ["it was not done: --keep left drill-galera-1 up"]
+    assert summary.drills[1].doubts == ["it was not run: --keep left drill-galera-1 up"]
     assert (summary.exit_code, summary.ended) == (2, "kept")
 
 

@@ -81,7 +81,7 @@ def test_a_fault_that_was_not_seen_makes_everything_unknown():
         ({"copies": []}, HISTORY, "the checker of lost failed"),
         ({}, [], "no statement was acknowledged"),
         ({"acted": []}, HISTORY, "only 0 of 1 steps were carried out"),
-        ({"acted": [msgspec.structs.replace(evidence().acted[0], proofs=[])]}, HISTORY, "cut on node3: nothing proves"),
+        ({"acted": [msgspec.structs.replace(evidence().acted[0], proofs=[])]}, HISTORY, "cut on node3: no proof"),
     ],
 )
 def test_what_is_not_known_is_unknown(changes, history, why):

@@ -1,105 +1,25 @@
 """Is every text that a user sees plain English, and is a change of the help seen in a diff?"""
 
-import ast
 import functools
 import inspect
 import re
-from collections.abc import Iterator
 from pathlib import Path
 
 import click
 import pytest
 import yaml
 from click.testing import CliRunner
-from replication_lab import cli, experiments, faults
+from replication_lab import cli
 from replication_lab.model.topology import LOADER
-from replication_lab.world import catalogue
 
-PACKAGE = Path(cli.__file__).parent.parent
+import user_texts
+from user_texts import COMMANDS
+
 FORBIDDEN = Path(__file__).with_name("forbidden_words.yaml")
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
-# Functions and methods whose literal arguments a user reads.
-SHOWN = {"LabError", "Proof", "tell", "print", "echo"}
-YAML_TEXTS = {"about", "says", "because"}
-
-
-def commands(
-    command: click.Command = cli.cli, words: tuple[str, ...] = ()
-) -> Iterator[tuple[tuple[str, ...], click.Command]]:
-    """Yield each command with the words that call it, groups before their commands."""
-    command = command.load() if isinstance(command, cli.Deferred) else command
-    yield words, command
-    for name, each in sorted(getattr(command, "commands", {}).items()):
-        yield from commands(each, (*words, name))
-
-
-COMMANDS = {" ".join(words): command for words, command in commands()}
-
-
-def helps() -> Iterator[tuple[str, str]]:
-    """Yield the help of each command and of each option, with where it is shown."""
-    for words, command in COMMANDS.items():
-        yield f"lab {words} --help", command.help or ""
-        for option in command.params:
-            yield f"lab {words} {option.opts[0]}", getattr(option, "help", "") or ""
-
-
-@functools.cache
-def literals() -> list[tuple[str, str]]:
-    """Return the literal texts of errors, proofs and printed lines, with file and line."""
-    return [
-        (f"{path.relative_to(PACKAGE)}:{part.lineno}", part.value)
-        for path in sorted(PACKAGE.rglob("*.py"))
-        for node in ast.walk(ast.parse(path.read_text()))
-        if isinstance(node, ast.Call) and called(node) in SHOWN
-        for argument in (*node.args, *(keyword.value for keyword in node.keywords))
-        for part in ast.walk(argument)
-        if isinstance(part, ast.Constant) and isinstance(part.value, str)
-    ]
-
-
-def called(node: ast.Call) -> str:
-    """Return the last name of what is called."""
-    return getattr(node.func, "attr", "") or getattr(node.func, "id", "")
-
-
-def drill_texts() -> Iterator[tuple[str, str]]:
-    """Yield what the files of the drills say of the drill and of its expectations."""
-    for path in sorted((PACKAGE / "drills").rglob("*.yaml")):
-        for text in texts_of(yaml.load(path.read_text(), LOADER)):
-            yield str(path.relative_to(PACKAGE)), text
-
-
-def texts_of(data: object) -> Iterator[str]:
-    """Yield the values of the keys that are texts, at any depth."""
-    if isinstance(data, list):
-        for each in data:
-            yield from texts_of(each)
-    elif isinstance(data, dict):
-        for key, value in data.items():
-            yield from [value] if key in YAML_TEXTS and isinstance(value, str) else texts_of(value)
-
-
-def sentences() -> Iterator[tuple[str, str]]:
-    """Yield the sentences of all claims."""
-    for name in experiments.names():
-        for claim in experiments.load(name).claims:
-            yield f"{name}, claim {claim.id}", claim.sentence
-
-
-def descriptions() -> Iterator[tuple[str, str]]:
-    """Yield the descriptions of all topologies, toxics and faults."""
-    for name in catalogue.topologies():
-        yield f"compose/{name}.yaml", catalogue.topology(name).about
-    for name in catalogue.toxics():
-        yield f"toxics/{name}.json", catalogue.toxic(name).about
-    for name, kind in faults.kinds().items():
-        yield f"fault {name}", f"{kind.does}; {kind.proof}"
-
-
-def texts() -> list[tuple[str, str]]:
-    """Return every text that a user sees, with where it comes from."""
-    return [*helps(), *literals(), *drill_texts(), *sentences(), *descriptions()]
+MESSAGES = SNAPSHOTS / "messages.md"
+RENEW = "PYTHONPATH=harness .venv/bin/python tests/unit/test_english.py"
+SOURCES = {"help": user_texts.helps, **user_texts.ALL}
 
 
 @functools.cache
@@ -113,24 +33,53 @@ def forbidden() -> list[tuple[re.Pattern, str]]:
 
 def found_in(text: str) -> list[str]:
     """Return the forbidden words of a text, each with what to write in its place."""
-    return [f"{found[0]!r}; write: {instead}" for word, instead in forbidden() for found in word.finditer(text)]
+    said = re.sub(r"\{[^{}]*\}", "…", text)  # names in the code of what is put in
+    return [f"{found[0]!r}; write: {instead}" for word, instead in forbidden() for found in word.finditer(said)]
 
 
 def test_no_text_for_users_contains_a_forbidden_word():
     """tests/unit/forbidden_words.yaml lists them with what to write in their place."""
-    wrong = [f"{where}: {text!r}: {found}" for where, text in texts() for found in found_in(text)]
+    wrong = {
+        f"{where}: {text!r}: {found}"
+        for texts in SOURCES.values()
+        for where, text in texts()
+        for found in found_in(text)
+    }
 
-    assert not wrong, "\n".join(wrong)
+    assert not wrong, "\n".join(sorted(wrong))
 
 
-def test_texts_of_every_kind_are_collected():
+@pytest.mark.parametrize("source", SOURCES)
+def test_texts_of_every_kind_are_collected(source):
     """Each source has texts, so that none of them passes because it is empty."""
-    assert min(len(list(each)) for each in (helps(), literals(), drill_texts(), sentences(), descriptions())) > 30
+    assert len(list(SOURCES[source]())) > 30
+
+
+@pytest.mark.parametrize(
+    ("code", "found"),
+    [
+        ('raise LabError(f"{node} is frozen", "a running machine")', ["{node} is frozen", "a running machine"]),
+        (
+            'def words(self):\n    """Return it."""\n    return "no " f"toxic on {self.link}"',
+            ["no toxic on {self.link}"],
+        ),
+        ('KEY, SQL = "name", "SELECT a FROM b"', []),
+    ],
+    ids=["an error", "words", "for programs"],
+)
+def test_a_text_is_collected_wherever_it_is_built(code, found):
+    """As one sentence; docstrings, single words and SQL are not texts for users."""
+    assert list(user_texts.literals(code)) == found
+
+
+def test_the_page_of_all_texts_is_the_one_kept():
+    """A change of wording is seen in a diff of tests/snapshots/messages.md."""
+    assert MESSAGES.read_text() == user_texts.page(), f"a text has changed; to keep it: {RENEW}"
 
 
 def test_a_forbidden_word_is_found():
     """Whatever its case, as a whole word only."""
-    assert found_in("Nobody waits") and not found_in("nobodys")
+    assert found_in("Nobody waits") and not found_in("nobodys") and not found_in("waits for {whom}")
 
 
 def test_every_option_says_what_it_does():
@@ -169,9 +118,7 @@ def test_the_help_of_a_command_is_the_one_kept(words):
     """A change of wording is seen in a diff of tests/snapshots."""
     kept = snapshot(words).read_text() if snapshot(words).exists() else ""
 
-    assert kept == help_of(words), (
-        "the help has changed; to keep it: PYTHONPATH=harness .venv/bin/python -m tests.unit.test_english"
-    )
+    assert kept == help_of(words), f"the help has changed; to keep it: {RENEW}"
 
 
 def test_every_kept_help_is_of_a_command():
@@ -180,7 +127,8 @@ def test_every_kept_help_is_of_a_command():
 
 
 def renew() -> None:
-    """Write the help of all commands to tests/snapshots."""
+    """Write the help of all commands, and the page of all other texts, to tests/snapshots."""
+    MESSAGES.write_text(user_texts.page())
     for path in SNAPSHOTS.glob("*.txt"):
         path.unlink()
     for words in COMMANDS:

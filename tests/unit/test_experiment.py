@@ -25,7 +25,10 @@ def test_the_plan_is_the_recorded_one():
     [
         ("expcted: []", "did you mean expected"),
         ("published: {sources: x}", "did you mean source"),
-        ("expected: [{claim: async-costs-little, engine: mariadb, verdict: UNKNOWN, because: x}]", "never good enough"),
+        (
+            "expected: [{claim: async-costs-little, engine: mariadb, verdict: UNKNOWN, because: x}]",
+            "never an expected verdict",
+        ),
         ("expected: [{claim: async-costs-little, engine: mariadb, verdict: REFUTED}]", "because"),
         ("claims: {async-cost-little: {published: 1}}", "did you mean async-costs-little"),
         ("published: {source: x, rows: [{case: nine, figure: throughput, value: 1}]}", "did you mean none"),

@@ -231,7 +231,7 @@ def test_a_slow_node_that_was_held_back_is_not_doubted(ran, claim):
     summary, record, _ = ran(only(claim), preset="brief")
     proved = {proof.what for found in record.measurements for proof in found.proofs}
 
-    assert {f"{SLOWED[claim]} has 0.1 of a CPU", f"{SLOWED[claim]} ran into its limit"} <= proved
+    assert {f"{SLOWED[claim]} has 0.1 of a CPU", f"{SLOWED[claim]} reached its limit"} <= proved
     assert verdicts(summary) == {claim: Verdict.HOLDS}
 
 
@@ -252,7 +252,7 @@ def test_a_cpu_limit_that_is_never_reached_is_unknown(ran, monkeypatch, claim):
     summary, _, _ = ran(only(claim), preset="brief")
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
-    assert f"{SLOWED[claim]} ran into its limit" in summary.claims[0].reason
+    assert f"{SLOWED[claim]} reached its limit" in summary.claims[0].reason
 
 
 @pytest.mark.parametrize("claim", SLOWED)

@@ -68,7 +68,7 @@ def test_a_fault_that_proves_nothing_any_more_is_doubted():
     assert [proof.doubt for proof in proofs] == [
         None,
         "Told acts: expected a proof, found none",
-        "Told is gone: expected a proof, found none",
+        "Told is removed: expected a proof, found none",
     ]
 
 

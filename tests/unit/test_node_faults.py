@@ -103,7 +103,7 @@ def test_a_server_that_never_meets_its_limit_was_not_squeezed(lab, monkeypatch, 
     fault.inject()
     fault.recover()
 
-    assert "ran into its limit" in doubts(fault.verify_recovered())[0]
+    assert "reached its limit" in doubts(fault.verify_recovered())[0]
 
 
 @pytest.mark.parametrize(

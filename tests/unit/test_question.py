@@ -221,7 +221,7 @@ def test_an_effect_that_stays_too_uncertain_is_unknown(ran):
     summary, record, _ = ran(experiments.asked(asked), preset="ask")
 
     assert (summary.verdict, record.end.why) == ("UNKNOWN", "round limit")
-    assert not summary.effects[0].known and "not near enough" in summary.effects[0].sentence
+    assert not summary.effects[0].known and "not precise enough" in summary.effects[0].sentence
 
 
 def test_a_claim_that_does_not_hold_is_told(ran):

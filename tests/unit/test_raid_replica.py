@@ -241,7 +241,7 @@ def test_a_race_that_nobody_watched_is_an_error():
     """No trough is made up."""
     lag = watched(raid1=RISING)
 
-    with pytest.raises(LabError, match="unread"):
+    with pytest.raises(LabError, match="not read"):
         lag.least("raid1", 0.1, 0.4)
 
 

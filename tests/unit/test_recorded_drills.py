@@ -83,7 +83,7 @@ def test_results_read_as_text_and_as_data(book):
 
     assert "HOLDS         nothing is lost: lost is 0, expected 0" in said
     assert "10 acknowledged, 0 failed, 0 unknown" in said
-    assert "DOUBT         it was not done: killed" in said
+    assert "DOUBT         it was not run: killed" in said
     assert msgspec.json.decode(encode_summary(summary))["drills"][0]["exit_code"] == 0
 
 
@@ -202,10 +202,10 @@ def older(book):
 @pytest.mark.parametrize(
     ("closed", "ended", "code", "why"),
     [
-        (["done"], "done", 2, "the record does not hold it"),
+        (["done"], "done", 2, "the record has no evidence of it"),
         (["interrupted by SIGINT"], "interrupted", 2, "interrupted by SIGINT"),
         (["crashed: LabError: no space"], "crashed", 3, "the run crashed: LabError: no space"),
-        ([], None, 2, "killed, or it is still going"),
+        ([], None, 2, "killed, or still running"),
     ],
 )
 def test_a_record_of_older_drills_is_judged(older, closed, ended, code, why):
@@ -216,7 +216,7 @@ def test_a_record_of_older_drills_is_judged(older, closed, ended, code, why):
 
     assert (summary.ended, summary.exit_code, summary.record) == (ended, code, "drill.jsonl")
     assert {row.verdict for row in first.expectations} == {Verdict.HOLDS}
-    assert second.doubts == [f"it was not done: {why}"]
+    assert second.doubts == [f"it was not run: {why}"]
     assert summary.environment.host == {"system": "Debian"}
     assert summary.environment.labs[0].settings["a"] == "1"
     assert "virtual machines by qemu" in text(summary)

@@ -157,7 +157,7 @@ def test_ratios_of_what_is_not_positive_are_refused(pair):
 
 def test_a_failed_computation_is_never_an_interval():
     """An interval with a bound that is not finite cannot exist."""
-    with pytest.raises(NoInterval, match="no interval"):
+    with pytest.raises(NoInterval, match="not an interval"):
         Interval(1.0, math.nan, 2.0, 3, 0.95)
 
 

@@ -183,7 +183,7 @@ def test_a_link_that_nobody_measures_is_not_taken_for_a_silent_one():
 
 
 def test_a_silent_link_is_not_taken_for_a_cut_one():
-    """Enabled, and nothing comes back."""
+    """Enabled, and no answer."""
     silent = LinkView("source-replica", "source", "replica", ["black-hole"], True, None)
     lab = LabView("lab-a", "semisync", "mariadb", "11.8.6", [], [silent], [])
 
@@ -245,7 +245,7 @@ def test_going_round_in_circles_is_no_progress(monkeypatch, refused):
     monkeypatch.setattr(clock.time, "sleep", lambda _seconds: None)
     error = refused(clock.wait_while_moving, lambda: (False, next(said)), "the service", every=1)
 
-    assert error.found.startswith("nothing new has happened for 180 s: it")
+    assert error.found.startswith("no progress for 180 s; last state: it")
 
 
 def test_waiting_in_vain_says_for_what(refused):

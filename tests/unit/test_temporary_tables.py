@@ -62,7 +62,7 @@ def test_the_engine_that_others_are_compared_with_is_not_judged_against_itself(r
     reasons = {(left.engine, left.claim): left.reason for left in summary.not_judged}
 
     claim = "sort_1-aria-faster-than-mysql-5.5"
-    assert reasons["mysql-5.5", claim].endswith("mysql-5.5 is what others are compared with")
+    assert reasons["mysql-5.5", claim].endswith("mysql-5.5 is the reference of the comparison")
     assert reasons["mysql-8.0", claim].endswith("mysql-8.0 has no tmp_aria")
 
 

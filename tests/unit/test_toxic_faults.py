@@ -3,7 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.faults.toxic import MoreToxic
+from replication_lab.faults.toxic import AddToxic
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
@@ -15,7 +15,7 @@ def injected():
 
     def inject(toxic: str):
         link = FakeLink("a-b")
-        fault = MoreToxic.__new__(MoreToxic)
+        fault = AddToxic.__new__(AddToxic)
         fault.toxic, fault._running, fault._silent = catalogue.toxic(toxic), {"a-b": link}, set()
         fault.links = SimpleNamespace(
             probes={"a-b": FakeRoundTrip(link)}, before_ms={"a-b": 0.3}, each=lambda act: [act("a-b")]

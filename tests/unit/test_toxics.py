@@ -219,7 +219,7 @@ def test_jitter_is_not_calibrated(link, latency):
 
 
 def test_a_dead_link_cannot_be_calibrated(link, latency, refused):
-    """Where nothing comes back there is an error that names the link."""
+    """Where no answer there is an error that names the link."""
     link.cut()
 
     assert (
@@ -238,7 +238,7 @@ def test_a_rate_is_calibrated_as_well(link):
 
 @pytest.mark.parametrize("name", catalogue.toxics())
 def test_what_a_toxic_does_is_told_in_words(link, name):
-    """A link with the toxic on it does what its file says; a link with nothing on it does so for the LAN only."""
+    """A link with the toxic on it has the round trips of its file; a bare link has those of the LAN only."""
     toxic, probe = catalogue.toxic(name), FakeRoundTrip(link)
     assert realised(toxic, probe)[1] == (name == "lan")
     calibrated(link, toxic, probe)
@@ -325,7 +325,7 @@ def test_a_link_from_which_nothing_came_back_is_doubted(link, latency):
     fault = within(link, latency(42, 43))
 
     assert (fault.seen, fault.during) == (False, None)
-    assert "no round trip came back" in fault.why
+    assert "no round trip completed" in fault.why
 
 
 def test_an_interruption_takes_the_toxic_off(interruptible, link, latency):

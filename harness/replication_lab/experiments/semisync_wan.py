@@ -68,7 +68,7 @@ def _semisync_cases(short: str, wan: Far) -> tuple[Case, ...]:
         )
         for clients in CLIENTS
     )
-    seen = Case(f"{short}-{wan.name}-seen", "who sees a row first", {**across, "workload": "first-seen"}, needs)
+    seen = Case(f"{short}-{wan.name}-seen", "when other clients see a row", {**across, "workload": "first-seen"}, needs)
     return (*near, *by_clients, seen)
 
 

@@ -54,7 +54,7 @@ class Links:
         return Proof(
             what=f"{name} is as it was",
             expected=f"round trip about {before:.1f} ms",
-            found="nothing comes back" if found is None else f"{found:.1f} ms",
+            found="no answer" if found is None else f"{found:.1f} ms",
             ok=found is not None and abs(found - before) <= before * NEAR_SHARE + NEAR_MS,
         )
 

@@ -25,7 +25,9 @@ class CalibratedToxic:
 
     def _is_as_asked(self, name: str) -> Proof:
         found, ok = realised(self.toxic, self.links.probes[name], self.links.before_ms[name])
-        return Proof(what=f"{name} is {self.toxic.name}", expected="what its file says", found=found, ok=ok)
+        return Proof(
+            what=f"{name} is {self.toxic.name}", expected="the round trips that its file defines", found=found, ok=ok
+        )
 
     def recover(self) -> None:
         self.links.each(lambda name: clear(self._running[name]))

@@ -19,7 +19,7 @@ OWN_CONTAINER = Need(
     "nodes in containers",
     lambda topology, _: not issubclass(replication.kind_of(topology), RunsMachines),
     "the clock of a virtual machine",
-    "a server in a container of its own",
+    "a server that runs in a container",
 )
 
 
@@ -35,8 +35,8 @@ SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
 @register(
     "clock",
     acts_on=NODES,
-    does="the time that the server writes down and compares is `skew` seconds off; the time that it waits is not",
-    proof="what the server says the time is; the same, right again",
+    does="the server's wall clock is `skew` seconds off; its timers and sleeps are not",
+    proof="the server reports the shifted time; it reports the right time",
     settings=(SKEW,),
     needs=(OWN_CONTAINER,),
     moves_clocks=True,

@@ -16,7 +16,7 @@ CPU_SHARE, PERIOD_US = 0.05, 100_000
     "cpu",
     acts_on=NODES,
     does="a twentieth of a CPU",
-    proof="the limit, and periods in which the server ran into it; the limit of before",
+    proof="the limit is set and throttled the server; the previous limit is set",
 )
 class CpuSqueeze(OnNodes):
     """Nodes that get a share of a CPU, by default a twentieth; recovery restores their previous limit."""
@@ -57,12 +57,14 @@ class CpuSqueeze(OnNodes):
     def _did_wait(self, node: str) -> Proof:
         waited = self._waited[node]
         return Proof(
-            what=f"{node} ran into its limit",
-            expected="periods in which it was throttled",
+            what=f"{node} reached its limit",
+            expected="at least one throttled period",
             found=f"{waited} of them",
             ok=waited > 0,
         )
 
     def _is_free(self, node: str) -> Proof:
         quota, had = self.lab.node(node).cpu_quota_us(), self._had[node]
-        return Proof(what=f"{node} has its CPU again", expected=f"{had} µs", found=f"{quota} µs", ok=quota == had)
+        return Proof(
+            what=f"{node} has its previous CPU limit again", expected=f"{had} µs", found=f"{quota} µs", ok=quota == had
+        )

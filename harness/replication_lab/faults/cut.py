@@ -15,7 +15,7 @@ from replication_lab.world.docker.lab import Lab
     "cut",
     acts_on=LINKS,
     does="connections end, new ones are refused",
-    proof="neither the old connection nor a new one answers; the round trip is back",
+    proof="neither an old nor a new connection answers; the round trip is as before",
 )
 class Cut:
     """Links to cut; recovery switches on those that were on before."""

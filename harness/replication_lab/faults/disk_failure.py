@@ -24,8 +24,8 @@ MIRRORED_DISKS = Need(
 @register(
     "disk-fail",
     acts_on=NODES,
-    does="the first disk answers with EIO; undone, it is replaced and rebuilt",
-    proof="the disk's word, and requests that it answered so; a good disk",
+    does="the first disk answers with EIO; recovery replaces and rebuilds it",
+    proof="the disk reports the failure, and requests ended with EIO; the disk is good",
     needs=(MIRRORED_DISKS,),
 )
 class DiskFail(OnNodes):
@@ -53,8 +53,8 @@ class DiskFail(OnNodes):
         stats = self._arrays[node].disk(DISK).stats()
         return Proof(
             what=f"{DISK} of {node} fails",
-            expected="every request answered with EIO",
-            found=f"{stats.errors} answered so" if stats.failed else "a good disk",
+            expected="every request to end with EIO",
+            found=f"{stats.errors} of them" if stats.failed else "a good disk",
             ok=stats.failed,
         )
 

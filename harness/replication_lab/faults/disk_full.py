@@ -24,8 +24,8 @@ SPARE = (64 + 256) << 20
 @register(
     "disk-full",
     acts_on=NODES,
-    does="a file takes all room",
-    proof="less than 1 MiB free; room again",
+    does="a file fills the file system",
+    proof="less than 1 MiB is free; the space is free again",
     needs=(EMULATED_DISKS,),
 )
 class DiskFull(OnNodes):
@@ -47,7 +47,9 @@ class DiskFull(OnNodes):
 
     def _is_full(self, node: str) -> Proof:
         room = self._arrays[node].free_bytes()
-        return Proof(what=f"{node} has no room", expected="less than 1 MiB", found=f"{room >> 10} KiB", ok=room < STEP)
+        return Proof(
+            what=f"{node} has no free space", expected="less than 1 MiB", found=f"{room >> 10} KiB", ok=room < STEP
+        )
 
     def recover(self) -> None:
         self.each(lambda node: self._arrays[node].in_filesystem("rm", "-f", FILE, f"{FILE}.rest"))
@@ -62,5 +64,8 @@ class DiskFull(OnNodes):
             room = 0
         least = self._room[node] - SPARE
         return Proof(
-            what=f"{node} has room again", expected=f"{least >> 20} MiB", found=f"{room >> 20} MiB", ok=room >= least
+            what=f"{node} has free space again",
+            expected=f"{least >> 20} MiB",
+            found=f"{room >> 20} MiB",
+            ok=room >= least,
         )

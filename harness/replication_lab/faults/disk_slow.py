@@ -24,8 +24,8 @@ BUSY = 0.5
     "disk-slow",
     acts_on=NODES,
     does="20 writes a second",
-    proof="the disks' settings, and that they were busy half of the time at least and wrote no faster; "
-    "the settings of before",
+    proof="the disks have the limit, were busy for at least half of the time and wrote no faster; "
+    "they have their previous limits",
     needs=(EMULATED_DISKS,),
 )
 class DiskSlow(OnNodes):

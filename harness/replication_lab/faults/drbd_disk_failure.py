@@ -17,8 +17,8 @@ DETACH_SECONDS = 20
 @register(
     "drbd-disk-fail",
     acts_on=NODES,
-    does="the disk under it answers with EIO, and DRBD lets go of it; undone, it is good and attached",
-    proof="DRBD's word (`Diskless`), and requests that the disk answered so; attached, and until then `Diskless`",
+    does="DRBD's disk answers with EIO, and DRBD detaches it; recovery repairs and attaches it",
+    proof="DRBD reports `Diskless`, and requests ended with EIO; the disk is attached, and was `Diskless` until then",
     needs=(REPLICATED_DISK,),
 )
 class DrbdDiskFail(OnNodes):

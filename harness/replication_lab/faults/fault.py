@@ -33,7 +33,7 @@ def proofs_of(fault: Fault) -> list[Proof]:
 
 def proofs_of_recovery(fault: Fault) -> list[Proof]:
     """Verify that a fault is gone. A fault that proves nothing counts as one that is still there."""
-    return fault.verify_recovered() or [_unproved(fault, "is gone")]
+    return fault.verify_recovered() or [_unproved(fault, "is removed")]
 
 
 def _unproved(fault: Fault, what: str) -> Proof:

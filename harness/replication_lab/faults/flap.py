@@ -17,8 +17,8 @@ OFF_SECONDS, ON_SECONDS = 0.4, 1.2
 @register(
     "flap",
     acts_on=LINKS,
-    does="cut for 0.4 s and on for 1.2 s, again and again",
-    proof="no new connection at each cut; the round trip is back",
+    does="cut for 0.4 s and on for 1.2 s, repeatedly",
+    proof="no new connection at each cut; the round trip is as before",
 )
 class Flap:
     """Links that are cut again and again; recovery switches on those that were on before."""

@@ -15,8 +15,8 @@ END_SECONDS = 60
 @register(
     "kill",
     acts_on=NODES,
-    does="SIGKILL, in the same instant; undone, the same containers start on the same data",
-    proof="exit status 137; serving again",
+    does="SIGKILL, at the same time; recovery starts the same containers on the same data",
+    proof="exit status 137; the node serves again",
     ends_servers=True,
 )
 class Kill(OnNodes):

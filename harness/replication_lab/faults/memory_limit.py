@@ -21,8 +21,8 @@ MIB = 1 << 20
 @register(
     "memory",
     acts_on=NODES,
-    does="16 MiB more than they use, and no more, while their files are read once, as by a backup",
-    proof="the limit, and that all of it is used; the limit of before",
+    does="a limit 16 MiB above the memory in use, while all files are read once, as a backup does",
+    proof="the limit is set, and all of it is used; the previous limit is set",
 )
 class MemorySqueeze(OnNodes):
     """Nodes limited to hardly more memory than they use, while their files are read; recovery restores the limit."""
@@ -63,8 +63,8 @@ class MemorySqueeze(OnNodes):
     def _did_ask(self, node: str) -> Proof:
         used, asked = self._used[node], self._asked[node]
         return Proof(
-            what=f"{node} ran into its limit",
-            expected=f"all of {asked // MIB} MiB used, but for {UNUSED_MIB}",
+            what=f"{node} reached its limit",
+            expected=f"all of {asked // MIB} MiB used, except for {UNUSED_MIB}",
             found=f"{used // MIB} MiB",
             ok=used >= asked - UNUSED_MIB * MIB,
         )

@@ -15,7 +15,7 @@ from replication_lab.world.docker.lab import Lab
 @register(
     "power-cut",
     acts_on=NODES,
-    does="machines and their disks lose power and all unflushed data; undone, they start, "
+    does="machines and their disks lose power and all unflushed data; recovery starts them, "
     "and the old primary is primary again",
     proof="exit status 137, and stopped disks; the server answers again",
     needs=(REPLICATED_DISK, UNMANAGED),

@@ -9,8 +9,8 @@ from replication_lab.model.proof import Proof
 @register(
     "restart",
     acts_on=NODES,
-    does="SIGTERM and a start at once",
-    proof="a later start; serving again",
+    does="SIGTERM and an immediate start",
+    proof="the start time is later; the node serves again",
     ends_servers=True,
 )
 class Restart(OnNodes):

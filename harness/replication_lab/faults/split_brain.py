@@ -17,8 +17,8 @@ NOTICED_SECONDS, MET_SECONDS = 30, 60
 @register(
     "drbd-split-brain",
     acts_on=NODES,
-    does="the link is cut, and this machine made a second primary; undone, the link is restored, "
-    "and the changes of this machine are discarded",
+    does="the link is cut, and this machine becomes a second primary; recovery restores the link "
+    "and discards the changes of this machine",
     proof="two primaries; DRBD reports the split brain on reconnecting",
     needs=(REPLICATED_DISK, UNMANAGED),
     one_target=True,
@@ -37,7 +37,7 @@ class SplitBrain(OnNodes):
     def inject(self) -> None:
         for link in self._links:
             link.cut()
-        clock.wait_until(self._is_alone, f"{self.victim.node} to miss the primary", NOTICED_SECONDS)
+        clock.wait_until(self._is_alone, f"{self.victim.node} to lose its connection to the primary", NOTICED_SECONDS)
         self.victim.tell("promote")
         replicated_disk.wait_until_serves(self.lab, self.victim.node)
 
@@ -71,7 +71,7 @@ class SplitBrain(OnNodes):
     def verify_recovered(self) -> list[Proof]:
         return [
             Proof(
-                what="DRBD saw the split brain when the machines met",
+                what="DRBD detected the split brain when the machines reconnected",
                 expected="detected",
                 found="detected" if self._detected else "not detected",
                 ok=self._detected,

@@ -29,13 +29,13 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
 @register(
     "toxic",
     acts_on=LINKS,
-    does="a condition by number (`40ms+20mbit`) or a file of `toxics/` on top of what is there: a latency, a rate, "
+    does="a condition by number (`40ms+20mbit`) or a file of `toxics/`, added to the link's toxics: a latency, a rate, "
     "a black hole, one way only, resets",
-    proof="round trips that are longer by it, or do not come back, the rate, or connections that end; "
-    "the toxics and the round trip of before",
+    proof="round trips are longer by it or get no answer, the rate is kept, or connections end; "
+    "toxics and round trip are as before",
     settings=(TOXIC,),
 )
-class MoreToxic:
+class AddToxic:
     """Links that get another toxic; recovery leaves them with the toxics that they had."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: str):

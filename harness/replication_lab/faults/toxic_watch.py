@@ -35,17 +35,17 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     """
     if toxic.silences:
         try:
-            return f"a round trip came back after {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
+            return f"a round trip took {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
         except TimeoutError:
-            return f"nothing came back within {SILENCE_SECONDS:g} s", True
+            return f"no answer within {SILENCE_SECONDS:g} s", True
     if toxic.resets:
         reset = probe.typical(1) is None
-        return ("its connections are ended" if reset else "its connections live on"), reset
+        return ("its connections end" if reset else "its connections stay open"), reset
     if not toxic.is_measured:
-        return "no measurement of its kind exists", False
+        return "the lab cannot measure a toxic of this kind", False
     trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else probe.pings()
     if not trips:
-        return "nothing comes back across it", False
+        return "no round trip completes across it", False
     # A busy machine lengthens a round trip and never shortens one: the shortest proves what the link itself adds.
     trip = median(trips) if toxic.jitter_ms else min(trips)
     asked = toxic.round_trip_ms or min(trip, bare_ms)
@@ -93,9 +93,9 @@ class ToxicOnLink:
     def _why_not_seen(self) -> str:  # noqa: PLR0911 - one for each way to miss it
         asked = f"asked {self.asked_ms:g} ms on {self.link}"
         if not self.is_latency:
-            return f"{self.toxic} is more than a latency: round trips do not prove it"
+            return f"{self.toxic} is more than a latency, so round trips do not verify it"
         if not self.trips:
-            return f"{asked}, no round trip came back during the load"
+            return f"{asked}, no round trip completed during the load"
         # Every single round trip counts: a toxic missing for one second of ten has bent the figures as well.
         if min(self.trips) < self.asked_ms - self.tolerance_ms:
             return f"{asked}, link RTT was {min(self.trips):.1f} ms during the load"

@@ -100,7 +100,7 @@ class NotJudged:
 def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | None:
     """Return why a case of the claim was not measured: the engine does not support it, or the preset omits it."""
     if engine in claim.relation.references:
-        return NotJudged(claim.id, engine, f"{engine} is what others are compared with", claim.relation.cases[0])
+        return NotJudged(claim.id, engine, f"{engine} is the reference of the comparison", claim.relation.cases[0])
     for server, case in claim.relation.measured_on(engine):
         lab = record.lab(server)
         if server not in record.engines:

@@ -74,5 +74,5 @@ def parse_disks(text: str | bytes) -> dict[str, Disk]:
 def check_size(bytes_: int) -> int:
     """Return the size of a disk in bytes unchanged; LabError unless it is a multiple of 4096 bytes, more than 0."""
     if bytes_ < BLOCK_BYTES or bytes_ % BLOCK_BYTES:
-        raise LabError(f"a disk of {bytes_} bytes", "a multiple of 4096, more than 0", "ask for 1 << 30, one GiB")
+        raise LabError(f"a disk of {bytes_} bytes", "a multiple of 4096, more than 0", "use 1 << 30, one GiB")
     return bytes_

@@ -14,7 +14,7 @@ from replication_lab.model.history import Attempt, Look
 from replication_lab.model.verdict import Judgement, Verdict, exit_code
 
 # Applies to every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
-QUIET_LOGS = Expectation("no log holds what none may", "forbidden", equals=0)
+QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -56,7 +56,7 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
 def _unproved(evidence: Evidence) -> Iterator[str]:
     """Yield the reasons to doubt that each of the drill's faults acted: without that a figure shows nothing."""
     yield from evidence.failed_proofs
-    yield from (f"{acted.step}: nothing proves that it acted" for acted in evidence.acted if not acted.proofs)
+    yield from (f"{acted.step}: no proof that it acted" for acted in evidence.acted if not acted.proofs)
     if len(evidence.acted) < len(evidence.drill.steps):
         yield f"only {len(evidence.acted)} of {len(evidence.drill.steps)} steps were carried out"
 

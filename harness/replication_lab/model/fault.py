@@ -49,10 +49,10 @@ class Need:
 
 
 UNMANAGED = Need(
-    "machines that nobody manages",
+    "machines without a cluster manager",
     lambda topology, _: not topology.manager,
     "{fault} under {manager}",
-    "a topology without a cluster manager, who would act by himself",
+    "a topology without a cluster manager, which would interfere",
 )
 EMULATED_DISKS = Need(
     "nodes with disks of their own",

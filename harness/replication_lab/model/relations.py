@@ -156,7 +156,7 @@ class NoneSeen(_OfTotal):
         if seen > 0:
             return Finding(Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True)
         if trials < self.at_least:
-            reason = f"none seen, but in {trials} {self.trials} only; {self.at_least} are needed"
+            reason = f"none seen, but only in {trials} {self.trials}; {self.at_least} are needed"
             return Finding(Verdict.UNKNOWN, reason, 0, None, rounds)
         share = f"at most {highest_share(trials):.2g} of all could be (95 %)"
         return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
@@ -193,7 +193,7 @@ def _why_not_decidable(
             quantity.measured_on(engine), record
         )
     if len(values) > plan.max_rounds:
-        return f"{len(values)} rounds were measured, {plan.max_rounds} planned: a look beyond the plan is not paid for"
+        return f"{len(values)} rounds were measured, {plan.max_rounds} planned: the error budget covers no more"
     return None
 
 

@@ -64,7 +64,9 @@ class Interval:
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, (self.estimate, self.low, self.high))):
-            raise NoInterval(f"the computation gave {self.estimate} [{self.low}, {self.high}], which is no interval")
+            raise NoInterval(
+                f"the computation gave {self.estimate} [{self.low}, {self.high}], which is not an interval"
+            )
 
 
 def interval_of_mean(values: Sequence[float], level: float) -> Interval:

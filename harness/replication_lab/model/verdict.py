@@ -22,7 +22,7 @@ class Expected:
 
     def __post_init__(self) -> None:
         if self.verdict is Verdict.UNKNOWN:
-            raise ValueError("expected HOLDS or REFUTED, found UNKNOWN, which is never good enough to be expected")
+            raise ValueError("expected HOLDS or REFUTED, found UNKNOWN, which is never an expected verdict")
         if self.verdict is Verdict.REFUTED and not self.because:
             raise ValueError("expected a reason in because, found REFUTED without one")
 

@@ -63,7 +63,7 @@ class RoundTrip:
         asking.start()
         asking.join(seconds)
         if not answered:
-            raise TimeoutError(f"nothing came back across {self.link.name} within {seconds:g} s")
+            raise TimeoutError(f"no answer across {self.link.name} within {seconds:g} s")
         return answered[0] or 0.0
 
     def kilobytes_per_second(self, kilobytes: int) -> float:

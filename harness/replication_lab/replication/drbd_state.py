@@ -49,7 +49,9 @@ def in_state(machines: list[Peer], options: Mapping[str, tuple[str, ...]], conne
 def _part(machines: list[Peer]) -> None:
     serving, peer = machines
     peer.tell("disconnect")
-    clock.wait_until(lambda: serving.status().connection == WAITING, f"{serving.node} to go on alone", NOTICED_SECONDS)
+    clock.wait_until(
+        lambda: serving.status().connection == WAITING, f"{serving.node} to continue without its peer", NOTICED_SECONDS
+    )
 
 
 def was_connected(found: list[Status], connected: bool) -> Proof:

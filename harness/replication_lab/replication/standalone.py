@@ -28,4 +28,4 @@ class Alone(Nodes):
         before = server.value(count)
         commit.commits(1)
         after = server.value(count)
-        return [Proof("a row written is read again", f"{after - before} of 1", after > before)]
+        return [Proof("a written row can be read", f"{after - before} of 1", after > before)]

@@ -60,4 +60,4 @@ def listing(drills: dict[str, list[Drill]]) -> str:
     for topology, found in drills.items():
         width = max(len(drill.name) for drill in found)
         lines += [topology, *(f"  {drill.name:{width}}  {drill.about}" for drill in found), ""]
-    return "\n".join(lines) + "\nlab drill TOPOLOGY does them all, lab drill TOPOLOGY --fault NAME one of them"
+    return "\n".join(lines) + "\nlab drill TOPOLOGY runs all of them, lab drill TOPOLOGY --fault NAME runs one"

@@ -74,4 +74,4 @@ def _unknown(effect: Effect, found: ClaimJudgement | None) -> str:
     if found.doubted or found.interval is None:
         return f"{effect.changed}: not known, {found.reason}"
     seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the throughput"
-    return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not near enough"
+    return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough"

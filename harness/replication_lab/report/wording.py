@@ -101,7 +101,7 @@ def broke_off(summary: Summary) -> str:
         return f"crashed: {summary.crashed}"
     if summary.interrupted is not None:
         return f"interrupted by {summary.interrupted}"
-    return "" if summary.ended else "the record has no end: the run was killed, or it is still going"
+    return "" if summary.ended else "the record has no end: the run was killed, or is still running"
 
 
 def warnings(summary: Summary) -> list[str]:

@@ -215,8 +215,10 @@ def results(folder: Path, record: Record) -> list[Result]:
 def _result(folder: Path, record: Record, what: Drill) -> Result:
     evidence = record.evidence.get(what.name)
     if evidence is None:
-        lacking = (record.end.reason or "the record does not hold it") if record.end else "killed, or it is still going"
-        return drill_result.not_done(what, f"it was not done: {record.stopped or lacking}")
+        lacking = (
+            (record.end.reason or "the record has no evidence of it") if record.end else "killed, or still running"
+        )
+        return drill_result.not_done(what, f"it was not run: {record.stopped or lacking}")
     evidence = msgspec.structs.replace(evidence, doubts=[*evidence.doubts, *record.doubts(record.engines[0])])
     return _judged_as_found(evidence, ledger(folder, what.name))
 

@@ -164,7 +164,7 @@ class Race:
             few = (applied["raid0"] - rate) * self.paced * DRAIN_SHARE
             return lag.read()["raid0"] <= max(few, BURST)
 
-        clock.wait_until(is_near, "raid0 to be nearly level", LONGEST, every=READ_EVERY)
+        clock.wait_until(is_near, "raid0 to be nearly in sync", LONGEST, every=READ_EVERY)
         return rate_between(behind.known_rows_per_second())
 
     def _watch(self, lag: Lag, seconds: float) -> None:
@@ -234,7 +234,7 @@ def _wait_until_received(server: Server, source: Server) -> None:
         progress = Replica(server).progress()
         return progress is not None and progress.received >= end
 
-    clock.wait_until(has_received, f"{server.name} to have received all", LONGEST)
+    clock.wait_until(has_received, f"{server.name} to have received the whole log", LONGEST)
 
 
 def write_back(chosen: list[Array]) -> None:

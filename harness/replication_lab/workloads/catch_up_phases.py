@@ -55,7 +55,7 @@ class Phase:
         known = {name: rate for name, rate in applied.items() if rate is not None}
         if len(known) < len(applied):
             raise LabError(
-                "a busy machine let the replicas be read too seldom to tell what they apply",
+                "the host was too busy: there are too few readings of what the replicas apply",
                 "five readings while all are behind",
                 "./lab run raid_replica",
             )
@@ -97,7 +97,7 @@ def went_on(name: str, phase: Phase, when: str) -> Proof:
     return Proof(
         what=f"{name} continued to apply {when}",
         expected=f"no pause of {allowed:.1f} s or longer, a third of the time",
-        found=f"{pause:.1f} s at the longest",
+        found=f"{pause:.1f} s is the longest pause",
         ok=pause < allowed,
     )
 
@@ -106,7 +106,7 @@ def saturated(name: str, phase: Phase, when: str) -> Proof:
     busy = phase.disks[name].busy
     return Proof(
         what=f"the disks of {name} were the limit {when}",
-        expected=f"busy for at least {BUSY:.0%} of the time",
+        expected=f"busy at least {BUSY:.0%} of the time",
         found=f"{busy:.0%}",
         ok=busy >= BUSY,
     )

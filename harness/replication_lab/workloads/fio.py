@@ -152,6 +152,6 @@ def _refuse_others(node: str, what: str, asked: int, served: int) -> None:
     if not math.isclose(asked, served, rel_tol=OTHERS_SHARE, abs_tol=OTHERS):
         raise OthersAtTheDisks(
             f"the disks of {node} served {served} {what} where fio's pattern takes {asked}",
-            "as many: nobody else uses the disks, and no cache answers",
+            "as many: no other program uses the disks, and no cache answers",
             f"./lab disk check {node}",
         )

@@ -78,7 +78,7 @@ def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, e
             seen.add(said)
             since = timer()
         if not found and timer() - since > STALLED_SECONDS:
-            message = f"nothing new has happened for {STALLED_SECONDS} s: {said}"
+            message = f"no progress for {STALLED_SECONDS} s; last state: {said}"
             raise Stalled(message, what, hint or "./lab status")
         return _found(found)
 

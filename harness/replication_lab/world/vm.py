@@ -75,7 +75,7 @@ def _refuse_host() -> None:
         raise LabError(found, "a host of that kind; every other topology runs on this host", "./lab up semisync")
     # An engine in a machine of its own has a device of its own.
     if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
-        raise LabError(f"{TUN} does not exist", "the device that gives a guest its network", "sudo modprobe tun")
+        raise LabError(f"{TUN} does not exist", "the device for a guest's network", "sudo modprobe tun")
 
 
 def with_launcher(storages: dict[str, Storage]) -> dict[str, Storage]:

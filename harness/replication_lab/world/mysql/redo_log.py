@@ -18,6 +18,6 @@ def read_redo(server: Server) -> Redo:
     """Read how much a server has written, and how much of that is in the log only."""
     names = server.dialect.redo
     if names is None:
-        raise LabError(f"nothing is known of {server.name}'s redo log", "redo in dialects.yaml", "./lab engines")
+        raise LabError(f"the size of {server.name}'s redo log is unknown", "redo in dialects.yaml", "./lab engines")
     found = server.counters(names.written, names.checkpoint)
     return Redo(found[names.written], found[names.written] - found[names.checkpoint])

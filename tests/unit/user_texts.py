@@ -1,0 +1,170 @@
+"""Every text that a user sees, with the file that it comes from: help, messages, YAML sentences, templates.
+
+A message is any literal of the package that has two words, wherever it is built: an error's parts, a proof, a word of
+`lab status`, a reason. Docstrings, SQL and shell commands are left out.
+"""
+
+import ast
+import re
+from collections.abc import Iterator
+from pathlib import Path
+
+import click
+import yaml
+from replication_lab import cli, experiments, faults
+from replication_lab.model.topology import LOADER
+from replication_lab.world import catalogue
+
+PACKAGE = Path(cli.__file__).parent.parent
+YAML_TEXTS = {"about", "says", "because", "lacks"}
+TWO_WORDS = re.compile(r"[a-z]{2,},? [a-z(]", re.I)
+# SQL, shell commands, client options and assignments: text for programs.
+FOR_PROGRAMS = re.compile(
+    r"^(SELECT|SHOW|SET|CREATE|INSERT|UPDATE|DELETE|ALTER|DROP|FLUSH|CHANGE|START|STOP|RESET|GRANT|KILL|LOCK|UNLOCK|COMMIT"
+    r"|ANALYZE|PURGE|XA|CALL|REPLACE|TRUNCATE|WITH|AND|WHERE|UNION|FROM|LIMIT|PRIMARY KEY) "
+    r"|^(if|while|until|for|trap|exec|sh|cat|echo|printf|mount|umount|test|command -v|pidof|sleep|dd|kill|drbdadm|pcs) "
+    r"|/dev/null|\$\(|; done|&& |\|\| |>&2|<svg|<path|<text |<line |<rect "
+)
+Texts = Iterator[tuple[str, str]]
+
+
+def commands(
+    command: click.Command = cli.cli, words: tuple[str, ...] = ()
+) -> Iterator[tuple[tuple[str, ...], click.Command]]:
+    """Yield each command with the words that call it, groups before their commands."""
+    command = command.load() if isinstance(command, cli.Deferred) else command
+    yield words, command
+    for name, each in sorted(getattr(command, "commands", {}).items()):
+        yield from commands(each, (*words, name))
+
+
+COMMANDS = {" ".join(words): command for words, command in commands()}
+
+
+def helps() -> Texts:
+    """Yield the help of each command and of each option, with where it is shown."""
+    for words, command in COMMANDS.items():
+        yield f"lab {words} --help", command.help or ""
+        for option in command.params:
+            yield f"lab {words} {option.opts[0]}", getattr(option, "help", "") or ""
+
+
+def messages() -> Texts:
+    """Yield the literals of the package that are sentences or parts of one, in the order of the files."""
+    for path in sorted(PACKAGE.rglob("*.py")):
+        for text in literals(path.read_text()):
+            yield str(path.relative_to(PACKAGE)), text
+
+
+def literals(code: str) -> Iterator[str]:
+    """Yield the texts of a module: adjacent parts and f-strings as one, with {…} where a value is put in."""
+    tree = ast.parse(code)
+    left_out = {id(each) for each in docstrings(tree)}
+    for node in ast.walk(tree):
+        if isinstance(node, ast.JoinedStr):
+            left_out |= {id(part) for part in ast.walk(node) if part is not node and isinstance(part, ast.Constant)}
+    found = [
+        (node.lineno, node.col_offset, " ".join(text_of(node).split()))
+        for node in ast.walk(tree)
+        if isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in left_out
+    ]
+    yield from (text for _, _, text in sorted(found) if TWO_WORDS.search(text) and not FOR_PROGRAMS.search(text))
+
+
+def docstrings(tree: ast.Module) -> Iterator[ast.expr]:
+    """Yield the texts that are statements of their own."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Expr):
+            yield node.value
+
+
+def text_of(node: ast.JoinedStr | ast.Constant) -> str:
+    """Return the text of a literal, with {EXPRESSION} for each value that an f-string puts in."""
+    if isinstance(node, ast.Constant):
+        return node.value if isinstance(node.value, str) else ""
+    return "".join(
+        f"{{{ast.unparse(part.value)}}}" if isinstance(part, ast.FormattedValue) else str(getattr(part, "value", ""))
+        for part in node.values
+    )
+
+
+def yaml_texts() -> Texts:
+    """Yield what the YAML files of drills, experiments, engines, disks and their backends say in words."""
+    for path in sorted([*PACKAGE.rglob("*.yaml"), *catalogue.STORAGE.glob("*.yaml")]):
+        where = path.relative_to(PACKAGE if path.is_relative_to(PACKAGE) else catalogue.ROOT)
+        for text in dict.fromkeys(texts_of(yaml.load(path.read_text(), LOADER))):
+            yield str(where), text
+
+
+def texts_of(data: object, wanted: bool = False) -> Iterator[str]:
+    """Yield the values of the keys that are texts, at any depth."""
+    if isinstance(data, list):
+        for each in data:
+            yield from texts_of(each, wanted)
+    elif isinstance(data, dict):
+        for key, value in data.items():
+            yield from texts_of(value, wanted or key in YAML_TEXTS)
+    elif wanted and isinstance(data, str):
+        yield " ".join(data.split())
+
+
+def claims() -> Texts:
+    """Yield the questions of all experiments, and the sentences of their claims and cases."""
+    for name in experiments.names():
+        experiment = experiments.load(name)
+        yield name, experiment.question
+        for claim in experiment.claims:
+            yield f"{name}, claim {claim.id}", claim.sentence
+
+
+def descriptions() -> Texts:
+    """Yield the descriptions of all topologies, toxics and faults."""
+    for name in catalogue.topologies():
+        yield f"compose/{name}.yaml", catalogue.topology(name).about
+    for name in catalogue.toxics():
+        yield f"toxics/{name}.json", catalogue.toxic(name).about
+    for name, kind in faults.kinds().items():
+        yield f"fault {name}", f"{kind.does}; {kind.proof}"
+
+
+def templates() -> Texts:
+    """Yield the lines of the reports' templates as text, with {…} where a value is put in."""
+    for path in sorted(PACKAGE.rglob("*.j2")):
+        text = re.sub(r"<style>.*?</style>|\{#.*?#\}", "", path.read_text(), flags=re.S)
+        for line in text.splitlines():
+            tags = re.findall(r"\{[{%].*?[%}]\}", line)
+            said = [
+                re.sub(r"<[^>]+>", " ", re.sub(r"\{\{.*?\}\}", "{…}", re.sub(r"\{%.*?%\}", "", line))),
+                *(text for tag in tags for text in re.findall(r'"([^"]*)"', tag) if TWO_WORDS.search(text)),
+            ]
+            for each in said:
+                if re.search(r"[a-z]{2,}", bare := " ".join(each.split()), re.I):
+                    yield f"report/{path.name}", bare
+
+
+ALL = {
+    "Messages": messages,
+    "Templates of reports": templates,
+    "Claims": claims,
+    "Topologies, toxics and faults": descriptions,
+    "YAML files": yaml_texts,
+}
+
+
+def page() -> str:
+    """Return all texts but the help, which has snapshots of its own, by the file that they come from."""
+    lines = ["# Every text that a user sees", "", "Written by `python tests/unit/test_english.py`; read the diff."]
+    for heading, found in ALL.items():
+        lines += ["", f"## {heading}"]
+        where, known = "", set()
+        for place, text in found():
+            # One of the sentences that differ in nothing but a number; a sentence that many drills share, once.
+            bare = re.sub(r"\b\d+ (client|node|copie)", r"N \1", text)
+            if bare in known:
+                continue
+            known.add(bare)
+            if place.partition(", ")[0] != where:
+                where = place.partition(", ")[0]
+                lines += ["", f"### {where}", ""]
+            lines.append(f"- {text}")
+    return "\n".join(lines) + "\n"
