@@ -1,9 +1,9 @@
 #!/bin/bash
-# Starts a database server in the way of the vendors' images (same variables, same hooks), but without a second server:
-# the prepared data directory is copied and the real server runs accounts and hooks from an init file before it listens.
+# Starts a database server like the vendors' images (same variables, same hooks), but without a temporary server: it copies
+# the prepared data directory, and the real server runs accounts and hooks from an init file before it listens.
 #
-# The init file lies in the data directory and marks an unfinished first start: its last statement writes FINISHED.
-# A first start that was killed leaves the mark without FINISHED, and the next start begins anew.
+# The init file is in the data directory and marks an unfinished first start: its last statement writes FINISHED.
+# A first start that was killed leaves the init file without FINISHED, and the next start repeats it from the beginning.
 set -eo pipefail
 shopt -s nullglob
 
@@ -18,7 +18,7 @@ CLOCK=/run/mysqld/clock
 ROLE=/etc/mysql/role
 SERVER=$(command -v mariadbd || command -v mysqld)
 CLIENT=$(command -v mariadb || command -v mysql)
-# MariaDB's client insists on TLS, on a socket too; a server that is built without it has no other client in one image.
+# MariaDB's client requires TLS, also on a socket. One image has only this client, and a server built without TLS.
 WITHOUT_TLS=()
 [[ $CLIENT != */mariadb ]] || WITHOUT_TLS=(--skip-ssl)
 
@@ -47,7 +47,7 @@ wants_information_only() {
 
 # --- environment ----------------------------------------------------------------------------------------------------
 
-# Sets VARIABLE from the first that is there: MYSQL_NAME, MYSQL_NAME_FILE, MARIADB_NAME, MARIADB_NAME_FILE.
+# Sets VARIABLE from the first that is set: MYSQL_NAME, MYSQL_NAME_FILE, MARIADB_NAME, MARIADB_NAME_FILE.
 read_setting() {
     local name=$1 spelling file
     for spelling in "MYSQL_$name" "MARIADB_$name"; do
@@ -72,7 +72,7 @@ read_environment() {
     done
     [[ -z $USER || -n $PASSWORD ]] || fail "MYSQL_USER is set without MYSQL_PASSWORD; set both"
     [[ -z $PASSWORD || -n $USER ]] || fail "MYSQL_PASSWORD is set without MYSQL_USER; set both"
-    [[ $USER != root ]] || fail "MYSQL_USER is root, which exists anyway; set MYSQL_ROOT_PASSWORD instead"
+    [[ $USER != root ]] || fail "MYSQL_USER is root, which always exists; set MYSQL_ROOT_PASSWORD instead"
 }
 
 choose_root_password() {
@@ -89,12 +89,12 @@ choose_root_password() {
 # --- data directory -------------------------------------------------------------------------------------------------
 
 drop_root() {
-    log "runs as root: gives the data directory to mysql and continues as mysql"
+    log "running as root: changing the owner of the data directory to mysql and continuing as mysql"
     chown -R mysql:mysql "$DATADIR" || fail "$DATADIR cannot be given to mysql; add capabilities CHOWN, SETUID, SETGID"
     exec setpriv --reuid=mysql --regid=mysql --init-groups -- "${BASH_SOURCE[0]}" "$@"
 }
 
-# A node of a cluster knows where it belongs (membership.log) before it holds any data.
+# A node of a cluster records its cluster (membership.log) before it holds any data.
 is_empty() {
     [[ -z $(find "$DATADIR" -mindepth 1 -maxdepth 1 ! -name lost+found ! -name membership.log -print -quit) ]]
 }
@@ -104,8 +104,8 @@ was_interrupted() {
 }
 
 discard_interrupted_first_start() {
-    log "the first start was interrupted; begins anew"
-    # The mark goes last: killed in here, the next start still finds it.
+    log "the first start was interrupted; starting over with an empty data directory"
+    # Remove the init file last: if this is killed, the next start still finds it.
     find "$DATADIR" -mindepth 1 -maxdepth 1 ! -name lost+found ! -path "$INIT_FILE" -exec rm -rf {} +
     rm -f "$INIT_FILE"
 }
@@ -125,7 +125,7 @@ quoted() {
     printf "'%s'" "${text//\'/\'\'}"
 }
 
-# Not in the binary log: each node creates its own accounts, and a replica must not carry transactions of its own.
+# Not in the binary log: each node creates its own accounts, and a replica must not have transactions of its own.
 account_statements() {
     local password host
     password=$(quoted "$ROOT_PASSWORD")
@@ -136,12 +136,12 @@ account_statements() {
     done
     [[ -z $DATABASE ]] || echo "CREATE DATABASE \`$DATABASE\`;"
     [[ -z $USER ]] || echo "CREATE USER $(quoted "$USER")@'%' IDENTIFIED BY $(quoted "$PASSWORD");"
-    # An underscore is a wildcard in a database name that is granted.
+    # An underscore is a wildcard in the database name of a GRANT.
     [[ -z $USER || -z $DATABASE ]] || echo "GRANT ALL PRIVILEGES ON \`${DATABASE//_/\\_}\`.* TO $(quoted "$USER")@'%';"
     echo "SET SESSION sql_log_bin = 1;"
 }
 
-# Prints what the hooks ask for, or fails when the init file cannot hold it.
+# Prints the statements of the hooks, or fails when the init file cannot hold them.
 hook_statements() {
     local hook
     for hook in "$HOOKS"/*; do
@@ -183,7 +183,7 @@ stop_temporary_server() {
     wait "$TEMPORARY_SERVER" || fail "the temporary server did not stop cleanly"
 }
 
-# shellcheck disable=SC1090 # which file is sourced is known when the container runs
+# shellcheck disable=SC1090 # the sourced file is known only when the container runs
 run_hook() {
     log "hook $1"
     case $1 in
@@ -198,7 +198,7 @@ run_hooks_in_temporary_server() {
     local hook
     start_temporary_server "$@"
     for hook in "$HOOKS"/*; do
-        # Called plainly, not in a condition, so that `set -e` also stops inside of a sourced hook.
+        # Not called in a condition, so that `set -e` also acts inside a sourced hook.
         HOOK=$hook
         run_hook "$hook"
     done
@@ -211,10 +211,10 @@ run_hooks_in_temporary_server() {
 
 tell_failed_hook() {
     local code=$?
-    [[ $code -eq 0 || -z ${HOOK:-} ]] || log "error: hook $HOOK failed with exit code $code; the first start is undone"
+    [[ $code -eq 0 || -z ${HOOK:-} ]] || log "error: hook $HOOK failed with exit code $code; the next start repeats the first start"
 }
 
-# Leaves the arguments that the real server needs on top of its own in INIT_ARGUMENTS.
+# Sets INIT_ARGUMENTS to the additional arguments of the real server.
 prepare_first_start() {
     local hooks
     choose_root_password
@@ -231,13 +231,13 @@ prepare_first_start() {
 }
 
 forget_first_start() {
-    # The mark goes first: FINISHED alone means nothing, the mark alone means "begin anew".
+    # Remove the init file first: FINISHED alone has no meaning, but the init file alone means an unfinished first start.
     rm -f "$INIT_FILE"
     rm -f "$FINISHED"
 }
 
-# The server's time is the machine's and what CLOCK says in seconds, which it looks up once a second. Time passes as it does:
-# who waits for a while waits so long, whatever the clock says.
+# The server's wall clock is the host's plus the offset in CLOCK, in seconds, which libfaketime reads once a second. Timers and
+# sleeps are not affected.
 follow_clock() {
     local library=(/usr/lib/*/faketime/libfaketimeMT.so.1)
     [[ -e ${library[0]:-} ]] || fail "LAB_CLOCK is adjustable, and there is no libfaketime in this image; expected real"
@@ -262,7 +262,7 @@ _main() {
     else
         forget_first_start
     fi
-    # What a failover has made of this node it stays, whatever its Compose file says: an option a line.
+    # Keep the role that a failover gave this node, whatever its Compose file says. ROLE has one option per line.
     if [[ -s $ROLE ]]; then
         mapfile -t role <"$ROLE"
         set -- "$@" "${role[@]}"

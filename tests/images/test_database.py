@@ -140,7 +140,7 @@ def test_a_replica_that_was_promoted_is_healthy_without_source(node):
     answer = node.execute("env", "LAB_ROLE=replica", "lab-health")
     node.container.exec_run(["rm", "/etc/mysql/role"], user="root")
 
-    assert (0, "serving, promoted: it follows nobody") == answer
+    assert (0, "serving, promoted: it has no source") == answer
 
 
 def test_health_tells_not_serving(node):
@@ -192,7 +192,7 @@ def interrupted(cast):
 
 def test_first_start_that_was_killed_begins_anew(interrupted):
     """A first start that was killed half-way is not taken for a finished one: all hooks run, each once."""
-    assert "the first start was interrupted; begins anew" in interrupted.log()
+    assert "the first start was interrupted; starting over" in interrupted.log()
     assert ["script", "archive"] == visitors(interrupted)
 
 

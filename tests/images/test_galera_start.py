@@ -19,7 +19,7 @@ def refusal(loose_image, image, environment, **options):
     ("changed", "said"),
     [
         ({"LAB_SST": "xtrabackup"}, "LAB_SST is 'xtrabackup'; expected mariabackup or rsync"),
-        ({"LAB_NODE": "node9"}, "node9 is none of LAB_MEMBERS (node1 localhost)"),
+        ({"LAB_NODE": "node9"}, "node9 is not one of LAB_MEMBERS (node1 localhost)"),
         ({"LAB_MEMBERS": "node1 nowhere"}, "LAB_MEMBERS names nowhere, which has no address on this network"),
     ],
 )

@@ -268,7 +268,7 @@ def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has
 
     said = machine.console()
     assert said.count("Kernel panic") == 2
-    assert said.count("starts the guest") == 2
+    assert said.count("starting the guest") == 2
 
 
 @pytest.mark.parametrize("launcher", ["uml", "tcg"])
@@ -279,7 +279,7 @@ def test_a_machine_that_resets_itself_is_off(yard, launcher):
     machine.container.exec_run(["guest", "sh", "-c", "echo b >/proc/sysrq-trigger"], detach=True)
     until(lambda: not machine.runs(), "its end")
 
-    assert machine.console().count("starts the guest") == 1
+    assert machine.console().count("starting the guest") == 1
 
 
 def test_a_power_cut_keeps_what_was_committed(pair, node):

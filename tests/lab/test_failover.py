@@ -72,7 +72,7 @@ def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
     answer = pair.node("replica").container.exec_run(["bash", "/usr/local/bin/lab-health"])
     assert (answer.exit_code, answer.output.decode().strip()) == (
         0,
-        "serving, promoted: it follows nobody",
+        "serving, promoted: it has no source",
     )
 
 

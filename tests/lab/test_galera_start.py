@@ -62,7 +62,7 @@ def start_and_end(lab, node):
 
 
 def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
-    """More was written than the others keep (gcache): SST, its progress in the health; cut short, it begins anew."""
+    """More was written than the others keep (gcache): SST, its progress in the health; interrupted, it starts over."""
     whole.node("node3").kill()
     wait_until(lambda: GaleraNode(whole.node("node1").server()).status().size == 2, "a cluster of two")
     # Many: what is kept is given up as the nodes tell each other, every some hundred writesets, how far they are.
@@ -76,7 +76,7 @@ def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     wait_until(lambda: seen.update(health_said(whole, "node3")) or whole.node("node3").is_healthy(), "node3 healthy")
 
     assert any("MiB of data so far" in said for said in seen)
-    assert "cut short; begins anew" in whole.node("node3").logs(lines=10_000)
+    assert "interrupted; starting over" in whole.node("node3").logs(lines=10_000)
     assert "mariabackup SST completed on joiner" in since_restart(whole, "node3")
     assert {400} == rows(whole)
 

@@ -125,7 +125,7 @@ def test_the_exit_status_is_the_worst():
         ("WSREP: Shifting SYNCED -> OPEN (TO: 18)\nWSREP: Receiving IST: 4 writesets, seqnos 19-22", ("IST", 4)),
         ("WSREP: Shifting CLOSED -> OPEN (TO: 0)\nWSREP: Shifting JOINED -> SYNCED (TO: 13)", ("nothing", 0)),
         ("WSREP: Shifting OPEN -> PRIMARY\n[INFO] mariabackup SST completed on joiner", ("SST", 0)),
-        ("[galera] leads: nobody is further than U:7\nWSREP: Shifting CLOSED -> OPEN (TO: 0)", ("led", 0)),
+        ("[galera] leads: no node has a later position than U:7\nWSREP: Shifting CLOSED -> OPEN (TO: 0)", ("led", 0)),
     ],
 )
 def test_a_nodes_log_tells_how_it_came_back(log, by):

@@ -78,7 +78,7 @@ def test_a_silent_node_is_waited_for_unless_it_is_lost():
     """The line names the node, and what to do when it will never come back."""
     lines = told("node1", "u:9/u:8/", "u:9/u:8/u:7")
 
-    assert lines[0] == "waits for node3 to say how far it is (lost for good? touch /cluster/node3.lost)"
+    assert lines[0] == "waits for node3 to report its position (lost for good? touch /cluster/node3.lost)"
     assert lines[-1] == "lead" == told("node1", "u:9/u:8/", lost="node3")[-1]
 
 
