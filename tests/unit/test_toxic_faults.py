@@ -4,6 +4,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.faults.toxic import AddToxic
+from replication_lab.faults.toxic_watch import toxic_on
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
@@ -53,3 +54,16 @@ def test_a_far_end_that_was_killed_does_not_prove_a_toxic(injected, toxic):
     (proof,) = fault.verify()
 
     assert (proof.ok, proof.found) == (False, "the toxic was removed")
+
+
+@pytest.mark.parametrize("stays", [True, False])
+def test_a_jitter_that_was_removed_during_a_load_is_noticed(stays):
+    """Its round trips may be as short as those of the bare link, and do differ."""
+    link, toxic = FakeLink("a-b"), catalogue.toxic("40ms±40ms")
+    with toxic_on(link, toxic, toxic, FakeRoundTrip(link)) as acting:
+        acting.trips += FakeRoundTrip(link).pings(20)
+        for body in toxic.bodies if not stays else ():
+            link.remove(body.name)
+
+    assert acting.fault().seen is stays
+    assert stays or acting.fault().why == "asked 40 ms on a-b, the toxic was removed during the load"
