@@ -94,13 +94,18 @@ def test_every_option_says_what_it_does():
     assert silent == []
 
 
-@pytest.mark.parametrize("words", COMMANDS)
-def test_a_command_takes_each_of_its_options_and_arguments(words):
+def test_every_command_takes_each_of_its_options_and_arguments():
     """A renamed option without its parameter would be noticed only when the command runs."""
-    command = COMMANDS[words]
-    given = {option.name: None for option in command.params if option.expose_value}
+    wrong = []
+    for words, command in COMMANDS.items():
+        try:
+            inspect.signature(command.callback).bind(
+                **{each.name: None for each in command.params if each.expose_value}
+            )
+        except TypeError as error:
+            wrong.append(f"lab {words}: {error}")
 
-    inspect.signature(command.callback).bind(**given)
+    assert not wrong, "\n".join(wrong)
 
 
 def help_of(words: str) -> str:
