@@ -2,7 +2,10 @@
 
 import pytest
 from replication_lab import experiments
+from replication_lab.model.errors import LabError
 from replication_lab.model.question import Question, is_same, literal, parse_claim
+
+from tests.fakes.server import FakeServer
 
 BOTH = {"sync_binlog": ["0", "1"], "clients": ["1", "16"]}
 
@@ -268,3 +271,19 @@ def test_variables_are_as_before_afterwards(ran):
     ran(experiments.asked(question({"sync_binlog": ["0", "100"]})), preset="ask", meanwhile=look)
 
     assert seen[-1].node("source").server().settings("sync_binlog") == {"sync_binlog": "1"}
+
+
+def test_variables_set_before_an_error_are_set_back(ran, monkeypatch, refused):
+    """The source has taken the value when the replica refuses it."""
+    execute, seen = FakeServer.execute, {}
+
+    def refuse(server, *statements):
+        seen[server.name] = server
+        if server.name == "replica" and "SET GLOBAL sync_binlog = 100" in statements:
+            raise LabError("the replica refuses", "a statement that succeeds")
+        execute(server, *statements)
+
+    monkeypatch.setattr(FakeServer, "execute", refuse)
+
+    assert "refuses" in refused(ran, experiments.asked(question({"sync_binlog": ["100", "0"]})), preset="ask").found
+    assert seen["source"].settings("sync_binlog") == {"sync_binlog": "1"}

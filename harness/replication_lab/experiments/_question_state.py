@@ -149,7 +149,9 @@ def variables(lab: Lab, asked: Values) -> Iterator[list[_Set]]:
     done: list[_Set] = []
     try:
         for name, value in asked.items():
-            done += [_set(lab, node, variable, value) for node, variable in _places(lab, name)]
+            for node, variable in _places(lab, name):
+                # One by one: those that were set before an error are set back, too.
+                done.append(_set(lab, node, variable, value))
         yield done
     finally:
         for each in reversed(done):
