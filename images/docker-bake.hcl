@@ -2,7 +2,7 @@
 #
 #     docker buildx bake -f images/docker-bake.hcl mariadb
 #
-# Behind a proxy that inspects TLS, hand in the bundle that trusts it; it is mounted for single steps and never stored:
+# Behind a proxy that inspects TLS, pass the CA bundle that trusts it; it is mounted for single steps and never stored:
 #
 #     docker buildx bake -f images/docker-bake.hcl \
 #         --set '*.secrets=id=ca,src=/etc/ssl/certs/ca-certificates.crt' mysql-8-0
@@ -19,7 +19,7 @@ target "_on_base" {
   args = { BASE = BASE }
 }
 
-# What every database image shares: the entrypoint, the health check, the defaults of all servers.
+# Base of every database image: the entrypoint, the health check, the defaults of all servers.
 target "_database" {
   inherits = ["_on_base"]
   contexts = { database = "images/database" }
@@ -31,14 +31,14 @@ target "mariadb" {
   tags     = ["replication-lab/mariadb"]
 }
 
-# Where the builds below fetch server binaries by Maven; tools only. Tagged, or the engine would keep it without a name.
+# Tools with which the builds below fetch server binaries by Maven. Tagged, because Docker would keep an unnamed image.
 target "maven" {
   inherits = ["_on_base"]
   context  = "images/maven"
   tags     = ["replication-lab/maven"]
 }
 
-# What the servers from archives share: libraries, account, entrypoint, health check. Tagged for the same reason.
+# Base of the servers from archives: libraries, account, entrypoint, health check. Tagged for the same reason.
 target "archived" {
   inherits = ["_database"]
   context  = "images/archived"
