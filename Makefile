@@ -1,15 +1,15 @@
-# The front door for people who type make. Everything is the `lab` command or pytest; `make help` lists it.
+# Shortcuts for the `lab` command and pytest. `make help` lists them.
 TOPOLOGY ?= semisync
 ENGINE ?=
 PYTHON = .venv/bin/python
-# Tests that mostly wait run beside each other, those of one file or one lab in one process; then those that measure.
+# Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
 BESIDE = -m "not alone" -n 2 --dist loadscope
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
 .PHONY: help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills lint
 
-help:  ## this list
+help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
 
 lab-up:  ## start and verify a lab: make lab-up TOPOLOGY=semisync ENGINE=mariadb
@@ -27,30 +27,30 @@ lab-doctor:  ## check prerequisites and leftovers on this host
 lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
-test: test-unit  ## unit tests, images, labs and claims; without the tests marked long
+test: test-unit  ## run unit tests, images, labs and claims, without the tests marked long
 	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
-test-all: test-unit  ## every test on every engine, also those marked long
+test-all: test-unit  ## run every test on every engine, also those marked long
 	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --engine all --durations=40
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --engine all --durations=40
 
-# Neighbours run in one process and share what is costly. Compiled tests are kept, whatever the environment says.
-test-unit: .venv/installed.txt  ## without Docker, in seconds
+# Adjacent tests run in one process and share costly fixtures. Compiled tests are cached, whatever the environment says.
+test-unit: .venv/installed.txt  ## run the unit tests, without Docker, in seconds
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q
 
-claims: .venv/installed.txt  ## the experiments as regression checks, and images and starts, on all engines
+claims: .venv/installed.txt  ## run the experiments as regression checks, and images and starts, on all engines
 	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --engine all
 
-bench: .venv/installed.txt  ## the lab's own figures, as ratios from one run, into runs/
+bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from one run, into runs/
 	@$(PYTHON) -m replication_lab.cli.bench
 
-drills: .venv/installed.txt  ## every drill of every topology, and docs/faults.md from what they came to
+drills: .venv/installed.txt  ## run every drill of every topology, and write docs/faults.md
 	@$(PYTHON) -m replication_lab.cli.drill
 
-lint: .venv/installed.txt  ## ruff, mypy, import-linter, shellcheck, and that all tests can be collected together
+lint: .venv/installed.txt  ## run ruff, mypy, import-linter and shellcheck, and collect all tests together
 	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck
 
-# Made by the launcher, from the hash-locked list.
+# The launcher installs the hash-locked list.
 .venv/installed.txt: harness/requirements.txt
 	@./lab --help >/dev/null
