@@ -7,7 +7,7 @@ BESIDE = -m "not alone" -n 2 --dist loadscope
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills lint
+.PHONY: readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
