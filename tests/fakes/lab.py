@@ -155,7 +155,7 @@ class FakeLab:
     def image_digests(self) -> dict[str, str]:
         return {node.name: "sha256:fake" for node in self.topology.nodes}
 
-    def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
+    def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         return {}
 
     def load_begins(self, number: int) -> None:

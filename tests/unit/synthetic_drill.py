@@ -65,7 +65,7 @@ class Upped:
     def __init__(self):
         self.gone = self.stays = False
 
-    def keep(self, proofs, toxics):
+    def save_state(self, proofs, toxics):
         self.stays = True
 
     def down(self):

@@ -311,7 +311,7 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
 
 def test_what_a_lab_remembers_reads_back(state, lab):
     """Proofs and toxics survive; a broken file reads as never proved."""
-    lab.keep([Proof("semi-sync is on", "1 replica", True)], {"source-replica": "lan"})
+    lab.save_state([Proof("semi-sync is on", "1 replica", True)], {"source-replica": "lan"})
     assert lab.state().proofs == [Proof("semi-sync is on", "1 replica", True)]
     assert lab.state().toxics == {"source-replica": "lan"}
     lab.state_file.write_text("{")

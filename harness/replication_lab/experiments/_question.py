@@ -186,5 +186,5 @@ def _prepare(question: Question, lab: Lab) -> None:
             with variables(lab, {name: value}):
                 pass
     first = lab.topology.source.name
-    lab.place((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
+    lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
     SequentialInserts().prepare(lab)

@@ -61,7 +61,7 @@ def prepare(lab: Lab) -> None:
     for both systems, and for two copies as for three.
     """
     first = lab.topology.source.name
-    lab.place((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
+    lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
     for node in lab.topology.nodes:
         lab.node(node.name).server().set_global(**RELAXED, **({} if _is_galera(lab) else RELAXED_LOG))
     for load in (SequentialInserts(), HotRow(), Counters(), Bank()):

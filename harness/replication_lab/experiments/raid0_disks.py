@@ -91,10 +91,10 @@ class _Watch:
 
 
 def predict(case: Case, _figures: dict[str, float]) -> dict[str, float]:
-    """Return the law's figures: RAID0 does what its members do together; RAID1 reads so too, and writes as one does.
+    """Return the law's figures. RAID0 reads and writes as fast as all members together; RAID1 only reads so.
 
-    With random access a member of RAID0 is idle whenever all jobs wait for the other one: of `d` disks `n` jobs keep
-    n/(n+d-1) busy, as customers in a closed network of equal servers do (Gordon and Newell, 1967).
+    With random access a member of RAID0 is idle while all jobs wait for other members. `n` jobs keep the share
+    n/(n+d-1) of `d` disks busy, as customers do in a closed network of equal servers (Gordon and Newell, 1967).
     """
     limits, node = catalogue.disk(case.settings["disk"]).limits, case.settings["node"]
     reads = limits.reads_per_second * (1 if node == "single" else 2)

@@ -133,7 +133,7 @@ def _dial(replica: Server, path: str, lab: Lab) -> None:
 
 def prepare(lab: Lab) -> None:
     """Pin CPUs as for the published test's sites, set its variables on the source, create the table and the script."""
-    lab.place(("source", "load"), ("replica", "toxiproxy"))
+    lab.pin_cpus(("source", "load"), ("replica", "toxiproxy"))
     lab.node("source").server().set_global(**RELAXED)
     SequentialInserts().prepare(lab)
 

@@ -55,7 +55,7 @@ def workload(case: Case, preset: Preset) -> Slap:
 
 def prepare(lab: Lab) -> None:
     """Pin a CPU for the server and one for the client, if there are two; set the published variable, fill tables."""
-    lab.place(("server",), ("load",))
+    lab.pin_cpus(("server",), ("load",))
     server = lab.node("server").server()
     server.set_global(tmp_table_size=1024, sql_mode="")
     if server.settings("explain_format"):

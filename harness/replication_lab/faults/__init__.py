@@ -21,7 +21,7 @@ def kinds() -> dict[str, FaultKind]:
 
 
 def of(lab: Lab, strike: FaultSpec) -> Fault:
-    """Return the fault that a strike names, ready to be injected."""
+    """Return the fault that a drill's step names, ready to be injected."""
     kind, make = FAULTS[strike.fault]
     targets = strike.targets if kind.acts_on == NODES else links_of(lab.topology, strike.targets)
     return make(lab, targets, **strike.settings)

@@ -1,4 +1,4 @@
-"""Helpers for faults of links: a probe across each of them, and the round trip that they have without the fault."""
+"""Helpers for faults of links: a probe across each link, and the link's round trip without the fault."""
 
 from collections.abc import Callable, Sequence
 from contextlib import ExitStack, closing

@@ -1,4 +1,4 @@
-"""What the faults of a replicated disk need."""
+"""The requirements of the faults of a replicated disk."""
 
 from replication_lab import replication
 from replication_lab.model.fault import Need

@@ -1,4 +1,4 @@
-"""A toxic alone on links, corrected until they are as its file says: the conditions of a measured load."""
+"""A toxic on links without another one, calibrated to the round trips of its file, for the time of a measured load."""
 
 from collections.abc import Sequence
 

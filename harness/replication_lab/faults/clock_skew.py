@@ -1,4 +1,4 @@
-"""A wrong server clock: the time that the server records and compares, not the time that it waits."""
+"""A wrong server clock: only the wall clock is shifted; timers and sleeps stay correct."""
 
 from collections.abc import Sequence
 from contextlib import suppress

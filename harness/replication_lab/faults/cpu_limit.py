@@ -1,4 +1,4 @@
-"""Nodes with less CPU than before: a limit of their containers, changed while they run."""
+"""Less CPU for nodes: a CPU limit on their running containers."""
 
 from collections.abc import Sequence
 

@@ -18,7 +18,7 @@ from replication_lab.world.docker.lab import Lab
     proof="neither an old nor a new connection answers; the round trip is as before",
 )
 class Cut:
-    """Links to cut; recovery switches on those that were on before."""
+    """Links to cut. Recovery switches on each link that `inject` switched off."""
 
     def __init__(self, lab: Lab, links: Sequence[str]):
         self.links = Links(lab, links)
@@ -34,7 +34,7 @@ class Cut:
         return self.links.each(self._is_cut)
 
     def verify_still_cut(self) -> list[Proof]:
-        """Prove that each link is still cut; its old connection ended long ago."""
+        """Prove that each link is cut now, by a new connection only: the old one ended at the first cut."""
         return self.links.each(lambda name: self._is_cut(name, anew=True))
 
     def _is_cut(self, name: str, anew: bool = False) -> Proof:

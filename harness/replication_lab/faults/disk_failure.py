@@ -1,4 +1,4 @@
-"""A disk under a node that answers every request with EIO, and is exchanged for a new one."""
+"""A disk under a node that answers every request with EIO, and is later replaced by a new one."""
 
 from collections.abc import Sequence
 

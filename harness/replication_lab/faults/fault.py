@@ -12,7 +12,7 @@ class Fault(Protocol):
     """A fault made for a lab and its targets, with its settings by their names.
 
     `inject` breaks the targets and `verify` proves it, also repeatedly. `recover` undoes exactly what `inject` did,
-    also after a partial `inject`; `verify_recovered` proves it. `close` releases what is held.
+    also after a partial `inject`; `verify_recovered` proves it. `close` releases connections and threads.
     """
 
     def inject(self) -> None: ...
@@ -27,12 +27,12 @@ class Fault(Protocol):
 
 
 def proofs_of(fault: Fault) -> list[Proof]:
-    """Verify that a fault acts. A fault that proves nothing counts as one that did nothing."""
+    """Verify that a fault acts. Without a proof it counts as one that did nothing."""
     return fault.verify() or [_unproved(fault, "acts")]
 
 
 def proofs_of_recovery(fault: Fault) -> list[Proof]:
-    """Verify that a fault is gone. A fault that proves nothing counts as one that is still there."""
+    """Verify that a fault is removed. Without a proof it counts as still there."""
     return fault.verify_recovered() or [_unproved(fault, "is removed")]
 
 

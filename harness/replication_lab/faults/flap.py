@@ -21,7 +21,7 @@ OFF_SECONDS, ON_SECONDS = 0.4, 1.2
     proof="no new connection at each cut; the round trip is as before",
 )
 class Flap:
-    """Links that are cut again and again; recovery switches on those that were on before."""
+    """Links that are cut and restored repeatedly. Recovery switches on each link that is still cut."""
 
     def __init__(self, lab: Lab, links: Sequence[str]):
         self._cut = Cut(lab, links)
@@ -45,7 +45,7 @@ class Flap:
     def verify(self) -> list[Proof]:
         """Return a proof of each interruption since the last call, by a connection that failed.
 
-        If there was none so soon, return those of the last interruption again.
+        If there was none since then, return the proof of the latest interruption again.
         """
         new = self._seen[self._told :]
         self._told += len(new)

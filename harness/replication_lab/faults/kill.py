@@ -1,4 +1,4 @@
-"""The kill of nodes, all in the same instant, and their restart on the data that they had."""
+"""Nodes killed at the same time, and later restarted on their old data."""
 
 from functools import partial
 
@@ -36,7 +36,7 @@ class Kill(OnNodes):
         self.lab.node(node).kill()
 
     def verify(self) -> list[Proof]:
-        """Prove that the containers ended by the signal, and by nothing else."""
+        """Prove by the exit status that the signal ended the containers, and nothing else did."""
         return [self._dead(node) for node in self.nodes]
 
     def _dead(self, node: str) -> Proof:

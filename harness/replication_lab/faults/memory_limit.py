@@ -1,4 +1,4 @@
-"""Nodes with less memory than before: a limit of their containers, changed while they run."""
+"""Less memory for nodes: a memory limit on their running containers."""
 
 from collections.abc import Sequence
 

@@ -1,4 +1,4 @@
-"""Power loss of machines and of the disks under them, at once: what a disk had not flushed is lost as well."""
+"""Power loss of machines and of the disks under them at the same time: unflushed data of the disks are lost too."""
 
 from collections.abc import Sequence
 
@@ -37,7 +37,7 @@ class PowerCut(Kill):
         super().inject()
 
     def end(self, node: str) -> None:
-        """End the machine first: without its disk it answers nothing."""
+        """End the machine before its disk: a machine without its disk answers no command."""
         super().end(node)
         self._peers[node].disk.power_cut()
 

@@ -1,4 +1,4 @@
-"""Several faults as one: each strikes at its moment, all are verified, and the last one is recovered first."""
+"""Several faults as one: each is injected at its time, all are verified, and recovery runs in reverse order."""
 
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -10,7 +10,7 @@ from replication_lab.world import clock
 
 
 class FaultSchedule:
-    """Faults with their moments, in seconds since `inject`; those of the same moment strike in the same instant."""
+    """Faults with their times, in seconds since `inject`; faults with equal times are injected at the same time."""
 
     def __init__(self, faults: Sequence[tuple[float, Fault]]):
         self.faults = list(faults)
@@ -32,7 +32,7 @@ class FaultSchedule:
         return [proof for _, fault in self.faults for proof in ask(fault)]
 
     def recover(self) -> None:
-        """Recover all, the last first, also if one fails to recover; then raise that one's error."""
+        """Recover all faults in reverse order, also if one of them fails to recover; then raise its error."""
         with ExitStack() as stack:
             for _, fault in self.faults:
                 stack.callback(fault.recover)

@@ -1,4 +1,4 @@
-"""Another toxic on several links at once, on top of those there: a black hole, an even slower line."""
+"""Another toxic on several links at once, added to the toxics already there: a black hole, a slower line."""
 
 from collections.abc import Sequence
 from statistics import median
@@ -36,7 +36,7 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     settings=(TOXIC,),
 )
 class AddToxic:
-    """Links that get another toxic; recovery leaves them with the toxics that they had."""
+    """Links that get another toxic; recovery removes only that toxic."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: str):
         self.links, self.toxic = Links(lab, links), catalogue.toxic(toxic)
@@ -52,7 +52,7 @@ class AddToxic:
             self._running[name].add(body)
 
     def verify(self) -> list[Proof]:
-        """Prove the toxic by what crosses each link, and in later calls that it is still there."""
+        """Prove the toxic by a measurement across each link, and in later calls that it is still there."""
         return self.links.each(self._acts)
 
     def _acts(self, name: str) -> Proof:
@@ -63,7 +63,7 @@ class AddToxic:
         if self.toxic.rate_kbps and not self.toxic.round_trip_ms:
             return self._is_narrow(name, self.toxic.rate_kbps)
         slow = self._is_slow(name)
-        # A toxic that is both is proved by both; what is wrong with the link's delay is told first.
+        # A toxic with a delay and a rate is proved by both; an error of the delay is reported first.
         return self._is_narrow(name, self.toxic.rate_kbps) if slow.ok and self.toxic.rate_kbps else slow
 
     def _is_slow(self, name: str) -> Proof:

@@ -1,4 +1,4 @@
-"""A toxic on a link: added as a whole, calibrated until the link is as requested, and removed as a whole."""
+"""A toxic on a link: all of its bodies are added, calibrated until the link is as requested, and removed together."""
 
 from dataclasses import replace
 from statistics import median
@@ -11,7 +11,7 @@ from replication_lab.model.toxic import Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world.docker.link import RunningLink
 
-# Such short round trips are left as the file says. A fifth of one is an idle proxy's timers, which add less under load:
+# Round trips as short as this are not calibrated. A fifth of one is an idle proxy's timers, which add less under load:
 # a corrected link would be too short then, and one of a millisecond would have no delay at all.
 SHORT_MS = 10
 # By how much the median of a link's round trips exceeds the shortest on a quiet machine.
@@ -52,8 +52,8 @@ def _body(found: dict[str, Any]) -> ToxicBody:
 def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     """Correct the toxic by what the proxy adds or loses, so that the link's round trip and rate are as requested.
 
-    Toxiproxy's latency is an integer and comes out up to 2 ms long; its rate comes out short, as it sleeps a little too
-    long after each 32 KB. The returned toxic is on the link.
+    Toxiproxy's latency is an integer, and the real one is up to 2 ms longer. Its real rate is lower than requested,
+    because it sleeps slightly too long after each 32 KB. The returned toxic is on the link.
     """
     clear(link)
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0

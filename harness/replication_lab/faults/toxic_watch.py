@@ -1,4 +1,4 @@
-"""The evidence of a toxic: what crosses its link before, during and after a load is as requested."""
+"""The evidence of a toxic: measurements of its link before, during and after a load match the request."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -18,12 +18,13 @@ TIMERS_MS = 2.0
 SILENCE_SECONDS = 0.5
 # A rate is proved when it is within this share of the requested one.
 RATE_PROVED = 0.1
-# So many round trips differ by half of a jitter for sure: seldom by all of it, as both directions rarely agree.
+# Among this number of round trips some differ by half of the jitter, but seldom by all of it: both directions rarely
+# reach their extremes together.
 JITTER_PINGS, JITTER_SHARE = 20, 0.5
 
 
 def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
-    """Return whether round trips differ as a jitter makes them; those of a constant delay do not."""
+    """Return whether round trips vary as with a jitter; with a constant delay they do not."""
     return max(trips) - min(trips) >= jitter_ms * JITTER_SHARE
 
 

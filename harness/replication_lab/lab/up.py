@@ -63,7 +63,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     try:
         proofs = prove(lab, asked.wanted_toxics, tell)
         if asked.keep:
-            lab.keep(proofs, asked.wanted_toxics)
+            lab.save_state(proofs, asked.wanted_toxics)
     except BaseException:
         with signals.signals_held():
             lab.down()
@@ -146,7 +146,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
         )
     if lab.state() is None:
         tell(f"{lab.name} is running but was never verified")
-        lab.keep(prove(lab, asked.wanted_toxics, tell), asked.wanted_toxics)
+        lab.save_state(prove(lab, asked.wanted_toxics, tell), asked.wanted_toxics)
     else:
         tell(f"{lab.name} is already running; nothing changed")
         if changes := " ".join(f"{link}={toxic}" for link, toxic in asked.toxics.items()):
@@ -218,7 +218,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
 
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
-    lab.keep([], lab.topology.toxics)
+    lab.save_state([], lab.topology.toxics)
     tell(f"{lab.name} stays up: ./lab show --lab {lab.name}; to remove it: ./lab down --lab {lab.name}")
     return f"--keep left {lab.name} up"
 

@@ -100,10 +100,10 @@ class Diagnosis(msgspec.Struct, frozen=True):
 
 
 def diagnose(sample: Sample) -> Diagnosis:
-    """Return the first resource that explains why the others were waited for.
+    """Return the first saturated resource in the order of causes.
 
-    The order is that of causes: a thread that waits for a lock or the network uses neither CPU nor disk, and an applier
-    that waits for its disk is not slow itself.
+    A thread that waits for a lock or the network uses neither CPU nor disk, and an applier that waits for its disk is
+    not the bottleneck itself.
     """
     found = next(_suspects(sample), (Bottleneck.NONE, "no resource was saturated"))
     return Diagnosis(sample.node, *found, evidence=list(_evidence(sample)))
@@ -129,7 +129,7 @@ def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
 
 
 def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
-    """Yield each disk that is always busy, or for which a thread always waits.
+    """Yield each disk that is busy all the time, or for which a thread waits all the time.
 
     A single thread that flushes leaves the disk idle between its requests, so the lower bound applies to it.
     """

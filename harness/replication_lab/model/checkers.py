@@ -91,12 +91,12 @@ def stale_reads(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]
 
 
 def read_your_writes_violations(history: Iterable[Attempt], looks: Iterable[Look]) -> list[Look]:
-    """Return the reads that missed a row of the same client, already acknowledged to it: no read-your-writes."""
+    """Return the reads that missed a row already acknowledged to the same client."""
     return [look for look in stale_reads(history, looks) if look.reader == look.writer]
 
 
 def monotonic_read_violations(looks: Iterable[Look]) -> list[Look]:
-    """Return the reads that missed a row which the same reader had seen there before: no monotonic reads."""
+    """Return the reads that missed a row which the same reader had seen on that node before."""
     seen: dict[tuple[int, int, str], int] = {}
     found = []
     for look in looks:
@@ -166,7 +166,7 @@ def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attemp
 def latency_ratio(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
     """Return the median latency of statements sent within the windows, over that of those that ended before.
 
-    None where there is nothing to compare, or those before are too short for the clock of the ledger.
+    None if there is nothing to compare, or the latencies before are too short for the ledger's clock.
     """
     before = [one.latency for one in history if one.acknowledged and one.ended < windows[0][0]]
     during = [one.latency for one in within(history, windows) if one.acknowledged]
@@ -221,8 +221,8 @@ def reads(
 ) -> tuple[Figures, list[str]]:
     """Return the figures about what clients read; none if no client read.
 
-    Rows that are missing in the end are counted apart if they were seen only after the faults were `mended`: an old
-    source that is restarted shows the rows that it recovered, before these are discarded.
+    Rows that are missing at the end are counted separately if they were seen only after the faults were undone
+    (`mended`): a restarted old source shows the rows that it recovered until they are discarded.
     """
     if not looks:
         return {}, []

@@ -22,7 +22,7 @@ Prediction = Quantity | float | Callable[[Record, str], float | None] | None
 class Claim:
     """A sentence that can turn out false; `published` and `predicted` are in the unit that the relation measures.
 
-    A `law` is said by theory under any conditions: it is judged also where they are not the published ones.
+    A `law` holds by theory under any conditions, so it is judged also under conditions other than the published ones.
     """
 
     id: str

@@ -14,9 +14,9 @@ from replication_lab.model.fault import FaultKind, Value, setting_names
 from replication_lab.model.topology import Topology
 from replication_lab.model.verdict import Expected, Verdict
 
-# The longest random wait before the first fault, drawn by the seed, so that it does not always strike alike.
+# The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
 DRAWN_SECONDS = 0.5
-# The keys, of a drill's file and of its record, below which there are strikes.
+# The keys of a drill's file and of its record that contain faults.
 HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
 
@@ -25,9 +25,10 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class FaultSpec(_Strict, frozen=True, kw_only=True):
-    """One fault on `targets`, `at` seconds into its step: nodes, or links; a node then means all links that touch it.
+    """One fault on `targets`, nodes or links, `at` seconds into its step.
 
-    `settings` are those that its kind of fault takes. In a drill's file they are keys beside the others.
+    For a fault of links, a node means all links that touch it. `settings` are those that its kind of fault takes; in a
+    drill's file they are keys beside the others.
     """
 
     fault: str
@@ -42,7 +43,7 @@ class FaultSpec(_Strict, frozen=True, kw_only=True):
 
 
 class Step(FaultSpec, frozen=True, kw_only=True):
-    """A fault that lasts `seconds`, and `also` others that strike in the same instant or later, and end with it.
+    """A fault that lasts `seconds`. The faults in `also` are injected at the same time or later, and end with it.
 
     `failover` names the node that is promoted just before the end. The previous source comes back as its replica, and
     so does any replica that is ahead of it; transactions that only they have are discarded.

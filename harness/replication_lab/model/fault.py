@@ -66,8 +66,8 @@ EMULATED_DISKS = Need(
 class FaultKind:
     """A kind of fault, by the name that a drill gives it.
 
-    `does` and `proof` are for the table of docs/drills.md. After one that `ends_servers` a server's counters start
-    anew.
+    `does` and `proof` are for the table of docs/drills.md. `ends_servers` means that the fault ends server processes,
+    so that their counters restart at zero.
     """
 
     name: str

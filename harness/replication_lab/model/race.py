@@ -35,7 +35,7 @@ def rate_between(applied: dict[str, float]) -> float:
 
 
 def judged(lag: LagReadings, rate: float, began: float, caught_up: float | None) -> dict[str, int]:
-    """Return whether RAID0 caught up and stayed level, and whether RAID1 kept up; an ambiguous load is no trial."""
+    """Return whether RAID0 caught up and stayed in sync, and whether RAID1 kept up; None for an ambiguous load."""
     raid0 = _caught_up(lag, rate, began, caught_up is not None)
     raid1 = _kept_up(lag, rate, began)
     return {

@@ -164,7 +164,7 @@ class NoneSeen(_OfTotal):
 
 @dataclass(frozen=True)
 class SomeSeen(_OfTotal):
-    """HOLDS by the first example, else UNKNOWN: not having seen it proves nothing."""
+    """HOLDS by the first example, else UNKNOWN: the absence of an example proves nothing."""
 
     @property
     def text(self) -> str:

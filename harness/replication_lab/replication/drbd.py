@@ -48,7 +48,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
         return super().written_at()
 
     def answers(self, name: str) -> bool:
-        """Return whether a machine answers: its server may have moved to the other one."""
+        """Return whether a machine answers: its server may have moved to the peer."""
         return bool(drbd.Peer(self.lab, name).status())
 
     def client(self, _name: str) -> list[str]:
@@ -107,7 +107,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
         latency = median(commit.commits(COMMITS))
         written, after = peer.disk.stats().writes - before, peer.status()
         trip = max(trip for name in self.names for trip in self.round_trips(name, toxics))
-        # One after the other, so that no two share a write.
+        # One commit after another, so that each needs a write of its own.
         arrives = Proof(
             "a row written on the primary is on the peer's disk",
             f"{written} writes there by {COMMITS} commits, {after.out_of_sync_kib} KiB out of sync",
@@ -194,8 +194,8 @@ def _peer(lab: Lab, node: str) -> Peer:
 def promote(lab: Lab, node: str, allow_data_loss: bool = False) -> float:
     """Make a machine the primary, with file system and server; return the seconds until the server answers.
 
-    LabError while the other machine is primary, or may be: it has to be secondary or dead first. Also for a machine
-    that may lack what the other one wrote, unless `allow_data_loss` allows it.
+    Raise LabError if the peer is primary or may be: it has to be secondary or down first. Raise it also if this machine
+    may lack writes of the peer, unless `allow_data_loss` is set.
     """
     pacemaker.refuse_managed(lab, f"./lab ha standby {other(lab, node).node}")
     peer, partner, began = _peer(lab, node), other(lab, node), clock.timer()
@@ -268,7 +268,7 @@ def fill_redo(lab: Lab, node: str) -> None:
 
 
 def standby(lab: Lab, node: str) -> float | None:
-    """Take a machine out of service; return the seconds without service if it moved to the other one, else None."""
+    """Take a machine out of service; return the seconds without service if it moved to the peer, else None."""
     pacemaker.refuse_managed(lab, f"./lab ha standby {node}")
     peer, partner = _peer(lab, node), other(lab, node)
     moved = None
@@ -333,7 +333,7 @@ def resolve(lab: Lab, victim: str) -> Status:
     found = {each.node: each.wait_until_answers() for each in (peer, survivor)}
     if not any(status.split_brain for status in found.values()):
         raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "a split brain", "./lab drbd status")
-    # The victim's rows are discarded at once, so the survivor's have to be complete.
+    # The victim's rows are discarded at once, so the survivor's disk has to be UpToDate.
     if found[survivor.node].disk != drbd.UP_TO_DATE:
         said = f"{survivor.node} would survive: {found[survivor.node].words()}"
         raise LabError(said, "a survivor with its disk", f"./lab drbd resolve --victim {survivor.node}")

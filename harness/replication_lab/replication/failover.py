@@ -108,7 +108,7 @@ def _answers(lab: Lab, node: str) -> bool:
 
 
 def _takes_writes(lab: Lab, node: str) -> bool:
-    """Return whether a node accepts writes; not an old source, which is fenced, nor a replica without a source."""
+    """Return whether a node accepts writes: False for a fenced old source and for a replica without a source."""
     try:
         return lab.node(node).server().settings("read_only") == {"read_only": "OFF"}
     except LabError:
@@ -161,7 +161,7 @@ def failover(lab: Lab, node: str, allow_data_loss: bool = False) -> Promoted:
 def _taken_over(lab: Lab, new: Server, other: Server) -> dict[str, gtid.Ranges]:
     """Repoint another replica of the old source to the new one, or to none if it has errant transactions."""
     Replica(other).stop_following()
-    # Only now has it applied all that it had received.
+    # Only here is it certain that it has applied all that it had received.
     missing = _missing(new, other)
     if not missing:
         Replica(other).follow("toxiproxy", _port(lab, new.name, other.name))

@@ -104,9 +104,9 @@ def _prove_address(found: Cluster) -> Proof:
 
 
 def standby(lab: Lab, node: str) -> float | None:
-    """Take a machine out of service; return the seconds until clients reached the service on the other one.
+    """Take a machine out of service; return the seconds until clients reached the service on its peer.
 
-    None if the service was there already. LabError while the other machine cannot take over.
+    None if the service was there already. Raise LabError if the peer cannot take over.
     """
     cluster, status = pacemaker.cluster(lab), _status_with(lab, node)
     other = next(name for name in status.members if name != node)
@@ -169,7 +169,7 @@ def online(lab: Lab, node: str) -> float:
 
 
 def wait_until_whole(lab: Lab) -> None:
-    """Wait until both machines are members with equal disks; one that has died may have to boot."""
+    """Wait until both machines are members with equal disks; a machine that was down may have to boot."""
     clock.wait_while_moving(
         lambda: both_have_disks(pacemaker.cluster(lab).status()),
         "both machines in the cluster with their disks",

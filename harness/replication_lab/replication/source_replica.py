@@ -18,7 +18,7 @@ from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
-# Tolerated lag of a replica that counts as in step: clients go on writing meanwhile.
+# Tolerated lag of a replica that counts as in sync: clients write meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
 
 
@@ -70,7 +70,7 @@ class Followers(Nodes, Promotes, Counts):
         return True
 
     def wait_until_level(self) -> None:
-        # A relay before its replica: the links are in that order.
+        # A relay comes before its replica, because the links are in that order.
         for name, source in self.sources.items():
             Replica(self.server(name)).wait_for(BinaryLog(self.server(source)).position())
 

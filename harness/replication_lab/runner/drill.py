@@ -1,12 +1,12 @@
-"""A running drill: clients write, faults strike on their schedule, are undone, and all observations are kept.
+"""A running drill: clients write, faults are injected on their schedule and undone, and all observations are kept.
 
     T0  baseline            all nodes are healthy; their views, counters and logs are kept; clients write
-    T1  inject              the step's faults strike, each at its moment; all of them have struck        broke, struck
+    T1  inject              each of the step's faults is injected at its time, until all have been       broke, struck
     T2  verified            each is proved to act; it lasts the step's seconds, and is proved again      held
                             every node's view is kept, another node may be promoted
-    T3  recover             the faults are undone, the last one first; a replaced node rejoins           healed
+    T3  recover             the faults are undone in reverse order; a replaced node rejoins              healed
     T4  healthy again       all nodes are healthy                                                        whole
-    T5  verified recovered  each fault is proved to be gone                                              gone
+    T5  verified recovered  each fault is proved to be removed                                           gone
 
 T1 to T5 repeat with each step, and clients write all the time. On the right are the names of the moments in the record
 (`FaultEvidence`). After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
@@ -57,7 +57,7 @@ def run_drill(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -
         signals.raise_interruption(error)
         tell(f"  {error.found}")
         run.seen["doubts"] = [error.found]
-        for line in run.last_words():
+        for line in run.last_log_lines():
             tell(f"  {line}")
         tell(f"  the nodes' logs: {', '.join(run.keep_logs(ledger_file.parent))}")
     return Evidence(drill=what, at=clock.now(), wait_before=run.wait_before, acted=run.acted, **run.seen)
@@ -117,8 +117,8 @@ class DrillRun:
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
-        # The operating system has a line when the call returns: it survives the death of the lab's process. A crash
-        # of the machine ends the servers as well.
+        # The operating system holds the line when the call returns, so it survives a crash of this process. A crash
+        # of the whole host ends the servers as well.
         with ledger_file.open("ab", buffering=0) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
@@ -265,8 +265,8 @@ class DrillRun:
             raise LabError(f"{name} exited with status {code} instead of restarting", "a running node")
         return self.nodes.stands(name)
 
-    def last_words(self) -> list[str]:
-        """Return each node's view and last log lines, for readers of a job's output, who have no files."""
+    def last_log_lines(self) -> list[str]:
+        """Return each node's view and last log lines, for readers of a CI job's output without access to its files."""
         said = []
         for name, view in self.nodes.looks().items():
             said.append(f"{name}: {view}; its last lines:")
@@ -285,7 +285,7 @@ class DrillRun:
         return kept
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
-        """Return how the nodes came back that left, by what each has logged since the drill began."""
+        """Return how each node that had left came back, by its log since the drill began."""
         if not (self.acted and isinstance(self.nodes, ReportsReturns)):
             return {}
         found = {}
@@ -296,7 +296,7 @@ class DrillRun:
         return found
 
     def _counted(self, before: dict[str, int]) -> dict[str, int]:
-        """Return what the nodes counted in between; empty if a node's counters started anew."""
+        """Return the growth of the nodes' counters since T0; empty if the counters of a node restarted at zero."""
         if self.what.ends_servers(faults.kinds()) or self.what.changes_roles:
             return {}
         return {name: many - before[name] for name, many in self._counters().items() if name in before}

@@ -35,7 +35,7 @@ SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 
 
 def known() -> dict[str, list[Drill]]:
-    """Return every drill that there is, by topology."""
+    """Return all drills, by topology."""
     found = {name: [load(name, each) for each in catalogue.drills(name)] for name in catalogue.topologies()}
     return {name: drills for name, drills in found.items() if drills}
 
@@ -152,7 +152,7 @@ class Labs:
 
     def lab(self) -> Lab:
         if self._lab is None:
-            # A busy moment of the machine fails a link's proof; an impossible lab is refused each time.
+            # A short load of the host can fail a link's proof; a lab that is impossible fails at each try.
             self._lab = clock.try_again(self._up, LabError, TRIES)
             self._note(self._lab)
         return self._lab

@@ -79,7 +79,7 @@ class World:
         return RoundTrip(lab.link(link))
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
-        """Start a meter for the labs whose work is not noise: all that are up, since idle ones work a little too."""
+        """Start a noise meter that excludes the work of all running labs, since idle labs use some CPU too."""
         return NoiseMeter.start(own)
 
 

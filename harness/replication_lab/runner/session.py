@@ -173,7 +173,7 @@ class Session:
         return replace(blank, figures=figures, samples=dict(outcome.samples), faults=faults, proofs=proofs, noise=noise)
 
     def compare_copies(self) -> None:
-        """Doubt the run when a copy differs from its source, or from its cluster's first node."""
+        """Record a doubt of the run if a copy differs from its source, or from its cluster's first node."""
         for lab in self.labs.values():
             self.run.tell(f"{self.engine}: the copies of {lab.topology.name} are compared")
             try:

@@ -88,7 +88,7 @@ def collide(
     """Run `clients` spread over `nodes`, each doing one transaction after another for this many seconds.
 
     A transaction that lost against another one (error 1213 or 1205) is counted and not repeated: the next has random
-    numbers of its own. Any other error is a LabError, since the load is then of no use.
+    numbers of its own. Any other error is a LabError, because the load is then invalid.
     """
     dice = [Random(f"{seed}:{number}") for number in range(clients)]
     together = threading.Barrier(clients)
@@ -107,7 +107,7 @@ def _session(lab: Lab, nodes: Sequence[str], number: int) -> AbstractContextMana
 def _client(
     connection: Connection, dice: Random, transact: Transact, seconds: float, together: threading.Barrier
 ) -> Client:
-    # A client that begins before the others have connected meets no conflict.
+    # A client that starts before the others have connected cannot conflict with them.
     together.wait()
     client = Client(began=clock.timer())
     while (began := clock.timer()) < client.began + seconds:

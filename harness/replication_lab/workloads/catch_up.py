@@ -103,12 +103,12 @@ class Race:
             for server in lag.replicas.values():
                 Replica(server).start()
             clock.wait_until(
-                lambda: self._slow_down_who_is_warm(fast, lag, before),
+                lambda: self._limit_warm_replicas(fast, lag, before),
                 f"{self.warm} rows applied on each replica",
                 LONGEST,
             )
 
-    def _slow_down_who_is_warm(self, fast: dict[str, ExitStack], lag: Lag, before: dict[str, int]) -> bool:
+    def _limit_warm_replicas(self, fast: dict[str, ExitStack], lag: Lag, before: dict[str, int]) -> bool:
         """Restore the disk limits of each replica that has applied `warm` rows; return whether all are limited again.
 
         The limits return at once, or the replica would apply everything. Its applier keeps running, or the page cleaner
@@ -158,7 +158,7 @@ class Race:
         """Wait until RAID0's backlog is small enough to be worked off during the load; return the load's rate."""
 
         def is_near() -> bool:
-            # Computed anew at each reading: the longer the measurement, the less an applier's bursts matter.
+            # Recomputed at each reading: over a longer measurement an applier's bursts matter less.
             applied = behind.known_rows_per_second()
             rate = rate_between(applied)
             few = (applied["raid0"] - rate) * self.paced * DRAIN_SHARE
@@ -194,14 +194,14 @@ class Race:
         """Return the seconds under load until RAID0 had caught up; None if it had not at the end."""
         began = lag.since
         while clock.timer() < ends:
-            client.go_on(READ_EVERY)
+            client.continue_for(READ_EVERY)
             if lag.read()["raid0"] <= near(client.rate):
                 return lag.since - began
         return None
 
     def _until(self, ends: float, lag: Lag, client: Pace) -> None:
         while clock.timer() < ends:
-            client.go_on(READ_EVERY)
+            client.continue_for(READ_EVERY)
             lag.read()
 
     def _slopes(self, lag: Lag, client: Pace, began: float, caught_up: float | None) -> dict[str, float | None]:
@@ -238,5 +238,5 @@ def _wait_until_received(server: Server, source: Server) -> None:
 
 
 def write_back(chosen: list[Array]) -> None:
-    """Write the page caches of these arrays back now, or slow disks would do so during a measurement."""
+    """Write the page caches of these arrays back now; otherwise slow disks would do it during a measurement."""
     at_once.of_each(Array.write_back, chosen)

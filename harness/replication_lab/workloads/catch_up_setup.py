@@ -1,4 +1,4 @@
-"""The replicas of a race: set alike but for their disks, made to fall behind, and level again afterwards."""
+"""The replicas of a race: same settings but different disks, put behind their source, and in sync again afterwards."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -64,7 +64,7 @@ def _prepare(server: Server) -> None:
 def fill(lab: Lab, *tables: RowChanges) -> None:
     """Create the tables on each server, fill a redo log with changes, and write all pages back.
 
-    Without this an applier of MySQL 8.0 paused for 6 s in the first race of a lab, and in no other one.
+    Without this an applier of MySQL 8.0 paused for 6 s in the first race of a lab, but in no later race.
     """
     for each in tables:
         each.fill(lab)
@@ -86,12 +86,12 @@ def _dialect(server: Server) -> str:
 def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
     """Stop the replicas' appliers (one, or by these settings) and slow their disks within the block.
 
-    The source goes on meanwhile; the replicas apply everything at the end.
+    The source continues to write meanwhile; the replicas apply the backlog at the end.
     """
     servers = [lab.node(node).server() for node in REPLICAS]
     limits = catalogue.disk(DISKS[_dialect(servers[0])]).limits
     try:
-        at_once.of_each(lambda server: _dress(server, appliers), servers)
+        at_once.of_each(lambda server: _configure_appliers(server, appliers), servers)
         with injected(DiskLimits(lab, REPLICAS, limits)) as limited:
             yield Watch(servers, limits, limited)
     finally:
@@ -99,7 +99,7 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
         write_back(raced_arrays(lab))
 
 
-def _dress(server: Server, appliers: Mapping[str, str | int] | None) -> None:
+def _configure_appliers(server: Server, appliers: Mapping[str, str | int] | None) -> None:
     dialect, replica = _dialect(server), Replica(server)
     replica.stop()
     server.set_global(**(appliers or ONE_APPLIER[dialect]), **BATCH[dialect])

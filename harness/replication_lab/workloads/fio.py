@@ -148,7 +148,7 @@ def _served(array: Array) -> tuple[int, int]:
 
 
 def _refuse_others(node: str, what: str, asked: int, served: int) -> None:
-    """Raise LabError if the disks served more than fio asked for (another program), or less (a cache)."""
+    """Raise LabError if the disks served more requests than fio made (another program), or fewer (a cache)."""
     if not math.isclose(asked, served, rel_tol=OTHERS_SHARE, abs_tol=OTHERS):
         raise OthersAtTheDisks(
             f"the disks of {node} served {served} {what} where fio's pattern takes {asked}",

@@ -14,11 +14,11 @@ from replication_lab.world.mysql.client import Answer
 from replication_lab.world.mysql.server import Server
 
 TABLE, HOT = "lab.ledger", "lab.ledger_hot"
-# No unique key on `id`: a row that came twice must be seen, not refused.
+# No unique key on `id`: a duplicate row must be visible, not refused.
 CREATE = f"CREATE TABLE {TABLE} (place BIGINT AUTO_INCREMENT PRIMARY KEY, id BIGINT NOT NULL, KEY (id)) ENGINE=InnoDB"
 CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) ENGINE=InnoDB"
 IDS_PER_CLIENT = 1_000_000_000
-# A client that lost a conflict tries again at once; if no node serves, it tries again after this time.
+# A client that lost a conflict retries at once; if no node serves, it retries after this time.
 RETRY_SECONDS = 0.1
 WATCH_SECONDS = 0.02
 
@@ -39,7 +39,7 @@ class Ledger:
 
     A client pauses `think_ms` after each statement that was acknowledged. After each statement the clients of a node in
     `reads` query another node for the newest row, their own and that of the client after them. `watchers` only read,
-    for all clients' rows in turn: a client that waits for its commit reads nothing.
+    the rows of all clients in turn, because a client that waits for its commit cannot read.
     """
 
     clients: dict[str, int]

@@ -46,7 +46,7 @@ class Slap:
     own: str = ""
 
     def run(self, lab: Lab, _seed: int) -> Slapped:
-        """Run it; nothing here is random, so the seed is not used. LabError when a statement failed."""
+        """Run the statements. Nothing is random, so the seed is not used. Raise LabError if a statement failed."""
         node = lab.topology.source.name
         return self._parse(lab.service(node if self.own else "load").run(*self._command(node, lab.password)))
 

@@ -77,7 +77,7 @@ class RowChanges:
 
     @contextmanager
     def pacing(self, server: Server, seed: int, rate: float) -> Iterator["Pace"]:
-        """Yield a connected client of the source: a generator that has to start would begin late."""
+        """Yield a connected client of the source: connecting during the load would delay its begin."""
         with server.session() as connection:
             yield Pace(self, connection, rate, Random(seed))
 
@@ -90,7 +90,7 @@ class Pace:
         self.rows, self._began = 0, clock.timer()
         self._ended = self._began
 
-    def go_on(self, seconds: float) -> None:
+    def continue_for(self, seconds: float) -> None:
         """Change rows for this many seconds from now on."""
         until = clock.timer() + seconds
         while clock.timer() < until and (due := self._began + self.rows / self.rate) <= until:
@@ -109,5 +109,5 @@ class Pace:
 
     @property
     def rows_per_second(self) -> float:
-        """The rate until `go_on` last returned: reading the disks takes half a second after that."""
+        """The rate until `continue_for` last returned: reading the disks takes half a second after that."""
         return self.rows / max(self._ended - self._began, 1e-6)

@@ -79,6 +79,6 @@ class SequentialInserts:
         latencies = [int(each) / 1000 for client in clients for each in client[2:]]
         if not latencies:
             raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
-        # From the first statement to the last answer: clients that queue behind each other count as they were served.
+        # From the first statement to the last answer, so that the time in which clients queue behind each other counts.
         seconds = max(float(client[1]) for client in clients) - min(float(client[0]) for client in clients)
         return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies)

@@ -212,13 +212,13 @@ class Peer:
         found = self.status()
         if found.connection == STAND_ALONE:
             raise LabError(
-                f"{self.node} has stopped trying to connect. {self.last_words()}",
+                f"{self.node} has stopped trying to connect. {self.last_log_lines()}",
                 "a peer with the same settings, and no split brain",
                 "./lab drbd status",
             )
         return found
 
-    def last_words(self) -> str:
+    def last_log_lines(self) -> str:
         """Return its kernel's last messages about the resource, indented below a heading."""
         words = self.machine.run("guest", "sh", "-c", "dmesg | grep drbd | tail -n 12").strip()
         return f"The end of {self.node}'s kernel log about DRBD:\n  {words}"
@@ -240,7 +240,7 @@ class Peer:
         found = self.status()
         if found.compared_at == before.compared_at or found.connected_at != before.connected_at:
             raise LabError(
-                f"the comparison of both disks was aborted: {found.words()}. {self.last_words()}",
+                f"the comparison of both disks was aborted: {found.words()}. {self.last_log_lines()}",
                 "machines that stay connected until all blocks are compared",
                 "./lab drbd verify",
             )
@@ -268,7 +268,7 @@ def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda _: Non
             hint="./lab drbd status",
         )
     except clock.Stalled as stalled:
-        words = "\n".join(peer.last_words() for peer in both)
+        words = "\n".join(peer.last_log_lines() for peer in both)
         raise LabError(f"{stalled.found}.\n{words}", stalled.expected, stalled.next_step) from stalled
 
 

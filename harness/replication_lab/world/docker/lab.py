@@ -100,7 +100,7 @@ class Lab:
             answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), self.containers.values())
             return sum(answer["cpu_stats"]["cpu_usage"]["total_usage"] for answer in answers) / 1e9
 
-    def place(self, *sites: tuple[str, ...]) -> dict[str, str]:
+    def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         """Pin each site (a tuple of services) to CPUs of its own, as if in machines apart; return {service: CPUs}.
 
         Otherwise the scheduler moves client and server between sharing a core and not, and the same load commits now
@@ -136,7 +136,7 @@ class Lab:
         except (OSError, msgspec.DecodeError):
             return None
 
-    def keep(self, proofs: list[Proof], toxics: dict[str, str]) -> None:
+    def save_state(self, proofs: list[Proof], toxics: dict[str, str]) -> None:
         """Save that this lab came up in full: from now on it is no leftover."""
         write_whole(
             self.state_file,

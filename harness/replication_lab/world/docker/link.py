@@ -36,7 +36,7 @@ class RunningLink:
     @cached_property
     def address(self) -> tuple[str, int]:
         """Return where this machine reaches the port of the link that leads to its far end."""
-        return self.lab.service("toxiproxy").nearest(self.model.port)
+        return self.lab.service("toxiproxy").direct_address(self.model.port)
 
     def far_end(self) -> Server | Echo:
         """Return what answers at the far end."""

@@ -68,7 +68,7 @@ class Service:
         networks = self._network().attrs["NetworkSettings"]["Networks"].values()
         return {network["IPAddress"] for network in networks}
 
-    def nearest(self, port: int) -> tuple[str, int]:
+    def direct_address(self, port: int) -> tuple[str, int]:
         """Return the most direct address of a port: the container's own if there is a route to it, else the published.
 
         A published port of loopback goes through the engine's userland proxy, 0.2 to 0.4 ms a round trip: as much as a
@@ -120,7 +120,7 @@ class Service:
         cache = usage["stats"].get("total_inactive_file", usage["stats"].get("inactive_file", 0))
         return (usage["usage"] - cache) / (1 << 20)
 
-    def _have(self, act: Callable[[Container], object]) -> None:
+    def _apply(self, act: Callable[[Container], object]) -> None:
         """Apply an action to a container; LabError if the engine refuses, as for one that has ended by itself."""
         try:
             act(self.container)
@@ -130,21 +130,21 @@ class Service:
 
     def kill(self) -> None:
         """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
-        self._have(lambda container: container.kill())
+        self._apply(lambda container: container.kill())
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if the container has not ended after STOP_SECONDS."""
-        self._have(lambda container: container.stop(timeout=STOP_SECONDS))
+        self._apply(lambda container: container.stop(timeout=STOP_SECONDS))
 
     def pause(self) -> None:
-        self._have(lambda container: container.pause())
+        self._apply(lambda container: container.pause())
 
     def unpause(self) -> None:
-        self._have(lambda container: container.unpause())
+        self._apply(lambda container: container.unpause())
 
     def start_again(self) -> None:
         """Start a container that has ended; its data and its network are as it left them."""
-        self._have(lambda container: container.start())
+        self._apply(lambda container: container.start())
         self.lab.refresh()
 
     def started_at(self) -> str:
