@@ -72,6 +72,15 @@ COMMANDS = {
     },
 }
 
+# The headings of `lab --help`, each with the modules whose commands it lists.
+SECTIONS = {
+    "Labs": ("lab", "listing"),
+    "Nodes": ("node",),
+    "Disks": ("disk",),
+    "Failover and clusters": ("failover",),
+    "Experiments and drills": ("ask", "experiment", "drill", "record"),
+}
+
 
 class Deferred(click.Command):
     """A command whose module is imported only when it is used; its name and short help are known before."""
@@ -90,7 +99,20 @@ class Deferred(click.Command):
         return self.load().make_context(info_name, args, parent, **extra)
 
 
+class Sections(click.Group):
+    """A group whose help lists its commands under headings."""
+
+    def format_commands(self, _context: click.Context, formatter: click.HelpFormatter) -> None:
+        """Write the commands of each section, in the order of COMMANDS; all sections have the same column."""
+        width = max(map(len, self.commands))
+        for heading, modules in SECTIONS.items():
+            with formatter.section(heading):
+                found = [(name, says) for module in modules for name, says in COMMANDS[module].items()]
+                formatter.write_dl([(name.ljust(width), says) for name, says in found])
+
+
 @click.group(
+    cls=Sections,
     commands=[Deferred(name, module, says) for module, found in COMMANDS.items() for name, says in found.items()],
     context_settings={"help_option_names": ["-h", "--help"], "max_content_width": 110},
 )
