@@ -50,6 +50,7 @@ def test_a_kernel_without_the_module_is_said_to_have_none(docker):
         machine.remove()
 
 
+@pytest.mark.long
 def test_a_machine_that_did_not_start_says_why_when_it_is_asked_for_its_health(docker):
     """The output is the reason itself, not only where to look for it: a disk without a server."""
     images.ensure(["vm"])

@@ -186,6 +186,7 @@ def test_an_array_is_refused(no_array, words, message):
     assert message in answer.err
 
 
+@pytest.mark.long
 def test_a_write_of_more_than_the_memory_arrives(yard):
     """Its packets get memory while everything else waits for it: no allocation fails, and no disk is lost."""
     disk = yard.disk(size=512 * MIB)
@@ -242,6 +243,7 @@ def test_raid1_goes_on_without_a_disk_and_takes_it_back(pair, node):
     assert ((101,),) == ask(node, "SELECT COUNT(*) FROM kept")
 
 
+@pytest.mark.long
 def test_a_clean_stop_keeps_everything(pair, node):
     """SIGTERM ends server, array and guest in order, with exit code 0; the next start finds the rows."""
     ask(node, "CREATE OR REPLACE TABLE stopped SELECT seq FROM seq_1_to_1000")
@@ -254,6 +256,7 @@ def test_a_clean_stop_keeps_everything(pair, node):
     assert ((1000,),) == ask(node, "SELECT COUNT(*) FROM stopped")
 
 
+@pytest.mark.long
 def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has_served_is_not(yard):
     """What used the second one must notice that its machine is gone."""
     machine = yard.machine("uml")
@@ -271,7 +274,7 @@ def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has
     assert said.count("starting the guest") == 2
 
 
-@pytest.mark.parametrize("launcher", ["uml", "tcg"])
+@pytest.mark.parametrize("launcher", ["uml", pytest.param("tcg", marks=pytest.mark.long)])
 def test_a_machine_that_resets_itself_is_off(yard, launcher):
     """As a cluster's fence relies on it: it does not boot again behind the container's back."""
     machine = yard.machine(launcher, server=False)

@@ -169,11 +169,11 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
 
 
 def test_a_stopped_node_is_told_not_mended(command, name):
-    """A stopped node may be under inspection; `up` says how to start anew."""
+    """A stopped node may be under inspection; `up` says how to start it again."""
     command("up", "async", "--lab", name, "--toxic", "source-replica=lan")
     project.find(name).node("replica").container.kill()
 
     answer = command("up", "async", "--lab", name)
 
     assert answer.returncode == 3
-    assert f"replica of {name} stopped" in answer.stderr
+    assert f"replica of {name} is not running" in answer.stderr

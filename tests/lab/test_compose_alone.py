@@ -14,6 +14,8 @@ from replication_lab.world import catalogue, pacemaker
 from replication_lab.world.docker import images, project
 
 FILES = catalogue.topologies()
+# One of each way in which copies are made; drills bring the others up, by the same files.
+QUICK = ("galera", "raid", "semisync")
 # It hangs when it takes longer, on a slow machine too.
 UP_SECONDS = 300
 ALONE = catalogue.COMPOSE / ".env"
@@ -37,7 +39,14 @@ def up(docker_compose):
         pytest.fail(f"{done.stderr[-2000:]}\n{logs.stdout}")
 
 
-@pytest.mark.parametrize("topology", [name for name in FILES if REPLICATION[name] != "drbd"])
+@pytest.mark.parametrize(
+    "topology",
+    [
+        name if name in QUICK else pytest.param(name, marks=pytest.mark.long)
+        for name in FILES
+        if REPLICATION[name] != "drbd"
+    ],
+)
 def test_a_compose_file_alone_gives_a_replicating_topology(topology, name):
     """`docker compose up --wait` and nothing else: a row of the source is on every other node."""
     # The file of a MySQL group names MySQL where no engine is named.

@@ -123,6 +123,7 @@ def test_a_container_that_is_held_back_lacks_cpu(lab, replica):
     assert found.bottleneck is Bottleneck.CPU, (found, seen)
 
 
+@pytest.mark.long
 def test_an_applier_whom_nothing_hinders_is_itself_the_bottleneck(lab, replica):
     """CPUs, disk and locks are free, and one thread has more to do than it can."""
     with backlog(lab, ["UPDATE lab.narrow SET n = n + 1"], 150):

@@ -320,6 +320,7 @@ def test_status_and_show_say_roles_connection_disks_and_what_differs(whole, comm
     assert all("Connected, UpToDate here, UpToDate there, oos 0 KiB" in words for words in said.values())
 
 
+@pytest.mark.long
 def test_a_machine_that_gives_up_ends_the_start_with_its_reason(docker, command, name):
     """On a disk without space for DRBD's own blocks: the error comes before a timeout of minutes."""
     began = clock.timer()

@@ -54,6 +54,7 @@ def test_a_planned_failover_loses_nothing_and_the_old_source_follows(pair):
         pair.node("source").server().as_application().execute("CREATE TABLE lab.refused (id INT)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pair", ["mariadb"], indirect=True)
 def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
     """The roles changed, the link turned round, the promoted replica healthy, the old source told apart."""
@@ -76,6 +77,7 @@ def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
     )
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pair", ENGINES, indirect=True)
 def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
     """Its Compose file says read-only; the failover has overridden that."""
@@ -88,6 +90,7 @@ def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
     pair.node("replica").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ["mariadb", OTHERS[0]])
 def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_again(new_lab, engine):
     """The Compose file has the roles of source and replica the other way round."""

@@ -64,6 +64,7 @@ def test_a_killed_node_stalls_the_others_and_comes_back_by_ist(done):
     assert result.evidence.returns["node1"].writesets > 0
 
 
+@pytest.mark.long
 def test_a_minority_refuses_and_the_majority_goes_on(done):
     """Both sides know which one they are."""
     result = done("cut-node")
@@ -87,6 +88,7 @@ def test_a_cut_link_is_relayed_in_less_time_than_an_exclusion_takes(done):
     assert result.evidence.returns == {}
 
 
+@pytest.mark.long
 def test_a_black_hole_is_a_cut_that_nobody_was_told_of(done):
     """Silence excludes a node as ended connections do."""
     result = done("black-hole-node")
@@ -128,6 +130,7 @@ def test_drills_leave_links_and_toxics_as_they_were(cluster, done):
 # --- the command ------------------------------------------------------------------------------------------------------
 
 
+@pytest.mark.long
 def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, command):
     """SIGTERM in the middle of a fault: no container is left, and the record can be judged."""
     process = start_command("drill", "galera", "--fault", "cut-node")
@@ -211,6 +214,7 @@ def test_a_link_that_is_cut_already_cannot_be_drilled(cluster):
 # --- all at once: last, since a cluster that does not come back from it serves no other test --------------------------
 
 
+@pytest.mark.long
 def test_a_cluster_killed_as_a_whole_keeps_what_it_acknowledged(done):
     """One node leads, the others follow it, and the history goes on."""
     result = done("kill-all")
@@ -221,6 +225,7 @@ def test_a_cluster_killed_as_a_whole_keeps_what_it_acknowledged(done):
     assert result.figures["during.acknowledged"] == 0
 
 
+@pytest.mark.long
 def test_three_copies_in_memory_are_no_disk(done):
     """Without a flush at each commit a cluster that dies as a whole loses acknowledged rows; the ledger sees it."""
     result = done("kill-all-relaxed")

@@ -90,7 +90,7 @@ def _delivered(server):
     return latency[0] if latency else 0
 
 
-@pytest.mark.parametrize("toxic", ["wan-85ms", "wan-200ms"])
+@pytest.mark.parametrize("toxic", ["wan-85ms", pytest.param("wan-200ms", marks=pytest.mark.long)])
 def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
     """The group's own latency and a commit's both come to at least the round trip that was put on the links."""
     asked = catalogue.toxic(toxic)
@@ -110,6 +110,7 @@ def test_what_the_group_takes_follows_the_toxic(cluster, toxic):
     assert min(commits) >= 0.9 * asked.round_trip_ms
 
 
+@pytest.mark.long
 def test_a_restarted_node_keeps_its_address_and_its_rules(cluster):
     """The network is the sidecar's: a node that was killed comes back to its address, and still not past the proxy."""
     before, rules = cluster.node("node3").addresses(), cluster.service("sidecar3").run("iptables-save")

@@ -61,6 +61,7 @@ def start_and_end(lab, node):
     return code, lab.node(node).logs()
 
 
+@pytest.mark.long
 def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     """More was written than the others keep (gcache): SST, its progress in the health; interrupted, it starts over."""
     whole.node("node3").kill()
@@ -81,6 +82,7 @@ def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     assert {400} == rows(whole)
 
 
+@pytest.mark.long
 def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole):
     """LAB_SST is the joiner's; its data directory was lost."""
     whole.node("node3").kill()

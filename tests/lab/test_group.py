@@ -126,6 +126,7 @@ def test_without_links_nobody_commits_and_with_them_the_group_comes_back(group):
     assert dict.fromkeys(NODES, 0) == passed_by(group)
 
 
+@pytest.mark.long
 def test_a_group_killed_as_a_whole_is_led_by_the_most_advanced(group):
     """Under the same name, with every row, and one node only bootstraps it."""
     write(group)

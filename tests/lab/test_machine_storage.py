@@ -60,6 +60,7 @@ def test_the_guests_threads_are_what_is_looked_at(lab):
     assert seen.applier.tid in {thread.tid for thread in seen.threads}
 
 
+@pytest.mark.long
 def test_md_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, array):
     """Nothing is lost, md says which member failed, and whole it is again."""
     array.disk("disk2").fail()

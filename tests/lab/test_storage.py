@@ -162,6 +162,7 @@ def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
     assert readable(lab, "far") and same_rows(lab, "far")
 
 
+@pytest.mark.long
 def test_a_disk_that_lies_is_noticed_by_who_checks_what_he_reads(lab, command):
     """No layer below the server sees it: each file can be read, and the page that was read is wrong."""
     server, needle = lab.node("far").server(), secrets.token_hex(16)
@@ -287,6 +288,7 @@ def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_
     assert "not-the-labs" in host("blkid --probe", foreign)
 
 
+@pytest.mark.long
 def test_a_data_directory_that_somebody_holds_is_named(name, command):
     """`lab down` names the volume, and how to find the container that uses it; once it is released, it succeeds."""
     assert command("up", "async", "--lab", name, "--storage", "single", "--disk", "unlimited").returncode == 0

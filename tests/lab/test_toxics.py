@@ -27,7 +27,7 @@ def probe(loaded):
     clear(loaded.link(LINK))
 
 
-@pytest.mark.parametrize("toxic", ["wan-85ms", "wan-200ms"])
+@pytest.mark.parametrize("toxic", ["wan-85ms", pytest.param("wan-200ms", marks=pytest.mark.long)])
 def test_a_latency_is_realised_to_the_millisecond(loaded, probe, toxic):
     """Calibrated against what is measured, again where the machine was busy meanwhile, and gone at once."""
     asked = catalogue.toxic(toxic)
