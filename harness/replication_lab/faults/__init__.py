@@ -20,8 +20,8 @@ def kinds() -> dict[str, FaultKind]:
     return {name: fault.kind for name, fault in FAULTS.items()}
 
 
-def of(lab: Lab, strike: FaultSpec) -> Fault:
+def of(lab: Lab, spec: FaultSpec) -> Fault:
     """Return the fault that a drill's step names, ready to be injected."""
-    kind, make = FAULTS[strike.fault]
-    targets = strike.targets if kind.acts_on == NODES else links_of(lab.topology, strike.targets)
-    return make(lab, targets, **strike.settings)
+    kind, make = FAULTS[spec.fault]
+    targets = spec.targets if kind.acts_on == NODES else links_of(lab.topology, spec.targets)
+    return make(lab, targets, **spec.settings)

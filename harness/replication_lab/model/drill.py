@@ -58,7 +58,7 @@ class Step(FaultSpec, frozen=True, kw_only=True):
         return [self, *self.also]
 
     def __str__(self) -> str:
-        return " and ".join(FaultSpec.__str__(strike) for strike in self.fault_specs)
+        return " and ".join(FaultSpec.__str__(spec) for spec in self.fault_specs)
 
 
 class Waiting(_Strict, frozen=True):
@@ -138,13 +138,13 @@ class Drill(_Strict, frozen=True):
 
     @property
     def fault_specs(self) -> Iterator[FaultSpec]:
-        return (strike for step in self.steps for strike in step.fault_specs)
+        return (spec for step in self.steps for spec in step.fault_specs)
 
     def ends_servers(self, kinds: Mapping[str, FaultKind]) -> bool:
-        return any(kinds[strike.fault].ends_servers for strike in self.fault_specs)
+        return any(kinds[spec.fault].ends_servers for spec in self.fault_specs)
 
     def moves_clocks(self, kinds: Mapping[str, FaultKind]) -> bool:
-        return any(kinds[strike.fault].moves_clocks for strike in self.fault_specs)
+        return any(kinds[spec.fault].moves_clocks for spec in self.fault_specs)
 
     def with_duration(self, seconds: float | None) -> "Drill":
         """Return the same drill with this duration of its faults, or of its undisturbed load if it has no fault."""
@@ -184,18 +184,18 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping
     ):
         if node:
             topology.node(node)
-    for strike in drill.fault_specs:
-        if strike.fault not in kinds:
-            raise unknown_name(f"fault in {where}", strike.fault, kinds, "./lab drill")
-        kinds[strike.fault].check_settings(where, strike.settings, kinds)
-        kinds[strike.fault].check_targets(where, topology, strike.targets)
+    for spec in drill.fault_specs:
+        if spec.fault not in kinds:
+            raise unknown_name(f"fault in {where}", spec.fault, kinds, "./lab drill")
+        kinds[spec.fault].check_settings(where, spec.settings, kinds)
+        kinds[spec.fault].check_targets(where, topology, spec.targets)
     for expectation in drill.expected:
         _check_expectation(where, expectation)
     return drill
 
 
 def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Value] = ()) -> Any:
-    """Return the document with the `keys` of its strikes moved into a dict of their own, without `unset` values.
+    """Return the document with the `keys` of its faults moved into a dict of their own, without `unset` values.
 
     A drill's file has them beside the other keys. Parts of another shape stay as they are; the conversion refuses them.
     """

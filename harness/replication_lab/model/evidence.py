@@ -25,9 +25,12 @@ class View(msgspec.Struct, frozen=True):
 
 
 class FaultEvidence(msgspec.Struct, frozen=True):
-    """A fault at work, in seconds since the load began: begun, verified, undone, all nodes healthy, verified as gone.
+    """A fault and its times in seconds since the load began.
 
-    `views` are the nodes' own just before it was undone, `struck` is when all its parts had been injected.
+    `broke` is when its injection began, `struck` when all its parts had been injected, `held` when it was verified,
+    `healed` when its recovery began, `whole` when all nodes were healthy, `gone` when its removal was verified.
+
+    `views` are the nodes' own just before the recovery.
     """
 
     step: Step
@@ -42,7 +45,7 @@ class FaultEvidence(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> tuple[float, float]:
-        """The time in which all of it acted; a kill takes a moment."""
+        """The time in which all parts of the fault acted: an injection such as a kill takes a moment."""
         return (self.broke if self.struck is None else self.struck), self.healed
 
 

@@ -15,10 +15,10 @@ Value = int | float | str
 
 @dataclass(frozen=True)
 class Setting:
-    """A key of a strike that one kind of fault takes.
+    """A setting of a fault in a drill's step, which one kind of fault takes.
 
     `said` is how an error message names a value of it, `unset` is its default. `check` raises LabError for a value that
-    does not fit; it also gets the place of the strike, to name it.
+    does not fit; it also gets the file of the drill, to name it.
     """
 
     name: str
@@ -126,7 +126,7 @@ class FaultKind:
 
 
 def setting_names(kinds: Mapping[str, FaultKind]) -> set[str]:
-    """Return every key of a strike that some kind takes."""
+    """Return the names of the settings of all kinds."""
     return {setting.name for kind in kinds.values() for setting in kind.settings}
 
 

@@ -76,7 +76,7 @@ class Crashed(msgspec.Struct, tag_field="event", tag="crashed"):
         return [End(why=CRASHED, reason=self.error)]
 
 
-# In schema 2 of drills every strike had the settings of all faults as keys of its own, empty where it took none.
+# In schema 2 of drills every fault had the settings of all faults as keys of its own, empty where it took none.
 SETTINGS_OF_SCHEMA_2, UNSET = ("toxic", "skew"), ("", 0)
 
 # Before schema 5 a drill's key `initial_primary` was `serves`, and these figures had other names.

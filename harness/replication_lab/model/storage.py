@@ -80,7 +80,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
 
 class DiskOptions(TypedDict, total=False):
-    """What may be said of the disks of all nodes alike; the fields of Storage."""
+    """The settings that the disks of all nodes share; the names are those of Storage's fields."""
 
     disk: str
     disks: int

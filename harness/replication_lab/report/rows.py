@@ -42,7 +42,7 @@ class Environment(Row, frozen=True, kw_only=True):
 
 
 class FaultRow(Row, frozen=True, kw_only=True):
-    """One fault in one measurement and its proof; asked, before, during and after share `unit`."""
+    """A toxic in one measurement, and its proof. `asked`, `before`, `during` and `after` are in `unit`."""
 
     engine: str
     case: str
@@ -59,7 +59,7 @@ class FaultRow(Row, frozen=True, kw_only=True):
 
 
 class FigureRow(Row, frozen=True, kw_only=True):
-    """Mean over the quiet rounds with its 95 % interval (absent when the rounds admit none), beside known values."""
+    """The mean over the quiet rounds with its 95 % interval (null if the rounds allow none), and the known values."""
 
     value: float | None = None
     low: float | None = None
@@ -72,7 +72,7 @@ class FigureRow(Row, frozen=True, kw_only=True):
 
 
 class CaseRow(Row, frozen=True, kw_only=True):
-    """One case on one engine; `rounds` are the quiet ones that count, `noisy` the measurements that do not."""
+    """One case on one engine: `rounds` quiet rounds, which count, and `noisy` measurements, which do not."""
 
     engine: str
     name: str
@@ -126,7 +126,7 @@ class ExpectationRow(JudgementRow, frozen=True, kw_only=True):
 
 
 class DrillRow(Row, frozen=True, kw_only=True):
-    """One drill; without figures if it was not run. `clients` are those that wrote, by node, for `seconds`."""
+    """One drill, without figures if it was not run; `clients` wrote, by node, for `seconds`."""
 
     name: str
     about: str
@@ -142,7 +142,7 @@ class DrillRow(Row, frozen=True, kw_only=True):
 
 
 class NotJudgedRow(Row, frozen=True, kw_only=True):
-    """A claim without a verdict, and why; `case` is the one that was not measured, null if all were."""
+    """A claim without a verdict, and the reason; `case` is the one that was not measured, null if all were."""
 
     claim: str
     engine: str
@@ -151,7 +151,7 @@ class NotJudgedRow(Row, frozen=True, kw_only=True):
 
 
 class PointRow(Row, frozen=True, kw_only=True):
-    """A point of a line: its place on the x axis, and the case whose figure it is."""
+    """A point of a line: its position on the x axis, and the case with its figure."""
 
     x: float
     case: str
@@ -172,7 +172,7 @@ class PanelRow(Row, frozen=True, kw_only=True):
 
 
 class CurvesRow(Row, frozen=True, kw_only=True):
-    """A chart that the experiment defines: a figure of many cases as lines, those that were measured."""
+    """A chart that the experiment defines: one figure, with a line through the measured cases of each panel."""
 
     title: str
     x: str
@@ -189,14 +189,14 @@ class CellRow(Row, frozen=True, kw_only=True):
 
 
 class ComparedRow(Row, frozen=True, kw_only=True):
-    """One label's cells, in the order of the columns; null where an engine has none."""
+    """The cells of one row, in the order of the columns; null where an engine has no value."""
 
     label: str
     cells: list[CellRow | None]
 
 
 class ComparisonRow(Row, frozen=True, kw_only=True):
-    """A table that compares engines, as far as they were measured; figures in `unit`."""
+    """A table that compares the measured engines; its figures are in `unit`."""
 
     title: str
     unit: str

@@ -188,7 +188,7 @@ class DrillRun:
     # -- one step --------------------------------------------------------------------------------------------------
 
     def _schedule(self, step: Step) -> FaultSchedule:
-        return FaultSchedule([(strike.at, faults.of(self.lab, strike)) for strike in step.fault_specs])
+        return FaultSchedule([(spec.at, faults.of(self.lab, spec)) for spec in step.fault_specs])
 
     def _costs(self, cpu_seconds: float) -> dict[str, float]:
         return {
@@ -249,7 +249,7 @@ class DrillRun:
         )
 
     def _until_back(self, since: float) -> None:
-        """Wait for every node, and remember when each was whole again, in seconds after `since`."""
+        """Wait until every node is healthy, and keep the seconds from `since` until each was."""
 
         def wait(name: str) -> float:
             clock.wait_until(

@@ -1,4 +1,4 @@
-"""The same call for several parts of a lab at the same time: the way to each takes longer than its answer."""
+"""The same call for several parts of a lab at the same time, because reaching a part takes longer than its answer."""
 
 from collections.abc import Callable, Iterable
 from concurrent.futures import ThreadPoolExecutor

@@ -124,7 +124,7 @@ def engines() -> dict[str, Engine]:
 def engine(name: str, images: str = "local", command: str = "up") -> Engine:
     """Return the engine of that name; LabError if `images` (local or upstream) do not provide it.
 
-    `command` is the one that asked for it, without its --engine: the error says how to repeat it.
+    `command` is the user's command without its --engine option; the error suggests it with another engine.
     """
     if name not in engines():
         raise unknown_name("engine", name, engines(), "./lab engines")

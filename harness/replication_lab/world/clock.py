@@ -95,6 +95,6 @@ def _found(answer: Found | None) -> Found:
 
 
 def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:
-    """Return the answer of `ask`, repeated after such an error; raise the last error if every try had one."""
+    """Return the answer of `ask`; repeat it after an error of this type, and raise the last error if all fail."""
     attempts = Retrying(retry=retry_if_exception_type(after), stop=stop_after_attempt(tries), sleep=pause, reraise=True)
     return attempts(ask)

@@ -144,7 +144,7 @@ class Peer:
         return self.machine.run("guest", "resource", *words)
 
     def refuse_unless_set(self, words: Sequence[str]) -> None:
-        """Raise LabError if options (--NAME=VALUE, as drbdsetup prints values) were accepted, and are not in force."""
+        """Raise LabError if options (--NAME=VALUE, as drbdsetup prints them) were accepted but are not in force."""
         asked = dict(word.removeprefix("--").split("=", 1) for word in words)
         found = {name: value for name, value in self.settings().items() if name in asked}
         if found != asked:
@@ -208,7 +208,7 @@ class Peer:
         return None
 
     def going_on(self) -> Status:
-        """Return its status; LabError if it has stopped trying to connect, so that waiting is of no use."""
+        """Return its status; LabError if it has stopped trying to connect, because waiting is then useless."""
         found = self.status()
         if found.connection == STAND_ALONE:
             raise LabError(
@@ -256,8 +256,8 @@ class Peer:
 def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda _: None) -> None:
     """Wait until both machines have the same data again, resync included, for as long as the state changes.
 
-    LabError if one has given up, or nothing changes. `progress` is called with the percentage of a resync, a few times
-    a second.
+    Raise LabError if a machine has stopped trying, or nothing changes. `progress` is called with the percentage of a
+    resync, a few times a second.
     """
     both = list(peers(lab).values())
     try:
