@@ -273,7 +273,7 @@ def test_a_run_prints_its_summary_as_data(lab, world):
     assert summary["exit_code"] == status
     assert summary["experiment"] == "semisync_wan" and summary["preset"] == "quick"
     said = [line.partition(": ")[2] for line in err.splitlines() if line.startswith("mariadb: ")]
-    assert said == ["semisync starts", "the copies of semisync are compared"]
+    assert said == ["semisync starts", "comparing the copies of semisync"]
     assert "record and report:" in err and "round 1 of" in err
     assert json.loads(lab("judge", "--json")[1]) == summary
 

@@ -64,7 +64,7 @@ COMMANDS = {
     },
     "record": {
         "judge": "Compute the verdicts of a recorded run again, without Docker.",
-        "open": "Print the path of a run's report.html, and open it where a desktop is.",
+        "open": "Print the path of a run's report.html, and open it if there is a desktop.",
         "report": "Write summary.json, junit.xml and report.html of a recorded run again.",
     },
     "drill": {
@@ -123,7 +123,7 @@ def cli() -> None:
     \b
     Start here:  lab up            a source and a semi-synchronous replica 85 ms apart
                  lab show          the running lab, as a tree
-                 lab list          the topologies, experiments, drills and so on that there are
+                 lab list          the topologies, experiments, drills and so on
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
 

@@ -37,7 +37,9 @@ SETTING = "NAME=VALUE"
     help="Round trip of every link: 40ms, 40ms±5ms or the name of a toxic; as --set rtt=CONDITION.  "
     "[default: a bare link]",
 )
-@click.option("--clients", metavar="NUMBER", help="Clients at once, as --set clients=NUMBER.  [default: 1]")
+@click.option(
+    "--clients", metavar="NUMBER", help="Number of concurrent clients; as --set clients=NUMBER.  [default: 1]"
+)
 @click.option(
     "--baseline",
     multiple=True,
@@ -59,9 +61,9 @@ SETTING = "NAME=VALUE"
     default="10%",
     show_default=True,
     metavar="PERCENT",
-    help="Measure until each effect is known this well, at 95 %.",
+    help="Measure until the 95 % interval of each effect is at most this wide on either side.",
 )
-@click.option("--rounds", default=12, show_default=True, help="Most rounds.")
+@click.option("--rounds", default=12, show_default=True, help="Maximum number of rounds.")
 @click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")
 @click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")

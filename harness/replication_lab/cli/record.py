@@ -46,7 +46,7 @@ def report(run: str, json_: bool) -> None:
 @click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
 @as_json
 def open_report(run: str, json_: bool) -> None:
-    """Print the path of a run's report.html, and open it where a desktop is.
+    """Print the path of a run's report.html, and open it if there is a desktop.
 
     RUN is a folder, a name under runs/, or latest. Into a pipe or a file the path is only printed.
 

@@ -81,6 +81,6 @@ def _in_engine() -> Iterator[Finding]:
 
 def _launcher() -> str:
     if not vm.is_known():
-        return f"{vm.KVM} is not tested yet; the first guest tries to boot with it"
+        return f"{vm.KVM} is not tested yet; the first virtual machine will try to boot with it"
     chosen = vm.launcher()
     return f"{chosen.name}: {chosen.because}"

@@ -65,7 +65,7 @@ def _cases(engine: str, summary: ExperimentSummary) -> Table:
 
 
 def _server(engine: str, summary: ExperimentSummary) -> str:
-    version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "never came up")
+    version = next((lab.version for lab in summary.environment.labs if lab.engine == engine), "was never started")
     return f"{engine} ({version})"
 
 

@@ -105,7 +105,7 @@ class Session:
             if self.experiment.prepare:
                 self.experiment.prepare(lab)
             if self.experiment.fill:
-                self.run.tell(f"{self.engine}: {lab.topology.name} is filled with rows")
+                self.run.tell(f"{self.engine}: filling {lab.topology.name} with rows")
                 self.experiment.fill(lab, self.run.preset)
             server, known = lab.node(lab.topology.source.name).server(), self.experiment
             self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable))
@@ -137,7 +137,7 @@ class Session:
             self.run.journal.write(found)
             if found.noise.quiet:
                 return
-            self.run.tell(f"  noisy: {found.noise.why}; measured again")
+            self.run.tell(f"  noisy: {found.noise.why}; measuring again")
 
     def _measure(self, case: Case, number: int) -> record.Measurement:
         began = clock.timer()
@@ -175,7 +175,7 @@ class Session:
     def compare_copies(self) -> None:
         """Record a doubt of the run if a copy differs from its source, or from its cluster's first node."""
         for lab in self.labs.values():
-            self.run.tell(f"{self.engine}: the copies of {lab.topology.name} are compared")
+            self.run.tell(f"{self.engine}: comparing the copies of {lab.topology.name}")
             try:
                 reasons = replication.of(lab).differences()
             except LabError as error:
