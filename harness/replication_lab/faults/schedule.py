@@ -17,11 +17,11 @@ class FaultSchedule:
 
     def inject(self) -> None:
         with ThreadPoolExecutor(len(self.faults)) as pool:
-            striking = [pool.submit(self._strike, at, fault) for at, fault in self.faults]
-        for each in striking:
+            injecting = [pool.submit(self._inject_at, at, fault) for at, fault in self.faults]
+        for each in injecting:
             each.result()
 
-    def _strike(self, at: float, fault: Fault) -> None:
+    def _inject_at(self, at: float, fault: Fault) -> None:
         clock.pause(at)
         fault.inject()
 
