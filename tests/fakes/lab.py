@@ -93,7 +93,7 @@ class FakeNode:
         return ""
 
     def put(self, path: str, content: bytes) -> None:
-        pass
+        self.lab.files[path] = content
 
     def run(self, *command: str) -> str:
         return self.lab.programs.run(self.name, command)
@@ -127,6 +127,9 @@ class FakeLab:
         self.resource = FakeResource(peers, self._dice) if peers else None
         self._pace, self._commits, self._load = 1.0, 0, 0
         self.programs = Programs(self)
+        # Files put into its containers, and statements of sessions.
+        self.files: dict[str, bytes] = {}
+        self.said: list[str] = []
 
     def _server(self, name: str) -> FakeServer:
         has_choice = "wait_point" in catalogue.engines()[self.engine].features

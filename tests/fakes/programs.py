@@ -1,5 +1,7 @@
 """What programs in the containers of the fake world print."""
 
+import itertools
+import re
 from collections.abc import Callable
 from typing import TYPE_CHECKING
 
@@ -8,6 +10,9 @@ from tests.fakes.slap import CHOICE, SLAPS
 if TYPE_CHECKING:
     from tests.fakes.lab import FakeLab
 
+# What a script says of its transactions, and how long one takes that reads (ms).
+WRITES = re.compile(rb"writes = (true|false)")
+READ = 0.5
 # A program's arguments in, what it prints out; the first one is the service.
 Program = Callable[[str, tuple[str, ...]], str]
 
@@ -26,6 +31,7 @@ class Programs:
         self._scripts: dict[str, Program] = {
             "/tmp/sequential_inserts": self._inserted,
             "/tmp/row_updates": self._changed,
+            "/tmp/timed_script": self._timed,
             "oltp_read_write": self._transacted,
         }
 
@@ -81,6 +87,25 @@ class Programs:
             mine = self._client(clients, rows // clients, seconds * 1000, think)
             ended = (sum(mine) + think * (len(mine) - 1)) / 1000
             lines.append(f"client 0.000000 {ended:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n")
+        return "".join(lines)
+
+    def _timed(self, _service: str, command: tuple[str, ...]) -> str:
+        """Return what the clients of workloads/timed_script.lua print: their transactions come one after another."""
+        if command[-1] == "prepare":
+            return ""
+        options = _options(command)
+        clients, seconds = int(options["threads"]), float(options["time"])
+        writes = [word == b"true" for word in WRITES.findall(self._lab.files["/tmp/load.lua"])] or [False]
+        lines = []
+        for _ in range(clients):
+            kinds, latencies, wrote = itertools.cycle(writes), [], []
+            while sum(latencies) < seconds * 1000:
+                is_write = next(kinds)
+                latencies.append(self._lab.commit(clients).answered if is_write else READ)
+                wrote += latencies[-1:] if is_write else []
+            times = " ".join(str(round(ms * 1000)) for ms in latencies)
+            lines.append(f"client 0.000000 {sum(latencies) / 1000:.6f} {times}\n")
+            lines += [f"wrote {len(wrote)} {round(min(wrote) * 1000)}\n"] if wrote else []
         return "".join(lines)
 
     def _client(self, clients: int, rows: int, milliseconds: float, think: float) -> list[float]:

@@ -14,6 +14,8 @@ if TYPE_CHECKING:
 ASKED = re.compile(r"SELECT \w+ FROM (\S+) WHERE id = (\d+) FOR UPDATE")
 CHANGED = re.compile(r"UPDATE (\S+) SET (\w+) = (?:\2 ([+-]) )?(\d+) WHERE id = (\d+)")
 WIDE = re.compile(r"UPDATE \S+ SET text = ")
+# A table that no server has.
+MISSING = "missing"
 SUMMED = re.compile(r"SELECT SUM\(\w+\) FROM (\S+)")
 
 
@@ -40,6 +42,9 @@ class FakeSession:
         pass
 
     def execute(self, statement: str) -> int:
+        if MISSING in statement:
+            raise pymysql.err.ProgrammingError(1146, f"Table 'lab.{MISSING}' doesn't exist")
+        self.lab.said.append(statement)
         if statement.startswith("INSERT"):
             self._write()
         elif statement == "BEGIN":

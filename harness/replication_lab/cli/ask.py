@@ -1,7 +1,9 @@
 """The command for a user's own question."""
 
+import gzip
 import os
 import sys
+import zlib
 from pathlib import Path
 from typing import Any
 
@@ -14,6 +16,8 @@ from replication_lab.cli.console import tell
 from replication_lab.cli.options import as_json
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.load import INSERTS
 from replication_lab.model.question import NAME, Question, Values
 from replication_lab.world import catalogue
 
@@ -54,6 +58,16 @@ SETTING = "NAME=VALUE"
     help="Claim to judge, such as 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'; it may use "
     "throughput, p50, p95 and p99.",
 )
+@click.option(
+    "--workload",
+    default=INSERTS,
+    show_default=True,
+    metavar="NAME|FILE",
+    help="Load: inserts, a script of sysbench's such as oltp_read_write, FILE.lua (a script for sysbench) or FILE.sql "
+    "(transactions between lines --).",
+)
+@click.option("--schema", metavar="FILE", help="Tables to make before the load: SQL, also packed as .gz.")
+@click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
 @click.option("--engine", default="mariadb", show_default=True, metavar="ENGINE", help="Engine of the servers.")
 @click.option("--seconds", default=3, show_default=True, help="Seconds of load of each case in each round.")
 @click.option(
@@ -76,6 +90,8 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
     Example: lab ask semisync --rtt 40ms --vary sync_binlog=0,1 --vary clients=1,16
 
     Example: lab ask async,semisync,galera --rtt 40ms
+
+    Example: lab ask semisync --rtt 10ms --vary clients=1,16 --schema shop.sql.gz --workload orders.sql
     """
     question = _question(topologies.split(","), asked)
     experiment = experiments.asked(question)
@@ -96,6 +112,9 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         baseline=_pairs("--baseline", asked["baseline"]),
         claims=list(asked["claims"]),
         margin=_share(asked["margin"]),
+        workload=_load(asked["workload"]),
+        schema=_given(asked["schema"]),
+        init=_given(asked["init"]),
         **{name: asked[name] for name in ("engine", "seconds", "rounds", "max_minutes")},
     )
 
@@ -110,6 +129,29 @@ def _pairs(option: str, given: tuple[str, ...]) -> Values:
             raise LabError(f"{option} names {name} twice", "each setting once", f"{option} {name}=…")
         found[name] = value
     return found
+
+
+def _load(text: str) -> str | GivenFile:
+    """Return the name of a load, or the file that is one."""
+    is_file = Path(text).suffix or "/" in text
+    return _read(Path(text)) if is_file else text
+
+
+def _given(path: str | None) -> GivenFile | None:
+    return _read(Path(path)) if path else None
+
+
+def _read(path: Path) -> GivenFile:
+    try:
+        content = path.read_bytes()
+        plain = gzip.decompress(content) if path.suffix == ".gz" else content
+        return GivenFile(path.name.removesuffix(".gz"), plain.decode())
+    except UnicodeDecodeError as error:
+        raise LabError(f"{path} is not text: byte {error.start} is not UTF-8", "a text in UTF-8") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise LabError(f"{path} cannot be unpacked: {error}", "a file packed by gzip") from error
+    except OSError as error:
+        raise LabError(f"{path} cannot be read: {error.strerror}", "a file") from error
 
 
 def _share(text: str) -> float:

@@ -1,12 +1,16 @@
 """The experiment that a user's question is: its cases, what each is arranged by, and the effects that answer it."""
 
 from collections.abc import Iterator, Sequence
+from dataclasses import replace
 from functools import partial
 
+from replication_lab.experiments._question_load import Load, load_of
+from replication_lab.experiments._question_load import prepare as prepare_load
 from replication_lab.experiments._question_state import arrange, variables
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
+from replication_lab.model.load import INSERTS
 from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
     CHOICES,
@@ -24,7 +28,6 @@ from replication_lab.model.question import (
 )
 from replication_lab.model.relations import KnownWithin
 from replication_lab.model.topology import Topology
-from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
@@ -46,6 +49,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
     for topology in topologies.values():
         _refuse_what_the_topology_cannot(question, topology)
     effects = list(question.effects())
+    load = load_of(question)
     return Experiment(
         name=NAME,
         question=_sentence(question),
@@ -66,8 +70,8 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         },
         engines=(question.engine,),
         default_engines=(question.engine,),
-        workload=_workload,
-        prepare=partial(_prepare, question),
+        workload=partial(_workload, load),
+        prepare=partial(_prepare, question, load),
         arrange=arrange,
         asked=question,
     )
@@ -120,7 +124,8 @@ def _sentence(question: Question) -> str:
     varied = " and ".join(f"{name} ({', '.join(values)})" for name, values in question.axes.items())
     where = f" on {question.topologies[0]}" if len(question.topologies) == 1 else ""
     fixed = f", with {named(question.settings)}" if question.settings else ""
-    return f"What does {varied} change{where}{fixed}?"
+    load = f", under the load {question.load_name}" if question.workload != INSERTS else ""
+    return f"What does {varied} change{where}{fixed}{load}?"
 
 
 def _case(values: Values, question: Question, topology: Topology) -> Case:
@@ -175,16 +180,16 @@ def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
 # --- the load ---------------------------------------------------------------------------------------------------------
 
 
-def _workload(case: Case, preset: Preset) -> SequentialInserts:
-    return SequentialInserts(clients=case.settings["clients"], seconds=preset.sizes["seconds"])
+def _workload(load: Load, case: Case, preset: Preset) -> Load:
+    return replace(load, clients=case.settings["clients"], seconds=preset.sizes["seconds"])
 
 
-def _prepare(question: Question, lab: Lab) -> None:
-    """Pin CPUs as for two sites, create the table and the script, and refuse a setting that a server does not take."""
+def _prepare(question: Question, load: Load, lab: Lab) -> None:
+    """Pin CPUs as for two sites, make the tables, and refuse a setting or statement that a server does not take."""
     for name, values in {**{name: [value] for name, value in question.settings.items()}, **question.vary}.items():
         for value in values if name not in OWN else []:
             with variables(lab, {name: value}):
                 pass
     first = lab.topology.source.name
     lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
-    SequentialInserts().prepare(lab)
+    prepare_load(question, load, lab)

@@ -31,6 +31,17 @@ class HasProofs(Protocol):
     def proofs(self) -> Sequence[Proof]: ...
 
 
+@runtime_checkable
+class HasFastestCommit(Protocol):
+    """An outcome whose transactions do not all change something: of those that do, `commits` and the fastest one.
+
+    Only they wait for other nodes. `fastest_commit_ms` is None where there is none.
+    """
+
+    @property
+    def fastest_commit_ms(self) -> float | None: ...
+
+
 class Workload(Protocol[LabIn]):
     """The load of the clients."""
 

@@ -9,6 +9,8 @@ from itertools import product
 import msgspec
 
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.load import INSERTS, refuse_bad_load, statements_of
 
 Values = dict[str, str]
 
@@ -38,6 +40,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     A setting is `clients`, `rtt`, `replication`, `wait_point` or a server's variable, as `sync_binlog` (on every
     server) or `source.sync_binlog`. `baseline` holds the values that the others are compared with. `margin` is the
     share by which an effect may be off at most, at 95 %; `seconds` is how long each case is loaded in each round.
+    `workload` is a load by name, or the user's file; `schema` and `init` are run before it.
     """
 
     topologies: list[str]
@@ -45,6 +48,9 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     settings: Values = {}
     baseline: Values = {}
     claims: list[str] = []
+    workload: str | GivenFile = INSERTS
+    schema: GivenFile | None = None
+    init: GivenFile | None = None
     engine: str = "mariadb"
     seconds: int = 3
     margin: float = 0.1
@@ -66,6 +72,13 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 raise unknown_name("varied setting in the baseline", name, self.axes)
             if value not in self.axes[name]:
                 raise unknown_name(f"value of {name} in the baseline", value, self.axes[name])
+        refuse_bad_load(self.workload)
+        for file in (self.schema, self.init):
+            statements_of(file)
+
+    @property
+    def load_name(self) -> str:
+        return self.workload if isinstance(self.workload, str) else self.workload.name
 
     def _refuse_a_bad_extent(self) -> None:
         if twice := [name for name in self.topologies if self.topologies.count(name) > 1]:

@@ -17,7 +17,7 @@ from replication_lab.model import record
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt
 from replication_lab.model.experiment import Case, Experiment
-from replication_lab.model.measuring import HasProofs
+from replication_lab.model.measuring import HasFastestCommit, HasProofs, Outcome
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
@@ -163,7 +163,7 @@ class Session:
                 outcome = workload.run(lab, self.run.next_seed())
                 noise = meter.read()
             counted = watch.figures()
-            proofs = watch.proofs(outcome.commits, outcome.figures.get("latency_min_ms"))
+            proofs = watch.proofs(outcome.commits, _fastest_commit_ms(outcome))
             if isinstance(outcome, HasProofs):
                 proofs = [*proofs, *outcome.proofs]
         faults = [toxic.fault() for toxic in toxics]
@@ -182,6 +182,12 @@ class Session:
                 reasons = [f"copies could not be compared: {error.found}"]
             for reason in reasons:
                 self.run.journal.write(Doubt(engine=self.engine, reason=reason))
+
+
+def _fastest_commit_ms(outcome: Outcome) -> float | None:
+    if isinstance(outcome, HasFastestCommit):
+        return outcome.fastest_commit_ms
+    return outcome.figures.get("latency_min_ms")
 
 
 @contextmanager

@@ -38,6 +38,17 @@ class Inserted:
         }
 
 
+def parse(printed: str) -> Inserted:
+    """Return what the clients of a script printed, a line each; LabError if none committed anything."""
+    clients = [line.split()[1:] for line in printed.splitlines() if line.startswith("client ")]
+    latencies = [int(each) / 1000 for client in clients for each in client[2:]]
+    if not latencies:
+        raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
+    # From the first statement to the last answer, so that the time in which clients queue behind each other counts.
+    seconds = max(float(client[1]) for client in clients) - min(float(client[0]) for client in clients)
+    return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies)
+
+
 @dataclass(frozen=True)
 class SequentialInserts:
     """`clients` at once, each inserting row after row: `rows` in all, or as many as fit into `seconds`.
@@ -61,7 +72,7 @@ class SequentialInserts:
     def run(self, lab: Lab, seed: int) -> Inserted:
         """Run the clients; LabError when a single statement failed."""
         printed = lab.service("load").run(*self._command(lab, seed))
-        return self._parse(printed)
+        return parse(printed)
 
     def _command(self, lab: Lab, seed: int) -> list[str]:
         nodes = self.nodes or (lab.topology.source.name,)
@@ -73,12 +84,3 @@ class SequentialInserts:
             f"--think={round(self.think_ms * 1000)}",
             "run",
         ]
-
-    def _parse(self, printed: str) -> Inserted:
-        clients = [line.split()[1:] for line in printed.splitlines() if line.startswith("client ")]
-        latencies = [int(each) / 1000 for client in clients for each in client[2:]]
-        if not latencies:
-            raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
-        # From the first statement to the last answer, so that the time in which clients queue behind each other counts.
-        seconds = max(float(client[1]) for client in clients) - min(float(client[0]) for client in clients)
-        return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies)

@@ -148,9 +148,9 @@ class Server:
         return self.rows(f"CHECKSUM TABLE {table}")[0]["Checksum"]
 
     @contextmanager
-    def session(self, database: str = "lab") -> Iterator[pymysql.Connection]:
+    def session(self, database: str = "lab", answer_seconds: float = ANSWER_SECONDS) -> Iterator[pymysql.Connection]:
         """Yield a connection of its own, closed at the end."""
-        connection = self.connect(database=database)
+        connection = self.connect(database=database, answer_seconds=answer_seconds)
         try:
             yield connection
         except (pymysql.err.MySQLError, OSError) as error:

@@ -1,0 +1,48 @@
+"""The load that a user's question asks for, and the tables and rows that it begins with."""
+
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.load import INSERTS, SYSBENCH, statements_of
+from replication_lab.model.question import Question
+from replication_lab.model.sql_load import transactions
+from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.workloads.sql_transactions import script_of
+from replication_lab.workloads.timed_script import TimedScript
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql import script
+from replication_lab.world.mysql.server import Server
+
+Load = SequentialInserts | TimedScript
+ROWS = 10_000
+
+
+def load_of(question: Question) -> Load:
+    """Return the load for one client; a case has its own number of clients."""
+    workload = question.workload
+    if workload == INSERTS:
+        return SequentialInserts()
+    if isinstance(workload, GivenFile):
+        is_sql = workload.name.endswith(".sql")
+        return TimedScript(script_of(transactions(workload)) if is_sql else workload.text)
+    return TimedScript(
+        f'require("{workload}")\nevent_writes = {str(SYSBENCH[workload]).lower()}\n',
+        (
+            "--tables=1",
+            f"--table-size={ROWS}",
+            "--rand-type=uniform",
+            # A cluster's automatic numbers have gaps, and an update of a missing row would change nothing.
+            f"--auto-inc={'on' if workload == 'oltp_insert' else 'off'}",
+        ),
+    )
+
+
+def prepare(question: Question, load: Load, lab: Lab) -> None:
+    """Make the user's tables, those of the load, and the user's rows. Raise LabError for a statement that failed."""
+    source = lab.node(lab.topology.source.name).server()
+    _run(source, question.schema)
+    load.prepare(lab)
+    _run(source, question.init)
+
+
+def _run(source: Server, file: GivenFile | None) -> None:
+    if file:
+        script.run(source, file.name, statements_of(file))

@@ -1,0 +1,82 @@
+"""The load of a user's question: the published inserts, a script of sysbench's, or a file of the user's."""
+
+import re
+
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.sql_load import transactions
+from replication_lab.model.sql_text import Statement, statements
+
+INSERTS = "inserts"
+# sysbench's scripts, and whether each transaction changes a row. The events of bulk_insert are no transactions.
+SYSBENCH = {
+    "oltp_delete": False,  # the row may be missing already
+    "oltp_insert": True,
+    "oltp_point_select": False,
+    "oltp_read_only": False,
+    "oltp_read_write": True,
+    "oltp_update_index": True,
+    "oltp_update_non_index": True,
+    "oltp_write_only": True,
+    "select_random_points": False,
+    "select_random_ranges": False,
+}
+FORMS = (".sql", ".lua")
+OTHER = "FILE.lua or FILE.sql"
+# It is part of the record, which is read as a whole.
+LARGEST = 16 << 20
+HAS_EVENTS = re.compile(r"\bevent\b|\brequire\b|\bdofile\b")
+# A dump with one of them would change only one copy, or tables that the load cannot reach and no check compares.
+ON_ONE_COPY = re.compile(r"(?:/\*!\d*\s*)?SET\b.*\b(sql_log_bin|gtid_purged)\b", re.IGNORECASE | re.DOTALL)
+ELSEWHERE = re.compile(
+    r"(?:/\*!\d*\s*)?(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*$))", re.IGNORECASE
+)
+
+
+def refuse_bad_load(workload: str | GivenFile) -> None:
+    """Raise LabError for a load that is unknown, or whose file cannot be one."""
+    if isinstance(workload, str):
+        if workload not in (INSERTS, *SYSBENCH):
+            raise unknown_name("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
+        return
+    _refuse_too_large(workload)
+    if workload.name.endswith(".sql"):
+        transactions(workload)
+    elif not workload.name.endswith(".lua"):
+        raise LabError(f"{workload.name} is neither .sql nor .lua", OTHER, "--workload load.sql")
+    elif not HAS_EVENTS.search(workload.text):
+        raise LabError(f"{workload.name} defines no function event", "a script of sysbench's", "man sysbench")
+
+
+def statements_of(file: GivenFile | None) -> list[Statement]:
+    """Return the statements of a schema or of rows to begin with. Raise LabError for a file that cannot be one."""
+    if file is None:
+        return []
+    _refuse_too_large(file)
+    found = statements(file)
+    if not found:
+        raise LabError(f"{file.name} holds no statement", "statements that end with ;")
+    for statement in found:
+        place = f"{file.name} line {statement.line}"
+        if only := ON_ONE_COPY.match(statement.sql):
+            raise LabError(
+                f"{place}: it sets {only[1]}, so the other copies would lack the rows",
+                f"a file that leaves {only[1]} alone",
+                "mysqldump --set-gtid-purged=OFF …",
+            )
+        if ELSEWHERE.match(statement.sql):
+            raise LabError(
+                f"{place}: `{statement.sql[:60]}` leaves the database lab",
+                "tables in the database lab, which is in use already",
+                "mysqldump DATABASE, without --databases",
+            )
+    return found
+
+
+def _refuse_too_large(file: GivenFile) -> None:
+    if len(file.text) > LARGEST:
+        raise LabError(
+            f"{file.name} has {len(file.text) >> 20} MiB",
+            f"at most {LARGEST >> 20} MiB, since the record holds it",
+            "make rows by --init: INSERT … SELECT",
+        )

@@ -1,0 +1,121 @@
+"""A file of SQL as statements, each with the number of the line in which it begins."""
+
+import functools
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.given_file import GivenFile
+
+# As the command-line client reads it: the line ends the client's own command, which the server would not understand.
+DELIMITER = re.compile(r"[ \t]*delimiter[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
+DASHES = re.compile(r"[ \t]*--+[ \t]*$", re.MULTILINE)
+# Comments that a server reads: of a version, and hints to the optimizer. A dump's sandbox mode is for the client.
+READ_BY_SERVERS = re.compile(r"/\*(?:M?!(?!999999)|\+)")
+NEVER_CLOSED = {"'": "a quote", '"': "a quote", "`": "a quoted name", "/*": "a comment"}
+
+
+@dataclass(frozen=True)
+class Statement:
+    """A statement without its final `;` and without the comments that no server reads."""
+
+    line: int
+    sql: str
+
+
+def statements(file: GivenFile) -> list[Statement]:
+    """Return the statements of a file. Raise LabError for one that does not end."""
+    return [statement for statement in _Reader(file).read() if statement]
+
+
+def parts(file: GivenFile) -> list[list[Statement]]:
+    """Return the statements between lines that consist of dashes; a part without a statement is left out."""
+    found: list[list[Statement]] = [[]]
+    for statement in _Reader(file, dashes_separate=True).read():
+        if statement is None:
+            found.append([])
+        else:
+            found[-1].append(statement)
+    return [part for part in found if part]
+
+
+@functools.cache
+def _token(first_of_end: str) -> re.Pattern[str]:
+    """Return the pattern of the next part of a text, where statements end with a word that begins so."""
+    return re.compile(
+        r"""(?P<quoted>'(?:[^'\\]++|\\.|'')*+' | "(?:[^"\\]++|\\.|"")*+" | `[^`]*+`)
+        | (?P<comment>--(?=\s|\Z)[^\n]*+ | \#[^\n]*+)
+        | (?P<block>/\*.*?\*/)
+        | (?P<open>['"`] | /\*)
+        | (?P<plain>[^'"`\#/\n"""
+        + re.escape(first_of_end)
+        + r"""-]++ | .)""",
+        re.VERBOSE | re.DOTALL,
+    )
+
+
+class _Reader:
+    """Reads one file from its beginning to its end."""
+
+    def __init__(self, file: GivenFile, *, dashes_separate: bool = False):
+        self._dashes_separate = dashes_separate
+        self._file, self._text = file, file.text.replace("\r\n", "\n").removeprefix("\ufeff")
+        self._position, self._line, self._end = 0, 1, ";"
+        self._words: list[str] = []
+        self._began = 0  # the line of the statement that is being read; 0 between two of them
+
+    def read(self) -> Iterator[Statement | None]:
+        """Yield the statements, and None for a line of dashes."""
+        while self._position < len(self._text):
+            if self._dashes_separate and self._is_at_line_start() and (dashes := self._match(DASHES)):
+                self._refuse_unfinished()
+                self._take(dashes[0])
+                yield None
+            elif self._is_at_line_start() and not self._began and (named := self._match(DELIMITER)):
+                self._end = named[1]
+                self._take(named[0])
+            elif self._text.startswith(self._end, self._position):
+                self._take(self._end)
+                yield from self._finished()
+            else:
+                self._add(self._match(_token(self._end[0])))
+        self._refuse_unfinished()
+
+    def _match(self, pattern: re.Pattern[str]) -> re.Match[str] | None:
+        return pattern.match(self._text, self._position)
+
+    def _is_at_line_start(self) -> bool:
+        return self._position == 0 or self._text[self._position - 1] == "\n"
+
+    def _sql(self) -> str:
+        return "".join(self._words).strip()
+
+    def _take(self, text: str) -> None:
+        self._position += len(text)
+        self._line += text.count("\n")
+
+    def _add(self, token: re.Match[str] | None) -> None:
+        assert token, "the last alternative matches any character"
+        text, kind = token[0], token.lastgroup
+        if kind == "open":
+            raise LabError(
+                f"{self._file.name} line {self._line}: {NEVER_CLOSED[text]} is never closed", f"a closing {text!r}"
+            )
+        is_read = kind != "comment" and (kind != "block" or READ_BY_SERVERS.match(text))
+        if is_read and text.strip() and not self._began:
+            self._began = self._line
+        self._words.append(text if is_read else " ")
+        self._take(text)
+
+    def _finished(self) -> Iterator[Statement]:
+        if self._began:
+            yield Statement(self._began, self._sql())
+        self._words, self._began = [], 0
+
+    def _refuse_unfinished(self) -> None:
+        if self._began:
+            raise LabError(
+                f"{self._file.name} line {self._began}: the statement `{self._sql()[:60]}` does not end",
+                f"{self._end} at the end of each statement",
+            )
