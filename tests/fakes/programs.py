@@ -3,6 +3,7 @@
 import itertools
 import re
 from collections.abc import Callable
+from random import Random
 from typing import TYPE_CHECKING
 
 from tests.fakes.slap import CHOICE, SLAPS
@@ -10,9 +11,9 @@ from tests.fakes.slap import CHOICE, SLAPS
 if TYPE_CHECKING:
     from tests.fakes.lab import FakeLab
 
-# What a script says of its transactions, and how long one takes that reads (ms).
+# What a script says of its transactions, and the logarithm of the milliseconds that one takes that reads.
 WRITES = re.compile(rb"writes = (true|false)")
-READ = 0.5
+READ = -0.7
 # A program's arguments in, what it prints out; the first one is the service.
 Program = Callable[[str, tuple[str, ...]], str]
 
@@ -94,14 +95,14 @@ class Programs:
         if command[-1] == "prepare":
             return ""
         options = _options(command)
-        clients, seconds = int(options["threads"]), float(options["time"])
+        clients, seconds, dice = int(options["threads"]), float(options["time"]), Random(options["rand-seed"])
         writes = [word == b"true" for word in WRITES.findall(self._lab.files["/tmp/load.lua"])] or [False]
         lines = []
         for _ in range(clients):
             kinds, latencies, wrote = itertools.cycle(writes), [], []
             while sum(latencies) < seconds * 1000:
                 is_write = next(kinds)
-                latencies.append(self._lab.commit(clients).answered if is_write else READ)
+                latencies.append(self._lab.commit(clients).answered if is_write else dice.lognormvariate(READ, 0.1))
                 wrote += latencies[-1:] if is_write else []
             times = " ".join(str(round(ms * 1000)) for ms in latencies)
             lines.append(f"client 0.000000 {sum(latencies) / 1000:.6f} {times}\n")
