@@ -45,7 +45,7 @@ def refuse_bad_load(workload: str | GivenFile) -> None:
     elif not workload.name.endswith(".lua"):
         raise LabError(f"{workload.name} is neither .sql nor .lua", OTHER, "--workload load.sql")
     elif not HAS_EVENTS.search(workload.text):
-        raise LabError(f"{workload.name} defines no function event", "a script of sysbench's", "man sysbench")
+        raise LabError(f"{workload.name} defines no function event", "a script for sysbench", "read docs/asking.md")
 
 
 def statements_of(file: GivenFile | None) -> list[Statement]:

@@ -49,7 +49,7 @@ def transactions(file: GivenFile) -> list[Transaction]:
     found = [_transaction(file.name, part) for part in parts(file)]
     if not found:
         raise LabError(
-            f"{file.name} holds no statement", "transactions of statements that end with ;", "docs/asking.md: your load"
+            f"{file.name} holds no statement", "transactions of statements that end with ;", "read docs/asking.md"
         )
     return found
 
