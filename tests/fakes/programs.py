@@ -6,6 +6,9 @@ from collections.abc import Callable
 from random import Random
 from typing import TYPE_CHECKING
 
+from replication_lab.model.errors import LabError
+
+from tests.fakes.session import MISSING
 from tests.fakes.slap import CHOICE, SLAPS
 
 if TYPE_CHECKING:
@@ -92,9 +95,12 @@ class Programs:
 
     def _timed(self, _service: str, command: tuple[str, ...]) -> str:
         """Return what the clients of workloads/timed_script.lua print: their transactions come one after another."""
-        if command[-1] == "prepare":
-            return ""
         options = _options(command)
+        if MISSING in self._lab.files["/tmp/load.lua"].decode():
+            raise LabError(f"`sysbench` in load ended with 1:\n  Table 'lab.{MISSING}' doesn't exist", "exit status 0")
+        # Without a time it makes tables, or tries each transaction out.
+        if not float(options.get("time", 0)):
+            return ""
         clients, seconds, dice = int(options["threads"]), float(options["time"]), Random(options["rand-seed"])
         writes = [word == b"true" for word in WRITES.findall(self._lab.files["/tmp/load.lua"])] or [False]
         lines = []

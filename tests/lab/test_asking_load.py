@@ -111,6 +111,18 @@ def test_a_script_of_the_user_is_measured(command, tmp_path):
     assert all(line["figures"]["commits"] == len(line["samples"]["latency_ms"]) for line in found)
 
 
+def test_a_load_that_a_server_refuses_ends_the_run_before_anything_is_measured(command, shop, tmp_path):
+    """It is tried once; the message holds the server's answer."""
+    (tmp_path / "orders.sql").write_text("SELECT 1;\n--\nINSERT INTO item (number) VALUES (1);\n")
+
+    answer = command(
+        *("ask", "semisync", "--vary", "clients=1,4", *shop, "--workload", str(tmp_path / "orders.sql")), *FEW
+    )
+
+    assert answer.returncode == 3
+    assert "Unknown column 'number'" in " ".join(answer.stderr.split())
+
+
 def test_a_statement_that_a_server_refuses_ends_the_run_with_its_line(command, tmp_path):
     """Nothing is measured on tables that are not complete."""
     (tmp_path / "shop.sql").write_text("CREATE TABLE item (id INT PRIMARY KEY);\n\nINSERT INTO items VALUES (1);\n")

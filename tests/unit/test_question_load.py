@@ -285,6 +285,13 @@ def test_a_statement_that_fails_ends_the_run_with_its_line(ran, option, refused)
     )
 
 
+def test_a_load_that_fails_ends_the_run_before_anything_is_measured(ran, refused):
+    """It is tried out once."""
+    asked = question(sql("INSERT INTO missing VALUES (1);"))
+
+    assert "Table 'lab.missing' doesn't exist" in refused(ran, experiments.asked(asked), preset="ask").found
+
+
 def test_the_record_and_the_file_of_a_question_hold_the_load(ran, tmp_path):
     """Nothing later depends on the user's files."""
     asked = question(sql(SHOP), schema=sql("CREATE TABLE item (id INT);", "schema.sql"))

@@ -21,8 +21,10 @@ def load_of(question: Question) -> Load:
     if workload == INSERTS:
         return SequentialInserts()
     if isinstance(workload, GivenFile):
-        is_sql = workload.name.endswith(".sql")
-        return TimedScript(script_of(transactions(workload)) if is_sql else workload.text)
+        if not workload.name.endswith(".sql"):
+            return TimedScript(workload.text)
+        every = transactions(workload)
+        return TimedScript(script_of(every), kinds=len(every))
     return TimedScript(
         f'require("{workload}")\nevent_writes = {str(SYSBENCH[workload]).lower()}\n',
         (
@@ -36,11 +38,16 @@ def load_of(question: Question) -> Load:
 
 
 def prepare(question: Question, load: Load, lab: Lab) -> None:
-    """Make the user's tables, those of the load, and the user's rows. Raise LabError for a statement that failed."""
+    """Make the user's tables, those of the load, and the user's rows; try the load out.
+
+    Raise LabError for a statement that failed.
+    """
     source = lab.node(lab.topology.source.name).server()
     _run(source, question.schema)
     load.prepare(lab)
     _run(source, question.init)
+    if isinstance(load, TimedScript):
+        load.try_out(lab)
 
 
 def _run(source: Server, file: GivenFile | None) -> None:

@@ -26,11 +26,12 @@ class Timed(Inserted):
 class TimedScript:
     """`clients` at once on the source, each running event after event of a script in Lua for `seconds`.
 
-    `options` are the script's own.
+    `options` are the script's own. `kinds` is how many events show all that it does.
     """
 
     script: str
     options: tuple[str, ...] = ()
+    kinds: int = 1
     clients: int = 1
     seconds: int = 0
 
@@ -39,6 +40,11 @@ class TimedScript:
         lab.service("load").put("/tmp/load.lua", self.script.encode())
         lab.service("load").put(f"/tmp/{TIMER.name}", TIMER.read_bytes())
         lab.service("load").run(*self._command(lab, clients=1), "prepare")
+
+    def try_out(self, lab: Lab) -> None:
+        """Run each kind of event once; LabError with the statement that failed."""
+        how = (f"--events={self.kinds}", "--time=0", "--rand-seed=1")
+        lab.service("load").run(*self._command(lab, clients=1), *how, "run")
 
     def run(self, lab: Lab, seed: int) -> Timed:
         """Run the clients; LabError when a statement failed for another reason than a lock."""
