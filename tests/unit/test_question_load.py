@@ -172,6 +172,8 @@ def test_the_database_of_the_lab_may_be_used():
         ("a.sql.gz", b"SELECT 1;", "a.sql.gz cannot be unpacked"),
         ("a.sql.gz", gzip.compress(b"SELECT 1;")[:-4], "a.sql.gz cannot be unpacked"),
     ],
+    # Workers must collect the same names, and packed bytes hold the time.
+    ids=["missing", "not text", "not packed", "cut off"],
 )
 def test_a_file_that_cannot_be_read_is_refused(tmp_path, name, content, said, refused):
     """One message with the file's name."""
