@@ -94,4 +94,4 @@ CHANGE MASTER TO
     ),
 }
 # What `make test` builds and tries; the rest is tried with --engine all.
-QUICK = ("mariadb", "mysql-8.0", "mysql-5.5", "mysql")
+QUICK = ("mariadb", "mysql-8.0")

@@ -226,6 +226,7 @@ def test_the_agent_answers_while_the_disks_of_the_server_hang(pair, node):
     assert () == ask(node, "SELECT * FROM hung")
 
 
+@pytest.mark.long
 def test_raid1_goes_on_without_a_disk_and_takes_it_back(pair, node):
     """A member that answers with errors is failed by md; healed and added it is rebuilt."""
     ask(node, "CREATE OR REPLACE TABLE kept SELECT seq FROM seq_1_to_100")

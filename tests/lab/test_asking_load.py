@@ -71,7 +71,7 @@ def measured(command, *arguments):
     return found
 
 
-@pytest.mark.parametrize("topology", ["semisync", "galera"])
+@pytest.mark.parametrize("topology", ["semisync", pytest.param("galera", marks=pytest.mark.long)])
 def test_transactions_of_the_user_are_measured_and_those_that_write_are_proved(command, shop, tmp_path, topology):
     """Half of them write, wait for a round trip and are acknowledged; the other half does not wait."""
     (tmp_path / "orders.sql").write_text(ORDERS)
@@ -84,6 +84,7 @@ def test_transactions_of_the_user_are_measured_and_those_that_write_are_proved(c
         assert line["figures"]["latency_min_ms"] < 9 < line["figures"]["latency_p95_ms"]
 
 
+@pytest.mark.long
 def test_a_load_that_only_reads_needs_no_acknowledgement(command, shop, tmp_path):
     """With semi-sync, where no commit means no acknowledgement."""
     (tmp_path / "reads.sql").write_text(READS)
@@ -93,6 +94,7 @@ def test_a_load_that_only_reads_needs_no_acknowledgement(command, shop, tmp_path
     assert {line["figures"]["commits"] for line in found} == {0}
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("workload", ["oltp_read_write", "oltp_insert", "oltp_update_index", "oltp_point_select"])
 def test_a_script_of_sysbench_is_measured(command, workload):
     """Each transaction is timed, also of a script that only reads; the same table serves all rounds."""
@@ -102,6 +104,7 @@ def test_a_script_of_sysbench_is_measured(command, workload):
     assert all((line["figures"]["commits"] == 0) == reads_only for line in found)
 
 
+@pytest.mark.long
 def test_a_script_of_the_user_is_measured(command, tmp_path):
     """It makes its own table, and says which of its events write."""
     (tmp_path / "own.lua").write_text(LUA)

@@ -111,6 +111,7 @@ def rates_of(serving):
         before, at = found, now
 
 
+@pytest.mark.long
 def test_a_split_brain_is_seen_and_ended_by_giving_up_one_side(whole, command):
     """Both were primary while the link was cut: neither is trusted until the victim is chosen."""
     first = drbd.primary(whole).node

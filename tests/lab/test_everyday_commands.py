@@ -39,7 +39,10 @@ def answers(lab, node) -> bool:
 @pytest.mark.parametrize(
     ("verb", "back", "state", "said"),
     [
-        ("stop", "start", ("exited", 0), "verified: replica is stopped: exited with status 0"),
+        # Ten seconds until the container ends, and back.
+        pytest.param(
+            "stop", "start", ("exited", 0), "verified: replica is stopped: exited with status 0", marks=pytest.mark.long
+        ),
         ("kill", "start", ("exited", 137), "verified: replica is killed: exited with status 137"),
         ("pause", "resume", ("paused", 0), "verified: replica is frozen: no answer, paused"),
     ],
@@ -61,6 +64,7 @@ def test_a_node_is_broken_and_brought_back(lab, verb, back, state, said):
     assert state_of("replica")[0] == "running" and answers(lab, "replica")
 
 
+@pytest.mark.long
 def test_two_nodes_are_killed_and_started_together(lab):
     """By one command each; the links lead to the same data."""
     assert lab("kill", "source", "replica").returncode == 0

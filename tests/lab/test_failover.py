@@ -179,6 +179,7 @@ def test_what_a_second_failover_loses_is_counted_from_where_the_new_sources_numb
     assert done.lacks.startswith("replica has 3 transactions: ")
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("engine", ENGINES)
 def test_a_replica_that_is_ahead_of_the_promoted_one_is_left_alone_and_taken_back(new_lab, engine, monkeypatch):
     """The near one is cut off when the source commits for the last time; the far one has those rows."""

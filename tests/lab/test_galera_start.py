@@ -129,7 +129,7 @@ def test_after_all_died_nobody_goes_first_until_all_have_said_how_far_they_are(w
     for node in NODES[:2]:
         whole.node(node).start_again()
     for node in NODES[:2]:
-        wait_until(lambda node=node: "waits for node3 to say" in since_restart(whole, node), f"{node} to wait")
+        wait_until(lambda node=node: "waits for node3 to report" in since_restart(whole, node), f"{node} to wait")
     assert not whole.node("node1").is_healthy()
 
     at_data_of(whole, "node3", "touch /cluster/node3.lost")

@@ -40,6 +40,7 @@ def same_rows(lab):
     return lab.node("replica").server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
 
 
+@pytest.mark.long
 def test_the_data_are_on_md_and_each_disk_keeps_its_limits(lab, array):
     """Measured through the array, counted by the disks."""
     array.limit(LIMITS)

@@ -111,6 +111,7 @@ def test_a_limit_that_silently_does_nothing_is_not_so(lab, monkeypatch):
     assert [proof.ok for proof in disks.kept_limits(array)] == [False, False]
 
 
+@pytest.mark.long
 def test_raid1_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, command, monkeypatch):
     """Nothing is lost, the rebuilt disk alone holds everything, and healing stale data is refused.
 

@@ -103,7 +103,13 @@ def test_the_replica_is_fed_through_the_link(loaded):
     Replica(replica).start()
 
 
-@pytest.mark.parametrize("condition", ["40ms±5ms", "40ms,down=10ms,up=30ms", "40ms+20mbit"])
+@pytest.mark.parametrize(
+    "condition",
+    [
+        "40ms±5ms",
+        *(pytest.param(each, marks=pytest.mark.long) for each in ("40ms,down=10ms,up=30ms", "40ms+20mbit")),
+    ],
+)
 def test_a_condition_by_number_is_proved_by_the_command(loaded, command, probe, condition):
     """`lab toxic` ends well only if pings, their spread and the rate are as written; `none` takes it off again."""
     done = command("toxic", LINK, condition, "--lab", loaded.name, "--json")
