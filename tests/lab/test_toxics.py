@@ -116,8 +116,8 @@ def test_a_condition_by_number_is_proved_by_the_command(loaded, command, probe, 
     found = json.loads(done.stdout)
 
     assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
-    assert "asked 40 ms" in found["found"]
-    assert "40ms+20mbit" != condition or "KB/s (asked 2500 KB/s) for each connection" in found["found"]
+    assert "requested 40 ms" in found["found"]
+    assert "40ms+20mbit" != condition or "KB/s (requested 2500 KB/s) for each connection" in found["found"]
     assert called([toxic["name"] for toxic in loaded.link(LINK).toxics()]) == [catalogue.toxic(condition).name]
 
     assert 0 == command("toxic", LINK, "none", "--lab", loaded.name).returncode

@@ -153,7 +153,7 @@ def test_too_few_quiet_rounds_are_unknown_with_the_noise():
 @pytest.mark.parametrize(
     ("sabotage", "reason"),
     [
-        ({"faults": [toxic(seen=False, during=0.4)]}, "fault not seen: asked 85 ms"),
+        ({"faults": [toxic(seen=False, during=0.4)]}, "fault not seen: requested 85 ms"),
         ({"proofs": [Proof(what="no_tx", expected="+0", found="+3", ok=False)]}, "no_tx: expected +0, found +3"),
         ({"doubts": ["semi-sync fell back"]}, "semi-sync fell back"),
         ({"figures": {"rtt_p50_ms": math.nan}}, "could not be computed in round 2"),

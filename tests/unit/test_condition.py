@@ -199,8 +199,8 @@ def test_a_condition_is_calibrated_and_proved(text):
 @pytest.mark.parametrize(
     ("text", "proxies", "said"),
     [
-        ("40ms", ("a-b",), "40.2 ms (asked 40 ms); 0."),
-        ("40ms+20mbit", ("a-b",), "KB/s (asked 2500 KB/s) for each connection; 0."),
+        ("40ms", ("a-b",), "40.2 ms (requested 40 ms); 0."),
+        ("40ms+20mbit", ("a-b",), "KB/s (requested 2500 KB/s) for each connection; 0."),
         ("20mbit", ("a-b", "a-b-ist", "a-b-sst", "a-b-sql"), "for each connection on each of its 4 ports; 0."),
     ],
 )
@@ -247,7 +247,7 @@ def test_a_constant_delay_is_no_jitter():
     said, proved = realised(catalogue.toxic("40ms+-8ms"), FakeRoundTrip(link))
 
     assert not proved
-    assert "asked 40 ms ± 8 ms" in said
+    assert "requested 40 ms ± 8 ms" in said
 
 
 @pytest.mark.parametrize(("acts", "seen"), [("40ms±16ms", True), ("40ms", False)])

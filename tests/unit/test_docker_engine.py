@@ -60,7 +60,7 @@ def test_an_old_engine_is_refused_and_never_replaced(engine, refused, version):
     engine(version=version)
     error = refused(docker_engine.ensure)
 
-    assert error.found == f"the Docker engine is {version}"
+    assert error.found == f"the Docker engine is version {version}"
     assert "25 or newer" in error.expected and "never replaces" in error.expected
 
 

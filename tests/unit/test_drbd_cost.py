@@ -205,7 +205,7 @@ def break_off(lab, _load):
         (part_and_meet, "connected", "they parted or met meanwhile"),
         (write_to_the_peer, "alone", "a peer in standby writes nothing"),
         (meet, "alone", "the peer is in standby"),
-        (grow_deaf, "tuned", "disks keep the order of writes as the case says"),
+        (grow_deaf, "tuned", "DRBD keeps the order of writes by the method of the case"),
         (grow_deaf, "network", "DRBD's options match the case"),
         (grow_deaf, "activity-log", "DRBD's options match the case"),
     ],

@@ -64,7 +64,7 @@ def test_a_disk_under_drbd_that_failed_unnoticed_is_doubted(lab, resource, monke
     fault = drbd_disk_failure.DrbdDiskFail(lab, NODES)
     fault.inject()
 
-    assert "to meet the error" in refused(fault.verify).expected + refused(fault.verify).found
+    assert "to hit an I/O error" in refused(fault.verify).expected + refused(fault.verify).found
     fault.recover()
     assert doubts(fault.verify_recovered())
     assert [] == resource.told

@@ -120,7 +120,7 @@ def test_a_fault_that_was_not_seen_is_a_doubt_with_the_figures():
     """The doubt says what was asked and what was found."""
     told = measurement("after-sync-85ms-1", 1, faults=[toxic(seen=False, during=0.4)]).reasons_to_doubt
 
-    assert told == ["fault not seen: asked 85 ms of wan-85ms on link source-replica, it was 0.4 ms during the load"]
+    assert told == ["fault not seen: requested 85 ms of wan-85ms on link source-replica, found 0.4 ms during the load"]
 
 
 def test_a_failed_proof_is_a_doubt_with_the_figures():

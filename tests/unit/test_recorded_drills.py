@@ -219,7 +219,7 @@ def test_a_record_of_older_drills_is_judged(older, closed, ended, code, why):
     assert second.doubts == [f"it was not run: {why}"]
     assert summary.environment.host == {"system": "Debian"}
     assert summary.environment.labs[0].settings["a"] == "1"
-    assert "virtual machines by qemu" in text(summary)
+    assert "virtual machines run by qemu" in text(summary)
     assert folder.name in journal.names()
 
 

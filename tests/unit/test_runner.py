@@ -217,7 +217,7 @@ def test_a_host_that_stays_noisy_gives_unknown(ran):
     [
         (troubles.fall_back, "semi-sync acknowledged every commit"),
         (troubles.switch_semisync_off, "semi-sync acknowledged every commit"),
-        (troubles.take_toxics_off, "fault not seen: asked 85 ms on source-replica, link RTT was 0."),
+        (troubles.take_toxics_off, "fault not seen: requested 85 ms on source-replica, link RTT was 0."),
         (troubles.fail_load, "`sysbench` in load ended with 1"),
         (troubles.diverge, "replica differs from source in lab.foo"),
     ],

@@ -27,7 +27,7 @@ def text() -> str:
 @pytest.mark.parametrize(
     ("good", "bad", "found", "expected"),
     [
-        ("x-lab:", "x-labb:", "has no x-lab", "about, replication and toxics"),
+        ("x-lab:", "x-labb:", "has no x-lab", '"about", "replication" and "toxics"'),
         ("  about:", "  aboot:", "unknown field `aboot`", "about, replication, toxics"),
         ("  about: one", "  colour: red\n  about: one", "unknown field `colour`", "about, replication, toxics"),
         ("replication: async", "replication: [async]", "x-lab: Expected `str`", "about, replication, toxics"),

@@ -75,7 +75,7 @@ SETTING = "NAME=VALUE"
     default="10%",
     show_default=True,
     metavar="PERCENT",
-    help="Measure until the 95 % interval of each effect is at most this wide on either side.",
+    help="Measure until the 95 % confidence interval of each effect is within ± this share of the effect.",
 )
 @click.option("--rounds", default=12, show_default=True, help="Maximum number of rounds.")
 @click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")
@@ -159,7 +159,7 @@ def _share(text: str) -> float:
     try:
         return float(text.removesuffix("%").strip()) / 100
     except ValueError:
-        raise LabError(f"the margin is {text!r}", "a percentage", "--margin 10%") from None
+        raise LabError(f"the margin {text!r} is not a percentage", "a number of percent", "--margin 10%") from None
 
 
 def _write(path: Path, question: Question) -> None:

@@ -102,7 +102,7 @@ def _clusters() -> Iterator[Figure]:
 def _machines() -> Iterator[Figure]:
     """Measure two virtual machines with a replicated disk from nothing until the server answers, by raw Compose."""
     seconds = [_timed_raw("drbd", "mariadb", []) for _ in range(ROUNDS)]
-    yield figure("MariaDB on DRBD in two machines by user-mode Linux (docker compose up --wait)", "s", seconds, 12)
+    yield figure("MariaDB on DRBD in two User-mode Linux virtual machines (docker compose up --wait)", "s", seconds, 12)
 
 
 def _storage() -> Iterator[Figure]:
@@ -121,9 +121,9 @@ def _storage() -> Iterator[Figure]:
             found = array.array(project.find(NAME), "replica").measure(seconds=2).values()
             shares += [limits.writes_per_second / disk.write_iops for disk in found]
             downs.append(files.seconds_of([*LAB, "down", "--lab", NAME], catalogue.ROOT))
-        yield figure(f"lab up async with RAID0 by {backend}", "s", ups, None)
-        yield figure(f"lab down of it, {backend}", "s", downs, None)
-        yield figure(f"writes/s of {LIMITED} / what a disk of {backend} does without a limit", "", shares, 1 / 3)
+        yield figure(f"lab up async with RAID0 ({backend})", "s", ups, None)
+        yield figure(f"lab down async with RAID0 ({backend})", "s", downs, None)
+        yield figure(f"writes/s of {LIMITED} / writes/s of a disk without limits ({backend})", "", shares, 1 / 3)
 
 
 def _ledger() -> Iterator[Figure]:
@@ -214,7 +214,10 @@ def _on_the_link() -> Iterator[Figure]:
         None,
     )
     yield figure(
-        "what Toxiproxy without toxics adds to a commit", "ms", [near[n] - bare[n] for n in near if n in bare], None
+        "time that Toxiproxy without toxics adds to a commit",
+        "ms",
+        [near[n] - bare[n] for n in near if n in bare],
+        None,
     )
 
 

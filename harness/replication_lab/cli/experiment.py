@@ -64,5 +64,7 @@ def _refuse_for_a_question(engine: str | None, full: bool, rtt: str) -> None:
     for option, given in (("--engine", engine), ("--full", full), ("--rtt", rtt)):
         if given:
             raise LabError(
-                f"{option} was given for a question's file", "its own engine, round trip and extent", "edit the file"
+                f"{option} was given for a question's file",
+                "no such option: the file gives the engine, the round trip and the sizes",
+                "edit the file",
             )

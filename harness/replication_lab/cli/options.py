@@ -19,7 +19,7 @@ of_lab = click.option(
 keep_failed = click.option(
     "--keep",
     is_flag=True,
-    help="Leave the lab up and end the run if a verdict is not the expected one or an error occurs.",
+    help="If a verdict is unexpected or an error occurs, end the run and leave the lab up.",
 )
 of_engine = click.option(
     "--engine",

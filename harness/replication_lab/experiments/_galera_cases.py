@@ -11,6 +11,9 @@ LAN = "lan"
 # The provider's send windows, in messages, as its manual advises for a WAN.
 WAN_WINDOWS = (512, 256)
 WINDOWED = (128, 256)
+# How many nodes write the one row, in words; the loads on all nodes, by their names in cases.
+WRITERS = {1: ("one", "node"), 2: ("two", "nodes"), 3: ("three", "nodes")}
+LOADS = {"counters": "counter updates", "bank": "bank transfers"}
 
 
 @dataclass(frozen=True)
@@ -27,16 +30,20 @@ class System:
 
 
 THREE = {
-    "galera": System("Galera, 3 nodes", "galera"),
-    "after-sync": System("semi-sync (AFTER_SYNC), 3 copies", "semisync-3", "AFTER_SYNC"),
-    "after-commit": System("semi-sync (AFTER_COMMIT), 3 copies", "semisync-3", "AFTER_COMMIT"),
+    "galera": System("Galera (3 nodes)", "galera"),
+    "after-sync": System("semi-sync (AFTER_SYNC, 3 copies)", "semisync-3", "AFTER_SYNC"),
+    "after-commit": System("semi-sync (AFTER_COMMIT, 3 copies)", "semisync-3", "AFTER_COMMIT"),
 }
 TWO = {
-    "galera2": System("Galera, 2 nodes", "galera-2"),
-    "after-sync2": System("semi-sync (AFTER_SYNC), 2 copies", "semisync", "AFTER_SYNC"),
-    "after-commit2": System("semi-sync (AFTER_COMMIT), 2 copies", "semisync", "AFTER_COMMIT"),
+    "galera2": System("Galera (2 nodes)", "galera-2"),
+    "after-sync2": System("semi-sync (AFTER_SYNC, 2 copies)", "semisync", "AFTER_SYNC"),
+    "after-commit2": System("semi-sync (AFTER_COMMIT, 2 copies)", "semisync", "AFTER_COMMIT"),
 }
 SYSTEMS = THREE | TWO
+
+
+def said_clients(clients: int) -> str:
+    return "1 client" if clients == 1 else f"{clients} clients"
 
 
 def distances(wan: Far) -> dict[str, str]:
@@ -59,7 +66,7 @@ def _case(wan: Far, name: str, system: str, distance: str, what: str, **settings
 
 
 def _inserts(wan: Far, system: str, distance: str, clients: int) -> Case:
-    return _case(wan, f"{system}-{distance}-{clients}", system, distance, f"{clients} clients", clients=clients)
+    return _case(wan, f"{system}-{distance}-{clients}", system, distance, said_clients(clients), clients=clients)
 
 
 def cases(wan: Far) -> tuple[Case, ...]:
@@ -72,7 +79,7 @@ def cases(wan: Far) -> tuple[Case, ...]:
                 f"galera-windows-{far}-{n}",
                 "galera",
                 far,
-                f"{n} clients, windows",
+                f"{n} clients, wider send windows",
                 clients=n,
                 windows=WAN_WINDOWS,
             )
@@ -92,13 +99,13 @@ def cases(wan: Far) -> tuple[Case, ...]:
             for n in (2, 3)
         ),
         *(
-            _case(wan, f"hot-galera-{n}", "galera", far, f"one row, {n} writing nodes", load="hot", writers=n)
-            for n in (1, 2, 3)
+            _case(wan, f"hot-galera-{n}", "galera", far, f"one row, {said} writer {nodes}", load="hot", writers=n)
+            for n, (said, nodes) in WRITERS.items()
         ),
         *(_case(wan, f"hot-{system}", system, far, "one row", load="hot") for system in ("after-sync", "after-commit")),
         *(
-            _case(wan, f"{load}-{distance}", "galera", distance, f"{load} on all nodes", load=load)
-            for load in ("counters", "bank")
+            _case(wan, f"{load}-{distance}", "galera", distance, f"{what} on all nodes", load=load)
+            for load, what in LOADS.items()
             for distance in both
         ),
         _case(wan, "slow-galera", "galera", "lan", "64 clients, one node slow", clients=64, slow="node3"),

@@ -3,7 +3,16 @@
 from collections.abc import Iterator
 
 from replication_lab.experiments._far import Far
-from replication_lab.experiments._galera_cases import CLIENTS, SYSTEMS, TWO, WINDOWED, distances
+from replication_lab.experiments._galera_cases import (
+    CLIENTS,
+    LOADS,
+    SYSTEMS,
+    TWO,
+    WINDOWED,
+    WRITERS,
+    distances,
+    said_clients,
+)
 from replication_lab.model.claim import Claim
 from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 
@@ -31,11 +40,10 @@ def claims(wan: Far) -> tuple[Claim, ...]:
 def _outperforms(wan: Far, other: str, distance: str, clients: int) -> Claim:
     galera = "galera2" if other in TWO else "galera"
     faster, slower = f"{galera}-{distance}-{clients}", f"{other}-{distance}-{clients}"
-    plural = "client" if clients == 1 else "clients"
     return Claim(
         f"faster-than-{slower}",
-        f"{distances(wan)[distance]} with {clients} {plural} {SYSTEMS[galera].about} outperforms "
-        f"{SYSTEMS[other].about}: at least a tenth more commits a second",
+        f"{distances(wan)[distance]} with {said_clients(clients)}, {SYSTEMS[galera].about} outperforms "
+        f"{SYSTEMS[other].about}: at least 10 % more commits/s",
         throughput(faster).over(throughput(slower)).at_least(OUTPERFORMS),
     )
 
@@ -44,15 +52,15 @@ def _claims_on_windows(wan: Far) -> Iterator[Claim]:
     for clients in WINDOWED:
         yield Claim(
             f"windows-help-{clients}",
-            f"at {wan.said} with {clients} clients wider windows let Galera commit more often",
+            f"at {wan.said} with {clients} clients, wider send windows let Galera make more commits/s",
             throughput(f"galera-windows-{wan.name}-{clients}")
             .over(throughput(f"galera-{wan.name}-{clients}"))
             .at_least(1.0),
         )
         yield Claim(
             f"faster-with-windows-than-after-commit-{wan.name}-{clients}",
-            f"at {wan.said} with {clients} clients and wider windows Galera outperforms semi-sync (AFTER_COMMIT): "
-            "at least a tenth more commits a second",
+            f"at {wan.said} with {clients} clients and wider send windows, Galera outperforms semi-sync "
+            "(AFTER_COMMIT): at least 10 % more commits/s",
             throughput(f"galera-windows-{wan.name}-{clients}")
             .over(throughput(f"after-commit-{wan.name}-{clients}"))
             .at_least(OUTPERFORMS),
@@ -86,14 +94,15 @@ def _claims_on_waiting(wan: Far) -> tuple[Claim, ...]:
         ),
         Claim(
             "clients-add-up",
-            f"at {wan.said} 64 clients of a Galera cluster commit at least 32 times as often as one",
+            f"at {wan.said}, 64 clients of a Galera cluster make at least 32 times the commits/s of one client",
             throughput(many).over(throughput(one)).at_least(32),
             predicted=64.0,
         ),
         # On a LAN the result would depend on which nodes share their CPUs with the clients.
         Claim(
             "writing-nodes-cost-nothing",
-            f"at {wan.said} 64 clients on three nodes commit at least 0.8 of what they do on one",
+            f"at {wan.said}, 64 clients on three nodes make at least 0.8 times the commits/s that they make on one "
+            "node",
             throughput(f"{many}-on-3").over(throughput(many)).at_least(0.8),
         ),
     )
@@ -103,17 +112,15 @@ def _claims_on_hot_row() -> tuple[Claim, ...]:
     return tuple(
         Claim(
             f"{case}-once-a-round-trip",
-            f"one row is changed at most once a round trip: {said}",
+            f"{said}: the same row changes at most once per round trip",
             throughput(case).over(PerRoundTrip(case)).at_most(1.05),
             predicted=1.0,
             law=True,
         )
         for case, said in (
-            ("hot-galera-1", "Galera, one writing node"),
-            ("hot-galera-2", "Galera, two writing nodes"),
-            ("hot-galera-3", "Galera, three writing nodes"),
-            ("hot-after-sync", "semi-sync, AFTER_SYNC"),
-            ("hot-after-commit", "semi-sync, AFTER_COMMIT"),
+            *((f"hot-galera-{n}", f"Galera, {said} writer {nodes}") for n, (said, nodes) in WRITERS.items()),
+            ("hot-after-sync", "semi-sync (AFTER_SYNC)"),
+            ("hot-after-commit", "semi-sync (AFTER_COMMIT)"),
         )
     )
 
@@ -122,35 +129,41 @@ def _claims_on_safety(wan: Far) -> tuple[Claim, ...]:
     both = distances(wan)
     kept = [
         claim
-        for load, what in (("counters", "counters on all nodes"), ("bank", "transfers on all nodes"))
+        for load, what in LOADS.items()
         for distance in both
-        for claim in _kept(f"{load}-{distance}", f"{what}, {both[distance]}")
+        for claim in _kept(f"{load}-{distance}", f"{what} on all nodes, {both[distance]}")
     ]
     sums = [
         Claim(
             f"bank-{distance}-sum-is-kept",
-            f"the sum of the bank's accounts is the same whenever it is read on any node, {both[distance]}",
+            f"bank transfers on all nodes, {both[distance]}: every read on every node finds the same sum of the "
+            "accounts",
             Total(f"bank-{distance}", "wrong_sums").is_zero(trials="reads", at_least=30),
             predicted=0.0,
             law=True,
         )
         for distance in both
     ]
-    return (*kept, *sums, *_kept("hot-galera-3", f"one row on three nodes, at {wan.said}"), *_conflicts("hot-galera-3"))
+    return (
+        *kept,
+        *sums,
+        *_kept("hot-galera-3", f"one row updated from three nodes, at {wan.said}"),
+        *_conflicts("hot-galera-3"),
+    )
 
 
 def _kept(case: str, said: str) -> tuple[Claim, Claim]:
     return (
         Claim(
             f"{case}-loses-nothing",
-            f"no acknowledged update is lost: {said}",
+            f"{said}: no acknowledged update is lost",
             Total(case, "lost_updates").is_zero(trials="commits", at_least=30),
             predicted=0.0,
             law=True,
         ),
         Claim(
             f"{case}-copies-agree",
-            f"every node holds the same sum afterwards, in at least 3 copies: {said}",
+            f"{said}: afterwards all copies hold the same sum (at least 3 copies compared)",
             Total(case, "diverged").is_zero(trials="copies", at_least=3),
             predicted=0.0,
             law=True,
@@ -168,13 +181,13 @@ def _conflicts(case: str) -> tuple[Claim, ...]:
         ),
         Claim(
             "conflicts-fail-certification",
-            "a node counts transactions that lost when they were certified (wsrep_local_cert_failures)",
+            "a node counts transactions that failed certification (wsrep_local_cert_failures)",
             Total(case, "cert_failures").is_positive(),
             law=True,
         ),
         Claim(
             "conflicts-abort-locally",
-            "a node counts transactions that it aborted in favour of another node's (wsrep_local_bf_aborts)",
+            "a node counts transactions that it aborted for a transaction of another node (wsrep_local_bf_aborts)",
             Total(case, "bf_aborts").is_positive(),
             law=True,
         ),
@@ -185,13 +198,13 @@ def _claims_on_a_slow_node() -> tuple[Claim, ...]:
     return (
         Claim(
             "slow-node-throttles-galera",
-            "a node with a tenth of a CPU costs the whole Galera cluster at least half of its throughput",
+            "a node limited to a tenth of a CPU costs the whole Galera cluster at least half of its commits/s",
             throughput("slow-galera").over(throughput("galera-lan-64")).at_most(0.5),
         ),
         Claim(
             "slow-replica-does-not-throttle-semisync",
-            "a replica with a tenth of a CPU leaves semi-sync at least 0.8 of its throughput: "
-            "the other replica acknowledges",
+            "with one of two replicas limited to a tenth of a CPU, semi-sync keeps at least 0.8 times its "
+            "commits/s, because the other replica acknowledges",
             throughput("slow-after-commit").over(throughput("after-commit-lan-64")).at_least(0.8),
         ),
     )

@@ -29,9 +29,9 @@ def _case(name: str, about: str, connected: bool = True, toxic: str = "") -> Cas
 
 
 CASES = (
-    _case("alone", "the peer is in standby", connected=False),
-    _case("connected", "connected, the link without a toxic"),
-    _case("narrow", "connected by 100 Mbit", toxic=NARROW),
+    _case("alone", "the peer is in standby (disconnected)", connected=False),
+    _case("connected", "connected, without a toxic on the link"),
+    _case("narrow", "connected at 100 Mbit/s", toxic=NARROW),
 )
 
 
@@ -106,13 +106,13 @@ def _claims() -> Iterator[Claim]:
         name = f"{way}_mb_per_second"
         yield Claim(
             f"{way}-link-is-the-limit",
-            f"dd, {way}: connected by 100 Mbit, the rate is the link's (±10 %)",
+            f"dd ({way}), connected at 100 Mbit/s: dd writes at the rate of the link (±10 %)",
             Figure("narrow", name).between(low, high),
             predicted=link_rate(),
         )
         yield Claim(
             f"{way}-alone-is-faster",
-            f"dd, {way}: without the peer, it is at least twice as fast as connected by 100 Mbit",
+            f"dd ({way}), peer in standby: dd writes at least twice the MB/s that it writes connected at 100 Mbit/s",
             Figure("alone", name).over(Figure("narrow", name)).at_least(2),
         )
 

@@ -85,7 +85,7 @@ class _Watch:
         return [
             drbd_state.was_connected([self.before, found[0]], True),
             Proof(
-                what="both machines speak the protocol of the case",
+                what="both machines use the protocol of the case",
                 expected=expected,
                 found="; ".join(sorted(said)),
                 ok=said == {expected},
@@ -112,24 +112,24 @@ def _claims() -> Iterator[Claim]:
             case = f"{protocol.lower()}-{milliseconds}"
             yield Claim(
                 f"{case}-waits",
-                f"protocol {protocol} at {milliseconds} ms: one client commits once a round trip at the most",
+                f"protocol {protocol} at {milliseconds} ms: one client makes at most one commit per round trip",
                 _of_the_law(case).at_most(1.0),
                 predicted=1.0,
             )
     yield Claim(
         "c-85-one-round-trip",
-        "protocol C at 85 ms: a commit takes one round trip (0.95–1.3, the disks' time included)",
+        "protocol C at 85 ms: a commit takes one round trip (0.95 to 1.3, including the disks' time)",
         Figure("c-85", "latency_p50_ms").over(rtt("c-85")).between(0.95, 1.3),
         predicted=1.0,
     )
     yield Claim(
         "a-85-does-not-wait",
-        "protocol A at 85 ms: one client commits at least three times a round trip",
+        "protocol A at 85 ms: one client makes at least three commits per round trip",
         throughput("a-85").over(PerRoundTrip("a-85")).at_least(3),
     )
     yield Claim(
         "a-85-costs-little",
-        "protocol A at 85 ms keeps at least 0.8 of the commits that it has on a LAN",
+        "protocol A at 85 ms: one client makes at least 0.8 times the commits/s that it makes on a LAN",
         throughput("a-85").over(throughput("a-0")).at_least(0.8),
         predicted=1.0,
     )

@@ -247,8 +247,8 @@ def _at(wan: Far) -> Experiment[Lab]:
         arrange=arrange,
         predict=predict,
         curves=(
-            _curves(wan, "Throughput over clients", "throughput"),
-            _curves(wan, "Median commit latency over clients", "latency_p50_ms"),
+            _curves(wan, "Throughput by number of clients", "throughput"),
+            _curves(wan, "Median commit latency by number of clients", "latency_p50_ms"),
         ),
         rtt_ms=wan.ms,
         at=lambda milliseconds: _at(far(milliseconds)),

@@ -17,7 +17,7 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
 
-NODES = {"single": "one disk", "raid0": "RAID0 of two", "raid1": "RAID1 of two"}
+NODES = {"single": "one disk", "raid0": "RAID0 of two disks", "raid1": "RAID1 of two disks"}
 JOBS = 16
 
 
@@ -124,7 +124,7 @@ def _law(calibration: str, node: str, pattern: str) -> float:
 def _claim(calibration: str, node: str, pattern: str, said: str, bounds: tuple[float, float]) -> Claim:
     return Claim(
         f"{calibration}-{node}-{pattern.replace('_', '-')}",
-        f"{CALIBRATIONS[calibration].about}: {NODES[node]}, {pattern.replace('_', ' ')}: {said}",
+        f"{CALIBRATIONS[calibration].about}, {pattern.replace('_', ' ')}: {NODES[node]} does {said}",
         _gain(calibration, node, pattern).between(*bounds),
         predicted=_law(calibration, node, pattern),
     )
@@ -132,19 +132,19 @@ def _claim(calibration: str, node: str, pattern: str, said: str, bounds: tuple[f
 
 def _by_law(calibration: str, node: str, pattern: str) -> Claim:
     law = _law(calibration, node, pattern)
-    return _claim(calibration, node, pattern, f"{law:.3g} times one disk (±10 %)", (0.9 * law, 1.1 * law))
+    return _claim(calibration, node, pattern, f"{law:.3g} times the IOPS of one disk (±10 %)", (0.9 * law, 1.1 * law))
 
 
 def _claims() -> tuple[Claim, ...]:
-    as_one, both = "as one disk (±10 %)", "more than one disk, up to twice"
+    as_one, both = "as many IOPS as one disk (±10 %)", "1.5 to 2.1 times the IOPS of one disk"
     return (
         *(_by_law("plain", "raid0", pattern) for pattern in PATTERNS),
         *(_claim("plain", "raid1", f"{order}_write", as_one, (0.9, 1.1)) for order in ("random", "sequential")),
         *(_claim("plain", "raid1", f"{order}_read", both, (1.5, 2.1)) for order in ("random", "sequential")),
         *(_claim("cloud", "raid0", f"{order}_read", as_one, (0.9, 1.1)) for order in ("random", "sequential")),
-        _claim("cloud", "raid0", "random_write", "1.45 times one volume (±10 %)", (1.3, 1.6)),
+        _claim("cloud", "raid0", "random_write", "1.45 times the IOPS of one volume (±10 %)", (1.3, 1.6)),
         # The calibration matches the random one of the two published gains for writes.
-        _claim("cloud", "raid0", "sequential_write", "at least 1.2 times, at most 1.6 times one volume", (1.2, 1.6)),
+        _claim("cloud", "raid0", "sequential_write", "1.2 to 1.6 times the IOPS of one volume", (1.2, 1.6)),
     )
 
 

@@ -46,13 +46,13 @@ def _claims_on_catching_up() -> tuple[Claim, ...]:
     return (
         Claim(
             "raid0-writes-more",
-            "both catching up by one applier, RAID0 writes at least 1.2 times as often a second as RAID1",
+            "while both catch up with one applier, RAID0 does at least 1.2 times the writes/s of RAID1",
             Figure("one", "raid0_writes_per_second").over(Figure("one", "raid1_writes_per_second")).at_least(1.2),
             predicted=2.0,
         ),
         Claim(
             "raid0-applies-more",
-            "with one applier RAID0 applies at least 1.1 times as many rows a second as RAID1",
+            "with one applier, RAID0 applies at least 1.1 times the rows/s of RAID1",
             Figure("one", "raid0_rows_per_second")
             .over(Figure("one", "raid1_rows_per_second_throughout"))
             .at_least(1.1),
@@ -60,7 +60,7 @@ def _claims_on_catching_up() -> tuple[Claim, ...]:
         ),
         Claim(
             "raid1-applies-as-one-disk",
-            "RAID1 of two applies as many rows a second as one disk (±20 %)",
+            "RAID1 of two disks applies as many rows/s as one disk (±20 %)",
             Figure("one", "raid1_rows_per_second_throughout")
             .over(Figure("one", "single_rows_per_second_throughout"))
             .between(0.8, 1.25),
@@ -73,38 +73,38 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
     return (
         Claim(
             "raid0-catches-up",
-            "under a load between what RAID1 and RAID0 apply, RAID0 catches up with the source and stays in sync, "
-            "in each of at least 3 loads",
+            "under a load of more rows/s than RAID1 applies and fewer than RAID0 applies, RAID0 catches up with the "
+            "source and stays in sync, in each of at least 3 loads",
             Total("one", "raid0_never_caught_up", quiet=True).is_zero(trials="raid0_loads_that_tell", at_least=3),
             predicted=0.0,
         ),
         Claim(
             "raid1-lag-grows",
-            "under the same load the lag of RAID1 grows",
+            "under the same load, the lag of RAID1 grows",
             Figure("one", "raid1_lag_slope").at_least(0),
         ),
         Claim(
             "raid1-never-catches-up",
-            "under the same load RAID1 never catches up, in at least 3 loads",
+            "under the same load, RAID1 never catches up, in at least 3 loads",
             Total("one", "raid1_kept_up", quiet=True).is_zero(trials="raid1_loads_that_tell", at_least=3),
             predicted=0.0,
         ),
         Claim(
             "caught-up-writes-less",
-            "once RAID0 has caught up it writes less often: at most 0.95 of before",
+            "once RAID0 has caught up, it does at most 0.95 times the writes/s of before",
             Figure("one", "raid0_writes_per_second_after").over(Figure("one", "raid0_writes_per_second")).at_most(0.95),
         ),
         Claim(
             "caught-up-disks-rest",
-            "once RAID0 has caught up its disks are less busy: at most 0.95 of before",
+            "once RAID0 has caught up, its disks are busy for at most 0.95 times the share of time of before",
             Figure("one", "raid0_busy_after").over(Figure("one", "raid0_busy")).at_most(0.95),
         ),
     )
 
 
-SHORT = "slopes of loads of 16 s vary too much for an interval of a few"
+SHORT = "the slope of the lag varies too much between loads of 16 s for a few of them to decide"
 # Rows of a table, of the backlog and of the warm-up; seconds of the measurement.
-REST = "bursts of an applier come every second or two: 3 s after RAID0 has caught up hold too few"
+REST = "an applier works in bursts of a second or two: the 3 s after RAID0 has caught up contain too few of them"
 LEAST = {"rows": 8000, "warm": 4500, "backlog": 8000, "window": 5, "paced": 11, "rest": 3}
 BRIEF = {"rows": 8000, "warm": 4500, "backlog": 10_500, "window": 8, "paced": 16, "rest": 6}
 SMALL = {"rows": 8000, "warm": 4500, "backlog": 14_000, "window": 12, "paced": 16, "rest": 10}

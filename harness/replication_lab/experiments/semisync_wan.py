@@ -62,7 +62,7 @@ def _semisync_cases(short: str, wan: Far) -> tuple[Case, ...]:
     by_clients = tuple(
         Case(
             f"{short}-{wan.name}-{clients}",
-            f"semi-sync at {wan.said}, {clients} clients",
+            f"semi-sync at {wan.said}, {clients} {'client' if clients == 1 else 'clients'}",
             {**across, "clients": clients},
             needs,
         )
@@ -153,8 +153,8 @@ def _claims(wan: Far) -> tuple[Claim, ...]:
     return (
         Claim(
             "async-costs-little",
-            "at the published client's pace an asynchronous replica across the WAN costs little: "
-            "at least 0.7 of the writes without a replica",
+            "at the pace of the client in the published test, an asynchronous replica across the WAN costs little: "
+            "the source keeps at least 0.7 of the writes/s that it makes without a replica",
             throughput(far_async).over(throughput("none")).at_least(0.7),
         ),
         Claim(
@@ -164,7 +164,7 @@ def _claims(wan: Far) -> tuple[Claim, ...]:
         ),
         Claim(
             f"link-is-{wan.name}",
-            f"the realised round trip of the link is within {wan.near_ms:g} ms of {wan.ms}",
+            f"the measured round trip of the link is within {wan.near_ms:g} ms of {wan.ms} ms",
             rtt(f"after-commit-{wan.name}-1").between(wan.ms - wan.near_ms, wan.ms + wan.near_ms),
             predicted=float(wan.ms),
             law=True,
@@ -172,14 +172,14 @@ def _claims(wan: Far) -> tuple[Claim, ...]:
         *(claim for short in WAIT_POINTS for claim in _semisync_claims(short, wan)),
         Claim(
             "after-commit-shows-early",
-            "AFTER_COMMIT shows a row to others one round trip before its writer is answered",
+            "at AFTER_COMMIT, other clients see a row one round trip (±10 %) before its writer gets an answer",
             Figure(seen("after-commit"), "seen_ahead_ms").over(rtt(seen("after-commit"))).equals(within=0.1),
             predicted=1.0,
             law=True,
         ),
         Claim(
             "after-sync-never-shows-early",
-            "AFTER_SYNC never shows a row to others before its replica has it",
+            "at AFTER_SYNC, other clients never see a row before the replica has it",
             Total(seen("after-sync"), "seen_early").is_zero(trials="trials", at_least=30),
             predicted=0.0,
             law=True,
@@ -199,21 +199,23 @@ def _semisync_claims(short: str, wan: Far) -> tuple[Claim, ...]:
         ),
         Claim(
             f"{short}-one-client-per-round-trip",
-            f"one client ({wait_point}) commits 0.95 to 1.00 of 1/RTT",
+            f"one client ({wait_point}) makes 0.95 to 1.00 commits per round trip",
             throughput(one).over(per_shortest_round_trip(one)).between(0.95, 1.0),
             predicted=1.0,
             law=True,
         ),
         Claim(
             f"{short}-lan-costs-less-than-half",
-            f"at the published client's pace semi-sync ({wait_point}) on a LAN costs less than half of the writes",
+            f"at the pace of the client in the published test, semi-sync ({wait_point}) on a LAN costs less than "
+            "half of the writes/s",
             throughput(f"{short}-direct").over(throughput("none")).at_least(0.5),
         ),
     )
     many = tuple(
         Claim(
             f"{short}-{clients}-clients-pipeline",
-            f"{clients} clients ({wait_point}) commit about {clients}/RTT: at least {least} of it",
+            f"{clients} clients ({wait_point}) make about {clients} commits per round trip (at least {least} times "
+            "that)",
             throughput(f"{short}-{wan.name}-{clients}")
             .over(PerRoundTrip(f"{short}-{wan.name}-{clients}", clients))
             .at_least(least),

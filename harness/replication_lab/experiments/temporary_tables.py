@@ -31,7 +31,7 @@ def _cases() -> tuple[Case, ...]:
         Case(
             f"{table}-{storage}{'-own' if own else ''}",
             f"{table}, {said}, grouped in a temporary table of {STORAGES[storage]}"
-            + (", by the slap of the server's own version" if own else ""),
+            + (", by the server's own mysqlslap" if own else ""),
             {"table": table, "storage": storage, "own": own},
             frozenset({f"tmp_{storage}"} | ({"own_slap"} if own else set())),
         )
@@ -100,7 +100,7 @@ def _faster(table: str, reference: tuple[str, str]) -> Claim:
     engine, storage = reference
     return Claim(
         f"{table}-aria-faster-than-{engine}",
-        f"{table}: MariaDB's temporary tables, in Aria, are faster than those of {engine} in {STORAGES[storage]}",
+        f"table {table}: MariaDB's temporary tables (Aria) are faster than those of {engine} ({STORAGES[storage]})",
         _over(table, "aria", reference).at_most(1.0),
     )
 
@@ -111,8 +111,8 @@ def _three_to_four() -> Claim:
     theirs = Sum(tuple(_average(table, storage, engine) for table in TABLES))
     return Claim(
         f"aria-3-to-4-times-slower-than-{engine}",
-        f"both tables: MariaDB's temporary tables, in Aria, take three to four times (2.5 to 4.5) as long as those of "
-        f"{engine} in {STORAGES[storage]}",
+        f"both tables: MariaDB's temporary tables (Aria) take three to four times (2.5 to 4.5) as long as those of "
+        f"{engine} ({STORAGES[storage]})",
         ours.over(theirs).between(*THREE_TO_FOUR),
     )
 
@@ -121,8 +121,8 @@ def _three_times(table: str) -> Claim:
     engine, storage = NOW
     return Claim(
         f"{table}-aria-3-times-slower-than-{engine}",
-        f"{table}: MariaDB's temporary tables, in Aria, take at least three times as long as those of {engine} in "
-        f"{STORAGES[storage]}",
+        f"table {table}: MariaDB's temporary tables (Aria) take at least three times as long as those of {engine} "
+        f"({STORAGES[storage]})",
         _over(table, "aria", NOW).at_least(3.0),
     )
 
@@ -131,12 +131,12 @@ def _about_mysql(table: str) -> tuple[Claim, ...]:
     return (
         Claim(
             f"{table}-innodb-faster-than-mysql-5.5",
-            f"{table}: MySQL's temporary tables in InnoDB are faster than those of mysql-5.5 in MyISAM",
+            f"table {table}: MySQL's temporary tables (InnoDB) are faster than those of mysql-5.5 (MyISAM)",
             _over(table, "innodb", THEN).at_most(1.0),
         ),
         Claim(
             f"{table}-innodb-faster-than-myisam",
-            f"{table}: in one server, temporary tables in InnoDB are faster than in MyISAM",
+            f"table {table}: within the same server, InnoDB temporary tables are faster than MyISAM ones",
             _average(table, "innodb").over(_average(table, "myisam")).at_most(1.0),
         ),
     )
@@ -146,14 +146,15 @@ def _about_the_client(storage: str) -> Claim:
     case = f"sort_1-{storage}"
     return Claim(
         f"{storage}-own-slap-says-the-same",
-        f"mysqlslap of the server's own version measures the same as the common one (±20 %), in {STORAGES[storage]}",
+        f"temporary tables in {STORAGES[storage]}: the server's own mysqlslap and the mysqlslap used for all servers "
+        "give the same time (±20 %)",
         Figure(f"{case}-own", "average_ms").over(Figure(case, "average_ms")).equals(within=0.2),
         predicted=1.0,
     )
 
 
 # 16 rounds of brief loads gave an interval of 2.1 to 2.8 around the bound 2.5, and an equally wide one around 3.
-NEARER = "its bound is nearer than brief loads can tell"
+NEARER = "the value is too close to the limit for short loads to decide"
 
 experiment = Experiment(
     name="temporary_tables",
@@ -179,8 +180,8 @@ experiment = Experiment(
                 "aria-3-to-4-times-slower-than-mysql-5.5": NEARER,
                 "sort_1-aria-3-times-slower-than-mysql-8.0": NEARER,
                 "sort_id-aria-3-times-slower-than-mysql-8.0": NEARER,
-                "sort_id-innodb-faster-than-mysql-5.5": "it takes 0.76 of 5.5's time on an Intel Xeon and 1.06 on an "
-                "AMD EPYC",
+                "sort_id-innodb-faster-than-mysql-5.5": "it takes 0.76 times as long as mysql-5.5 on an "
+                "Intel Xeon and 1.06 times as long on an AMD EPYC",
             },
         ),
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"queries": 20, "iterations": 3}),

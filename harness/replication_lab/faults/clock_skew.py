@@ -25,7 +25,7 @@ OWN_CONTAINER = Need(
 
 def _check_skew(where: str, skew: int) -> None:
     if not skew:
-        raise SKEW.refusal(where, "clock", skew, "clock, and seconds that are not 0")
+        raise SKEW.refusal(where, "clock", skew, 'the fault "clock", and a "skew" other than 0')
 
 
 # Seconds; a positive skew puts the clock ahead.
@@ -36,7 +36,7 @@ SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
     "clock",
     acts_on=NODES,
     does="the server's wall clock is `skew` seconds off; its timers and sleeps are not",
-    proof="the server reports the shifted time; it reports the right time",
+    proof="the server reports the shifted time; after recovery: it reports the right time",
     settings=(SKEW,),
     needs=(OWN_CONTAINER,),
     moves_clocks=True,

@@ -15,8 +15,8 @@ CPU_SHARE, PERIOD_US = 0.05, 100_000
 @register(
     "cpu",
     acts_on=NODES,
-    does="a twentieth of a CPU",
-    proof="the limit is set and throttled the server; the previous limit is set",
+    does="the node gets a twentieth of a CPU",
+    proof="the limit is set and has throttled the server; after recovery: the previous limit is set",
 )
 class CpuSqueeze(OnNodes):
     """Nodes that get a share of a CPU, by default a twentieth; recovery restores their previous limit."""

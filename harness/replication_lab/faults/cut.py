@@ -14,8 +14,8 @@ from replication_lab.world.docker.lab import Lab
 @register(
     "cut",
     acts_on=LINKS,
-    does="connections end, new ones are refused",
-    proof="neither an old nor a new connection answers; the round trip is as before",
+    does="open connections end, and new connections are refused",
+    proof="neither an old nor a new connection gets an answer; after recovery: the round trip is as before",
 )
 class Cut:
     """Links to cut. Recovery switches on each link that `inject` switched off."""
@@ -40,8 +40,8 @@ class Cut:
     def _is_cut(self, name: str, anew: bool = False) -> Proof:
         old = None if anew else self.links.probes[name].ping()
         through = [
-            *(["the old connection answers"] if old is not None else []),
-            *(["a new connection answers"] if self._connects(name) else []),
+            *(["the old connection still gets an answer"] if old is not None else []),
+            *(["a new connection still gets an answer"] if self._connects(name) else []),
             # Only if the far end works: where it is dead as well nothing answers in any case.
             *(["the link is switched on"] if self._running[name].lets_through() else []),
         ]

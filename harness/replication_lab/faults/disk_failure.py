@@ -24,8 +24,8 @@ MIRRORED_DISKS = Need(
 @register(
     "disk-fail",
     acts_on=NODES,
-    does="the first disk answers with EIO; recovery replaces and rebuilds it",
-    proof="the disk reports the failure, and requests ended with EIO; the disk is good",
+    does="the first disk answers every request with EIO; recovery replaces and rebuilds it",
+    proof="the disk reports the failure, and requests ended with EIO; after recovery: the disk is good",
     needs=(MIRRORED_DISKS,),
 )
 class DiskFail(OnNodes):
@@ -69,7 +69,7 @@ class DiskFail(OnNodes):
         """Prove that requests failed: a failed disk without any reads or writes shows nothing."""
         errors = self._errors[node]
         return Proof(
-            what=f"the array of {node} met the failure",
+            what=f"the array of {node} hit an I/O error",
             expected="requests answered with EIO",
             found=f"{errors} of them",
             ok=errors > 0,

@@ -25,7 +25,7 @@ SPARE = (64 + 256) << 20
     "disk-full",
     acts_on=NODES,
     does="a file fills the file system",
-    proof="less than 1 MiB is free; the space is free again",
+    proof="less than 1 MiB is free; after recovery: the space is free again",
     needs=(EMULATED_DISKS,),
 )
 class DiskFull(OnNodes):

@@ -89,15 +89,15 @@ def proofs(array: Array, limits: Mapping[str, Limits]) -> list[Proof]:
 
 
 def _proof(limits: Limits, measured: Measured) -> Proof:
-    both = (("reads", measured.read_iops, limits.read_iops), ("writes", measured.write_iops, limits.write_iops))
-    said = ", ".join(f"{what} {found:.0f} of {limit or 'any'}" for what, found, limit in both)
+    both = (("reads/s", measured.read_iops, limits.read_iops), ("writes/s", measured.write_iops, limits.write_iops))
+    said = ", ".join(f"{found:.0f} of {limit or 'any'} {what}" for what, found, limit in both)
     ok = arrays.keeps(measured, limits)
     # A disk that is too slow means a busy machine: a spindle delays requests and never speeds them up.
-    remedy = "" if ok else "; a quieter machine keeps it, or a slower --disk (compose/storage/disks.yaml)"
+    remedy = "" if ok else "; use a less busy host or a slower --disk (see compose/storage/disks.yaml)"
     return Proof(
         what=f"{measured.disk} keeps its limits",
-        expected=f"its limits, {arrays.WITHIN:.0%} more or less",
-        found=f"{said} a second{remedy}",
+        expected=f"its limits (±{arrays.WITHIN:.0%})",
+        found=f"{said}{remedy}",
         ok=ok,
     )
 
@@ -105,7 +105,7 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
 def set_to(reported: Mapping[str, Limits], limits: Mapping[str, Limits], what: str) -> Proof:
     """Return a proof that each disk reports its given limits."""
     others = [name for name, found in reported.items() if found != limits[name]]
-    said = f"others on {', '.join(others)}" if others else "the limits of the case" if reported else "no disk"
+    said = f"other limits on {', '.join(others)}" if others else "the limits of the case" if reported else "no disk"
     return Proof(what=what, expected="the limits of the case", found=said, ok=bool(reported) and not others)
 
 

@@ -23,9 +23,9 @@ BUSY = 0.5
 @register(
     "disk-slow",
     acts_on=NODES,
-    does="20 writes a second",
+    does="each disk does at most 20 writes/s",
     proof="the disks have the limit, were busy for at least half of the time and wrote no faster; "
-    "they have their previous limits",
+    "after recovery: they have their previous limits",
     needs=(EMULATED_DISKS,),
 )
 class DiskSlow(OnNodes):
@@ -70,7 +70,7 @@ class DiskSlow(OnNodes):
         at_once = 1 if array.storage.survives else array.storage.members
         return Proof(
             what=f"the disks of {node} were slow, and in use",
-            expected=f"busy for {BUSY:.0%} of the time at least, with at most {WRITE_IOPS * at_once} writes/s",
+            expected=f"busy for at least {BUSY:.0%} of the time, with at most {WRITE_IOPS * at_once} writes/s",
             found=f"{done.busy:.0%}, {done.writes_per_second:.1f} writes/s",
             ok=done.busy >= BUSY and done.writes_per_second <= WRITE_IOPS * at_once * (1 + arrays.WITHIN),
         )

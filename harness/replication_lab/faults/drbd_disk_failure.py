@@ -18,7 +18,8 @@ DETACH_SECONDS = 20
     "drbd-disk-fail",
     acts_on=NODES,
     does="DRBD's disk answers with EIO, and DRBD detaches it; recovery repairs and attaches it",
-    proof="DRBD reports `Diskless`, and requests ended with EIO; the disk is attached, and was `Diskless` until then",
+    proof="DRBD reports `Diskless`, and requests ended with EIO; "
+    "after recovery: the disk is attached, and was `Diskless` until then",
     needs=(REPLICATED_DISK,),
 )
 class DrbdDiskFail(OnNodes):
@@ -38,7 +39,7 @@ class DrbdDiskFail(OnNodes):
 
     def _is_detached(self, node: str) -> Proof:
         peer = self._peers[node]
-        clock.wait_until(lambda: peer.status().disk == DISKLESS, f"DRBD on {node} to meet the error", DETACH_SECONDS)
+        clock.wait_until(lambda: peer.status().disk == DISKLESS, f"DRBD on {node} to hit an I/O error", DETACH_SECONDS)
         stats = peer.disk.stats()
         return Proof(
             what=f"the disk of {node} fails",

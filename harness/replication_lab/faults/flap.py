@@ -17,8 +17,8 @@ OFF_SECONDS, ON_SECONDS = 0.4, 1.2
 @register(
     "flap",
     acts_on=LINKS,
-    does="cut for 0.4 s and on for 1.2 s, repeatedly",
-    proof="no new connection at each cut; the round trip is as before",
+    does="the link is cut for 0.4 s and works for 1.2 s, repeatedly",
+    proof="at each cut, no new connection is possible; after recovery: the round trip is as before",
 )
 class Flap:
     """Links that are cut and restored repeatedly. Recovery switches on each link that is still cut."""

@@ -15,8 +15,8 @@ END_SECONDS = 60
 @register(
     "kill",
     acts_on=NODES,
-    does="SIGKILL, at the same time; recovery starts the same containers on the same data",
-    proof="exit status 137; the node serves again",
+    does="all targets get SIGKILL at the same moment; recovery starts the same containers on the same data",
+    proof="exit status 137; after recovery: the node serves again",
     ends_servers=True,
 )
 class Kill(OnNodes):

@@ -21,8 +21,8 @@ MIB = 1 << 20
 @register(
     "memory",
     acts_on=NODES,
-    does="a limit 16 MiB above the memory in use, while all files are read once, as a backup does",
-    proof="the limit is set, and all of it is used; the previous limit is set",
+    does="the node gets a limit 16 MiB above the memory in use, while all files are read once, as by a backup",
+    proof="the limit is set, and all of it is used; after recovery: the previous limit is set",
 )
 class MemorySqueeze(OnNodes):
     """Nodes limited to hardly more memory than they use, while their files are read; recovery restores the limit."""

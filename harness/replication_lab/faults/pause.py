@@ -14,8 +14,8 @@ SILENCE_SECONDS = 0.5
 @register(
     "pause",
     acts_on=NODES,
-    does="frozen: it gets no CPU, and connections stay open",
-    proof="a new connection gets no answer; the node serves again",
+    does="the node is frozen: it gets no CPU, and connections stay open",
+    proof="a new connection gets no answer; after recovery: the node serves again",
 )
 class Pause(OnNodes):
     """Nodes to freeze; after recovery they continue where they were."""

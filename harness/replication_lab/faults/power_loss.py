@@ -15,9 +15,9 @@ from replication_lab.world.docker.lab import Lab
 @register(
     "power-cut",
     acts_on=NODES,
-    does="machines and their disks lose power and all unflushed data; recovery starts them, "
-    "and the old primary is primary again",
-    proof="exit status 137, and stopped disks; the server answers again",
+    does="machines and their disks lose power, and all unflushed data is lost; "
+    "recovery starts them and makes the old primary primary again",
+    proof="the machines exit with status 137, and their disks have stopped; after recovery: the server answers again",
     needs=(REPLICATED_DISK, UNMANAGED),
     ends_servers=True,
 )

@@ -9,8 +9,8 @@ from replication_lab.model.proof import Proof
 @register(
     "restart",
     acts_on=NODES,
-    does="SIGTERM and an immediate start",
-    proof="the start time is later; the node serves again",
+    does="the node gets SIGTERM and starts again at once",
+    proof="the start time is later than before; after recovery: the node serves again",
     ends_servers=True,
 )
 class Restart(OnNodes):

@@ -17,9 +17,9 @@ NOTICED_SECONDS, MET_SECONDS = 30, 60
 @register(
     "drbd-split-brain",
     acts_on=NODES,
-    does="the link is cut, and this machine becomes a second primary; recovery restores the link "
-    "and discards the changes of this machine",
-    proof="two primaries; DRBD reports the split brain on reconnecting",
+    does="the link is cut, and the target becomes a second primary; recovery restores the link "
+    "and discards the changes of the target",
+    proof="there are two primaries; after recovery: DRBD has reported the split brain on reconnecting",
     needs=(REPLICATED_DISK, UNMANAGED),
     one_target=True,
 )

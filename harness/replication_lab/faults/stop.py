@@ -8,8 +8,8 @@ from replication_lab.model.fault import NODES
 @register(
     "stop",
     acts_on=NODES,
-    does="SIGTERM; recovery starts the same containers on the same data",
-    proof="exit status 0; the node serves again",
+    does="the node gets SIGTERM; recovery starts the same containers on the same data",
+    proof="exit status 0; after recovery: the node serves again",
     ends_servers=True,
 )
 class Stop(Kill):

@@ -30,9 +30,9 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     "toxic",
     acts_on=LINKS,
     does="a condition by number (`40ms+20mbit`) or a file of `toxics/`, added to the link's toxics: a latency, a rate, "
-    "a black hole, one way only, resets",
-    proof="round trips are longer by it or get no answer, the rate is kept, or connections end; "
-    "toxics and round trip are as before",
+    "a black hole, a link that works one way only, or resets",
+    proof="round trips are longer by the toxic's delay or get no answer, the rate is kept, or connections end; "
+    "after recovery: toxics and round trip are as before",
     settings=(TOXIC,),
 )
 class AddToxic:

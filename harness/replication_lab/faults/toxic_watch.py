@@ -51,16 +51,16 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     trip = median(trips) if toxic.jitter_ms else min(trips)
     asked = toxic.round_trip_ms or min(trip, bare_ms)
     near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05) and trip >= asked / 2
-    said = f"round trip {trip:.1f} ms (asked {toxic.round_trip_ms} ms)"
+    said = f"round trip {trip:.1f} ms (requested {toxic.round_trip_ms} ms)"
     if toxic.jitter_ms:
         near = near and varies_enough(trips, toxic.jitter_ms)
-        asked_for = f"asked {toxic.round_trip_ms} ms ± {toxic.jitter_ms} ms"
+        asked_for = f"requested {toxic.round_trip_ms} ms ± {toxic.jitter_ms} ms"
         said = f"round trip {min(trips):.1f} to {max(trips):.1f} ms, median {trip:.1f} ms ({asked_for})"
     if not toxic.rate_kbps:
         return said, near
     rate = rate_of(probe, toxic.rate_kbps, toxic.round_trip_ms)
     proved = near and abs(rate / toxic.rate_kbps - 1) <= RATE_PROVED
-    return f"{said}, {rate:.0f} KB/s (asked {toxic.rate_kbps} KB/s)", proved
+    return f"{said}, {rate:.0f} KB/s (requested {toxic.rate_kbps} KB/s)", proved
 
 
 @dataclass
@@ -93,7 +93,7 @@ class ToxicOnLink:
         )
 
     def _why_not_seen(self) -> str:  # noqa: PLR0911 - one for each way to miss it
-        asked = f"asked {self.asked_ms:g} ms on {self.link}"
+        asked = f"requested {self.asked_ms:g} ms on {self.link}"
         if not self.is_latency:
             return f"{self.toxic} is more than a latency, so round trips do not verify it"
         if not self.trips:
@@ -110,7 +110,7 @@ class ToxicOnLink:
             )
         for when, found in (("before", self.before_ms), ("after", self.after_ms)):
             if self.asked_ms > PROXY_MS and (found is None or found > self.asked_ms / 2):
-                return f"{asked}, but the link did not come back to itself {when} it: {found} ms"
+                return f"{asked}, but the round trip was {found} ms without it, {when} the load"
         # A jitter as long as its delay may make a single round trip as short as without it.
         return "" if self.there_to_the_last else f"{asked}, the toxic was removed during the load"
 

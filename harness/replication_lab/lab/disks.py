@@ -110,7 +110,8 @@ def said(limits: Limits) -> str:
     """Return limits in words."""
     rates = (("reads/s", limits.read_iops), ("writes/s", limits.write_iops), ("bytes/s", limits.bandwidth))
     words = [f"{'any' if limit is None else limit} {unit}" for unit, limit in rates]
-    return ", ".join([*words, f"{limits.flush_us} µs a flush", f"write cache {'on' if limits.write_cache else 'off'}"])
+    cache = f"write cache {'on' if limits.write_cache else 'off'}"
+    return ", ".join([*words, f"{limits.flush_us} µs per flush", cache])
 
 
 def corrupt(lab: Lab, node: str, disk: str, text: str) -> list[int]:

@@ -30,7 +30,8 @@ def examine() -> list[Finding]:
     seen = [
         Finding(
             "machine",
-            f"{machine['system']}, {machine['cpus']} CPUs, {machine['memory_mib']} MiB, kernel {machine['kernel']}",
+            f"{machine['system']}, {machine['cpus']} CPUs, {machine['memory_mib']} MiB of memory, "
+            f"kernel {machine['kernel']}",
             True,
         ),
         Finding("python", str(machine["python"]), True),

@@ -217,7 +217,7 @@ def _machines(kind: Nodes) -> str:
     with suppress(LabError):
         node, launcher = next(iter(kind.machines().items()))
         costs = ", ".join(disk.limits().costs() for disk in kind.disks(node).values())
-        return f"machines by {launcher}; on their disks {costs}"
+        return f"virtual machines run by {launcher}; on their disks {costs}"
     return ""
 
 

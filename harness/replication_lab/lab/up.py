@@ -56,7 +56,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
         return _again(running, asked, tell)
     images.ensure(image_names(engine, asked.load, topology, storage))
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
-    by = f", machines by {placed.launcher}" if placed.launcher else ""
+    by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
     project.refuse_old_data(name)
     lab = project.start(placed)
@@ -83,7 +83,7 @@ def storage_of(
     if asked and issubclass(replication.kind_of(found), RunsMachines):
         raise LabError(
             f"{', '.join(asked)} for {topology}, whose virtual machines have their own disk",
-            "another topology; or LAB_DISK_SIZE for another size, and other costs once it is up",
+            "another topology; or LAB_DISK_SIZE for another size, and other costs once the lab is up",
             "./lab disk limit node1 disk1 write_iops=11 flush_us=43000",
         )
     catalogue.disk(common["disk"])
@@ -100,7 +100,7 @@ def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
     if machines and (engine != "mariadb" or images.source() == "upstream"):
         raise LabError(
             f"{engine} from {images.source()} images in a virtual machine, for {', '.join(machines)}",
-            "mariadb from local images: the machine's root holds no other server",
+            "mariadb from local images: the machine's root file system has no other server",
             "./lab up --help",
         )
     images.ensure(overlay.images(placed))

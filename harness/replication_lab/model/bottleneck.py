@@ -112,7 +112,7 @@ def diagnose(sample: Sample) -> Diagnosis:
 def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
     applier = sample.applier
     if sample.lock_waiting >= MOSTLY:
-        yield Bottleneck.LOCK, f"{sample.lock_waiting:.1f} transactions waited for a row at any time"
+        yield Bottleneck.LOCK, f"at any time, {sample.lock_waiting:.1f} transactions waited for a row lock (average)"
     if applier and applier.behind and "lock" in applier.state.lower():
         yield Bottleneck.LOCK, f"the applier reports: {applier.state}"
     if applier and applier.starved and not applier.behind:
@@ -193,7 +193,7 @@ def _evidence(sample: Sample) -> Iterator[str]:
         said = ", ".join(f"{name} {share:.0%}" for name, share in sample.pressure.items())
         yield f"pressure   some task waited for: {said} (the whole machine)"
     for device in sorted(sample.devices, key=lambda each: each.name):
-        waits = "" if device.await_ms is None else f", {device.await_ms:.1f} ms a request"
+        waits = "" if device.await_ms is None else f", {device.await_ms:.1f} ms per request"
         queue = "" if device.queue is None else f", queue {device.queue:.1f}"
         yield f"disk       {device.name}: busy {device.busy:.0%}, {_doing(device)}{waits}{queue}"
     for thread in sorted(sample.threads, key=lambda each: -(each.cpu + each.waits_for_disk))[:3]:

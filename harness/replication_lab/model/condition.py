@@ -136,11 +136,12 @@ def _delay(what: str, text: str) -> tuple[int, int, int]:
         raise LabError(f"{what} cannot be read", f"a condition {FORMS}", NEXT)
     trip = _milliseconds(what, found["trip"])
     if not 1 <= trip <= MOST_MS:
-        raise LabError(f"{what}: a round trip of {trip} ms", f"1 to {MOST_MS} ms; lan for a link without a delay", NEXT)
+        expected = f"1 to {MOST_MS} ms; lan for a link without a delay"
+        raise LabError(f"{what}: a round trip of {trip} ms is out of range", expected, NEXT)
     jitter = _milliseconds(what, found["jitter"]) if found["jitter"] else 0
     if found["jitter"] and not LEAST_JITTER_MS <= jitter <= trip:
-        expected = f"{LEAST_JITTER_MS} ms at least, to differ from the proxy's own timers; at most the round trip"
-        raise LabError(f"{what}: a jitter of {jitter} ms", expected, NEXT)
+        expected = f"at least {LEAST_JITTER_MS} ms, to differ from the proxy's own timers, and at most the round trip"
+        raise LabError(f"{what}: a jitter of {jitter} ms is out of range", expected, NEXT)
     if not found["down"]:
         return trip // 2, trip - trip // 2, jitter
     down, up = _milliseconds(what, found["down"]), _milliseconds(what, found["up"])
@@ -155,7 +156,9 @@ def _milliseconds(what: str, text: str) -> int:
     value = _amount(what, text, MILLISECONDS)
     if value.denominator != 1:
         raise LabError(
-            f"{what}: {text} is no whole number of milliseconds", "whole ones, as Toxiproxy takes them", NEXT
+            f"{what}: {text} is no whole number of milliseconds",
+            "whole milliseconds; Toxiproxy does not accept fractions",
+            NEXT,
         )
     return int(value)
 
@@ -165,11 +168,13 @@ def _rate(what: str, text: str) -> int:
     value = _amount(what, text, KILOBITS) / KBIT_PER_KB
     if value.denominator != 1:
         near = int(value) * KBIT_PER_KB
-        expected = f"a multiple of {KBIT_PER_KB} kbit, as {near}kbit or {near + KBIT_PER_KB}kbit"
-        raise LabError(f"{what}: {text} is no whole number of KB/s, as Toxiproxy takes them", expected, NEXT)
+        expected = f"a multiple of {KBIT_PER_KB} kbit, such as {near}kbit or {near + KBIT_PER_KB}kbit"
+        said = f"{what}: {text} is no whole number of KB/s, and Toxiproxy does not accept fractions"
+        raise LabError(said, expected, NEXT)
     if not SLOWEST_KBPS <= value <= FASTEST_KBPS:
         least, most = SLOWEST_KBPS * KBIT_PER_KB, FASTEST_KBPS * KBIT_PER_KB // KILOBITS["gbit"]
-        raise LabError(f"{what}: a rate of {value} KB/s", f"{least}kbit to {most}gbit, which the lab can measure", NEXT)
+        expected = f"{least}kbit to {most}gbit, which the lab can measure"
+        raise LabError(f"{what}: a rate of {value} KB/s is out of range", expected, NEXT)
     return int(value)
 
 

@@ -49,7 +49,7 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
 
 def _limited(name: str, figure: int | None) -> int:
     if figure is None:
-        raise LabError(f"a disk without {name}", "one with that limit", f"compare with {WHERE}")
+        raise LabError(f"a disk without {name}", "a disk with that limit", f"compare with {WHERE}")
     return figure
 
 
@@ -67,7 +67,9 @@ def parse_disks(text: str | bytes) -> dict[str, Disk]:
         return msgspec.yaml.decode(text, type=dict[str, Disk])
     except msgspec.DecodeError as error:
         raise LabError(
-            f"{WHERE} cannot be read: {error}", "disks with about, limits and because", f"compare with {WHERE} of git"
+            f"{WHERE} cannot be read: {error}",
+            'disks with the keys "about", "limits" and "because"',
+            f"compare with {WHERE} of git",
         ) from error
 
 

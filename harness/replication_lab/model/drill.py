@@ -216,9 +216,12 @@ def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Val
 def _check_expectation(where: str, expected: Expectation) -> None:
     given = [bound for bound in (expected.equals, expected.at_least, expected.at_most) if bound is not None]
     if len(given) != 1:
-        raise LabError(f"{where}: {expected.says!r} must have exactly one relation", "one of equals, at_least, at_most")
+        raise LabError(
+            f"{where}: {expected.says!r} must have exactly one relation",
+            'one of the keys "equals", "at_least", "at_most"',
+        )
     try:
         _ = expected.expected
     except ValueError as error:
         refused = f"{where}: {expected.says!r} expects {expected.expect}"
-        raise LabError(refused, "HOLDS, or REFUTED with because") from error
+        raise LabError(refused, 'HOLDS, or REFUTED with the key "because"') from error

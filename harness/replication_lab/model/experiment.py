@@ -270,7 +270,7 @@ class Experiment(Generic[LabT]):
         asked = parse_condition(text, "--rtt")
         if asked != Condition(asked.trip_ms // 2, asked.trip_ms - asked.trip_ms // 2):
             raise LabError(
-                f"--rtt {text} is more than a round trip", f"a round trip alone, as {again} --rtt 40ms", again
+                f"--rtt {text} is more than a round trip", f"a round trip alone, such as {again} --rtt 40ms", again
             )
         if not LEAST_RTT_MS <= asked.trip_ms <= MOST_RTT_MS:
             limits = f"{LEAST_RTT_MS} to {MOST_RTT_MS} ms, where the laws and sizes of {self.name} hold"

@@ -63,7 +63,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
     def _figures(self) -> str:
         found = f"{self.during.p50:g} {self.unit}" if self.during else "not measured"
-        return f"asked {self.asked} {self.unit} of {self.toxic} on link {self.link}, it was {found} during the load"
+        return f"requested {self.asked} {self.unit} of {self.toxic} on link {self.link}, found {found} during the load"
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
@@ -290,7 +290,7 @@ def _of_another_version(line: bytes, number: int, error: Exception) -> list[Even
             return [Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")]
         raise LabError(
             f"line {number} of the record cannot be read: {old_error if kind in old_record.TAGS else error}",
-            "one JSON object a line",
+            "one JSON object per line",
             f"sed -n {number}p record.jsonl",
         ) from error
 

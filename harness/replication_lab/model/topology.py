@@ -151,12 +151,15 @@ def _mapping(file: str, text: str) -> dict[str, Any]:
 def _lab(file: str, document: dict[str, Any]) -> _Lab:
     if "x-lab" not in document:
         raise LabError(
-            f"{file} has no x-lab", "x-lab with about, replication and toxics", "compare with compose/async.yaml"
+            f"{file} has no x-lab",
+            'x-lab with the keys "about", "replication" and "toxics"',
+            "compare with compose/async.yaml",
         )
     try:
         return msgspec.convert(document["x-lab"], _Lab)
     except msgspec.ValidationError as error:
-        raise LabError(f"{file}: x-lab: {error}", "the keys about, replication, toxics, storage, manager") from error
+        expected = 'the keys "about", "replication", "toxics", "storage", "manager"'
+        raise LabError(f"{file}: x-lab: {error}", expected) from error
 
 
 def _links(file: str, document: dict[str, Any]) -> tuple[Link, ...]:

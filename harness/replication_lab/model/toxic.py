@@ -99,7 +99,7 @@ def parse_toxic(name: str, text: str | bytes) -> Toxic:
     except msgspec.DecodeError as error:
         raise LabError(
             f"toxics/{name}.json cannot be read: {error}",
-            "the keys about and toxics; each toxic with name, type, stream, attributes, toxicity",
+            'the keys "about" and "toxics"; each toxic needs "name", "type", "stream", "attributes" and "toxicity"',
             f"compare with toxics/wan-85ms.json, then: ./lab toxic --check {name}",
         ) from error
     for body in file.toxics:

@@ -116,7 +116,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
         # Without a round trip on the link any latency would pass.
         if not trip:
             return [arrives]
-        said = f"{latency:.1f} ms a commit{in_round_trips(latency, trip)}"
+        said = f"{latency:.1f} ms per commit{in_round_trips(latency, trip)}"
         return [Proof("a commit waits for the peer", said, waited(latency, trip)), arrives]
 
     def wait_until_level(self) -> None:
@@ -222,7 +222,9 @@ def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
             raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")
     # DRBD notices a dead peer only by timeout.
     clock.wait_until(
-        lambda: peer.status().peer_role != drbd.PRIMARY, f"{peer.node} to miss {partner.node}", CONNECT_SECONDS
+        lambda: peer.status().peer_role != drbd.PRIMARY,
+        f"{peer.node} to notice the loss of {partner.node}",
+        CONNECT_SECONDS,
     )
 
 
@@ -247,7 +249,7 @@ def _refuse_old_data(peer: Peer, partner: Peer) -> None:
 def wait_until_serves(lab: Lab, node: str) -> None:
     clock.wait_until(
         lambda: _serves(lab, node),
-        f"the server of {node} to answer",
+        f"the server on {node} to answer",
         SERVE_SECONDS,
         every=0.1,
         hint=f"./lab logs {node} --lab {lab.name}",

@@ -156,7 +156,7 @@ class Nodes:
         commit = CommitLatency(source)
         commit.commits(1)
         latency = median(commit.commits(commits))
-        said = f"{latency:.1f} ms a commit{in_round_trips(latency, trip)}"
+        said = f"{latency:.1f} ms per commit{in_round_trips(latency, trip)}"
         return Proof(f"a commit waits for {whom}", said, waited(latency, trip))
 
     def round_trips(self, name: str, toxics: Mapping[str, str]) -> list[float]:

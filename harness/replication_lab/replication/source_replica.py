@@ -126,7 +126,7 @@ class AcknowledgingFollowers(Followers):
         acknowledged = after.acknowledged - before.acknowledged
         # The nearest replica answers first.
         trip = min(self.round_trips(source.name, toxics))
-        said = f"{latency:.1f} ms a commit{in_round_trips(latency, trip)}; {acknowledged} of {COMMITS} acknowledged"
+        said = f"{latency:.1f} ms per commit{in_round_trips(latency, trip)}; {acknowledged} of {COMMITS} acknowledged"
         all_waited = acknowledged == COMMITS and after.unacknowledged == before.unacknowledged
         connected = f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}"
         return [

@@ -140,7 +140,7 @@ def _lags(figure: Figure, read: dict[str, Measurement]) -> None:
             axes.axvline(began, color="#8a8a8a", linewidth=0.9, linestyle="--", label="the steady load begins")
         axes.set_title(f"{case}, round {measured.round}", fontsize=9)
         axes.set_ylim(bottom=0)
-        axes.set_xlabel("seconds since the disks are slow")
+        axes.set_xlabel("seconds since the disks became slow")
         axes.set_ylabel("rows behind the source")
         axes.legend(frameon=False)
 
@@ -202,7 +202,7 @@ def _throughput(axes: Axes, rows: list[tuple[str, FigureRow]]) -> None:
     axes.invert_yaxis()
     axes.set_xscale("log")
     axes.xaxis.set_major_formatter("{x:g}")
-    axes.set_xlabel("commits a second (log scale)")
+    axes.set_xlabel("commits/s (log scale)")
     axes.legend(frameon=False, ncols=3, loc="lower center", bbox_to_anchor=(0.5, 1))
 
 
@@ -254,7 +254,7 @@ def _round_trips(axes: Axes, faults: list[FaultRow], colours: dict) -> None:
             label=name,
         )
     for asked in sorted({fault.asked for fault in faults if fault.asked is not None}):
-        axes.axhline(asked, color="#c0392b", linewidth=0.9, linestyle="--", label=f"asked, {asked:g} ms")
+        axes.axhline(asked, color="#c0392b", linewidth=0.9, linestyle="--", label=f"requested, {asked:g} ms")
     axes.xaxis.set_major_locator(MaxNLocator("auto", steps=[1, 2, 2.5, 5, 10], integer=True))
     axes.set_xlabel("round")
     axes.set_ylabel("RTT of the link, ms (min, median, max)")

@@ -60,7 +60,7 @@ def _sentence(effect: Effect, ratio: Interval, later: Interval | None) -> str:
     if ratio.high < 1:
         told = f"costs {100 * (1 - ratio.estimate):.0f} % [{low:.0f}–{high:.0f}] of the throughput"
     elif ratio.low > 1:
-        told = f"gains {100 * (ratio.estimate - 1):.0f} % [{-high:.0f}–{-low:.0f}] of throughput"
+        told = f"gains {100 * (ratio.estimate - 1):.0f} % [{-high:.0f}–{-low:.0f}] of the throughput"
     else:
         told = f"makes no difference to the throughput larger than {max(-low, high):.0f} % (95 %)"
     if later is None:

@@ -70,7 +70,7 @@ def _case(name: str, classname: str, row: JudgementRow, *figures: str) -> TestCa
     case = TestCase(name, classname=classname)
     case.system_out = "\n".join((wording.verdict(row), row.relation, *figures, wording.explanation(row)))
     if row.changed:
-        case.result = [Failure(f"{wording.verdict(row)}: {row.reason}", "changed verdict")]
+        case.result = [Failure(f"{wording.verdict(row)}: {row.reason}", "unexpected verdict")]
     elif row.verdict is Verdict.UNKNOWN:
         case.result = [Error(row.reason, "unknown verdict")]
     return case

@@ -56,7 +56,7 @@ def _cases(engine: str, summary: ExperimentSummary) -> Table:
     """Return the figures of a question's cases, one case a row: commits a second, latencies, and its round trips."""
     table = Table(title=_server(engine, summary), **AS_A_TITLE, box=None, pad_edge=False)
     table.add_column("case", no_wrap=True)
-    for heading in ("commits/s", "p50 ms", "p95 ms", "p99 ms", "round trips a commit"):
+    for heading in ("commits/s", "p50 ms", "p95 ms", "p99 ms", "round trips per commit"):
         table.add_column(heading, justify="right")
     for case in summary.cases:
         if case.engine == engine:

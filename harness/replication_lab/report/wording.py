@@ -21,7 +21,7 @@ DISKS = "disks of machines"
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
     "AS_EXPECTED": "everything came out as expected",
-    "CHANGED": "a verdict changed",
+    "CHANGED": "a verdict is not the expected one",
     "UNKNOWN": "not everything could be decided",
     "CRASHED": "the run crashed",
 }
@@ -139,7 +139,7 @@ def machines(summary: Summary) -> str:
     labs = summary.environment.labs
     launchers = {str(text) for lab in labs for key, text in lab.settings.items() if key.startswith("machine ")}
     disks = {str(lab.settings[DISKS]) for lab in labs if lab.settings.get(DISKS)}
-    said = [f"absolute figures are of virtual machines by {', '.join(sorted(launchers))}"] if launchers else []
+    said = [f"absolute figures are from virtual machines run by {', '.join(sorted(launchers))}"] if launchers else []
     return "; ".join([*said, *(f"their disks: {each}" for each in sorted(disks))])
 
 

@@ -235,7 +235,7 @@ class DrillRun:
         began = self._time()
         cast(Promotes, self.nodes).promote(step.failover)
         self.seen["promoted_s"] = round(self._time() - began, 3)
-        self.tell(f"  {self._time():5.1f} s: {step.failover} is promoted")
+        self.tell(f"  {self._time():5.1f} s: promoted {step.failover}")
         clock.pause(self.what.after)
 
     # -- what the nodes say ----------------------------------------------------------------------------------------

@@ -116,15 +116,15 @@ def flushed(name: str, phase: Phase) -> Proof:
     flushes, rows = phase.disks[name].flushes_per_second, phase.rows_per_second()[name] or 0.0
     return Proof(
         what=f"commits on {name} waited for flushes",
-        expected=f"a flush for every {GROUP} rows at least",
-        found=f"{flushes:.1f} flushes and {rows:.1f} rows a second",
+        expected=f"at least one flush for every {GROUP} rows",
+        found=f"{flushes:.1f} flushes/s and {rows:.1f} rows/s",
         ok=flushes >= rows / GROUP > 0,
     )
 
 
 def paced(client: Pace) -> Proof:
     return Proof(
-        what="the source was loaded at the rate that was asked for",
+        what="the source was loaded at the requested rate",
         expected=f"{client.rate:.1f} rows/s, {PACE:.0%} more or less",
         found=f"{client.rows_per_second:.1f} rows/s",
         ok=abs(client.rows_per_second - client.rate) <= PACE * client.rate,

@@ -76,7 +76,7 @@ class Slap:
         except ValueError as error:
             raise LabError(
                 f"slap printed no times: {printed[-300:]!r}",
-                "a line each with average, minimum and maximum",
+                "one line each for average, minimum and maximum",
                 "./lab status",
             ) from error
         return Slapped(self.queries * self.iterations, average, least, most)

@@ -51,7 +51,7 @@ def parse(printed: str) -> Transacted:
     """Return the figures of sysbench's summary; LabError if it has none, or nothing was committed."""
     found = {name: match for name, pattern in COUNTED.items() if (match := re.search(pattern, printed))}
     if len(found) < len(COUNTED) or not int(found["transactions"][1]):
-        raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "a transaction or more", "./lab status")
+        raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one transaction", "./lab status")
     return Transacted({name: float(match[1]) for name, match in found.items()})
 
 

@@ -71,7 +71,7 @@ def launcher() -> Launcher:
 
 def _refuse_host() -> None:
     if platform.machine() not in PROCESSORS:
-        found = f"the processor is {platform.machine()}, and the image of virtual machines is for {PROCESSORS[0]}"
+        found = f"the processor is {platform.machine()}, but the image of the virtual machines is for {PROCESSORS[0]}"
         raise LabError(found, "a host of that kind; every other topology runs on this host", "./lab up semisync")
     # An engine in a machine of its own has a device of its own.
     if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
@@ -91,7 +91,7 @@ def _as_asked(chosen: str) -> Launcher:
         raise LabError(f"LAB_VM is {chosen!r}", f"auto, {', '.join(LAUNCHERS)}", "unset LAB_VM")
     if chosen == "kvm" and not KVM.exists():
         raise LabError(
-            f"LAB_VM is kvm, and {KVM} does not exist",
+            f"LAB_VM is kvm, but {KVM} does not exist",
             "a host with KVM (nested virtualization enabled)",
             "unset LAB_VM",
         )
@@ -145,7 +145,7 @@ def check_memory(machines: int) -> None:
     """Refuse machines that do not fit into memory: the host would swap or kill one, at the worst moment."""
     asked = os.environ.get("LAB_MEMORY") or str(GUEST_MIB)
     if not re.fullmatch(r"[1-9]\d*", asked):
-        raise LabError(f"LAB_MEMORY is {asked!r}", "a number of MiB, as 640", "unset LAB_MEMORY")
+        raise LabError(f"LAB_MEMORY is {asked!r}", "a number of MiB, such as 640", "unset LAB_MEMORY")
     each = int(asked)
     needed, available = machines * (each + AROUND_MIB), psutil.virtual_memory().available >> 20
     if available < needed:

@@ -156,7 +156,7 @@ class Spindle:
         for _ in range(TRIES):
             if said := self._exec(*words):
                 return said
-        raise self._silent("an empty answer")
+        raise self._silent("its reply was empty")
 
     def _exec(self, *words: str) -> str:
         """Return the spindle's answer; LabError when it refuses or does not answer."""

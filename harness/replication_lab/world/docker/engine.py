@@ -39,7 +39,7 @@ def client() -> docker.DockerClient:
         raise _unreachable(error) from error
     if _numbers(version["Version"]) < ENGINE_NEEDED:
         raise LabError(
-            f"the Docker engine is {version['Version']}",
+            f"the Docker engine is version {version['Version']}",
             f"{ENGINE_NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
             "upgrade Docker with your package manager, then ./lab doctor",
         )

@@ -126,7 +126,8 @@ class Service:
             act(self.container)
         except APIError as error:
             said = f"{self.name} of {self.lab.name}: {error.explanation or error}"
-            raise LabError(said, "a container in the required state", f"./lab status --lab {self.lab.name}") from error
+            expected = "a container that is in the right state for this command"
+            raise LabError(said, expected, f"./lab status --lab {self.lab.name}") from error
 
     def kill(self) -> None:
         """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
