@@ -42,26 +42,26 @@ def test_a_limit_of_nothing_is_refused(refused, name, figure):
     """Zero and less stop a disk for good; no limit at all is said by leaving it out."""
     error = refused(Limits, **{name: figure})
 
-    assert error.found == f"a disk with {name} {figure}"
+    assert error.found == f"{name} of a disk is {figure}"
     assert "1 or more, or no value for no limit" in error.expected
 
 
 def test_a_negative_flush_is_refused_and_a_free_one_is_not(refused):
     """A disk without a volatile cache has nothing to flush."""
     assert Limits(flush_us=0).flush_us == 0
-    assert refused(Limits, flush_us=-1).found == "a disk with flush_us -1"
+    assert refused(Limits, flush_us=-1).found == "flush_us of a disk is -1"
 
 
 @pytest.mark.parametrize("size", [0, -4096, 4095, 4097])
 def test_a_size_that_is_no_disk_is_refused(refused, size):
     """Whole blocks of 4096 bytes, and at least one."""
-    assert refused(check_size, size).found == f"a disk of {size} bytes"
+    assert refused(check_size, size).found == f"the size of a disk is {size} bytes"
     assert refused(arguments, Limits(), size).expected.startswith("a multiple of 4096")
 
 
 @pytest.mark.parametrize(
     ("limits", "found"),
-    [("{read_iops: 0}", "a disk with read_iops 0"), ("{iops: 1}", "unknown field `iops`"), ("{read_iops: x}", "`int")],
+    [("{read_iops: 0}", "read_iops of a disk is 0"), ("{iops: 1}", "unknown field `iops`"), ("{read_iops: x}", "`int")],
 )
 def test_a_file_with_a_mistake_is_refused(refused, limits, found):
     """The key or the figure that is wrong is in the error."""

@@ -201,8 +201,8 @@ def break_off(lab, _load):
     [
         (forget_flushes, "connected", "cost what they are set to"),
         (speed_up, "alone", "no other command changed the disk of node1"),
-        (part, "connected", "the peer is there"),
-        (part_and_meet, "connected", "they parted or met meanwhile"),
+        (part, "connected", "the peer is connected"),
+        (part_and_meet, "connected", "the machines disconnected or connected meanwhile"),
         (write_to_the_peer, "alone", "a peer in standby writes nothing"),
         (meet, "alone", "the peer is in standby"),
         (grow_deaf, "tuned", "DRBD keeps the order of writes by the method of the case"),

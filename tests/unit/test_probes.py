@@ -46,7 +46,7 @@ def failed(proofs: dict[str, bool]) -> set[str]:
 
 
 ACKNOWLEDGED, STAYED = "semi-sync acknowledged every commit", "semi-sync stayed as arranged"
-NOT_WAITED, PATH = "no commit waited for a replica", "replica replicates by the path of the case"
+NOT_WAITED, PATH = "no commit waited for a replica", "replica replicates through the path of the case"
 ALONE = "replica is not connected"
 
 

@@ -129,7 +129,7 @@ def test_a_backlog_that_is_gone_before_the_race_begins_is_a_doubt(ran):
     summary, record, _ = ran(replace(KNOWN, presets={"quick": short}), preset="quick")
     doubts = "; ".join(record.doubts("mariadb", record.of("mariadb", "one")))
 
-    assert doubts and "rows applied by slow disks" not in doubts
+    assert doubts and "rows applied with slow disks" not in doubts
     assert {claim.verdict for claim in summary.claims} == {Verdict.UNKNOWN}
 
 

@@ -213,8 +213,8 @@ def test_every_backend_can_be_chosen_by_auto():
 @pytest.mark.parametrize(
     ("text", "found"),
     [
-        ("write_iops=0", "a disk with write_iops 0"),
-        ("write_iops=-5", "a disk with write_iops -5"),
+        ("write_iops=0", "write_iops of a disk is 0"),
+        ("write_iops=-5", "write_iops of a disk is -5"),
         ("writes=5", "unknown limit 'writes'"),
         ("write_iops=many", "'many' is not a number"),
         ("write_cache=maybe", "write_cache=maybe"),

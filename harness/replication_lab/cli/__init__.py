@@ -37,7 +37,7 @@ COMMANDS = {
         "logs": "Print the log of a node's container.",
         "exec": "Run a command in a node's container, or in its virtual machine.",
         "stop": "Stop nodes by SIGTERM, and verify that they ended with status 0.",
-        "kill": "Kill nodes by SIGKILL in the same instant, and verify that they ended by it.",
+        "kill": "Kill nodes by SIGKILL at the same moment, and verify that they ended by it.",
         "pause": "Freeze nodes, and verify that they do not answer; connections stay open.",
         "start": "Start nodes that were stopped or killed, on their old data, and verify that they serve.",
         "resume": "Let paused nodes continue, and verify that they serve.",

@@ -31,18 +31,18 @@ SETTING = "NAME=VALUE"
     "varied",
     multiple=True,
     metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rtt, replication, wait_point, a server's variable (sync_binlog is that of every "
-    "server, source.sync_binlog that of one). Given several times, all combinations are measured.",
+    help="Setting to vary: clients, rtt, replication, wait_point, a server's variable (sync_binlog sets it on every "
+    "server, source.sync_binlog on one). Given several times, all combinations are measured.",
 )
 @click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
 @click.option(
     "--rtt",
     metavar="CONDITION",
-    help="Round trip of every link: 40ms, 40ms±5ms or the name of a toxic; as --set rtt=CONDITION.  "
+    help="Round trip of every link: 40ms, 40ms±5ms or the name of a toxic; same as --set rtt=CONDITION.  "
     "[default: a bare link]",
 )
 @click.option(
-    "--clients", metavar="NUMBER", help="Number of concurrent clients; as --set clients=NUMBER.  [default: 1]"
+    "--clients", metavar="NUMBER", help="Number of concurrent clients; same as --set clients=NUMBER.  [default: 1]"
 )
 @click.option(
     "--baseline",
@@ -63,13 +63,13 @@ SETTING = "NAME=VALUE"
     default=INSERTS,
     show_default=True,
     metavar="NAME|FILE",
-    help="Load: inserts, a script of sysbench's such as oltp_read_write, FILE.lua (a script for sysbench) or FILE.sql "
+    help="Load: inserts, a sysbench script such as oltp_read_write, FILE.lua (a script for sysbench) or FILE.sql "
     "(transactions between lines --).",
 )
-@click.option("--schema", metavar="FILE", help="Tables to make before the load: SQL, also packed as .gz.")
+@click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be packed as .gz.")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
 @click.option("--engine", default="mariadb", show_default=True, metavar="ENGINE", help="Engine of the servers.")
-@click.option("--seconds", default=3, show_default=True, help="Seconds of load of each case in each round.")
+@click.option("--seconds", default=3, show_default=True, help="Seconds of load per case and round.")
 @click.option(
     "--margin",
     default="10%",

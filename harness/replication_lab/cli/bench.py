@@ -138,9 +138,9 @@ def _ledger() -> Iterator[Figure]:
             shares.append(cpu / LEDGER_SECONDS)
     finally:
         leftovers.remove(NAME)
-    yield figure("an acknowledged insert of the ledger, 8 clients together", "ms", paces, 1000 / 3000)
-    yield figure("CPUs that the ledger takes for it", "", shares, None)
-    yield figure("most memory of the ledger's process", "MiB", [host.own_memory_mib()], 300)
+    yield figure("time per acknowledged insert of the ledger (8 clients together)", "ms", paces, 1000 / 3000)
+    yield figure("CPUs that the ledger uses for these inserts", "", shares, None)
+    yield figure("peak memory of the ledger's process", "MiB", [host.own_memory_mib()], 300)
 
 
 def _ledger_load(lab: Lab) -> tuple[int, float]:

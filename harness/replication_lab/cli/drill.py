@@ -55,7 +55,7 @@ def drill(
 
     The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills.
 
-    Exit status 0: as expected, 1: a verdict differs, 2: unknown; of several runs the worst. `lab judge` computes the
+    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab judge` computes the
     verdicts again.
 
     Example: lab drill galera --fault kill-node --count 5 --keep
@@ -104,7 +104,7 @@ def _with_fault(fault: str | None) -> str:
 def write_page(recorded: tuple[str, ...]) -> None:
     """Run every drill of every topology, and write docs/faults.md; or only rewrite the tables from recorded RUNs.
 
-    Exit status 0: as expected, 1: a verdict differs, 2: unknown.
+    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
     """
     known = drill_set.known()
     summaries = [_recorded(run) for run in recorded] or [_do_all(topology) for topology in known]

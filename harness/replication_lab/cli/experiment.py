@@ -42,7 +42,7 @@ def run(*, experiment: str, engine: str | None, full: bool, rtt: str, seed: int,
 
     EXPERIMENT is a name, or a question's YAML file that `lab ask --save` wrote.
 
-    Exit status 0: as expected, 1: a verdict changed, 2: unknown.
+    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
 
     Example: lab run semisync_wan --engine mariadb,mysql-8.0
 

@@ -137,7 +137,7 @@ def stop(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
 @click.command()
 @_of_nodes
 def kill(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Kill nodes by SIGKILL in the same instant, and verify that they ended by it.
+    """Kill nodes by SIGKILL at the same moment, and verify that they ended by it.
 
     Example: lab kill source
     """

@@ -105,12 +105,12 @@ def _refuse_what_the_topology_cannot(question: Question, topology: Topology) -> 
         if _replication(all_values, topology) == "semisync" != topology.replication:
             raise LabError(
                 f"the servers of {topology.name} are not set up for semi-sync",
-                "a topology that is",
+                "a topology whose servers are set up for semi-sync",
                 "./lab ask semisync …",
             )
         if "wait_point" in all_values and _replication(all_values, topology) != "semisync":
             raise LabError(
-                f"case {named(values)} has a wait point but replicates by {_replication(all_values, topology)}",
+                f"case {named(values)} has a wait point, but its replication is {_replication(all_values, topology)}",
                 "replication=semisync, where a commit waits",
                 "leave out wait_point, or give --set replication=semisync",
             )

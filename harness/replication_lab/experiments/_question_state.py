@@ -173,7 +173,7 @@ def _set(lab: Lab, node: str, name: str, value: str) -> _Set:
     if not one.proof().ok:
         found = one.read()
         one.set(one.before)
-        raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps as it is")
+        raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps unchanged")
     return one
 
 

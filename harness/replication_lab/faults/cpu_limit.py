@@ -59,7 +59,7 @@ class CpuSqueeze(OnNodes):
         return Proof(
             what=f"{node} reached its limit",
             expected="at least one throttled period",
-            found=f"{waited} of them",
+            found=f"{waited} throttled periods",
             ok=waited > 0,
         )
 

@@ -54,7 +54,7 @@ class DiskFail(OnNodes):
         return Proof(
             what=f"{DISK} of {node} fails",
             expected="every request to end with EIO",
-            found=f"{stats.errors} of them" if stats.failed else "a good disk",
+            found=f"{stats.errors} requests that ended with EIO" if stats.failed else "a good disk",
             ok=stats.failed,
         )
 
@@ -71,7 +71,7 @@ class DiskFail(OnNodes):
         return Proof(
             what=f"the array of {node} hit an I/O error",
             expected="requests answered with EIO",
-            found=f"{errors} of them",
+            found=f"{errors} requests answered with EIO",
             ok=errors > 0,
         )
 

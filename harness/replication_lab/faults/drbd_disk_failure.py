@@ -44,7 +44,7 @@ class DrbdDiskFail(OnNodes):
         return Proof(
             what=f"the disk of {node} fails",
             expected="requests answered with EIO",
-            found=f"{stats.errors} of them" if stats.failed else "a good disk",
+            found=f"{stats.errors} requests that ended with EIO" if stats.failed else "a good disk",
             ok=stats.failed and stats.errors > 0,
         )
 

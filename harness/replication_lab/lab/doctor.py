@@ -56,7 +56,7 @@ def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
 def _noise() -> Finding:
     pressure = host.cpu_pressure()
     said = f"load {host.load1():.2f}" + (
-        "" if pressure is None else f", {pressure:.0%} of the last 10 s waited for a CPU"
+        "" if pressure is None else f", tasks waited for a CPU in {pressure:.0%} of the last 10 s"
     )
     quiet = pressure is None or pressure < BUSY
     return Finding(

@@ -115,7 +115,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
     held = volumes.held_mib(lab, node)
     if held > FILLED * storage.room_mib:
         raise LabError(
-            f"{node} holds {held} MiB; {storage.level} of these disks has room for {FILLED * storage.room_mib:.0f}",
+            f"{node} holds {held} MiB; {storage.level} of these disks has room for {FILLED * storage.room_mib:.0f} MiB",
             "larger disks",
             f"./lab migrate {node} --to {storage.level} --disk-size {round(held / FILLED) + 64}",
         )

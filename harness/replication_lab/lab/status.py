@@ -243,7 +243,7 @@ def _storage(lab: Lab, name: str) -> str:
     if array is None:
         return ""
     made, room = array.storage, array.free_bytes() >> 20
-    return f"data on {made.level} of {made.members} disks by {made.by}, {f'{room} MiB free' if room else 'FULL'}"
+    return f"data on {made.level} of {made.members} disks made by {made.by}, {f'{room} MiB free' if room else 'FULL'}"
 
 
 def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:

@@ -25,10 +25,10 @@ class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=Tr
             figure = getattr(self, name)
             if figure is not None and figure < 1:
                 raise LabError(
-                    f"a disk with {name} {figure}", "1 or more, or no value for no limit", f"compare with {WHERE}"
+                    f"{name} of a disk is {figure}", "1 or more, or no value for no limit", f"compare with {WHERE}"
                 )
         if self.flush_us < 0:
-            raise LabError(f"a disk with flush_us {self.flush_us}", "0 or more", f"compare with {WHERE}")
+            raise LabError(f"flush_us of a disk is {self.flush_us}", "0 or more", f"compare with {WHERE}")
 
     @property
     def reads_per_second(self) -> int:
@@ -76,5 +76,6 @@ def parse_disks(text: str | bytes) -> dict[str, Disk]:
 def check_size(bytes_: int) -> int:
     """Return the size of a disk in bytes unchanged; LabError unless it is a multiple of 4096 bytes, more than 0."""
     if bytes_ < BLOCK_BYTES or bytes_ % BLOCK_BYTES:
-        raise LabError(f"a disk of {bytes_} bytes", "a multiple of 4096, more than 0", "use 1 << 30, one GiB")
+        expected = "a multiple of 4096, more than 0"
+        raise LabError(f"the size of a disk is {bytes_} bytes", expected, "use 1 << 30, one GiB")
     return bytes_

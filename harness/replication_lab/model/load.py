@@ -61,13 +61,13 @@ def statements_of(file: GivenFile | None) -> list[Statement]:
         if only := ON_ONE_COPY.match(statement.sql):
             raise LabError(
                 f"{place}: it sets {only[1]}, so the other copies would lack the rows",
-                f"a file that leaves {only[1]} alone",
+                f"a file that does not set {only[1]}",
                 "mysqldump --set-gtid-purged=OFF …",
             )
         if ELSEWHERE.match(statement.sql):
             raise LabError(
                 f"{place}: `{statement.sql[:60]}` leaves the database lab",
-                "tables in the database lab, which is in use already",
+                "tables in the database lab, which is the default database",
                 "mysqldump DATABASE, without --databases",
             )
     return found

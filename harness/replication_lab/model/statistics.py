@@ -119,7 +119,7 @@ def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) 
     xs, ys = np.asarray(times, float), np.asarray(values, float)
     later, earlier = np.nonzero(np.subtract.outer(xs, xs) > 0)
     if not later.size:
-        raise NoInterval("all readings are of one moment")
+        raise NoInterval("all readings were taken at the same moment")
     slopes = np.sort((ys[later] - ys[earlier]) / (xs[later] - xs[earlier]))
     # Sen (1968), equation 2.6: the variance of Kendall's count, less what ties take from it.
     variance = (_kendall(len(xs)) - _ties(xs) - _ties(ys)) / 18

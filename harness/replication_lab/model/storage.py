@@ -57,7 +57,8 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
             expected = "1 disk" if most == 1 else f"{least} to {most} disks"
             raise LabError(f"{self.level} of {self.disks} disk(s)", expected, USAGE)
         if self.mib < LEAST_MIB:
-            raise LabError(f"disks of {self.mib} MiB", f"{LEAST_MIB} or more, a server's files and some rows", USAGE)
+            expected = f"{LEAST_MIB} MiB or more, for a server's files and some rows"
+            raise LabError(f"the size of a disk is {self.mib} MiB", expected, USAGE)
 
     @property
     def members(self) -> int:

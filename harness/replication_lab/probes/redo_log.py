@@ -27,7 +27,7 @@ class Cycle:
     def proof(self) -> Proof:
         return Proof(
             what=f"the redo log of {self.server} is in its steady cycle",
-            expected=f"pages for all written redo reach the disk, {OWED:.0%} more or less",
+            expected=f"pages for all written redo reach the disk (±{OWED:.0%})",
             found=f"{self.owed:+.0%} of the redo has no page on disk yet",
             ok=abs(self.owed) <= OWED or abs(self.after.age - self.before.age) <= BATCH * self.before.age,
         )

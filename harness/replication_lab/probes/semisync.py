@@ -105,7 +105,7 @@ class Watch:
                 ok=not (found and found.connected),
             )
         return Proof(
-            what=f"{replica.name} replicates by the path of the case",
+            what=f"{replica.name} replicates through the path of the case",
             expected=f"both threads run, from {host}",
             found=f"{_threads(found)}, from {found.host if found else 'nowhere'}",
             ok=bool(found and found.healthy and found.host == host),

@@ -216,7 +216,7 @@ def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
         thaw = f"./lab resume {partner.node}, or {kill}"
         raise LabError(f"{partner.node} is frozen and may still be primary", "a peer that answers or is down", thaw)
     if state == "running":
-        what = f"an answer of {partner.node}, which runs and may be primary,"
+        what = f"an answer from {partner.node}, which runs and may be primary,"
         said = clock.wait_until(partner.answer, what, drbd.SILENT_SECONDS, hint=kill)
         if said.primary:
             raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")

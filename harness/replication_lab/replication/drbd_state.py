@@ -61,8 +61,9 @@ def was_connected(found: list[Status], connected: bool) -> Proof:
     expected = f"{connection}, {UP_TO_DATE} here, {there} there"
     met = len({status.connected_at for status in found}) > 1
     return Proof(
-        what="the peer is there" if connected else "the peer is in standby",
+        what="the peer is connected" if connected else "the peer is in standby",
         expected=f"{expected}, all the time",
-        found="; ".join(dict.fromkeys(said)) + (", and they parted or met meanwhile" if met else ""),
+        found="; ".join(dict.fromkeys(said))
+        + (", and the machines disconnected or connected meanwhile" if met else ""),
         ok=set(said) == {expected} and not met,
     )

@@ -84,7 +84,7 @@ def _refuse_unable(asked: Drill, topology: Topology) -> None:
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
     """Return the drill of that name, or all of a topology's, with this duration if one is given."""
     if seconds is not None and seconds <= 0:
-        raise LabError(f"a fault of {seconds:g} s", "more than 0 seconds", "./lab drill --help")
+        raise LabError(f"the fault would last {seconds:g} s", "more than 0 seconds", "./lab drill --help")
     catalogue.topology(topology)
     return [
         load(topology, name).with_duration(seconds)

@@ -131,7 +131,7 @@ class Race:
             behind = lag.read()
             return all(rows == 0 or lag.applied[name][-1] - before[name] >= enough for name, rows in behind.items())
 
-        clock.wait_until(have_all_gone_on, f"{enough} rows applied by slow disks", LONGEST, every=READ_EVERY)
+        clock.wait_until(have_all_gone_on, f"{enough} rows applied with slow disks", LONGEST, every=READ_EVERY)
 
     # -- both behind -----------------------------------------------------------------------------------------------
 

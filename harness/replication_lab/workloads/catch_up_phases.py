@@ -96,7 +96,7 @@ def went_on(name: str, phase: Phase, when: str) -> Proof:
     pause, allowed = phase.longest_pause(name), PAUSE_SHARE * phase.seconds
     return Proof(
         what=f"{name} continued to apply {when}",
-        expected=f"no pause of {allowed:.1f} s or longer, a third of the time",
+        expected=f"no pause of {allowed:.1f} s (a third of the time) or longer",
         found=f"{pause:.1f} s is the longest pause",
         ok=pause < allowed,
     )
@@ -125,7 +125,7 @@ def flushed(name: str, phase: Phase) -> Proof:
 def paced(client: Pace) -> Proof:
     return Proof(
         what="the source was loaded at the requested rate",
-        expected=f"{client.rate:.1f} rows/s, {PACE:.0%} more or less",
+        expected=f"{client.rate:.1f} rows/s (±{PACE:.0%})",
         found=f"{client.rows_per_second:.1f} rows/s",
         ok=abs(client.rows_per_second - client.rate) <= PACE * client.rate,
     )

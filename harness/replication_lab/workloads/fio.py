@@ -151,7 +151,7 @@ def _refuse_others(node: str, what: str, asked: int, served: int) -> None:
     """Raise LabError if the disks served more requests than fio made (another program), or fewer (a cache)."""
     if not math.isclose(asked, served, rel_tol=OTHERS_SHARE, abs_tol=OTHERS):
         raise OthersAtTheDisks(
-            f"the disks of {node} served {served} {what} where fio's pattern takes {asked}",
-            "as many: no other program uses the disks, and no cache answers",
+            f"the disks of {node} served {served} {what}, but fio's pattern needs {asked}",
+            "the same number: no other program uses the disks, and no cache answers",
             f"./lab disk check {node}",
         )

@@ -72,7 +72,8 @@ def launcher() -> Launcher:
 def _refuse_host() -> None:
     if platform.machine() not in PROCESSORS:
         found = f"the processor is {platform.machine()}, but the image of the virtual machines is for {PROCESSORS[0]}"
-        raise LabError(found, "a host of that kind; every other topology runs on this host", "./lab up semisync")
+        expected = "a host with such a processor; every other topology runs on this host"
+        raise LabError(found, expected, "./lab up semisync")
     # An engine in a machine of its own has a device of its own.
     if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
         raise LabError(f"{TUN} does not exist", "the device for a guest's network", "sudo modprobe tun")

@@ -61,7 +61,7 @@ def _build(wanted: list[str]) -> None:
     _check_space([*(["base"] if needs_base else []), *wanted])
     if needs_base:
         _make_base()
-    print(f"building {', '.join(wanted)} (once; a few minutes at the most)", file=sys.stderr, flush=True)
+    print(f"building {', '.join(wanted)} (once; at most a few minutes)", file=sys.stderr, flush=True)
     _bake(wanted)
 
 

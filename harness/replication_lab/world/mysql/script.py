@@ -21,6 +21,6 @@ def run(server: Server, file: str, statements: Iterable[Statement]) -> None:
             except pymysql.err.MySQLError as error:
                 raise LabError(
                     f"{file} line {statement.line}: {server.name} refused `{statement.sql[:60]}`: {error}",
-                    "a statement that the server takes",
+                    "a statement that the server accepts",
                     f"correct {file}",
                 ) from error
