@@ -124,7 +124,7 @@ def descriptions() -> Texts:
     for name in catalogue.toxics():
         yield f"toxics/{name}.json", catalogue.toxic(name).about
     for name, kind in faults.kinds().items():
-        yield f"fault {name}", f"{kind.does}; {kind.proof}"
+        yield f"fault {name}", f"{kind.does}; proof: {kind.proof}"
 
 
 def templates() -> Texts:

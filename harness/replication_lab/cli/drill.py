@@ -55,8 +55,8 @@ def drill(
 
     The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills.
 
-    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab judge` computes the
-    verdicts again.
+    Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab judge` computes
+    the verdicts again.
 
     Example: lab drill galera --fault kill-node --count 5 --keep
     """

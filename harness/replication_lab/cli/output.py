@@ -82,7 +82,8 @@ def resource(out: Console, found: dict[str, Status | None]) -> None:
         out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
     if any(status and status.split_brain for status in found.values()):
         out.print(
-            f"split brain: both machines were primary and wrote. To discard the changes of one machine: {HOW_TO_RESOLVE}"
+            "split brain: both machines were primary and wrote. "
+            f"To discard the changes of one machine: {HOW_TO_RESOLVE}"
         )
 
 
