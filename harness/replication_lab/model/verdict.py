@@ -24,7 +24,7 @@ class Expected:
         if self.verdict is Verdict.UNKNOWN:
             raise ValueError("expected HOLDS or REFUTED, found UNKNOWN, which is never an expected verdict")
         if self.verdict is Verdict.REFUTED and not self.because:
-            raise ValueError("expected a reason in the key "because", found REFUTED without one")
+            raise ValueError('expected a reason in the key "because", found REFUTED without one')
 
 
 TO_HOLD = Expected()
