@@ -104,6 +104,6 @@ def test_a_load_that_does_not_reach_its_rate_is_seen(lab, doubts, monkeypatch):
 
     monkeypatch.setattr(Race, "_catch_up", squeeze_afterwards)
     try:
-        assert "loaded at the rate that was asked for" in doubts("raid_replica", "one")
+        assert "loaded at the requested rate" in doubts("raid_replica", "one")
     finally:
         container.update(cpu_period=100_000, cpu_quota=-1)

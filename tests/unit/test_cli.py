@@ -147,7 +147,7 @@ def test_the_version_is_that_of_the_project(lab):
         (["up", "semisync", "--toxic", "wan-85ms"], "has no equals sign"),
         (["up", "async", "--storage", "raid9"], "did you mean raid1?"),
         (["up", "async", "--storage", "raid1", "--disks", "1"], "expected: 2 to 8 disks"),
-        (["up", "async", "--storage", "raid0", "--disk-size", "5"], "disks of 5 MiB"),
+        (["up", "async", "--storage", "raid0", "--disk-size", "5"], "the size of a disk is 5 MiB"),
         (["up", "async", "--storage", "raid0", "--disk", "sata"], "did you mean sata-7200?"),
         (["up", "async", "--storage", "replika=raid0"], "did you mean replica?"),
         (["up", "async", "--storage", "raid0", "--backend", "zfs"], "unknown storage backend 'zfs'"),

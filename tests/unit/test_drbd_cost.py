@@ -199,7 +199,7 @@ def break_off(lab, _load):
 @pytest.mark.parametrize(
     ("trouble", "case", "reason"),
     [
-        (forget_flushes, "connected", "cost what they are set to"),
+        (forget_flushes, "connected", "take the time that its limits set"),
         (speed_up, "alone", "no other command changed the disk of node1"),
         (part, "connected", "the peer is connected"),
         (part_and_meet, "connected", "the machines disconnected or connected meanwhile"),

@@ -140,7 +140,9 @@ def test_a_load_below_its_rate_is_a_doubt(ran, monkeypatch):
     )
     summary, record, _ = ran(KNOWN, preset="quick")
 
-    assert "the source was loaded at the rate" in "; ".join(record.doubts("mariadb", record.of("mariadb", "one")))
+    assert "the source was loaded at the requested rate" in "; ".join(
+        record.doubts("mariadb", record.of("mariadb", "one"))
+    )
     assert summary.exit_code == 2
 
 

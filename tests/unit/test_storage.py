@@ -36,8 +36,8 @@ WITH_MD = BTRFS_ONLY | {"/proc/mdstat"}
         ({"level": "raid0", "disks": MOST_DISKS + 1}, "raid0 of 9 disk(s)", "2 to 8 disks"),
         ({"level": "raid0", "disks": -2}, "raid0 of -2 disk(s)", "2 to 8 disks"),
         ({"level": "single", "disks": 2}, "single of 2 disk(s)", "1 disk"),
-        ({"level": "single", "mib": 100}, "disks of 100 MiB", "1024 or more"),
-        ({"level": "single", "mib": 0}, "disks of 0 MiB", "1024 or more"),
+        ({"level": "single", "mib": 100}, "the size of a disk is 100 MiB", "1024 MiB or more"),
+        ({"level": "single", "mib": 0}, "the size of a disk is 0 MiB", "1024 MiB or more"),
     ],
 )
 def test_storage_that_cannot_be_is_refused(refused, wanted, found, expected):

@@ -28,9 +28,9 @@ def text() -> str:
     ("good", "bad", "found", "expected"),
     [
         ("x-lab:", "x-labb:", "has no x-lab", '"about", "replication" and "toxics"'),
-        ("  about:", "  aboot:", "unknown field `aboot`", "about, replication, toxics"),
-        ("  about: one", "  colour: red\n  about: one", "unknown field `colour`", "about, replication, toxics"),
-        ("replication: async", "replication: [async]", "x-lab: Expected `str`", "about, replication, toxics"),
+        ("  about:", "  aboot:", "unknown field `aboot`", '"about", "replication", "toxics"'),
+        ("  about: one", "  colour: red\n  about: one", "unknown field `colour`", '"about", "replication", "toxics"'),
+        ("replication: async", "replication: [async]", "x-lab: Expected `str`", '"about", "replication", "toxics"'),
         (
             "{source-replica: wan",
             "{source-repica: wan",

@@ -91,12 +91,12 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
         ),
         Claim(
             "caught-up-writes-less",
-            "once RAID0 has caught up, it does at most 0.95 times the writes/s of before",
+            "once RAID0 has caught up, it does at most 0.95 times the writes/s that it did before",
             Figure("one", "raid0_writes_per_second_after").over(Figure("one", "raid0_writes_per_second")).at_most(0.95),
         ),
         Claim(
             "caught-up-disks-rest",
-            "once RAID0 has caught up, its disks are busy for at most 0.95 times the share of time of before",
+            "once RAID0 has caught up, its disks are busy for at most 0.95 times as much of the time as before",
             Figure("one", "raid0_busy_after").over(Figure("one", "raid0_busy")).at_most(0.95),
         ),
     )
