@@ -3,7 +3,7 @@ TOPOLOGY ?= semisync
 ENGINE ?=
 PYTHON = .venv/bin/python
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
-BESIDE = -m "not alone" -n 2 --dist loadscope
+BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help

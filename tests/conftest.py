@@ -8,10 +8,17 @@ pytest_plugins = ["replication_lab.pytest_plugin"]
 CLAIMS = Path(__file__).parent / "claims"
 # These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
 OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}
+# Files that take longest: their processes would go on alone at the end if they began last.
+LONGEST = ("ha", "galera_drills", "drills", "drbd", "asking", "everyday_commands", "failover", "asking_load", "group")
 
 
 def pytest_collection_modifyitems(config, items):
-    """Leave out what is marked long, before any lab is started for it, unless everything is asked for."""
+    """Leave out what is marked long, before any lab is started for it, unless everything is asked for.
+
+    Files that take longest come first where tests run beside each other.
+    """
+    if config.getoption("dist") == "loadscope":
+        items.sort(key=lambda item: _place(item.path.stem.removeprefix("test_")))
     for item in items:
         if CLAIMS in item.path.parents:
             item.add_marker("alone")
@@ -21,6 +28,10 @@ def pytest_collection_modifyitems(config, items):
     if left_out:
         config.hook.pytest_deselected(items=left_out)
         items[:] = [item for item in items if item not in set(left_out)]
+
+
+def _place(name):
+    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
 
 
 def pytest_xdist_make_scheduler(config, log):

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.alone
 
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
-    "raid_replica": {"rows": 8000, "backlog": 4000, "warm": 500, "window": 3, "paced": 5, "rest": 2},
+    "raid_replica": {"rows": 8000, "backlog": 9_000, "warm": 4500, "window": 8, "paced": 5, "rest": 2},
     "raid_appliers": {"rows": 8000, "durable_backlog": 2500, "durable_window": 4},
 }
 

@@ -1,7 +1,9 @@
 """Nodes on arrays of emulated disks, on real kernels: limits, failures, rebuilding, and what is left behind."""
 
 import json
+import os
 import secrets
+import signal
 
 import pytest
 from replication_lab.faults.disk_limits import changed
@@ -145,9 +147,13 @@ def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
     array = arrays.array(lab, "far")
     # A failed disk keeps no limit, however often it is measured.
     monkeypatch.setattr(arrays, "TRIES", 3)
-    # A file system that has something to write when a disk fails writes nothing more, with the disk back either.
+    # A file system that has something to write when a disk fails writes nothing more, with the disk back either; and a
+    # server that has something to write then ends. So it is stopped meanwhile.
     assert same_rows(lab, "far")
     write_out(lab.node("far").server())
+    container = lab.node("far").container
+    container.reload()
+    os.kill(container.attrs["State"]["Pid"], signal.SIGSTOP)
     array.write_back()
     array.disk("disk1").fail()
     try:
@@ -156,6 +162,7 @@ def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
             found = {proof.what: proof for proof in disks.check(lab, "far")}
     finally:
         array.disk("disk1").heal()
+        os.kill(container.attrs["State"]["Pid"], signal.SIGCONT)
 
     assert "ibdata1" in lost
     assert not found["far's data can be read"].ok
