@@ -40,7 +40,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     multiple=True,
     metavar="LINK=CONDITION",
     help="Put CONDITION on LINK instead of the topology's default; may be repeated. By number (40ms, 40ms±5ms, "
-    "100mbit, 40ms+20mbit) or by name; `lab toxic` lists the names. A rate limits each connection by itself.",
+    "100mbit, 40ms+20mbit) or by name; `lab toxic` lists the names. A rate applies to each connection separately.",
 )
 @click.option(
     "--storage",

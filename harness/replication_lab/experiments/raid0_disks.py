@@ -31,7 +31,7 @@ class Calibration:
 
 
 CALIBRATIONS = {
-    "plain": Calibration("plain spindles", "plain-400", "plain-400"),
+    "plain": Calibration("disks without the instance's cap", "plain-400", "plain-400"),
     # An instance passes on less than two volumes can do; the cap of the published table, shared evenly.
     "cloud": Calibration("calibrated to the published instance's cap", "ebs-2013-tenth", "ebs-2013-tenth-shared"),
 }

@@ -60,7 +60,8 @@ def _cases(engine: str, summary: ExperimentSummary) -> Table:
         table.add_column(heading, justify="right")
     for case in summary.cases:
         if case.engine == engine:
-            table.add_row(case.name, *(wording.number(value) for value in wording.of_a_case(case)))
+            *figures, trips = wording.of_a_case(case)
+            table.add_row(case.name, *map(wording.number, figures), "–" if trips is None else f"{trips:.2f}")
     return table
 
 

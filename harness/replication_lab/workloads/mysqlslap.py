@@ -75,7 +75,7 @@ class Slap:
             average, least, most = (float(each) * 1000 for each in fields[2:5])
         except ValueError as error:
             raise LabError(
-                f"slap printed no times: {printed[-300:]!r}",
+                f"mysqlslap printed no timings: {printed[-300:]!r}",
                 "one line each for average, minimum and maximum",
                 "./lab status",
             ) from error
