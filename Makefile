@@ -51,7 +51,7 @@ drills: .venv/installed.txt  ## run every drill of every topology, and write doc
 lint: .venv/installed.txt  ## run ruff, mypy, import-linter and shellcheck, and collect all tests together
 	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck
 
-readability: .venv/installed.txt  ## print how hard docs and help are to read; fail without textstat
+readability: .venv/installed.txt  ## print how hard docs and help are to read
 	@$(PYTHON) tests/readability.py
 
 # The launcher installs the hash-locked list.

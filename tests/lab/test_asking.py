@@ -83,3 +83,24 @@ def test_semisync_that_somebody_switches_off_is_unknown(loaded, tmp_path):
 
     assert judged.verdict is Verdict.UNKNOWN
     assert "semi-sync" in judged.reason
+
+
+@pytest.mark.long
+@pytest.mark.parametrize(
+    ("topology", "engine"),
+    [
+        *((name, "mariadb") for name in ("async", "fanout", "semisync-3", "galera", "galera-2")),
+        ("group", "mysql-8.0"),
+    ],
+)
+def test_each_topology_that_can_be_asked_is_measured_with_its_proofs(command, topology, engine):
+    """Those that docs/asking.md names."""
+    answer = command(
+        *("ask", topology, "--engine", engine, "--rtt", "40ms", "--vary", "clients=1,4"),
+        *("--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"),
+    )
+    found = json.loads(answer.stdout)
+
+    assert found["doubts"] == [], answer.stderr
+    _, record = read(found_in(answer.stderr))
+    assert record.measurements and not any(m.reasons_to_doubt for m in record.measurements if m.noise.quiet)

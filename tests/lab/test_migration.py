@@ -77,6 +77,10 @@ def test_a_migration_killed_after_each_step_is_gone_on_with(lab, monkeypatch):
     assert old not in things_of(lab.name)
     assert array.array(lab, "replica").is_mounted()
     assert lab.node("replica").server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
+    things = set(things_of(lab.name))
+    with pytest.raises(LabError, match="is already on raid0 of unlimited"):
+        migrate.migrate(lab, "replica", to("raid0"), print)
+    assert set(things_of(lab.name)) == things and migrate.unfinished(lab) is None
 
 
 @pytest.mark.long

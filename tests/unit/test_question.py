@@ -1,9 +1,15 @@
 """Is a user's question read as it was meant, and is one that cannot be answered refused before anything starts?"""
 
+import io
+
 import pytest
+from msgspec import structs
 from replication_lab import experiments
 from replication_lab.model.errors import LabError
 from replication_lab.model.question import Question, is_same, literal, parse_claim
+from replication_lab.model.verdict import Verdict
+from replication_lab.report import terminal
+from rich.console import Console
 
 from tests.fakes.server import FakeServer
 
@@ -148,6 +154,7 @@ def test_a_claim_that_cannot_be_judged_is_refused(text, said, refused):
         ({"vary": {"rtt": ["0", "wan-85"]}}, "wan-85"),
         ({"vary": {"rtt": ["0", "black-hole"]}}, "rtt is 'black-hole'"),
         ({"topologies": ["nowhere"]}, "nowhere"),
+        ({"topologies": ["raid"]}, "raid has async replication"),
         ({"topologies": ["chain"]}, "chain has async replication"),
         ({"topologies": ["single"]}, "single has none replication"),
         ({"topologies": ["drbd"]}, "drbd has drbd replication"),
@@ -190,7 +197,8 @@ def test_an_effect_is_measured_until_it_is_known(ran):
 
     assert summary.verdict == "AS_EXPECTED"
     assert record.end.why == "decided"
-    assert effect.known and effect.throughput_ratio.low < 16 < effect.throughput_ratio.high * 1.1
+    # A bit less than sixteen: clients at once also wait for each other's CPU time.
+    assert effect.known and 0.9 * 16 < effect.throughput_ratio.low < effect.throughput_ratio.high < 16
     assert effect.sentence.startswith("clients=16 gains 1")
 
 
@@ -257,8 +265,8 @@ def test_a_variable_that_somebody_changes_meanwhile_makes_it_unknown(ran):
 
     summary, _, _ = ran(experiments.asked(question({"sync_binlog": ["1", "0"]})), preset="ask", meanwhile=meddle)
 
-    assert summary.verdict == "UNKNOWN"
-    assert any("source has sync_binlog=1" in doubt for doubt in summary.doubts) or not summary.effects[0].known
+    assert summary.verdict == "UNKNOWN" and not summary.effects[0].known
+    assert all("source has sync_binlog=" in claim.reason for claim in summary.claims)
 
 
 def test_variables_are_as_before_afterwards(ran):
@@ -287,3 +295,26 @@ def test_variables_set_before_an_error_are_set_back(ran, monkeypatch, refused):
 
     assert "refuses" in refused(ran, experiments.asked(question({"sync_binlog": ["100", "0"]})), preset="ask").found
     assert seen["source"].settings("sync_binlog") == {"sync_binlog": "1"}
+
+
+def test_a_nodes_own_value_goes_before_that_of_all(ran):
+    """Both are asked for; the source has its own, and both are proved."""
+    asked = question({"clients": ["1", "4"]}, settings={"source.sync_binlog": "0", "sync_binlog": "100"})
+    _, record, _ = ran(experiments.asked(asked), preset="ask")
+    proved = {proof.what for proof in record.measurements[0].proofs}
+
+    assert {"source has sync_binlog=0", "replica has sync_binlog=100"} <= proved
+    assert "source has sync_binlog=100" not in proved
+
+
+def test_an_unknown_latency_is_shown_beside_a_known_throughput(ran):
+    """The answer is of the throughput; what is not known about the latency must not be hidden behind it."""
+    summary, _, _ = ran(experiments.asked(question({"clients": ["1", "4"]})), preset="ask")
+    of_latency = summary.effects[0].claims[1]
+    claims = [
+        structs.replace(each, verdict=Verdict.UNKNOWN) if each.id == of_latency else each for each in summary.claims
+    ]
+    printed = io.StringIO()
+    terminal.show(structs.replace(summary, claims=claims), Console(width=120, file=printed))
+
+    assert "UNKNOWN" in printed.getvalue() and "commit p50" in printed.getvalue()

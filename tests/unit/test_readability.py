@@ -1,6 +1,6 @@
 """Is the readability of pages measured on their sentences, and never on nothing?"""
 
-import importlib.util
+import pytest
 
 from tests import readability
 
@@ -27,12 +27,17 @@ def test_only_sentences_count():
 
 def test_long_sentences_are_counted():
     """More than 25 words."""
-    assert readability.score("page", "word " * 26 + ". Short one.", 50).long_sentences == 1
+    assert readability.score("page", "word " * 26 + ". Short one. And more.", lambda _: 1).long_sentences == 1
 
 
-def test_a_missing_library_is_a_failure(monkeypatch, capsys):
-    """It says so, and the target does not pass."""
-    monkeypatch.setattr(importlib.util, "find_spec", lambda _: None)
+def test_reading_ease_is_flesch_s():
+    """By his formula: ten words a sentence, one and a half syllables a word."""
+    text = "one two three four five six seven eight nine ten. " * 4
+    found = readability.score("page", text, lambda word: 2 if word in ("seven", "one", "two", "six", "ten") else 1)
 
-    assert readability.main() == 1
-    assert "not installed: textstat" in capsys.readouterr().out
+    assert found.ease == pytest.approx(206.835 - 10.15 - 84.6 * 1.5)
+
+
+def test_a_page_of_a_few_words_has_no_score():
+    """Nothing is measured on nothing."""
+    assert readability.score("page", "Three words only.", lambda _: 1) is None

@@ -66,7 +66,7 @@ SETTING = "NAME=VALUE"
     help="Load: inserts, a sysbench script such as oltp_read_write, FILE.lua (a script for sysbench) or FILE.sql "
     "(transactions between lines --).",
 )
-@click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be packed as .gz.")
+@click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
 @click.option("--engine", default="mariadb", show_default=True, metavar="ENGINE", help="Engine of the servers.")
 @click.option("--seconds", default=3, show_default=True, help="Seconds of load per case and round.")
@@ -75,7 +75,8 @@ SETTING = "NAME=VALUE"
     default="10%",
     show_default=True,
     metavar="PERCENT",
-    help="Measure until the 95 % confidence interval of each effect is within ± this share of the effect.",
+    help="Measure until the throughput and median latency of each case, divided by those of its baseline, are known "
+    "within ± this share, at 95 % confidence.",
 )
 @click.option("--rounds", default=12, show_default=True, help="Maximum number of rounds.")
 @click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")

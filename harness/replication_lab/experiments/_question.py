@@ -38,7 +38,12 @@ CLUSTERS = ("galera", "group")
 
 
 def can_answer(topology: Topology) -> bool:
-    """Return whether a case's state can be arranged: a cluster, or replicas that all follow the source."""
+    """Return whether a case's state can be arranged: a cluster, or replicas that all follow the source and keep up.
+
+    Replicas on slow disks do not: they would need minutes to catch up after each second of load.
+    """
+    if topology.storage:
+        return False
     follow_the_source = all(link.source == topology.source.name for link in topology.links)
     return topology.replication in CLUSTERS or (topology.replication in CAN and follow_the_source)
 
@@ -157,13 +162,14 @@ def _is_bare(trip: str) -> bool:
 def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
     """Yield that each effect is known, for the throughput and the median latency, then what the user claims."""
     for effect in effects:
-        at = f" with {effect.common}" if effect.common else ""
+        at = f", with {effect.common}," if effect.common else ""
         for name, what, figure in zip(
             effect.claims, ("throughput", "commit p50"), (throughput, latency_p50), strict=True
         ):
             yield Claim(
                 name,
-                f"the effect of {effect.changed} on the {what}{at} is known within ±{question.margin:.0%}",
+                f"the {what} with {effect.changed} as a share of that with {effect.replaced}{at} "
+                f"is known within ±{question.margin:.0%}",
                 KnownWithin(figure(effect.case).over(figure(effect.baseline)), margin=question.margin),
             )
     for number, text in enumerate(question.claims, 1):

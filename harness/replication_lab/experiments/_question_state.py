@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from replication_lab import replication
+from replication_lab.experiments._replicating import bare_links, restored
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case
 from replication_lab.model.measuring import Watch
@@ -12,6 +13,7 @@ from replication_lab.model.proof import Proof
 from replication_lab.model.question import Values, is_same, literal, on_which_node
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
+from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import group
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
@@ -40,16 +42,18 @@ def _cluster(lab: Lab, case: Case) -> Iterator[Watch]:
 def _source_and_replicas(lab: Lab, case: Case) -> Iterator[Watch]:
     source = lab.node(lab.topology.source.name).server()
     replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
-    wanted, wait_point = case.settings["replication"], case.settings["wait_point"]
-    try:
+    wanted = case.settings["replication"]
+    # Where the question leaves it open, the server's own: it must not change during the load either.
+    wait_point = case.settings["wait_point"] or SemiSync(source).status().wait_point
+    with restored(lab):
         if lab.topology.replication == "semisync":
             SemiSync(source).set(False)
-        for replica in replicas:
+        for replica in map(Replica, replicas):
             if wanted == "none":
-                Replica(replica).stop()
+                replica.stop()
             else:
-                Replica(replica).start()
-                Replica(replica).wait_for(BinaryLog(source).position())
+                replica.start()
+                replica.wait_for(BinaryLog(source).position())
         if wanted == "semisync":
             SemiSync(source).set(True, wait_point, timeout_ms=10_000)
             semisync_probe.wait_until_acknowledged(source)
@@ -57,25 +61,22 @@ def _source_and_replicas(lab: Lab, case: Case) -> Iterator[Watch]:
         yield semisync_probe.Watch(
             source, replicas, wanted, wait_point, "proxy", case.settings["clients"], round_trip_ms=trip
         )
-    finally:
-        if lab.topology.replication == "semisync":
-            SemiSync(source).set(False)
-        for replica in replicas:
-            # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
-            Replica(replica).start()
-            Replica(replica).wait_for(BinaryLog(source).position())
 
 
 @contextmanager
-def _group(lab: Lab, _case: Case) -> Iterator[Watch]:
-    yield _GroupWatch(lab)
+def _group(lab: Lab, case: Case) -> Iterator[Watch]:
+    yield _GroupWatch(lab, _round_trip_ms(case))
 
 
 @dataclass
 class _GroupWatch:
-    """A group before a load; `proofs` says whether it stayed the same whole group, and every commit waited."""
+    """A group before a load; `proofs` says whether it stayed the same whole group, and no commit was too fast.
+
+    `round_trip_ms` is what the toxics add between any two members: each commit waits for a majority.
+    """
 
     lab: Lab
+    round_trip_ms: float
     before: set[str] = field(init=False)
 
     def __post_init__(self) -> None:
@@ -88,7 +89,7 @@ class _GroupWatch:
     def figures(self) -> dict[str, float]:
         return {}
 
-    def proofs(self, _commits: int, _fastest_ms: float | None = None) -> list[Proof]:
+    def proofs(self, _commits: int, fastest_ms: float | None = None) -> list[Proof]:
         after = self._views()
         stayed = Proof(
             what="no member left or joined the group",
@@ -96,7 +97,7 @@ class _GroupWatch:
             found=f"view {', '.join(sorted(after))}",
             ok=len(after) == 1 and after == self.before,
         )
-        return [stayed, *replication.of(self.lab).prove({})]
+        return [stayed, *none_too_fast(fastest_ms, self.round_trip_ms), *replication.of(self.lab).prove({})]
 
 
 ARRANGED: dict[str, Callable[[Lab, Case], AbstractContextManager[Watch]]] = {
@@ -142,16 +143,15 @@ class _Set:
 
 @contextmanager
 def variables(lab: Lab, asked: Values) -> Iterator[list[_Set]]:
-    """Set variables within the block, and their former values afterwards.
+    """Set variables within the block, and their former values afterwards; one node's own goes before that of all.
 
     Raise LabError for a variable that a server does not know, that needs a restart, or whose value it changes.
     """
     done: list[_Set] = []
     try:
-        for name, value in asked.items():
-            for node, variable in _places(lab, name):
-                # One by one: those that were set before an error are set back, too.
-                done.append(_set(lab, node, variable, value))
+        # One by one, so that those that were set before an error are set back.
+        for (node, variable), value in _by_node(lab, asked).items():
+            done.append(_set(lab, node, variable, value))
         yield done
     finally:
         for each in reversed(done):
@@ -159,9 +159,13 @@ def variables(lab: Lab, asked: Values) -> Iterator[list[_Set]]:
                 each.set(each.before)
 
 
-def _places(lab: Lab, name: str) -> list[tuple[str, str]]:
-    node, variable = on_which_node(name)
-    return [(each.name, variable) for each in lab.topology.nodes if node in ("", each.name)]
+def _by_node(lab: Lab, asked: Values) -> dict[tuple[str, str], str]:
+    """Return the value of each (node, variable)."""
+    found: dict[tuple[str, str], str] = {}
+    for name, value in sorted(asked.items(), key=lambda item: bool(on_which_node(item[0])[0])):
+        node, variable = on_which_node(name)
+        found |= {(each.name, variable): value for each in lab.topology.nodes if node in ("", each.name)}
+    return found
 
 
 def _set(lab: Lab, node: str, name: str, value: str) -> _Set:
@@ -209,10 +213,4 @@ class _Settings:
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         told = [*self.watch.proofs(commits, fastest_ms), *(each.proof() for each in self.set)]
-        if not self.bare:
-            return told
-        slowed = [link.name for link in self.lab.topology.links if self.lab.link(link.name).toxics()]
-        return [
-            *told,
-            Proof(what="the links are bare", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed),
-        ]
+        return [*told, bare_links(self.lab)] if self.bare else told

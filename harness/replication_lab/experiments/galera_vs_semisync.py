@@ -8,6 +8,7 @@ from pathlib import Path
 from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.experiments._galera_cases import CLIENTS, LAN, SYSTEMS, THREE, TWO, System, cases
 from replication_lab.experiments._galera_claims import claims
+from replication_lab.experiments._replicating import bare_links, restored
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset, parse_data
@@ -21,8 +22,6 @@ from replication_lab.workloads.hot_row import HotRow
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 
 # As published; a semi-synchronous source of that time did not sync its binary log either. Set on every copy.
@@ -103,7 +102,7 @@ def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
     source = lab.node(lab.topology.source.name).server()
     replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
     wait_point = SYSTEMS[case.settings["system"]].wait_point
-    try:
+    with restored(lab):
         SemiSync(source).set(False)
         SemiSync(source).set(True, wait_point, timeout_ms=10_000)
         semisync_probe.wait_until_acknowledged(source)
@@ -111,12 +110,6 @@ def _semisync(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
         yield semisync_probe.Watch(
             source, replicas, "semisync", wait_point, "proxy", clients, round_trip_ms=_round_trip_ms(case)
         )
-    finally:
-        SemiSync(source).set(False)
-        for replica in replicas:
-            # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
-            Replica(replica).start()
-            Replica(replica).wait_for(BinaryLog(source).position())
 
 
 def _round_trip_ms(case: Case) -> float:
@@ -160,11 +153,7 @@ class _BareLinks:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        slowed = [link.name for link in self.lab.topology.links if self.lab.link(link.name).toxics()]
-        bare = Proof(
-            what="the links are bare", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed
-        )
-        return [*self.watch.proofs(commits, fastest_ms), bare]
+        return [*self.watch.proofs(commits, fastest_ms), bare_links(self.lab)]
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

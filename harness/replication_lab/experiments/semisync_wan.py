@@ -6,6 +6,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from replication_lab.experiments._far import PUBLISHED, Far, far
+from replication_lab.experiments._replicating import restored
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
 from replication_lab.model.quantities import (
@@ -22,7 +23,6 @@ from replication_lab.workloads.read_visibility import FirstSeen
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
@@ -99,7 +99,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
     source, replica = lab.node("source").server(), lab.node("replica").server()
     wanted, path = case.settings["replication"], case.settings.get("path", "proxy")
     wait_point = case.settings.get("wait_point") if SemiSync(source).status().wait_point else None
-    try:
+    with restored(lab):
         SemiSync(source).set(False)
         if wanted == "none":
             Replica(replica).stop()
@@ -117,11 +117,6 @@ def arrange(lab: Lab, case: Case) -> Iterator[semisync_probe.Watch]:
             clients=case.settings.get("clients", 1),
             round_trip_ms=_round_trip_ms(case) if _waits_a_round_trip(case) else 0,
         )
-    finally:
-        SemiSync(source).set(False)
-        # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
-        Replica(replica).start()
-        Replica(replica).wait_for(BinaryLog(source).position())
 
 
 def _dial(replica: Server, path: str, lab: Lab) -> None:

@@ -27,8 +27,8 @@ class _Strict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class FaultSpec(_Strict, frozen=True, kw_only=True):
     """One fault on `targets`, nodes or links, `at` seconds into its step.
 
-    For a fault of links, a node means all links that touch it. `settings` are those that its kind of fault takes; in a
-    drill's file they are keys beside the others.
+    If the fault is one of links, a node among the targets stands for all links from and to it. `settings` holds the
+    keys of a drill's file that only this kind of fault has.
     """
 
     fault: str

@@ -206,8 +206,9 @@ class Experiment(Generic[LabT]):
     recorded besides those of every experiment. `disks` says in words what a write and a flush cost on its disks.
     `asked` is the user's question that it was made from; a record keeps it.
 
-    `at` returns the experiment with another round trip, in ms, than `rtt_ms` on its links. `conditions` are those that
-    are not the published ones: then only laws are judged, and nothing is compared with published figures.
+    `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another one. Such an
+    experiment names what differs in `conditions`: only its laws are judged, and nothing is compared with published
+    figures.
     """
 
     name: str

@@ -33,9 +33,10 @@ class HasProofs(Protocol):
 
 @runtime_checkable
 class HasFastestCommit(Protocol):
-    """An outcome whose transactions do not all change something: of those that do, `commits` and the fastest one.
+    """The outcome of a load with read-only transactions, which wait for no other node.
 
-    Only they wait for other nodes. `fastest_commit_ms` is None where there is none.
+    `commits` counts only the transactions that write. `fastest_commit_ms` is the latency of the fastest of them, None
+    if there is none.
     """
 
     @property

@@ -39,7 +39,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     each case.
     A setting is `clients`, `rtt`, `replication`, `wait_point` or a server's variable, as `sync_binlog` (on every
     server) or `source.sync_binlog`. `baseline` holds the values that the others are compared with. `margin` is the
-    share by which an effect may be off at most, at 95 %; `seconds` is how long each case is loaded in each round.
+    share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is loaded in each round.
     `workload` is a load by name, or the user's file; `schema` and `init` are run before it.
     """
 
@@ -145,6 +145,11 @@ class Effect:
     def changed(self) -> str:
         """Return what differs, such as "sync_binlog=1"."""
         return named({name: value for name, value in self.values.items() if value != self.base[name]})
+
+    @property
+    def replaced(self) -> str:
+        """Return what the baseline has in place of it, such as "sync_binlog=0"."""
+        return named({name: value for name, value in self.base.items() if value != self.values[name]})
 
     @property
     def claims(self) -> tuple[str, str]:

@@ -81,8 +81,8 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     """The first line of an experiment's record.
 
     `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
-    decide to the reason. `question` is the user's, where the experiment was made from one. `conditions` are those that
-    the user chose in place of the published ones, such as rtt: 40ms.
+    decide to the reason. `question` is that of `lab ask`, if the run answers one. `conditions` maps each condition that
+    the user chose in place of the published one to its value, such as rtt: 40ms.
     """
 
     experiment: str

@@ -223,11 +223,12 @@ class AnySummary(Row, frozen=True, kw_only=True, tag_field="kind"):
 
 
 class EffectRow(Row, frozen=True, kw_only=True):
-    """The effect of one setting of a user's question: `case` compared with `baseline`, which differ by `changed` only.
+    """One answer to a user's question: how `case` compares with `baseline`.
 
-    `common` are the other varied values, the same in both. `throughput_ratio` is case over baseline; both intervals are
-    of the run's own level. Without `known` it is no answer, and the sentence says why. `claims` are those that the
-    answer rests on.
+    `changed` names what differs between the two, `common` the varied settings that are the same. `throughput_ratio` is
+    that of case divided by that of baseline. Both intervals have the confidence level of one look of the run. If
+    `known` is false, the ratio is not precise enough or not proved, and `sentence` says why. `claims` lists the ids of
+    the claims about this ratio.
     """
 
     engine: str

@@ -7,6 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from replication_lab.model.verdict import Verdict
 from replication_lab.report import wording
 from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, EffectRow, ExperimentSummary
 
@@ -116,7 +117,8 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
     table.add_column()
     answered = {name for effect in summary.effects for name in effect.claims}
     for claim in summary.claims:
-        if claim.engine == engine and claim.id not in answered:
+        # What is known is in the answers; what is not must be seen.
+        if claim.engine == engine and not (claim.id in answered and claim.verdict is Verdict.HOLDS):
             table.add_row(Text(wording.verdict(claim), style=STYLES[wording.tone(claim)]), _told(claim))
     return table
 

@@ -1,0 +1,32 @@
+"""What several experiments arrange and prove about a source, its replicas, and the links between."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replication_lab.model.proof import Proof
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.semisync import SemiSync
+
+
+@contextmanager
+def restored(lab: Lab) -> Iterator[None]:
+    """Switch semi-sync off after the block, where the servers have it, and let each replica run and catch up."""
+    source = lab.node(lab.topology.source.name).server()
+    try:
+        yield
+    finally:
+        if lab.topology.replication == "semisync":
+            SemiSync(source).set(False)
+        for node in lab.topology.replicas:
+            replica = Replica(lab.node(node.name).server())
+            # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
+            replica.start()
+            replica.wait_for(BinaryLog(source).position())
+
+
+def bare_links(lab: Lab) -> Proof:
+    """Prove that no link has a toxic."""
+    slowed = [link.name for link in lab.topology.links if lab.link(link.name).toxics()]
+    return Proof(what="the links are bare", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed)
