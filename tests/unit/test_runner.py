@@ -118,6 +118,17 @@ def test_rounds_end_at_the_limit_in_unknown(ran):
     assert "straddles 1" in summary.claims[0].reason
 
 
+def test_rounds_end_where_the_planned_ones_cannot_decide(ran):
+    """A claim that sits on its bound is given up before the ninth round, UNKNOWN, and says what it takes."""
+    summary, record, _ = ran(tiny(LEVEL, cases=[again()], most=9))
+    claim = summary.claims[0]
+
+    assert max(number for number, _ in order(record)) < 9
+    assert (record.end.why, summary.exit_code, claim.verdict) == ("given up", 2, Verdict.UNKNOWN)
+    assert claim.rounds_needed > 9
+    assert "at this spread it would take" in claim.reason
+
+
 def test_a_changed_verdict_fails_the_run(ran):
     """A claim that comes out other than expected gives exit status 1."""
     never = Claim("never", "semi-sync is faster", throughput(FAR).over(throughput("none")).at_least(1.0))

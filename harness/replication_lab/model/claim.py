@@ -56,6 +56,7 @@ class ClaimJudgement(Judgement):
     predicted: float | None = None
     interval: Interval | None = None
     rounds: int = 0
+    needed: int | None = None
     settled: bool = field(default=False, compare=False)
     doubted: bool = field(default=False, compare=False)
 
@@ -82,6 +83,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         measured=finding.measured,
         interval=finding.interval,
         rounds=finding.rounds,
+        needed=finding.needed,
         settled=finding.settled or finding.verdict is not Verdict.UNKNOWN,
         doubted=finding.doubted,
     )

@@ -5,11 +5,11 @@ A relation decides by an interval that lies inside or outside its bounds; anythi
 
 import math
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from replication_lab.model.record import Measurement, Record
-from replication_lab.model.statistics import Interval, Plan, highest_share
+from replication_lab.model.statistics import MOST_ROUNDS, Interval, Plan, highest_share
 from replication_lab.model.verdict import Verdict
 
 if TYPE_CHECKING:  # a quantity makes its relations
@@ -17,13 +17,18 @@ if TYPE_CHECKING:  # a quantity makes its relations
 
 # A reason names at most this many noisy measurements.
 SHOWN = 3
+# Before the fourth round a spread says too little to give a claim up.
+FEWEST_TO_GIVE_UP = 4
 # An engine and a case that is measured on it.
 Place = tuple[str, str]
 
 
 @dataclass(frozen=True)
 class Finding:
-    """The result of a relation; `settled`: more rounds cannot change it; `doubted`: something went wrong."""
+    """The result of a relation; `doubted`: something went wrong; `settled`: the planned rounds will not change it.
+
+    `needed` is the number of rounds after which it would be decided, about, if spread and estimate stayed the same.
+    """
 
     verdict: Verdict
     reason: str
@@ -32,6 +37,7 @@ class Finding:
     rounds: int = 0
     settled: bool = False
     doubted: bool = False
+    needed: int | None = None
 
 
 @dataclass(frozen=True)
@@ -70,9 +76,30 @@ class Bounds:
         rounds = len(values)
         if too_few := _why_not_decidable(self.quantity, values, record, engine, plan):
             return Finding(Verdict.UNKNOWN, too_few, rounds=rounds)
-        interval = self.quantity.interval(record, engine, plan.level)
+        interval = self.quantity.interval(record, engine, self._level(plan))
         verdict = self._compare(interval)
-        return Finding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
+        found = Finding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
+        if verdict is not Verdict.UNKNOWN:
+            return found
+        needed = interval.rounds_until(self._decisive_half(interval))
+        reason = f"{found.reason}; at this spread it would take {_about(needed)} rounds"
+        return replace(found, reason=reason, needed=needed, settled=self._is_hopeless(interval, plan))
+
+    def _level(self, plan: Plan) -> float:
+        return plan.level
+
+    def _is_hopeless(self, interval: Interval, plan: Plan) -> bool:
+        """Return whether the plan's last round is not expected to decide: its half width is twice what it may be.
+
+        That turns verdicts into UNKNOWN only, so it adds nothing to the risk. docs/statistics.md shows what it saves.
+        """
+        half = self._decisive_half(interval)
+        may_go_on = FEWEST_TO_GIVE_UP <= interval.n < plan.max_rounds
+        return may_go_on and half < interval.half_after(plan.max_rounds) / 2
+
+    def _decisive_half(self, interval: Interval) -> float:
+        """Return half the width with which the interval would decide, if its estimate stayed the same."""
+        return min(interval.distance(bound) for bound in (self.low, self.high) if math.isfinite(bound))
 
     def _compare(self, interval: Interval) -> Verdict:
         if self.low <= interval.low and interval.high <= self.high:
@@ -103,6 +130,12 @@ class KnownWithin(Bounds):
     """A quantity is known: its interval reaches no further from its estimate than this share of it. Never REFUTED."""
 
     margin: float = 0.1
+
+    def _level(self, plan: Plan) -> float:
+        return plan.level_of_estimate
+
+    def _decisive_half(self, interval: Interval) -> float:
+        return interval.distance(interval.estimate + self.margin * abs(interval.estimate))
 
     def _compare(self, interval: Interval) -> Verdict:
         most = self.margin * abs(interval.estimate)
@@ -178,6 +211,10 @@ class SomeSeen(_OfTotal):
             f"none seen in {rounds} rounds" if rounds else _not_taken(self.count.case, self.count.name, record, engine)
         )
         return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
+
+
+def _about(rounds: int) -> str:
+    return f"about {float(f'{rounds:.2g}'):.0f}" if rounds < MOST_ROUNDS else f"more than {MOST_ROUNDS}"
 
 
 def _why_not_decidable(

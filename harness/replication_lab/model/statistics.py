@@ -1,20 +1,25 @@
 """Intervals on per-round figures, wide enough for every interim look of a sequential run.
 
-The method is Student's t on the logarithms of paired ratios (or on plain values), at a level from Bonferroni's
-correction for the planned looks. docs/statistics.md shows what this and the other candidates gave in simulation.
+The method is Student's t on the logarithms of paired ratios (or on plain values), at a level that is calibrated for the
+planned looks. docs/statistics.md shows what this and the other candidates gave in simulation.
 """
 
 import math
+from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
+
+from replication_lab.model.looks import risk_of_a_look
 
 if TYPE_CHECKING:  # it takes long to import
     import numpy as np
     from numpy.typing import ArrayLike, NDArray
 
 FEWEST_OF_A_MEAN, FEWEST_OF_A_SLOPE = 2, 5
+# No one measures more rounds than these.
+MOST_ROUNDS = 10_000
 
 
 class NoInterval(ValueError):
@@ -25,8 +30,8 @@ class NoInterval(ValueError):
 class Plan:
     """The number of quiet rounds of a run and the accepted risk of a wrong verdict per claim.
 
-    The run looks at its figures after each round from `min_rounds` to `max_rounds`. `alpha` is shared equally by these
-    looks (Bonferroni), so that the chance of even one wrong decision among them is at most `alpha`.
+    The run looks at its figures after each round from `min_rounds` to `max_rounds`. All looks take the same risk, so
+    that the chance of even one wrong decision among them is at most `alpha`.
     """
 
     min_rounds: int = 3
@@ -43,30 +48,58 @@ class Plan:
             raise ValueError(f"alpha is a probability between 0 and 1, found {self.alpha}")
 
     @property
-    def looks(self) -> int:
-        return self.max_rounds - self.min_rounds + 1
+    def level(self) -> float:
+        """Confidence level of an interval that decides a claim at a single look.
+
+        A claim is true or false: only HOLDS is wrong of a false one, only REFUTED of a true one. So each side of the
+        interval may take the whole of `alpha`.
+        """
+        return 1 - 2 * risk_of_a_look(self.min_rounds, self.max_rounds, self.alpha)
 
     @property
-    def level(self) -> float:
-        """Confidence level of the interval at each single look."""
-        return 1 - self.alpha / self.looks
+    def level_of_estimate(self) -> float:
+        """Confidence level of an interval that is itself the answer: both sides together take `alpha`."""
+        return 1 - 2 * risk_of_a_look(self.min_rounds, self.max_rounds, self.alpha / 2)
 
 
 @dataclass(frozen=True)
 class Interval:
-    """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values."""
+    """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values.
+
+    `of_logs` tells that it was computed from the logarithms of the values.
+    """
 
     estimate: float
     low: float
     high: float
     n: int
     level: float
+    of_logs: bool = False
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, (self.estimate, self.low, self.high))):
             raise NoInterval(
                 f"the computation gave {self.estimate} [{self.low}, {self.high}], which is not an interval"
             )
+
+    def distance(self, value: float) -> float:
+        """Return how far a value is from the estimate, on the scale on which the interval is symmetrical."""
+        return abs(self._scaled(value) - self._scaled(self.estimate))
+
+    def half_after(self, rounds: int) -> float:
+        """Return half the width that the interval would have after so many rounds, if its spread stayed the same."""
+        from scipy.special import stdtrit
+
+        half = (self._scaled(self.high) - self._scaled(self.low)) / 2
+        quantiles = stdtrit([self.n - 1, rounds - 1], (1 + self.level) / 2)
+        return float(half * quantiles[1] / quantiles[0] * math.sqrt(self.n / rounds))
+
+    def rounds_until(self, half: float) -> int:
+        """Return after how many rounds, about, half its width would be at most this; MOST_ROUNDS if not even then."""
+        return bisect_left(range(MOST_ROUNDS), -half, lo=self.n, key=lambda rounds: -self.half_after(rounds))
+
+    def _scaled(self, value: float) -> float:
+        return (math.log(value) if value > 0 else -math.inf) if self.of_logs else value
 
 
 def interval_of_mean(values: Sequence[float], level: float) -> Interval:
@@ -86,7 +119,7 @@ def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Int
         if not all(math.isfinite(side) and side > 0 for side in pair):
             raise NoInterval(f"a ratio needs two positive figures, found {pair[0]:g} and {pair[1]:g}")
     logs = interval_of_mean([math.log(over / under) for over, under in pairs], level)
-    return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level)
+    return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level, of_logs=True)
 
 
 def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:

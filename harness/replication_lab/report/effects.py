@@ -45,7 +45,7 @@ def _row(
 def _difference(experiment: Experiment, record: Record, engine: str, effect: Effect) -> Interval | None:
     figure = Difference(latency_p50(effect.case), latency_p50(effect.baseline))
     try:
-        return figure.interval(record, engine, experiment.plan(record).level)
+        return figure.interval(record, engine, experiment.plan(record).level_of_estimate)
     except NoInterval:
         return None
 
@@ -74,4 +74,5 @@ def _unknown(effect: Effect, found: ClaimJudgement | None) -> str:
     if found.doubted or found.interval is None:
         return f"{effect.changed}: not known, {found.reason}"
     seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the throughput"
-    return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough"
+    more = f"; about {found.needed} rounds would be" if found.needed else ""
+    return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough{more}"

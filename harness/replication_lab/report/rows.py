@@ -105,7 +105,11 @@ class JudgementRow(Row, frozen=True, kw_only=True):
 
 
 class ClaimRow(JudgementRow, frozen=True, kw_only=True):
-    """A claim's verdict on one engine."""
+    """A claim's verdict on one engine.
+
+    `rounds_needed` is the number of rounds after which an undecided one would be decided, about, if spread and estimate
+    stayed the same; null of others.
+    """
 
     id: str
     engine: str
@@ -115,6 +119,7 @@ class ClaimRow(JudgementRow, frozen=True, kw_only=True):
     measured: float | None
     interval: IntervalRow | None
     rounds: int
+    rounds_needed: int | None = None
 
 
 class ExpectationRow(JudgementRow, frozen=True, kw_only=True):

@@ -269,6 +269,7 @@ def _claim(judgement: ClaimJudgement) -> ClaimRow:
         measured=judgement.measured,
         interval=IntervalRow(low=found.low, high=found.high, level=found.level, n=found.n) if found else None,
         rounds=judgement.rounds,
+        rounds_needed=judgement.needed,
     )
 
 

@@ -26,7 +26,8 @@ from replication_lab.world.docker import images, project, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 
-DECIDED = "decided"
+# How the rounds end: all claims decided, or those that are not would need more rounds than planned.
+DECIDED, GIVEN_UP = "decided", "given up"
 
 
 class World:
@@ -170,7 +171,7 @@ class Run:
         return labs_up
 
     def rounds(self, sessions: list[Session]) -> str:
-        """Measure rounds until every claim is decided or a limit is reached; return DECIDED or the limit's name.
+        """Measure rounds until no claim is open or a limit is reached; return DECIDED, GIVEN_UP or the limit's name.
 
         After the plan's first rounds only the cases of claims that are still open are measured.
         """
@@ -180,14 +181,18 @@ class Run:
             still_open = self._open(sessions) if number > plan.min_rounds else None
             chosen = [each for each in order if still_open is None or (each[0].engine, each[1].name) in still_open]
             if not chosen:
-                return DECIDED
+                return self._without_open_claims(sessions)
             if clock.timer() > ends:
                 return "time limit"
             for position, (session, case) in enumerate(chosen, 1):
                 rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
                 self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
                 session.measure_quietly(case, number)
-        return "round limit" if self._open(sessions) else DECIDED
+        return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
+
+    def _without_open_claims(self, sessions: list[Session]) -> str:
+        judged = [one for session in sessions for one in self.experiment.judge(self.journal.record, session.engine)]
+        return GIVEN_UP if any(one.needed is not None for one in judged) else DECIDED
 
     def _open(self, sessions: list[Session]) -> set[Place]:
         """Return what another round must measure, since a claim that it may decide is still open."""
