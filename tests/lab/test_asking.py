@@ -87,16 +87,18 @@ def test_semisync_that_somebody_switches_off_is_unknown(loaded, tmp_path):
 
 @pytest.mark.long
 @pytest.mark.parametrize(
-    ("topology", "engine"),
+    ("topology", "engine", "rtt"),
     [
-        *((name, "mariadb") for name in ("async", "fanout", "semisync-3", "galera", "galera-2")),
-        ("group", "mysql-8.0"),
+        *((name, "mariadb", "40ms") for name in ("async", "fanout", "semisync-3", "chain", "galera", "galera-2")),
+        ("group", "mysql-8.0", "40ms"),
+        ("drbd", "mariadb", "40ms"),
+        ("single", "mariadb", "0"),
     ],
 )
-def test_each_topology_that_can_be_asked_is_measured_with_its_proofs(command, topology, engine):
+def test_each_topology_that_can_be_asked_is_measured_with_its_proofs(command, topology, engine, rtt):
     """Those that docs/asking.md names."""
     answer = command(
-        *("ask", topology, "--engine", engine, "--rtt", "40ms", "--vary", "clients=1,4"),
+        *("ask", topology, "--engine", engine, "--rtt", rtt, "--vary", "clients=1,4"),
         *("--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"),
     )
     found = json.loads(answer.stdout)

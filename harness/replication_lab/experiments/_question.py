@@ -6,24 +6,25 @@ from functools import partial
 
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
-from replication_lab.experiments._question_state import arrange, variables
+from replication_lab.experiments._question_state import arrange, make_ready, variables
+from replication_lab.experiments._question_topologies import refuse_what_a_topology_cannot, replication_of
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.load import INSERTS
 from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
-    CHOICES,
     CLIENTS,
     NAME,
     OWN,
+    PROTOCOL,
     RTT,
     TOPOLOGY,
     Effect,
     Question,
     Values,
+    is_bare,
     named,
-    on_which_node,
     parse_claim,
 )
 from replication_lab.model.relations import KnownWithin
@@ -32,27 +33,13 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 FEWEST_ROUNDS = 3
-# Kinds of replication whose state a case can arrange and prove.
-CAN = ("async", "semisync", "galera", "group")
-CLUSTERS = ("galera", "group")
-
-
-def can_answer(topology: Topology) -> bool:
-    """Return whether a case's state can be arranged: a cluster, or replicas that all follow the source and keep up.
-
-    Replicas on slow disks do not: they would need minutes to catch up after each second of load.
-    """
-    if topology.storage:
-        return False
-    follow_the_source = all(link.source == topology.source.name for link in topology.links)
-    return topology.replication in CLUSTERS or (topology.replication in CAN and follow_the_source)
 
 
 def experiment_of(question: Question) -> Experiment[Lab]:
     """Return the experiment that answers a question. Raise LabError for one that its topology cannot answer."""
     topologies = {name: catalogue.topology(name) for name in question.topologies}
     for topology in topologies.values():
-        _refuse_what_the_topology_cannot(question, topology)
+        refuse_what_a_topology_cannot(question, topology)
     effects = list(question.effects())
     load = load_of(question)
     return Experiment(
@@ -82,49 +69,6 @@ def experiment_of(question: Question) -> Experiment[Lab]:
     )
 
 
-def _refuse_what_the_topology_cannot(question: Question, topology: Topology) -> None:
-    if not can_answer(topology):
-        able = [name for name in catalogue.topologies() if can_answer(catalogue.topology(name))]
-        raise LabError(
-            f"{topology.name} has {topology.replication} replication, which `lab ask` cannot arrange in this form yet",
-            f"one of {', '.join(able)}",
-            f"./lab ask {able[0]} …",
-        )
-    nodes = [node.name for node in topology.nodes]
-    for name in [*question.vary, *question.settings]:
-        if name in CHOICES and topology.replication in CLUSTERS:
-            raise LabError(
-                f"{topology.name} is a cluster, which has no setting {name}",
-                "a topology of a source and replicas",
-                f"./lab ask semisync --vary {name}=…",
-            )
-        node, _ = ("", name) if name in OWN else on_which_node(name)
-        if node and node not in nodes:
-            raise LabError(
-                f"{topology.name} has no node {node!r}", f"one of {', '.join(nodes)}", "./lab list topologies"
-            )
-    for values in question.combinations():
-        if values.get(TOPOLOGY, topology.name) != topology.name:
-            continue
-        all_values = {**question.settings, **values}
-        if _replication(all_values, topology) == "semisync" != topology.replication:
-            raise LabError(
-                f"the servers of {topology.name} are not set up for semi-sync",
-                "a topology whose servers are set up for semi-sync",
-                "./lab ask semisync …",
-            )
-        if "wait_point" in all_values and _replication(all_values, topology) != "semisync":
-            raise LabError(
-                f"case {named(values)} has a wait point, but its replication is {_replication(all_values, topology)}",
-                "replication=semisync, where a commit waits",
-                "leave out wait_point, or give --set replication=semisync",
-            )
-
-
-def _replication(values: Values, topology: Topology) -> str:
-    return values.get("replication", topology.replication)
-
-
 def _sentence(question: Question) -> str:
     varied = " and ".join(f"{name} ({', '.join(values)})" for name, values in question.axes.items())
     where = f" on {question.topologies[0]}" if len(question.topologies) == 1 else ""
@@ -136,13 +80,14 @@ def _sentence(question: Question) -> str:
 def _case(values: Values, question: Question, topology: Topology) -> Case:
     every = {**question.settings, **values}
     trip = every.get(RTT, "0")
-    toxics = {} if _is_bare(trip) else dict.fromkeys((link.name for link in topology.links), trip)
+    toxics = {} if is_bare(trip) else dict.fromkeys((link.name for link in topology.links), trip)
     for name in toxics.values():
         _refuse_what_is_no_round_trip(name)
     settings = {
         "clients": int(every.get(CLIENTS, "1")),
-        "replication": _replication(every, topology),
+        "replication": replication_of(every, topology),
         "wait_point": every.get("wait_point"),
+        "protocol": every.get(PROTOCOL),
         "toxics": toxics,
         "variables": {name: value for name, value in every.items() if name not in OWN},
     }
@@ -153,10 +98,6 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
 def _refuse_what_is_no_round_trip(name: str) -> None:
     if not catalogue.toxic(name).round_trip_ms:
         raise LabError(f"rtt is {name!r}, which sets no round trip", "a toxic with a latency", "./lab toxic")
-
-
-def _is_bare(trip: str) -> bool:
-    return trip in ("0", "0ms", "none", "lan")
 
 
 def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
@@ -196,6 +137,7 @@ def _prepare(question: Question, load: Load, lab: Lab) -> None:
         for value in values if name not in OWN else []:
             with variables(lab, {name: value}):
                 pass
-    first = lab.topology.source.name
-    lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), "toxiproxy"))
+    make_ready(lab)
+    first, proxy = lab.topology.source.name, ["toxiproxy"] if lab.topology.links else []
+    lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), *proxy))
     prepare_load(question, load, lab)

@@ -5,12 +5,15 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field
 
 from replication_lab import replication
-from replication_lab.experiments._replicating import bare_links, restored
+from replication_lab.experiments._question_machines import arrange_machines, make_machines_ready
+from replication_lab.experiments._question_topologies import FOLLOWING, REPLICATED_DISK, nodes_with_servers
+from replication_lab.experiments._replicating import bare_links, followed, restored
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case
 from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Values, is_same, literal, on_which_node
+from replication_lab.model.topology import NO_REPLICATION
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.probes.waited import none_too_fast
@@ -23,12 +26,18 @@ from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
 
+def make_ready(lab: Lab) -> None:
+    """Bring a lab into the state of one that has run for a while, before its tables are made."""
+    if lab.topology.replication == REPLICATED_DISK:
+        make_machines_ready(lab)
+
+
 @contextmanager
 def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set a case's variables and its replication; yield the watch that proves both over the load."""
     arranged = ARRANGED[lab.topology.replication]
     with variables(lab, case.settings["variables"]) as kept, arranged(lab, case) as watch:
-        yield _Settings(watch, lab, kept, bare=not case.settings["toxics"])
+        yield _Settings(watch, lab, kept, bare=bool(lab.topology.links) and not case.settings["toxics"])
 
 
 @contextmanager
@@ -48,12 +57,12 @@ def _source_and_replicas(lab: Lab, case: Case) -> Iterator[Watch]:
     with restored(lab):
         if lab.topology.replication == "semisync":
             SemiSync(source).set(False)
-        for replica in map(Replica, replicas):
+        for replica, followed_server in followed(lab):
             if wanted == "none":
                 replica.stop()
             else:
                 replica.start()
-                replica.wait_for(BinaryLog(source).position())
+                replica.wait_for(BinaryLog(followed_server).position())
         if wanted == "semisync":
             SemiSync(source).set(True, wait_point, timeout_ms=10_000)
             semisync_probe.wait_until_acknowledged(source)
@@ -66,6 +75,12 @@ def _source_and_replicas(lab: Lab, case: Case) -> Iterator[Watch]:
 @contextmanager
 def _group(lab: Lab, case: Case) -> Iterator[Watch]:
     yield _GroupWatch(lab, _round_trip_ms(case))
+
+
+@contextmanager
+def _replicated_disk(lab: Lab, case: Case) -> Iterator[Watch]:
+    with arrange_machines(lab, case, _round_trip_ms(case)) as watch:
+        yield watch
 
 
 @dataclass
@@ -101,10 +116,12 @@ class _GroupWatch:
 
 
 ARRANGED: dict[str, Callable[[Lab, Case], AbstractContextManager[Watch]]] = {
+    NO_REPLICATION: _source_and_replicas,
     "async": _source_and_replicas,
     "semisync": _source_and_replicas,
     "galera": _cluster,
     "group": _group,
+    REPLICATED_DISK: _replicated_disk,
 }
 
 
@@ -164,7 +181,8 @@ def _by_node(lab: Lab, asked: Values) -> dict[tuple[str, str], str]:
     found: dict[tuple[str, str], str] = {}
     for name, value in sorted(asked.items(), key=lambda item: bool(on_which_node(item[0])[0])):
         node, variable = on_which_node(name)
-        found |= {(each.name, variable): value for each in lab.topology.nodes if node in ("", each.name)}
+        served = nodes_with_servers(lab.topology)
+        found |= {(each, variable): value for each in served if node in ("", each)}
     return found
 
 
@@ -187,7 +205,7 @@ def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:
 
 
 def _is_replica(lab: Lab, server: Server) -> bool:
-    return lab.topology.replication in ("async", "semisync") and server.name != lab.topology.source.name
+    return lab.topology.replication in FOLLOWING and server.name != lab.topology.source.name
 
 
 @contextmanager

@@ -8,6 +8,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.server import Server
 
 
 @contextmanager
@@ -19,11 +20,16 @@ def restored(lab: Lab) -> Iterator[None]:
     finally:
         if lab.topology.replication == "semisync":
             SemiSync(source).set(False)
-        for node in lab.topology.replicas:
-            replica = Replica(lab.node(node.name).server())
+        for replica, source_of_it in followed(lab):
             # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
             replica.start()
-            replica.wait_for(BinaryLog(source).position())
+            replica.wait_for(BinaryLog(source_of_it).position())
+
+
+def followed(lab: Lab) -> Iterator[tuple[Replica, Server]]:
+    """Yield each replica with the server that it follows; a relay comes before its own replica, as the links do."""
+    for link in lab.topology.links:
+        yield Replica(lab.node(link.target).server()), lab.node(link.source).server()
 
 
 def bare_links(lab: Lab) -> Proof:

@@ -18,7 +18,12 @@ Values = dict[str, str]
 NAME = "ask"
 
 # The settings besides a server's variables, and what each may be.
-CHOICES = {"replication": ("none", "async", "semisync"), "wait_point": ("AFTER_SYNC", "AFTER_COMMIT")}
+PROTOCOL = "protocol"
+CHOICES = {
+    "replication": ("none", "async", "semisync"),
+    "wait_point": ("AFTER_SYNC", "AFTER_COMMIT"),
+    PROTOCOL: ("A", "B", "C"),
+}
 CLIENTS, RTT, TOPOLOGY = "clients", "rtt", "topology"
 OWN = (CLIENTS, RTT, *CHOICES, TOPOLOGY)
 MOST_CLIENTS = 512
@@ -37,9 +42,10 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
     each case.
-    A setting is `clients`, `rtt`, `replication`, `wait_point` or a server's variable, as `sync_binlog` (on every
-    server) or `source.sync_binlog`. `baseline` holds the values that the others are compared with. `margin` is the
-    share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is loaded in each round.
+    A setting is `clients`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD) or a server's variable,
+    as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are compared
+    with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is
+    loaded in each round.
     `workload` is a load by name, or the user's file; `schema` and `init` are run before it.
     """
 
@@ -190,6 +196,11 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
             f"{', '.join(OWN)}, a server's variable or NODE.VARIABLE",
             "--vary sync_binlog=0,1",
         )
+
+
+def is_bare(trip: str) -> bool:
+    """Return whether a round trip is that of a link without a toxic."""
+    return trip in ("0", "0ms", "none", "lan")
 
 
 def on_which_node(name: str) -> tuple[str, str]:

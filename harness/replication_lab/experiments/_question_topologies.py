@@ -1,0 +1,129 @@
+"""What a user's question may ask of each topology; anything else is refused before anything starts."""
+
+from collections.abc import Sequence
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.question import (
+    CHOICES,
+    OWN,
+    PROTOCOL,
+    RTT,
+    TOPOLOGY,
+    Question,
+    Values,
+    is_bare,
+    named,
+    on_which_node,
+)
+from replication_lab.model.topology import NO_REPLICATION, Topology
+from replication_lab.world import catalogue
+
+FOLLOWING = ("async", "semisync")
+REPLICATED_DISK = "drbd"
+
+
+def refuse_what_a_topology_cannot(question: Question, topology: Topology) -> None:
+    """Raise LabError if a topology cannot be arranged, or lacks a setting of the question."""
+    _refuse_slow_replicas(topology)
+    for name in [*question.vary, *question.settings]:
+        if name in CHOICES:
+            _refuse_missing_choice(name, topology)
+        elif name not in OWN:
+            _refuse_no_server(name, topology)
+    for values in question.combinations():
+        if values.get(TOPOLOGY, topology.name) == topology.name:
+            _refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
+
+
+def replication_of(values: Values, topology: Topology) -> str:
+    return values.get("replication", topology.replication)
+
+
+def nodes_with_servers(topology: Topology) -> list[str]:
+    """Return the nodes whose servers have variables to set: on a replicated disk only the one that serves."""
+    nodes = [topology.source] if topology.replication == REPLICATED_DISK else topology.nodes
+    return [node.name for node in nodes]
+
+
+def can_answer(topology: Topology) -> bool:
+    """Return whether a case's state can be arranged: replicas on slow disks never catch up between loads."""
+    return not topology.storage
+
+
+def _refuse_slow_replicas(topology: Topology) -> None:
+    if can_answer(topology):
+        return
+    able = [name for name in catalogue.topologies() if can_answer(catalogue.topology(name))]
+    raise LabError(
+        f"the replicas of {topology.name}, on slow disks, do not keep up with the source, whose commits `lab ask` "
+        "measures: they wait for no replica",
+        f"one of {', '.join(able)}, or the experiment that measures how fast such replicas apply",
+        "./lab run raid_replica",
+    )
+
+
+def _refuse_missing_choice(name: str, topology: Topology) -> None:
+    if name == PROTOCOL:
+        if topology.replication != REPLICATED_DISK:
+            raise LabError(
+                f"{topology.name} has no replicated disk, which has the setting {name}",
+                "a topology whose disk DRBD replicates",
+                f"./lab ask drbd --vary {name}=A,B,C",
+            )
+    elif topology.replication not in FOLLOWING or not _follow_the_source(topology):
+        raise LabError(
+            f"{topology.name} has no setting {name}: {_why_no_choice(topology)}",
+            "a topology of a source and replicas that all follow it",
+            f"./lab ask semisync --vary {name}=…",
+        )
+
+
+def _why_no_choice(topology: Topology) -> str:
+    if topology.replication == NO_REPLICATION:
+        return "it has one server alone"
+    if topology.replication == REPLICATED_DISK:
+        return "its disk is replicated, and its server does not know"
+    if topology.replication in FOLLOWING:
+        return "a replica follows another one, always asynchronously"
+    return "it is a cluster"
+
+
+def _follow_the_source(topology: Topology) -> bool:
+    return all(link.source == topology.source.name for link in topology.links)
+
+
+def _refuse_no_server(name: str, topology: Topology) -> None:
+    node, _ = on_which_node(name)
+    served = nodes_with_servers(topology)
+    if node in ("", *served):
+        return
+    if node in [each.name for each in topology.nodes]:
+        raise LabError(
+            f"{name}: no server runs on {node} of {topology.name}; it holds the other copy of the disk",
+            f"the server on {served[0]}",
+            f"./lab ask {topology.name} --vary {name.replace(node, served[0], 1)}=…",
+        )
+    nodes: Sequence[str] = served
+    raise LabError(f"{topology.name} has no node {node!r}", f"one of {', '.join(nodes)}", "./lab list topologies")
+
+
+def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:
+    if not topology.links and not is_bare(values.get(RTT, "0")):
+        raise LabError(
+            f"{topology.name} has no link, so that rtt={values[RTT]} would change nothing",
+            "a topology with links; a source without replicas is replication=none",
+            f"./lab ask async --rtt {values[RTT]} --vary replication=none,async",
+        )
+    replication = replication_of(values, topology)
+    if replication == "semisync" != topology.replication:
+        raise LabError(
+            f"the servers of {topology.name} are not set up for semi-sync",
+            "a topology whose servers are set up for semi-sync",
+            "./lab ask semisync …",
+        )
+    if "wait_point" in values and replication != "semisync":
+        raise LabError(
+            f"case {case} has a wait point, but its replication is {replication}",
+            "replication=semisync, where a commit waits",
+            "leave out wait_point, or give --set replication=semisync",
+        )
