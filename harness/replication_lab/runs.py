@@ -57,7 +57,7 @@ def _check_toxics(experiment: Experiment, preset: Preset) -> None:
     """Refuse a link or a condition of a case that does not exist before a lab starts."""
     for case in experiment.chosen(preset):
         for link, toxic in case.settings.get("toxics", {}).items():
-            catalogue.topology(experiment.topology_of(case)).link(link)
+            catalogue.topology(experiment.lab_of(case).topology).link(link)
             catalogue.toxic(toxic, f"toxic of case {case.name} in {experiment.name}")
 
 
@@ -66,7 +66,8 @@ def _run(
 ) -> tuple[Path, ExperimentSummary]:
     command = f"ask {','.join(experiment.asked.topologies)}" if experiment.asked else f"run {experiment.name}"
     command += "".join(f" --{name} {value}" for name, value in experiment.conditions.items())
-    world.make_ready(engines, experiment.topologies(chosen), tell, command)
+    labs = [lab for engine in dict.fromkeys(engines) for lab in experiment.labs(chosen, engine)]
+    world.make_ready(labs, tell, command)
     journal = Journal(experiment.name)
     started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell, keep)
     return _reported(journal, started.run, lambda: summarise(experiment, journal.record))

@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
 
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.record import Noise
 from replication_lab.world import catalogue
 
@@ -58,21 +59,18 @@ class FakeWorld:
     def now(self) -> str:
         return "2030-01-01T12:00:00.000+00:00"
 
-    def make_ready(
-        self, engines: list[str], topologies: Iterable[str], tell: Callable[[str], None], command: str
-    ) -> None:
-        for name in topologies:
-            for engine in engines:
-                catalogue.engine_for(catalogue.topology(name), engine, command=command)
+    def make_ready(self, wanted: Iterable[LabSpec], tell: Callable[[str], None], command: str) -> None:
+        for spec in wanted:
+            catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, command=command)
 
     @contextmanager
-    def lab(self, topology: str, engine: str) -> Iterator[FakeLab]:
-        self.came_up.append(engine)
+    def lab(self, spec: LabSpec) -> Iterator[FakeLab]:
+        self.came_up.append(spec.engine)
         try:
-            yield FakeLab(self, catalogue.topology(topology), engine)
+            yield FakeLab(self, catalogue.topology(spec.topology), spec.engine)
         finally:
-            if engine not in self.left_up:
-                self.taken_down.append(engine)
+            if spec.engine not in self.left_up:
+                self.taken_down.append(spec.engine)
 
     def leave_up(self, lab: FakeLab, tell: Callable[[str], None]) -> str:
         self.left_up.append(lab.engine)

@@ -7,6 +7,7 @@ from replication_lab import experiments
 from replication_lab.lab import up
 from replication_lab.model.experiment import Preset
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.workloads.catch_up import Race
@@ -54,7 +55,7 @@ def doubts(lab, tmp_path):
             tell=lambda line: None,
         )
         run.journal.write(run._opening())
-        session = Session(run, {lab.topology.name: lab}, "mariadb")
+        session = Session(run, {LabSpec(lab.topology.name, "mariadb"): lab}, "mariadb")
         session.open()
         return "; ".join(session._measure(known.case(case), 1).reasons_to_doubt)
 

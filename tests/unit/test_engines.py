@@ -40,7 +40,7 @@ def test_every_experiment_fits_what_there_is(name):
     assert {"quick", "full"} <= set(experiment.presets)
     for case in experiment.cases:
         assert case.needs <= {feature for engine in catalogue.engines().values() for feature in engine.features}
-        topology = catalogue.topology(experiment.topology_of(case))
+        topology = catalogue.topology(experiment.lab_of(case).topology)
         for link, toxic in case.settings.get("toxics", {}).items():
             topology.link(link)
             catalogue.toxic(toxic)

@@ -150,8 +150,9 @@ def test_the_presets_measure_what_they_say():
     for systems, preset in ((THREE, quick), (THREE | TWO, full)):
         chosen = {case.name for case in KNOWN.chosen(preset)}
         assert {f"{system}-{d}-{n}" for system in systems for d in ("lan", "85ms") for n in CLIENTS} <= chosen
-    assert KNOWN.topologies(quick) == ("galera", "semisync-3")
-    assert set(KNOWN.topologies(full)) == {"galera", "semisync-3", "galera-2", "semisync"}
+    of_quick, of_full = ([lab.topology for lab in KNOWN.labs(each, "mariadb")] for each in (quick, full))
+    assert of_quick == ["galera", "semisync-3"]
+    assert set(of_full) == {"galera", "semisync-3", "galera-2", "semisync"}
     assert full.sizes["rows"] == 100_000
 
 
@@ -160,14 +161,14 @@ def test_both_systems_have_as_many_copies():
     for systems, copies in ((THREE, 3), (TWO, 2)):
         assert {len(catalogue.topology(system.topology).nodes) for system in systems.values()} == {copies}
     for case in KNOWN.cases:
-        links = [link.name for link in catalogue.topology(KNOWN.topology_of(case)).links]
+        links = [link.name for link in catalogue.topology(KNOWN.lab_of(case).topology).links]
         assert case.settings["toxics"] in ({}, dict.fromkeys(links, "wan-85ms"))
 
 
 def test_an_engine_without_galera_is_refused(fake_world, refused):
     """Before anything starts, and with the engines that have it."""
-    topologies = KNOWN.topologies(KNOWN.preset("quick"))
-    error = refused(fake_world().make_ready, ["mysql-8.0"], topologies, print, "run galera_vs_semisync")
+    labs = KNOWN.labs(KNOWN.preset("quick"), "mysql-8.0")
+    error = refused(fake_world().make_ready, labs, print, "run galera_vs_semisync")
 
     assert "has no galera" in error.found and "mariadb" in error.expected
 

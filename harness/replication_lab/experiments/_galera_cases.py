@@ -4,6 +4,7 @@ from dataclasses import dataclass
 
 from replication_lab.experiments._far import Far
 from replication_lab.model.experiment import Case
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.world import catalogue
 
 CLIENTS = (1, 8, 16, 32, 64, 128, 256)
@@ -61,7 +62,7 @@ def _case(wan: Far, name: str, system: str, distance: str, what: str, **settings
         f"{chosen.about}, {distances(wan)[distance]}, {what}",
         {"system": system, "toxics": toxics, **settings},
         frozenset(needs),
-        chosen.topology,
+        LabSpec(chosen.topology),
     )
 
 

@@ -11,6 +11,7 @@ from replication_lab.experiments._question_topologies import refuse_what_a_topol
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.load import INSERTS
 from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
@@ -92,7 +93,7 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
         "variables": {name: value for name, value in every.items() if name not in OWN},
     }
     waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
-    return Case(named(values), named(values), settings, waits, topology.name)
+    return Case(named(values), named(values), settings, waits, LabSpec(topology.name))
 
 
 def _refuse_what_is_no_round_trip(name: str) -> None:

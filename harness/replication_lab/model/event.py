@@ -27,7 +27,9 @@ class Opening(Event, frozen=True, kw_only=True):
 
 
 class Lab(Event, frozen=True, kw_only=True, tag="lab"):
-    """A topology that came up; a run on several, or one that had to renew its lab, has one event for each.
+    """A lab that came up; a run on several, or one that had to renew its lab, has one event for each.
+
+    `about` tells it from the engine's other labs of the run; empty in records of older versions.
 
     `not_applicable` maps the cases that are not measured to the reason: the engine cannot have them, or the preset
     leaves them out. It is the same in all labs of an engine.
@@ -39,6 +41,7 @@ class Lab(Event, frozen=True, kw_only=True, tag="lab"):
     images: dict[str, str] = {}
     settings: dict[str, Any] = {}
     not_applicable: dict[str, str] = {}
+    about: str = ""
 
 
 class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):

@@ -12,6 +12,7 @@ import msgspec
 from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge, without_its_cases
 from replication_lab.model.condition import Condition, parse_condition
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.measuring import LabT, Watch, Workload
 from replication_lab.model.question import Question
 from replication_lab.model.record import Record
@@ -27,14 +28,14 @@ LEAST_RTT_MS, MOST_RTT_MS = 10, 500
 class Case:
     """One setting of the experiment's variable; `needs` are the engine features that it requires.
 
-    `topology` is the one that it is measured on; if empty, the experiment's own.
+    `lab` is the one that it is measured on; if None, one of the experiment's topology.
     """
 
     name: str
     about: str = ""
     settings: dict[str, Any] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
-    topology: str = ""
+    lab: LabSpec | None = None
 
 
 @dataclass(frozen=True)
@@ -283,16 +284,17 @@ class Experiment(Generic[LabT]):
         data = self.data.under_other_conditions(laws, f"at {self.rtt_ms} ms")
         return replace(found, data=data, conditions={"rtt": asked.name})
 
-    def topology_of(self, case: Case) -> str:
-        return case.topology or self.topology
+    def lab_of(self, case: Case) -> LabSpec:
+        return case.lab or LabSpec(self.topology)
 
     def chosen(self, preset: Preset) -> tuple[Case, ...]:
         """Return the cases that a preset measures."""
         return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
 
-    def topologies(self, preset: Preset) -> tuple[str, ...]:
-        """Return the topologies that a preset's cases are measured on, each once, in the order of the cases."""
-        return tuple(dict.fromkeys(map(self.topology_of, self.chosen(preset))))
+    def labs(self, preset: Preset, engine: str) -> tuple[LabSpec, ...]:
+        """Return the labs of a preset's cases with an engine, each once, in the order of the cases."""
+        needed = map(self.lab_of, self.chosen(preset))
+        return tuple(dict.fromkeys(lab.on(engine) for lab in needed if lab.engine in ("", engine)))
 
     def expected(self, claim: str, engine: str) -> Expected:
         """Return the verdict known for this claim and engine; HOLDS unless the data say otherwise."""

@@ -232,8 +232,8 @@ class Record:
         return _last([lab for lab in self._of(Lab) if lab.engine == engine])
 
     def labs(self, engine: str) -> list[Lab]:
-        """Return the engine's labs, the latest of each topology, in the order in which the topologies first came up."""
-        return list({lab.topology: lab for lab in self._of(Lab) if lab.engine == engine}.values())
+        """Return the engine's labs in the order in which they first came up, the latest where one was renewed."""
+        return list({(lab.topology, lab.about): lab for lab in self._of(Lab) if lab.engine == engine}.values())
 
     def of(self, engine: str, case: str) -> list[Measurement]:
         """Return every measurement of a case, noisy ones and repetitions included, in the order of time."""

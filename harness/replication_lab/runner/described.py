@@ -43,6 +43,7 @@ def came_up(
     settings: Sequence[str] = (),
     disks: str = "",
     not_applicable: dict[str, str] | None = None,
+    about: str = "",
 ) -> LabCameUp:
     """Return a lab as it came up, by one of its servers; `disks` are the costs of its machines' disks, if any."""
     return LabCameUp(
@@ -52,6 +53,7 @@ def came_up(
         images=lab.image_digests(),
         settings=server.settings(*dict.fromkeys([*SETTINGS, *settings])) | _storage(lab) | _machines(lab, disks),
         not_applicable=not_applicable or {},
+        about=about,
     )
 
 

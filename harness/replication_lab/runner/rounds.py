@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -13,8 +13,10 @@ from replication_lab.model import record
 from replication_lab.model.event import KEPT, End
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.progress import Tell
 from replication_lab.model.relations import Place
+from replication_lab.model.storage import Storage
 from replication_lab.model.verdict import exit_code
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.round_trip import RoundTrip
@@ -42,28 +44,21 @@ class World:
     def now(self) -> str:
         return clock.now()
 
-    def make_ready(self, engines: list[str], topologies: Iterable[str], tell: Tell, command: str) -> None:
+    def make_ready(self, wanted: Sequence[LabSpec], tell: Tell, command: str) -> None:
         """Refuse what is not possible before anything starts; `command` is the one to repeat with another engine."""
-        wanted = [(engine, catalogue.topology(name)) for engine in engines for name in topologies]
-        for engine, topology in wanted:
-            catalogue.engine_for(topology, engine, images.source(), command)
+        for spec in wanted:
+            catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, images.source(), command)
         docker_engine.ensure()
         labs.tidy(tell)
-        images.ensure(
-            dict.fromkeys(
-                name
-                for engine, topology in wanted
-                for name in labs.image_names(engine, load=True, topology=topology, storage=topology.storage)
-            )
-        )
+        images.ensure(dict.fromkeys(name for spec in wanted for name in _images(spec)))
 
     @contextmanager
-    def lab(self, topology: str, engine: str) -> Iterator[Lab]:
+    def lab(self, spec: LabSpec) -> Iterator[Lab]:
         """Yield a lab of the run's own, which is removed at the end in any case, unless it was to be left up."""
-        found = catalogue.topology(topology)
-        storage = labs.placed_on(found.storage, engine)
-        name, launcher = f"run-{topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
-        lab = project.start(LabRequest(found, engine, name, storage=storage, load=True, launcher=launcher))
+        found = catalogue.topology(spec.topology)
+        storage = labs.placed_on(_storage(spec), spec.engine)
+        name, launcher = f"run-{spec.topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
+        lab = project.start(LabRequest(found, spec.engine, name, storage=storage, load=True, launcher=launcher))
         try:
             yield lab
         finally:
@@ -82,6 +77,15 @@ class World:
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
         """Start a noise meter that excludes the work of all running labs, since idle labs use some CPU too."""
         return NoiseMeter.start(own)
+
+
+def _storage(spec: LabSpec) -> dict[str, Storage]:
+    return catalogue.topology(spec.topology).storage if spec.storage is None else dict(spec.storage)
+
+
+def _images(spec: LabSpec) -> list[str]:
+    topology = catalogue.topology(spec.topology)
+    return labs.image_names(spec.engine, load=True, topology=topology, storage=_storage(spec))
 
 
 @dataclass
@@ -162,12 +166,12 @@ class Run:
     def _failed(self, engine: str) -> bool:
         return bool(exit_code(self.experiment.judge(self.journal.record, engine)))
 
-    def _labs(self, engine: str, stack: ExitStack) -> dict[str, Lab]:
+    def _labs(self, engine: str, stack: ExitStack) -> dict[LabSpec, Lab]:
         """Start the labs one after another: Compose takes a lab's settings from this process's environment."""
         labs_up = {}
-        for topology in self.experiment.topologies(self.preset):
-            self.tell(f"{engine}: {topology} starts")
-            labs_up[topology] = stack.enter_context(self.world.lab(topology, engine))
+        for spec in self.experiment.labs(self.preset, engine):
+            self.tell(f"{engine}: {spec.about} starts")
+            labs_up[spec] = stack.enter_context(self.world.lab(spec))
         return labs_up
 
     def rounds(self, sessions: list[Session]) -> str:

@@ -17,6 +17,7 @@ from replication_lab.model import record
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt
 from replication_lab.model.experiment import Case, Experiment
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.measuring import HasFastestCommit, HasProofs, Outcome
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
@@ -32,7 +33,7 @@ if TYPE_CHECKING:  # a run opens its sessions
 Entered = TypeVar("Entered")
 NOISY_REPEATS = 2
 
-# A topology, one of its links, and a toxic's name, which of a condition by number is its shortest spelling.
+# A lab's name, one of its links, and a toxic's name, which of a condition by number is its shortest spelling.
 Key = tuple[str, str, str]
 
 
@@ -59,27 +60,27 @@ class Calibration:
     @contextmanager
     def toxic(self, lab: Lab, link: str, name: str) -> Iterator[ToxicOnLink]:
         """Put a calibrated toxic on a link within the block."""
-        toxic = self._found[lab.topology.name, link, catalogue.toxic(name).name]
+        toxic = self._found[lab.name, link, catalogue.toxic(name).name]
         with closing(self._world.round_trip(lab, link)) as probe:
             with toxic_on(lab.link(link), toxic, catalogue.toxic(name), probe) as acting:
                 yield acting
 
-    def follow(self, topology: str, faults: list[record.Fault]) -> None:
+    def follow(self, lab: Lab, faults: list[record.Fault]) -> None:
         """Correct a toxic's next use by its realised round trip: a busy proxy's timers differ from an idle one's."""
         for fault in faults:
             asked = catalogue.toxic(fault.toxic)
             if fault.seen and fault.during:
-                key = (topology, fault.link, fault.toxic)
+                key = (lab.name, fault.link, fault.toxic)
                 typical = undisturbed(fault.during.min, fault.during.p50)
                 self._found[key] = corrected_by(self._found[key], asked, typical, fault.before or 0.0)
 
 
 @dataclass
 class Session:
-    """The rounds of a run on one engine's labs, one lab for each topology of the experiment, all up at once."""
+    """The rounds of a run on one engine's labs, the labs that its cases are measured on, all up at once."""
 
     run: "Run"
-    labs: dict[str, Lab]
+    labs: dict[LabSpec, Lab]
     engine: str
 
     def __post_init__(self) -> None:
@@ -95,23 +96,23 @@ class Session:
         return [case for case in self.experiment.chosen(self.run.preset) if case.needs <= features]
 
     def lab_of(self, case: Case) -> Lab:
-        return self.labs[self.experiment.topology_of(case)]
+        return self.labs[self.experiment.lab_of(case).on(self.engine)]
 
     def open(self) -> None:
         """Record what came up, prepare the workload, and calibrate the toxics that the cases need."""
         self.run.up.extend(self.labs.values())
         not_applicable = self._not_applicable()
-        for lab in self.labs.values():
+        for spec, lab in self.labs.items():
             if self.experiment.prepare:
                 self.experiment.prepare(lab)
             if self.experiment.fill:
-                self.run.tell(f"{self.engine}: filling {lab.topology.name} with rows")
+                self.run.tell(f"{self.engine}: filling {spec.about} with rows")
                 self.experiment.fill(lab, self.run.preset)
             server, known = lab.node(lab.topology.source.name).server(), self.experiment
-            self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable))
+            self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable, spec.about))
         self.calibration.prepare(
             {
-                (lab.topology.name, link, catalogue.toxic(toxic).name): lab
+                (lab.name, link, catalogue.toxic(toxic).name): lab
                 for case in self.cases
                 for lab in [self.lab_of(case)]
                 for link, toxic in case.settings.get("toxics", {}).items()
@@ -168,14 +169,14 @@ class Session:
                 proofs = [*proofs, *outcome.proofs]
         faults = [toxic.fault() for toxic in toxics]
         if noise.quiet:
-            self.calibration.follow(lab.topology.name, faults)
+            self.calibration.follow(lab, faults)
         figures = {**outcome.figures, **counted, **trips(faults)}
         return replace(blank, figures=figures, samples=dict(outcome.samples), faults=faults, proofs=proofs, noise=noise)
 
     def compare_copies(self) -> None:
         """Record a doubt of the run if a copy differs from its source, or from its cluster's first node."""
-        for lab in self.labs.values():
-            self.run.tell(f"{self.engine}: comparing the copies of {lab.topology.name}")
+        for spec, lab in self.labs.items():
+            self.run.tell(f"{self.engine}: comparing the copies of {spec.about}")
             try:
                 reasons = replication.of(lab).differences()
             except LabError as error:

@@ -1,0 +1,28 @@
+"""What a lab of an experiment's run is: cases that need an equal one are measured on the same lab."""
+
+from dataclasses import dataclass, replace
+
+from replication_lab.model.storage import Storage
+
+
+@dataclass(frozen=True)
+class LabSpec:
+    """The lab that cases are measured on.
+
+    An empty `engine` stands for each engine of the run. `storage` puts nodes' data on emulated disks, as (node,
+    storage); None leaves them on the topology's own.
+    """
+
+    topology: str
+    engine: str = ""
+    storage: tuple[tuple[str, Storage], ...] | None = None
+
+    def on(self, engine: str) -> "LabSpec":
+        """Return the lab with this engine."""
+        return replace(self, engine=engine)
+
+    @property
+    def about(self) -> str:
+        """Return what tells it from other labs of the same engine, such as "semisync, source on raid0 of 2 ssd"."""
+        disks = (f", {node} on {each.level} of {each.members} {each.disk}" for node, each in self.storage or ())
+        return "".join([self.topology, *disks])
