@@ -106,3 +106,21 @@ def test_each_topology_that_can_be_asked_is_measured_with_its_proofs(command, to
     assert found["doubts"] == [], answer.stderr
     _, record = read(found_in(answer.stderr))
     assert record.measurements and not any(m.reasons_to_doubt for m in record.measurements if m.noise.quiet)
+
+
+@pytest.mark.long
+def test_engines_are_compared_in_the_same_rounds(command):
+    """Each measurement is made, and recorded, on the engine of its case; the record alone gives the same answer."""
+    answer = command(
+        *("ask", "semisync", "--vary", "engine=mariadb,mysql-8.0", "--rtt", "10ms"),
+        *("--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"),
+    )
+    found, folder = json.loads(answer.stdout), found_in(answer.stderr)
+    _, record = read(folder)
+
+    assert found["doubts"] == [], answer.stderr
+    assert {(m.engine, m.case) for m in record.measurements} == {(e, f"engine={e}") for e in ("mariadb", "mysql-8.0")}
+    versions = {engine: record.lab(engine).version for engine in record.engines}
+    assert "MariaDB" in versions["mariadb"] and versions["mysql-8.0"].startswith("8.0.")
+    assert [(row["engine"], row["baseline"]) for row in found["effects"]] == [("mysql-8.0", "engine=mariadb")]
+    assert json.loads(command("judge", str(folder), "--json").stdout)["effects"] == found["effects"]

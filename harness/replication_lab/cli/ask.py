@@ -9,6 +9,7 @@ from typing import Any
 
 import click
 import msgspec
+from click.core import ParameterSource
 
 from replication_lab import experiments, runs
 from replication_lab.cli import names
@@ -18,7 +19,7 @@ from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS
-from replication_lab.model.question import NAME, Question, Values
+from replication_lab.model.question import ENGINE, NAME, Question, Values
 from replication_lab.world import catalogue
 
 SETTING = "NAME=VALUE"
@@ -31,8 +32,8 @@ SETTING = "NAME=VALUE"
     "varied",
     multiple=True,
     metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rtt, replication, wait_point, a server's variable (sync_binlog sets it on every "
-    "server, source.sync_binlog on one). Given several times, all combinations are measured.",
+    help="Setting to vary: clients, rtt, replication, wait_point, engine, a server's variable (sync_binlog sets it on "
+    "every server, source.sync_binlog on one). Given several times, all combinations are measured.",
 )
 @click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
 @click.option(
@@ -92,13 +93,15 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
 
     Example: lab ask async,semisync,galera --rtt 40ms
 
+    Example: lab ask semisync --vary engine=mariadb,mysql-8.0
+
     Example: lab ask semisync --rtt 10ms --vary clients=1,16 --schema shop.sql.gz --workload orders.sql
     """
     question = _question(topologies.split(","), asked)
     experiment = experiments.asked(question)
     if save:
         _write(Path(save), question)
-    folder, summary = runs.run(experiment, [question.engine], NAME, seed, tell)
+    folder, summary = runs.run(experiment, question.engines, NAME, seed, tell)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
@@ -106,9 +109,12 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
 
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients") if asked[name] is not None}
+    vary = {name: values.split(",") for name, values in _pairs("--vary", asked["varied"]).items()}
+    if ENGINE in vary and click.get_current_context().get_parameter_source(ENGINE) is ParameterSource.COMMANDLINE:
+        raise LabError("--engine and --vary engine=… both name engines", "one of the two", "leave out --engine")
     return Question(
         topologies=topologies,
-        vary={name: values.split(",") for name, values in _pairs("--vary", asked["varied"]).items()},
+        vary=vary,
         settings={**_pairs("--set", asked["settings"]), **short},
         baseline=_pairs("--baseline", asked["baseline"]),
         claims=list(asked["claims"]),

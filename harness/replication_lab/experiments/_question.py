@@ -4,6 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from replication_lab.experiments._question_engines import on_its_engine
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
 from replication_lab.experiments._question_state import arrange, make_ready, variables
@@ -16,6 +17,7 @@ from replication_lab.model.load import INSERTS
 from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
     CLIENTS,
+    ENGINE,
     NAME,
     OWN,
     PROTOCOL,
@@ -51,7 +53,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
             _case(values, question, topologies[values.get(TOPOLOGY, question.topologies[0])])
             for values in question.combinations()
         ),
-        claims=tuple(_claims(question, effects)),
+        claims=tuple(on_its_engine(claim, question) for claim in _claims(question, effects)),
         presets={
             NAME: Preset(
                 NAME,
@@ -61,8 +63,9 @@ def experiment_of(question: Question) -> Experiment[Lab]:
                 max_minutes=question.max_minutes,
             )
         },
-        engines=(question.engine,),
-        default_engines=(question.engine,),
+        engines=tuple(question.engines),
+        default_engines=tuple(question.engines),
+        side_by_side=True,
         workload=partial(_workload, load),
         prepare=partial(_prepare, question, load),
         arrange=arrange,
@@ -93,7 +96,7 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
         "variables": {name: value for name, value in every.items() if name not in OWN},
     }
     waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
-    return Case(named(values), named(values), settings, waits, LabSpec(topology.name))
+    return Case(named(values), named(values), settings, waits, LabSpec(topology.name, values.get(ENGINE, "")))
 
 
 def _refuse_what_is_no_round_trip(name: str) -> None:

@@ -23,6 +23,7 @@ class Claim:
     """A sentence that can turn out false; `published` and `predicted` are in the unit that the relation measures.
 
     A `law` holds by theory under any conditions, so it is judged also under conditions other than the published ones.
+    `engine` is the only one on which it is judged; if empty, it is judged on each.
     """
 
     id: str
@@ -31,6 +32,7 @@ class Claim:
     published: float | None = None
     predicted: Prediction = None
     law: bool = False
+    engine: str = ""
 
     def __post_init__(self) -> None:
         """Refuse a "never" over a few trials without their number: none seen in 4 still allows for 53 % of all."""

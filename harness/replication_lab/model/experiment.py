@@ -327,7 +327,7 @@ class Experiment(Generic[LabT]):
     def _outcomes(self, record: Record, engine: str | None = None) -> Iterator[ClaimJudgement | NotJudged]:
         """Yield the outcome of every claim on this engine, or on all engines."""
         for name in record.engines if engine is None else [engine]:
-            for claim in self.claims:
+            for claim in (claim for claim in self.claims if claim.engine in ("", name)):
                 not_judged = without_its_cases(claim, record, name) or self._not_compared(claim, name)
                 yield not_judged or self._judged(claim, record, name)
 

@@ -78,7 +78,8 @@ class Figure(Quantity):
 
     @property
     def label(self) -> str:
-        return f"{self.name}({self.case}{f' of {self.engine}' if self.engine else ''})"
+        named = self.engine is None or self.engine in self.case
+        return f"{self.name}({self.case}{'' if named else f' of {self.engine}'})"
 
     @property
     def unit(self) -> str:
@@ -202,9 +203,9 @@ def throughput(case: str) -> Figure:
     return Figure(case, "throughput")
 
 
-def latency_p50(case: str) -> Figure:
+def latency_p50(case: str, engine: str | None = None) -> Figure:
     """Return the figure of the median commit latency, ms."""
-    return Figure(case, "latency_p50_ms")
+    return Figure(case, "latency_p50_ms", engine)
 
 
 def rtt(case: str) -> Figure:

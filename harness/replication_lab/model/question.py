@@ -24,10 +24,11 @@ CHOICES = {
     "wait_point": ("AFTER_SYNC", "AFTER_COMMIT"),
     PROTOCOL: ("A", "B", "C"),
 }
-CLIENTS, RTT, TOPOLOGY = "clients", "rtt", "topology"
-OWN = (CLIENTS, RTT, *CHOICES, TOPOLOGY)
+CLIENTS, RTT, TOPOLOGY, ENGINE = "clients", "rtt", "topology", "engine"
+OWN = (CLIENTS, RTT, *CHOICES, TOPOLOGY, ENGINE)
 MOST_CLIENTS = 512
 MOST_CASES = 32
+DEFAULT_ENGINE = "mariadb"
 
 # A value goes into an SQL statement.
 VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
@@ -41,7 +42,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """What is asked, as a file and a record hold it.
 
     `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
-    each case.
+    each case. `engine` is that of all cases, unless engines vary.
     A setting is `clients`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD) or a server's variable,
     as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are compared
     with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is
@@ -57,7 +58,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     workload: str | GivenFile = INSERTS
     schema: GivenFile | None = None
     init: GivenFile | None = None
-    engine: str = "mariadb"
+    engine: str = DEFAULT_ENGINE
     seconds: int = 3
     margin: float = 0.1
     rounds: int = 12
@@ -86,7 +87,19 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def load_name(self) -> str:
         return self.workload if isinstance(self.workload, str) else self.workload.name
 
+    @property
+    def engines(self) -> list[str]:
+        return self.vary.get(ENGINE, [self.engine])
+
     def _refuse_a_bad_extent(self) -> None:
+        if ENGINE in self.settings:
+            raise LabError("engine is no setting", "--engine ENGINE", f"--engine {self.settings[ENGINE]}")
+        if self.engine not in (DEFAULT_ENGINE, *self.engines):
+            raise LabError(
+                f"the engine is {self.engine}, and engines vary: {', '.join(self.engines)}",
+                "one of the two",
+                f"leave out --engine {self.engine}",
+            )
         if twice := [name for name in self.topologies if self.topologies.count(name) > 1]:
             raise LabError(f"topology {twice[0]} is named twice", "each topology once")
         if not self.axes:
@@ -138,6 +151,10 @@ class Effect:
 
     values: Values
     base: Values
+
+    def is_of(self, engine: str) -> bool:
+        """Return whether the case is measured on this engine."""
+        return self.values.get(ENGINE, engine) == engine
 
     @property
     def case(self) -> str:

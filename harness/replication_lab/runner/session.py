@@ -1,6 +1,6 @@
 """One engine's share of a run: its labs calibrated, its cases measured, its copies compared."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, closing, contextmanager
 from dataclasses import dataclass
@@ -93,7 +93,11 @@ class Session:
     @property
     def cases(self) -> list[Case]:
         features = catalogue.engines()[self.engine].features
-        return [case for case in self.experiment.chosen(self.run.preset) if case.needs <= features]
+        return [case for case in self._own(self.experiment.chosen(self.run.preset)) if case.needs <= features]
+
+    def _own(self, cases: Iterable[Case]) -> list[Case]:
+        """Return the cases that are measured on this engine, if it can have them."""
+        return [case for case in cases if self.experiment.lab_of(case).engine in ("", self.engine)]
 
     def lab_of(self, case: Case) -> Lab:
         return self.labs[self.experiment.lab_of(case).on(self.engine)]
@@ -121,15 +125,13 @@ class Session:
 
     def _not_applicable(self) -> dict[str, str]:
         features, preset = catalogue.engines()[self.engine].features, self.run.preset
-        chosen = self.experiment.chosen(preset)
+        own, chosen = self._own(self.experiment.cases), self.experiment.chosen(preset)
         missing = {
             case.name: f"{self.engine} has no {' and no '.join(sorted(case.needs - features))}"
-            for case in self.experiment.cases
+            for case in own
             if not case.needs <= features
         }
-        return missing | {
-            case.name: f"the preset {preset.name} leaves it out" for case in self.experiment.cases if case not in chosen
-        }
+        return missing | {case.name: f"the preset {preset.name} leaves it out" for case in own if case not in chosen}
 
     def measure_quietly(self, case: Case, number: int) -> None:
         """Measure a case, again if the machine was busy with other work, up to a limit."""
