@@ -91,7 +91,7 @@ def test_semisync_that_somebody_switches_off_is_unknown(loaded, tmp_path):
     [
         *((name, "mariadb", "40ms") for name in ("async", "fanout", "semisync-3", "chain", "galera", "galera-2")),
         ("group", "mysql-8.0", "40ms"),
-        ("drbd", "mariadb", "40ms"),
+        *((name, "mariadb", "40ms") for name in ("drbd", "drbd-ha")),
         ("single", "mariadb", "0"),
     ],
 )

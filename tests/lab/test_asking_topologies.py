@@ -54,7 +54,7 @@ def test_a_relay_whose_applier_somebody_stops_is_unknown(docker, tmp_path):
 
     assert judged.verdict is Verdict.UNKNOWN
     assert "relay replicates through the path of the case" in doubts and "SQL thread stopped" in doubts
-    assert "leaf" not in doubts
+    assert "leaf replicates" not in doubts
 
 
 @pytest.mark.long

@@ -38,6 +38,7 @@ def test_every_other_topology_can_be_asked(name):
         (["drbd"], {"replication": "async"}, "drbd has no setting replication: its disk is replicated", "ask semisync"),
         (["async"], {"protocol": "B"}, "async has no replicated disk", "./lab ask drbd --vary protocol=A,B,C"),
         (["drbd", "async"], {"protocol": "B"}, "async has no replicated disk", "./lab ask drbd"),
+        (["drbd-ha"], {"protocol": "A"}, "DRBD has no protocol A in drbd-ha", "./lab ask drbd --vary protocol=A,B,C"),
         (["drbd"], {"protocol": "D"}, "unknown protocol 'D'", ""),
         (
             ["drbd"],

@@ -4,12 +4,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 
+from replication_lab import replication
 from replication_lab.model.experiment import Case
 from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
 from replication_lab.probes.waited import none_too_fast
-from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import drbd_state
+from replication_lab.replication.abilities import ChoosesServer
+from replication_lab.replication.drbd import Machines
+from replication_lab.replication.pacemaker import prove_service
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECTED, PRIMARY, Peer, Status
 
@@ -23,8 +26,12 @@ FLUSHED = ("1", "3")
 
 
 def make_machines_ready(lab: Lab) -> None:
-    """Fill a redo log as on a server that has run for a while: else a commit is two writes, not one."""
-    replicated_disk.fill_redo(lab, lab.topology.source.name)
+    """Let the first machine serve, on a redo log as that of a server that has run for a while."""
+    pair, first = replication.of(lab), lab.topology.source.name
+    if isinstance(pair, ChoosesServer):
+        pair.let_serve(first)
+    if isinstance(pair, Machines):
+        pair.fill_redo(first)
 
 
 @contextmanager
@@ -33,16 +40,17 @@ def arrange_machines(lab: Lab, case: Case, round_trip_ms: float) -> Iterator[Wat
     asked = case.settings["protocol"]
     machines, options = drbd_state.pair(lab), {"net": (f"--protocol={asked}",)} if asked else {}
     with drbd_state.in_state(machines, options, connected=True):
-        yield _Watch(machines, asked or BY_DEFAULT, round_trip_ms)
+        yield _Watch(lab, machines, asked or BY_DEFAULT, round_trip_ms)
 
 
 @dataclass
 class _Watch:
     """Both machines before a load; `proofs` says whether they stayed the same pair, and no commit was too fast.
 
-    `round_trip_ms` is what the toxics add to the link.
+    `round_trip_ms` is what the toxics add to the link. With a cluster manager, the service has to be where it was, too.
     """
 
+    lab: Lab
     machines: list[Peer]
     protocol: str
     round_trip_ms: float
@@ -62,6 +70,7 @@ class _Watch:
             self._same_primary(after[0]),
             self._protocol_of(after),
             *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else []),
+            *(prove_service(self.lab) if self.lab.topology.manager else []),
         ]
 
     def _same_primary(self, after: Status) -> Proof:

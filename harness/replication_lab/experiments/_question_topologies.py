@@ -114,6 +114,12 @@ def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) ->
             "a topology with links; a source without replicas is replication=none",
             f"./lab ask async --rtt {values[RTT]} --vary replication=none,async",
         )
+    if values.get(PROTOCOL) == "A" and topology.manager:
+        raise LabError(
+            f"DRBD has no protocol A in {topology.name}: a primary that loses its peer fences it before it continues",
+            "protocol B or C there, or a pair without a cluster manager",
+            f"./lab ask drbd --vary {PROTOCOL}=A,B,C",
+        )
     replication = replication_of(values, topology)
     if replication == "semisync" != topology.replication:
         raise LabError(

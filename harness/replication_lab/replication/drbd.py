@@ -119,6 +119,10 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
         said = f"{latency:.1f} ms per commit{in_round_trips(latency, trip)}"
         return [Proof("a commit waits for the peer", said, waited(latency, trip)), arrives]
 
+    def fill_redo(self, node: str) -> None:
+        """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""
+        fill_redo(self.lab, node)
+
     def wait_until_level(self) -> None:
         drbd.wait_until_whole(self.lab)
 

@@ -3,7 +3,8 @@
 Pacemaker decides which machine serves: a drill waits for it, and only chooses the machine that serves first.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.proof import Proof
@@ -54,6 +55,10 @@ class ManagedMachines(Machines, ChoosesServer):
             online(self.lab, serving)
             pacemaker.cluster(self.lab).wait_until_served_by(name)
 
+    def fill_redo(self, node: str) -> None:
+        with left_alone(self.lab):
+            super().fill_redo(node)
+
     def promote(self, name: str) -> None:
         pacemaker.cluster(self.lab).wait_until_served_by(name)
 
@@ -98,6 +103,18 @@ def _prove_address(found: Cluster) -> Proof:
     server = found.server()
     said = f"service IP {found.address()} is on {server or 'no node'}"
     return Proof("clients reach the service at its address", said, bool(server) and server == found.status().serving)
+
+
+@contextmanager
+def left_alone(lab: Lab) -> Iterator[None]:
+    """Let Pacemaker do nothing within the block: a server that is stopped by others would be a failure to it."""
+    machine = lab.node(lab.topology.source.name)
+    change = ("guest", "crm_attribute", "--name", "maintenance-mode")
+    machine.run(*change, "--update", "true")
+    try:
+        yield
+    finally:
+        machine.run(*change, "--delete")
 
 
 # --- moved ------------------------------------------------------------------------------------------------------------
