@@ -1,7 +1,12 @@
 """The images beside the databases, and what no image may contain."""
 
 import io
+import socket
+import socketserver
 import tarfile
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
 
 import docker
 import pytest
@@ -43,6 +48,65 @@ def test_toxiproxy_takes_a_latency_toxic(toxiproxy):
 
     assert "2.12.0" == requests.get(f"{toxiproxy}/version", timeout=2).json()["version"]
     assert [85] == [each["attributes"]["latency"] for each in found]
+
+
+class Sender(socketserver.BaseRequestHandler):
+    """Sends as many bytes as the connection's first line asks for."""
+
+    def handle(self):
+        self.request.sendall(bytes(int(self.request.makefile().readline())))
+
+
+class Senders(socketserver.ThreadingTCPServer):
+    daemon_threads = True
+
+
+@pytest.fixture
+def sender():
+    """Yield the port of a server that sends what is asked for."""
+    with Senders(("0.0.0.0", 0), Sender) as server:
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        yield server.server_address[1]
+        server.shutdown()
+
+
+def received(address, size):
+    """Receive so many bytes by a connection of one's own."""
+    with socket.create_connection(address, timeout=PATIENCE_S) as connection:
+        connection.sendall(f"{size}\n".encode())
+        while size:
+            size -= len(connection.recv(min(size, 1 << 16)))
+
+
+@pytest.mark.parametrize(("kind", "shared"), [("link_bandwidth", True), ("bandwidth", False)])
+def test_toxiproxy_limits_the_sum_of_all_connections_of_a_link(loose_image, sender, kind, shared):
+    """Four connections across two proxies carry the rate together; by Toxiproxy's own toxic each carries it alone."""
+    rate, size, ports = 2500, 500_000, (3307, 3308)
+    gateway = docker.from_env().networks.get("bridge").attrs["IPAM"]["Config"][0]["Gateway"]
+    published = {f"{port}/tcp": ("127.0.0.1", None) for port in (8474, *ports)}
+    container = loose_image(TOXIPROXY, "-host=0.0.0.0", "-proxy-metrics", ports=published, cap_drop=["ALL"])
+    container.reload()
+    address = {port: ("127.0.0.1", int(container.ports[f"{port}/tcp"][0]["HostPort"])) for port in (8474, *ports)}
+    api = "http://{}:{}".format(*address[8474])
+    until(lambda: container.exec_run(["/toxiproxy-cli", "list"]).exit_code == 0, "Toxiproxy to answer")
+    attributes = {"rate": rate} | ({"link": "a-b/down"} if shared else {})
+    toxic = {"name": "narrow", "type": kind, "stream": "downstream", "attributes": attributes}
+    for port in ports:
+        proxy = {"name": str(port), "listen": f"0.0.0.0:{port}", "upstream": f"{gateway}:{sender}"}
+        requests.post(f"{api}/proxies", json=proxy, timeout=2).raise_for_status()
+        requests.post(f"{api}/proxies/{port}/toxics", json=toxic, timeout=2).raise_for_status()
+
+    began = time.monotonic()
+    with ThreadPoolExecutor(4) as pool:
+        list(pool.map(lambda each: received(address[ports[each % 2]], size), range(4)))
+    seconds = time.monotonic() - began
+
+    # A busy machine makes it slower, never faster.
+    alone = 4 * size / 1000 / rate
+    assert (seconds >= 0.95 * alone) is shared, seconds
+    assert (
+        f'link_bandwidth_bytes_total{{link="a-b/down"}} {4 * size:g}' in requests.get(f"{api}/metrics", timeout=2).text
+    ) is shared
 
 
 def test_toxiproxy_image_can_check_itself(loose_image):
