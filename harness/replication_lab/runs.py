@@ -18,7 +18,6 @@ from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, su
 from replication_lab.runner import drill_set
 from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue
-from replication_lab.world.docker import images
 from replication_lab.world.docker.project import exported
 from replication_lab.world.journal import Journal, names, read, record_file
 
@@ -80,7 +79,7 @@ def drill(
 
     With `keep` the lab of the first drill that fails stays up, and the run ends there.
     """
-    drill_set.make_ready(topology, engine)
+    drill_set.make_ready(topology, engine, drills)
     journal = Journal(f"drill-{topology}")
     return _reported(
         journal,
@@ -108,8 +107,8 @@ def raise_interruption(summary: Summary) -> None:
 
 
 def available(experiment: Experiment) -> list[str]:
-    """Return the engines of an experiment whose images are available from the current source of images."""
-    return [name for name in experiment.engines if images.source() in catalogue.engines()[name].images]
+    """Return the engines of an experiment that are built here."""
+    return [name for name in experiment.engines if not catalogue.engines()[name].image]
 
 
 def judge(run: str | Path) -> Summary:

@@ -9,6 +9,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.disks.overlay import volume_name
+from replication_lab.world.mysql.dialects import Dialect
 from replication_lab.world.mysql.semisync import SemiSyncStatus
 
 from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
@@ -77,6 +78,10 @@ class FakeNode:
     def server(self) -> FakeServer:
         return self.lab.servers[self.lab.topology.node(self.name).name]
 
+    @property
+    def dialect(self) -> Dialect:
+        return self.server().dialect
+
     def cpu_quota_us(self) -> int:
         return self.container.quota
 
@@ -131,8 +136,12 @@ class FakeLab:
         self.files: dict[str, bytes] = {}
         self.said: list[str] = []
 
+    @property
+    def features(self) -> frozenset[str]:
+        return catalogue.engines()[self.engine].features
+
     def _server(self, name: str) -> FakeServer:
-        has_choice = "wait_point" in catalogue.engines()[self.engine].features
+        has_choice = "wait_point" in self.features
         state = SemiSyncStatus(False, False, 1, 0, 0, 0, "AFTER_COMMIT" if has_choice else None, 10_000)
         into = next((link for link in self.topology.links if link.target == name), None)
         dials = ("toxiproxy", into.port) if into else None

@@ -5,6 +5,8 @@ from types import SimpleNamespace
 from typing import Any
 
 import pytest
+from replication_lab.world import catalogue
+from replication_lab.world.mysql.dialects import Dialect, dialects
 
 
 class FakeService:
@@ -19,6 +21,10 @@ class FakeService:
     @property
     def container(self) -> Any:
         return self.lab.container_of(self.name)
+
+    @property
+    def dialect(self) -> Dialect:
+        return dialects()[catalogue.engines()[self.lab.engine].dialect]
 
     def __getattr__(self, method: str) -> Callable[..., Any]:
         ask = getattr(self.lab, method)

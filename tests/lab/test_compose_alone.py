@@ -23,6 +23,8 @@ REPLICATION = {name: catalogue.topology(name).replication for name in FILES}
 # Images from images/ that a topology needs besides its servers', by replication and manager; a machine has no vendor.
 OWN = {"galera": {"sidecar"}, "group": {"sidecar"}, "drbd": {"vm", "spindle"}, "pacemaker": {"arbiter", "load"}}
 
+VENDORS = {"mariadb": "mariadb:11.8", "mysql": "mysql:8.4", "percona": "percona/percona-server:8.4"}
+
 
 @pytest.fixture(scope="module", autouse=True)
 def password():
@@ -121,8 +123,8 @@ def test_the_compose_file_of_a_replicated_disk_alone_gives_one(name):
     ],
 )
 def test_the_vendors_images_fit_the_same_compose_files(topology, engine):
-    """LAB_IMAGES=upstream resolves to the vendors' images; only `config` can be checked without a registry."""
-    environment = {**os.environ, "LAB_IMAGES": "upstream", "ENGINE": engine}
+    """LAB_IMAGE is the image of every server; only `config` can be checked without a registry."""
+    environment = {**os.environ, "LAB_IMAGE": VENDORS[engine], "ENGINE": engine}
 
     resolved = subprocess.run(
         ["docker", "compose", "-f", f"compose/{topology}.yaml", "config", "--images"],
@@ -133,11 +135,10 @@ def test_the_vendors_images_fit_the_same_compose_files(topology, engine):
         text=True,
     )
 
-    vendors = {"mariadb": "mariadb:11.8", "mysql": "mysql:8.4", "percona": "percona/percona-server:8.4"}
     kinds = (REPLICATION[topology], catalogue.topology(topology).manager)
     own = {f"replication-lab/{image}" for kind in kinds for image in OWN.get(kind, ())}
-    servers = set() if "replication-lab/vm" in own else {vendors[engine]}
-    proxy = set() if REPLICATION[topology] == "none" else {"ghcr.io/shopify/toxiproxy:2.12.0"}
+    servers = set() if "replication-lab/vm" in own else {VENDORS[engine]}
+    proxy = set() if REPLICATION[topology] == "none" else {"replication-lab/toxiproxy"}
     assert servers | proxy | own == set(resolved.stdout.split())
 
 

@@ -30,7 +30,8 @@ def resolved(file: dict, service: str, folder=COMPOSE) -> dict:
     if not extends:
         return here
     below = read(folder / extends["file"]) if "file" in extends else file
-    name = re.sub(r"\$\{(\w+):-(.*?)\}", r"\2", extends["service"])
+    # ${NAME:-default} is the default, and ${NAME:+other} nothing, where no variable is set.
+    name = re.sub(r"\$\{\w+:(?:-(.*?)|\+.*?)\}", r"\1", extends["service"])
     return {**resolved(below, name, folder), **here}
 
 

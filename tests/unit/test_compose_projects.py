@@ -16,9 +16,13 @@ from replication_lab.world import catalogue, files
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, labels, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.dialects import dialects
 
 DEAD = "999999999-1.00"
 FOLDER, SEMISYNC = str(catalogue.COMPOSE), catalogue.topology("semisync")
+
+
+CONFIG = {"Env": ["MYSQL_ROOT_PASSWORD=secret=1"], "Image": "replication-lab/mariadb"}
 
 
 class Thing:
@@ -34,7 +38,7 @@ class Thing:
             **({labels.ENGINE_LABEL: engine_} if service == "source" else {}),
         }
         self.kind, self.ports, self.status, self.removed = kind, {}, "running", False
-        self.attrs = {"Labels": self.labels, "Config": {"Env": ["MYSQL_ROOT_PASSWORD=secret=1"]}, "State": {}, **more}
+        self.attrs = {"Labels": self.labels, "Config": CONFIG, "State": {}, **more}
 
     def remove(self, **options):
         if self.removed:
@@ -205,6 +209,16 @@ def test_a_lab_is_found_by_its_labels(engine):
     assert set(found.containers) == {"source", "toxiproxy"}
 
 
+def test_a_lab_of_another_image_is_found_with_it(engine):
+    """It is called by its image, and spoken to in the dialect of the engine whose files it was started with."""
+    other = {"Config": {**CONFIG, "Image": "vendor.example/mysql:8.4"}}
+    engine(Thing("lab-a", "compose", engine_="mysql", **other))
+    found = project.find("lab-a")
+
+    assert found.engine == "vendor.example/mysql:8.4"
+    assert found.node("source").dialect is dialects()["mysql"]
+
+
 def test_a_lab_is_found_while_one_of_its_volumes_is_copied(engine):
     """The container that copies is of the lab's project, but Compose did not make it: it names no Compose file."""
     copying = Thing("lab-a", "compose", "copy")
@@ -297,13 +311,13 @@ def test_the_password_is_private(state, lab):
 
 
 def test_the_environment_of_a_lab_says_whose_it_is(lab):
-    """Project, engine, origin of images, password and owner: all that the Compose files ask for."""
+    """Project, engine, image in place of its own, password and owner: all that the Compose files ask for."""
     lines = dict(line.split("=", 1) for line in project._environment(lab).splitlines())
 
     assert lines == {
         "COMPOSE_PROJECT_NAME": "lab-a",
         "ENGINE": "mariadb",
-        "LAB_IMAGES": "local",
+        "LAB_IMAGE": "",
         "LAB_PASSWORD": "secret",
         "LAB_OWNER": leftovers.owner(),
     }

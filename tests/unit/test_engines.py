@@ -5,28 +5,25 @@ from replication_lab import experiments
 from replication_lab.model.topology import parse_topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import bake_file
+from replication_lab.world.mysql.dialects import dialects
 
-from compose_files import COMPOSE, read
+from compose_files import COMPOSE
 
 
 @pytest.mark.parametrize("name", sorted(catalogue.engines()))
 def test_every_engine_has_its_settings_image_and_dialect(name):
-    """An engine can be asked for: a Compose file, an image service per origin, and a bake target if local."""
-    engine, parts = catalogue.engines()[name], read(COMPOSE / "_parts.yaml")["services"]
+    """An engine can be asked for: a Compose file, a dialect, and a bake target or a vendor's image."""
+    engine = catalogue.engines()[name]
 
     assert (COMPOSE / "engines" / f"{name}.yaml").is_file()
-    if "local" in engine.images:
-        assert parts[f"local-{name}"] == {"image": f"replication-lab/{name}"}
+    assert engine.dialect in dialects()
+    if not engine.image:
         assert bake_file.target(name) in bake_file.targets()
         assert (catalogue.IMAGES / name / "Dockerfile").is_file()
-    if "upstream" in engine.images:
-        assert parts[f"upstream-{name}"]["extends"] == {"service": "upstream"}
 
 
-def test_an_engine_that_cannot_be_had_is_refused(refused):
-    """Percona's exists upstream only, MySQL 5.5 is built here only; the error names the variable to set."""
-    assert "LAB_IMAGES=upstream" in refused(catalogue.engine, "percona", "local").next_step
-    assert "LAB_IMAGES=local" in refused(catalogue.engine, "mysql-5.5", "upstream").next_step
+def test_an_unknown_engine_is_refused_with_the_nearest(refused):
+    """A mistyped engine is answered with the one that was meant."""
     assert "did you mean mariadb?" in refused(catalogue.engine, "maria-db").found
 
 
@@ -51,11 +48,10 @@ def test_every_experiment_fits_what_there_is(name):
 def test_an_engine_is_taken_or_refused_with_the_reason(name, topology, refused):
     """Each pair of engine and topology is possible, or the data say why it is not."""
     engine, found = catalogue.engines()[name], catalogue.topology(topology)
-    origin = min(engine.images)
     if topology in catalogue.topologies_for(name):
-        assert catalogue.engine_for(found, name, origin) is engine
+        assert catalogue.engine_for(found, name) is engine
     else:
-        error = refused(catalogue.engine_for, found, name, origin)
+        error = refused(catalogue.engine_for, found, name)
         assert engine.lacks[found.replication] in error.found and name not in error.expected.split(", ")
 
 

@@ -170,20 +170,10 @@ def test_too_little_disk_is_refused_before_anything_is_built(engine, folder, bak
     assert not built
 
 
-def test_a_typo_in_the_origin_of_images_is_refused(monkeypatch, refused):
-    """LAB_IMAGES is local or upstream."""
-    monkeypatch.setenv("LAB_IMAGES", "upstraem")
-    error = refused(images.source)
-
-    assert "LAB_IMAGES is 'upstraem'" in error.found and error.expected == "local or upstream"
-
-
-def test_upstream_needs_no_image_of_ours_but_the_load(monkeypatch):
-    """Servers and Toxiproxy come from their vendors then."""
+def test_a_server_of_others_needs_no_image_of_ours():
+    """Only Toxiproxy and the load's image are built then."""
     assert up.image_names("mariadb", load=True) == ["mariadb", "toxiproxy", "load"]
-    monkeypatch.setenv("LAB_IMAGES", "upstream")
-
-    assert up.image_names("mariadb", load=True) == ["load"]
+    assert up.image_names("mysql:8.4", load=True) == ["toxiproxy", "load"]
 
 
 def test_a_topology_without_links_needs_no_proxy():
@@ -266,7 +256,9 @@ def test_a_lab_is_refused_before_the_engine_is_touched(monkeypatch):
     for topology, *rest in (
         ("semisink", "mariadb", "lab-semisink"),
         ("semisync", "mariadbb", "lab-semisync"),
-        ("semisync", "percona", "lab-semisync"),
+        ("semisync", "mysql-5.7", "lab-semisync"),
+        ("semisync", "oracle:19", "lab-semisync"),
+        ("drbd", "mysql:8.4", "lab-drbd"),
         ("semisync", "mariadb", "lab Semisync"),
         ("semisync", "mariadb", "lab-semisync", {}, {"leaf": Storage(level="raid0")}),
         ("semisync", "mariadb", "lab-semisync", {"source-replica": "wan-86ms"}),

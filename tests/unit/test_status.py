@@ -80,7 +80,7 @@ def test_engines_are_listed_with_what_they_lack_and_why(monkeypatch):
     text = shown(output.engines, known)
 
     assert [each.image for each in known if each.name in ("mysql-5.6", "mysql-5.5")] == ["built", "not built"]
-    assert next(each for each in known if each.name == "percona").image == "the vendor's only"
+    assert next(each for each in known if each.name == "percona").image == "the vendor's, percona/percona-server:8.4"
     why = "in this version, semi-sync is a plugin"
     assert f"no semisync in mariadb-10.2, mariadb-10.1, mysql-5.7: {why}" in text.replace("\n", " ")
 

@@ -14,7 +14,7 @@ from click.core import ParameterSource
 from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
-from replication_lab.cli.options import as_json
+from replication_lab.cli.options import as_json, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
@@ -69,7 +69,8 @@ SETTING = "NAME=VALUE"
 )
 @click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
-@click.option("--engine", default="mariadb", show_default=True, metavar="ENGINE", help="Engine of the servers.")
+@click.option("--engine", metavar="ENGINE", help="Engine of the servers, as of `lab up`.  [default: mariadb]")
+@of_image
 @click.option("--seconds", default=3, show_default=True, help="Seconds of load per case and round.")
 @click.option(
     "--margin",
@@ -122,7 +123,8 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         workload=_load(asked["workload"]),
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
-        **{name: asked[name] for name in ("engine", "seconds", "rounds", "max_minutes")},
+        engine=server_of(asked["engine"], asked["image"], "mariadb"),
+        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes")},
     )
 
 

@@ -9,7 +9,7 @@ import click
 from replication_lab import runs
 from replication_lab.cli import main, names
 from replication_lab.cli.console import print_json, tell
-from replication_lab.cli.options import as_json, keep_failed, of_engine
+from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, drill_page, drill_text
@@ -31,6 +31,7 @@ SEED = 7
 @click.option("--seconds", type=float, help="Duration of the fault in seconds.  [default: set in the drill's file]")
 @click.option("--seed", default=SEED, show_default=True, help="Seed for the random start time of the fault.")
 @of_engine
+@of_image
 @click.option(
     "--count",
     type=click.IntRange(min=1),
@@ -46,10 +47,10 @@ def drill(
     fault: str | None,
     seconds: float | None,
     seed: int,
-    engine: str | None,
     count: int,
     keep: bool,
     json_: bool,
+    **of_server: str | None,
 ) -> None:
     """Inject faults into a lab under load, recover it, and report errors, downtime, data loss.
 
@@ -72,10 +73,10 @@ def drill(
             click.echo(drill_text.listing(known))
         )
         return
-    engine = engine or catalogue.default_engine(topology)
+    server = server_of(**of_server, default=catalogue.default_engine(topology))
     drills, summaries = drill_set.chosen(topology, fault, seconds), []
     for number in range(count):
-        folder, summary = runs.drill(topology, engine, drills, seed + number, tell, keep=keep)
+        folder, summary = runs.drill(topology, server, drills, seed + number, tell, keep=keep)
         summaries.append(summary)
         if not json_:
             print_summary(summary, json_)

@@ -10,7 +10,7 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab.cli import FAILED, cli, names, output
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.options import as_json, of_disks, of_engine, of_lab
+from replication_lab.cli.options import as_json, of_disks, of_engine, of_image, of_lab, server_of
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
@@ -28,6 +28,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.command()
 @click.argument("topology", default="semisync", shell_complete=names.completed_by(catalogue.topologies))
 @of_engine
+@of_image
 @click.option(
     "--lab",
     "name",
@@ -55,6 +56,7 @@ def up(
     *,
     topology: str,
     engine: str | None,
+    image: str | None,
     name: str | None,
     toxics: tuple[str, ...],
     storage: tuple[str, ...],
@@ -67,14 +69,16 @@ def up(
 
     Example: lab up semisync --engine mysql-8.0 --toxic source-replica=40ms
 
+    Example: lab up semisync --image registry.example/mysql:8.4
+
     Example: lab up async --storage raid0 --disk sata-7200
     """
     source = click.get_current_context().get_parameter_source
     given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **of_disks)
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
-    engine = engine or catalogue.default_engine(topology)
-    lab = labs.up(LabRequest(found, engine, name or f"lab-{topology}", changed, placed), tell)
+    server = server_of(engine, image, catalogue.default_engine(topology))
+    lab = labs.up(LabRequest(found, server, name or f"lab-{topology}", changed, placed), tell)
     if json_:
         print_json(views.view(lab))
     else:

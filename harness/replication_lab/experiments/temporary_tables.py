@@ -10,7 +10,6 @@ from replication_lab.model.experiment import Case, Comparison, Experiment, Prese
 from replication_lab.model.quantities import Figure, Ratio, Sum
 from replication_lab.probes.temporary_tables import Watch
 from replication_lab.workloads.mysqlslap import Slap
-from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 ROWS, AT_ONCE = 10_000, 1_000
@@ -82,7 +81,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     server, storage = lab.node("server").server(), case.settings["storage"]
     if server.settings(CHOICE):
         server.set_global(**{CHOICE: storage.upper()})
-    counts = "tmp_counted" in catalogue.engines()[lab.engine].features
+    counts = "tmp_counted" in lab.features
     yield Watch(server, _statement(case.settings["table"]), storage, ROWS, counts)
 
 

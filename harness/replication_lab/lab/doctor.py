@@ -72,7 +72,7 @@ def _in_engine() -> Iterator[Finding]:
     )
     tools = ("toxiproxy", "load", "sidecar", *overlay.IMAGES, overlay.MACHINE)
     for name in (*tools, *catalogue.engines()):
-        if name in tools or "local" in catalogue.engines()[name].images:
+        if name in tools or not catalogue.engines()[name].image:
             yield Finding(f"image {name}", images.state(name), True)
     yield _attempt("virtual machines", _launcher, "unset LAB_VM")
     yield Finding("labs", ", ".join(project.all_labs()) or "none running", True)

@@ -122,8 +122,8 @@ def engines() -> list[EngineView]:
 
 
 def _image(name: str, engine: catalogue.Engine) -> str:
-    if "local" not in engine.images:
-        return "the vendor's only"
+    if engine.image:
+        return f"the vendor's, {engine.image}"
     try:
         return images.state(name)
     except LabError as error:

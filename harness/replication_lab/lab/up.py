@@ -21,7 +21,7 @@ from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, catalogue, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, leftovers, project, signals
+from replication_lab.world.docker import images, leftovers, project, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 
@@ -33,9 +33,8 @@ def image_names(
     own = list(replication.kind_of(topology).images) if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
-    if images.source() == "upstream":
-        return own
-    return [engine, *own] if topology and not topology.links else [engine, "toxiproxy", *own]
+    server = servers.own_images(engine)
+    return [*server, *own] if topology and not topology.links else [*server, "toxiproxy", *own]
 
 
 def up(asked: LabRequest, tell: Tell = print) -> Lab:
@@ -45,7 +44,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     """
     topology, engine, name = asked.topology, asked.engine, asked.name
     replication.kind_of(topology)
-    catalogue.engine_for(topology, engine, images.source())
+    servers.check(topology, engine)
     project.check_state_transfer()
     for toxic in asked.wanted_toxics.values():
         catalogue.toxic(toxic)
@@ -54,6 +53,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     tidy(tell)
     if running := project.all_labs().get(name):
         return _again(running, asked, tell)
+    servers.fitting(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage))
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
@@ -97,10 +97,10 @@ def placed_on(storage: dict[str, Storage], engine: str) -> dict[str, Storage]:
     """Return the storages with this host's backends and launchers; LabError if it or the engine lacks support."""
     placed = overlay.with_backend(storage)
     machines = [node for node, each in placed.items() if each.backend == overlay.MACHINE]
-    if machines and (engine != "mariadb" or images.source() == "upstream"):
+    if machines and engine != "mariadb":
         raise LabError(
-            f"{engine} from {images.source()} images in a virtual machine, for {', '.join(machines)}",
-            "mariadb from local images: the machine's root file system has no other server",
+            f"{engine} in a virtual machine, for {', '.join(machines)}",
+            "mariadb: the machine's root file system has no other server",
             "./lab up --help",
         )
     images.ensure(overlay.images(placed))
@@ -128,7 +128,7 @@ def tidy(tell: Tell) -> None:
 
 
 def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
-    if lab.engine != asked.engine:
+    if lab.engine != servers.shown(asked.engine):
         raise LabError(
             f"{lab.name} is already running with {lab.engine}",
             f"{asked.engine}, or another --lab",

@@ -10,7 +10,6 @@ from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -31,7 +30,6 @@ def environment() -> dict[str, Any]:
     return {
         **host.describe(),
         **versions,
-        "images": images.source(),
         "load1": host.load1(),
         "cpu_pressure": host.cpu_pressure(),
     }

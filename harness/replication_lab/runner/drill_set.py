@@ -23,7 +23,7 @@ from replication_lab.runner import described
 from replication_lab.runner.drill import run_drill
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, signals
+from replication_lab.world.docker import servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal, ledger
 
@@ -95,10 +95,19 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
 # --- a run of drills --------------------------------------------------------------------------------------------------
 
 
-def make_ready(topology: str, engine: str) -> None:
+def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     """Refuse what is not possible before anything starts, and make sure that containers can start."""
-    catalogue.engine_for(catalogue.topology(topology), engine, images.source(), f"drill {topology}")
+    found = catalogue.topology(topology)
+    servers.check(found, engine, f"drill {topology}")
+    movers = [each.name for each in drills if each.moves_clocks(faults.kinds())]
+    if movers and (image := servers.named(engine).image):
+        raise LabError(
+            f"{', '.join(movers)} shifts the clock of a server, which {image} cannot: the lab's own entrypoint does it",
+            "an engine that is built here, or another drill",
+            f"./lab drill {topology} --fault NAME",
+        )
     docker_engine.ensure()
+    servers.fitting(found, engine)
 
 
 def run(

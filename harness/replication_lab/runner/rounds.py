@@ -24,7 +24,7 @@ from replication_lab.runner import described
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world.docker import images, project, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 
@@ -47,9 +47,11 @@ class World:
     def make_ready(self, wanted: Sequence[LabSpec], tell: Tell, command: str) -> None:
         """Refuse what is not possible before anything starts; `command` is the one to repeat with another engine."""
         for spec in wanted:
-            catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, images.source(), command)
+            servers.check(catalogue.topology(spec.topology), spec.engine, command)
         docker_engine.ensure()
         labs.tidy(tell)
+        for spec in wanted:
+            servers.fitting(catalogue.topology(spec.topology), spec.engine)
         images.ensure(dict.fromkeys(name for spec in wanted for name in _images(spec)))
 
     @contextmanager

@@ -92,12 +92,15 @@ class Session:
 
     @property
     def cases(self) -> list[Case]:
-        features = catalogue.engines()[self.engine].features
-        return [case for case in self._own(self.experiment.chosen(self.run.preset)) if case.needs <= features]
+        return [case for case in self._own(self.experiment.chosen(self.run.preset)) if not self._lacks(case)]
 
     def _own(self, cases: Iterable[Case]) -> list[Case]:
         """Return the cases that are measured on this engine, if it can have them."""
         return [case for case in cases if self.experiment.lab_of(case).engine in ("", self.engine)]
+
+    def _lacks(self, case: Case) -> list[str]:
+        """Return what a case needs and the running servers of its lab do not have."""
+        return sorted(case.needs - self.lab_of(case).features) if case.needs else []
 
     def lab_of(self, case: Case) -> Lab:
         return self.labs[self.experiment.lab_of(case).on(self.engine)]
@@ -124,14 +127,15 @@ class Session:
         )
 
     def _not_applicable(self) -> dict[str, str]:
-        features, preset = catalogue.engines()[self.engine].features, self.run.preset
-        own, chosen = self._own(self.experiment.cases), self.experiment.chosen(preset)
+        own, chosen = self._own(self.experiment.cases), self.experiment.chosen(self.run.preset)
         missing = {
-            case.name: f"{self.engine} has no {' and no '.join(sorted(case.needs - features))}"
+            case.name: f"{self.engine} has no {' and no '.join(lacks)}"
             for case in own
-            if not case.needs <= features
+            if case in chosen and (lacks := self._lacks(case))
         }
-        return missing | {case.name: f"the preset {preset.name} leaves it out" for case in own if case not in chosen}
+        return missing | {
+            case.name: f"the preset {self.run.preset.name} leaves it out" for case in own if case not in chosen
+        }
 
     def measure_quietly(self, case: Case, number: int) -> None:
         """Measure a case, again if the machine was busy with other work, up to a limit."""

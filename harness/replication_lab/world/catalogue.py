@@ -111,7 +111,8 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     dialect: str
     features: frozenset[str] = frozenset()
     lacks: dict[str, str] = {}
-    images: frozenset[str] = frozenset({"local"})
+    # The vendor's image, for an engine that is not built here.
+    image: str = ""
     megabytes: int = 600
 
 
@@ -121,21 +122,11 @@ def engines() -> dict[str, Engine]:
     return msgspec.yaml.decode(text, type=dict[str, Engine])
 
 
-def engine(name: str, images: str = "local", command: str = "up") -> Engine:
-    """Return the engine of that name; LabError if `images` (local or upstream) do not provide it.
-
-    `command` is the user's command without its --engine option; the error suggests it with another engine.
-    """
+def engine(name: str) -> Engine:
+    """Return the engine of that name; LabError if there is none."""
     if name not in engines():
         raise unknown_name("engine", name, engines(), "./lab engines")
-    found = engines()[name]
-    if images not in found.images:
-        raise LabError(
-            f"engine {name} is not available from {images} images",
-            f"LAB_IMAGES={' or '.join(sorted(found.images))}, or another engine",
-            f"LAB_IMAGES={min(found.images)} ./lab {command} --engine {name}",
-        )
-    return found
+    return engines()[name]
 
 
 def topologies_for(name: str) -> list[str]:
@@ -147,13 +138,14 @@ def _replicates(name: str, topology: Topology) -> bool:
     return topology.replication in engines()[name].features | {"async", "none"}
 
 
-def engine_for(topology: Topology, name: str, images: str = "local", command: str = "") -> Engine:
+def engine_for(topology: Topology, name: str, command: str = "") -> Engine:
     """Return the engine of that name; LabError also if it lacks what the topology's replication needs.
 
-    `command` is as in `engine`, by default the start of the topology.
+    `command` is the user's command without its --engine option, by default the start of the topology; the error
+    suggests it with another engine.
     """
     command = command or f"up {topology.name}"
-    found = engine(name, images, command)
+    found = engine(name)
     if not _replicates(name, topology):
         able = sorted(each for each in engines() if topology.replication in engines()[each].features)
         why = f": {found.lacks[topology.replication]}" if topology.replication in found.lacks else ""

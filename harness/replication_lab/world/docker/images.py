@@ -37,14 +37,6 @@ MEGABYTES = {
 }
 
 
-def source() -> str:
-    """Return the source of images: local (default) or upstream; LabError for anything else."""
-    chosen = os.environ.get("LAB_IMAGES", "local")
-    if chosen not in ("local", "upstream"):
-        raise LabError(f"LAB_IMAGES is {chosen!r}", "local or upstream", "unset LAB_IMAGES")
-    return chosen
-
-
 def ensure(names: Iterable[str]) -> None:
     """Build what is missing or older than its folder of images/; only these images, and the base under them."""
     names = list(names)
@@ -71,6 +63,22 @@ def is_present(image: str) -> bool:
     except ImageNotFound:
         return False
     return True
+
+
+def have(image: str) -> None:
+    """Pull an image that is not here; LabError if it cannot be had."""
+    if is_present(image):
+        return
+    print(f"pulling {image} (once)", file=sys.stderr, flush=True)
+    try:
+        engine.client().images.pull(image)
+    except DockerException as error:
+        said = getattr(error, "explanation", "") or error
+        raise LabError(
+            f"image {image} is not on this machine, and pulling it failed: {said}",
+            "an image of that name here, or a registry that answers",
+            f"docker pull {image}; without a registry: docker load -i FILE",
+        ) from error
 
 
 def is_current(name: str) -> bool:

@@ -16,11 +16,14 @@ from replication_lab.world.docker import labels, leftovers
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.files import write_whole
+from replication_lab.world.mysql.features import features_of
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
 DEATH_LINES = 60
+# The load tool of a server's own version, by family.
+SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
 
 
 class State(msgspec.Struct, frozen=True):
@@ -76,6 +79,13 @@ class Lab:
     def servers(self) -> dict[str, Server]:
         """The servers that were asked for, by node."""
         return {}
+
+    @cached_property
+    def features(self) -> frozenset[str]:
+        """The features of its running servers, by the names of engines.yaml; its first node's stand for all."""
+        node = self.node(self.topology.source.name)
+        slap = node.run("sh", "-c", f"command -v {SLAPS[node.dialect.family]} || true").strip()
+        return features_of(node.server()) | (frozenset({"own_slap"}) if slap else frozenset())
 
     def service(self, name: str) -> Service:
         return Service(self, name)

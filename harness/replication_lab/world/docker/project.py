@@ -16,14 +16,17 @@ from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.server_version import parse_version
 from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels
+from replication_lab.world.docker import images, labels, servers
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.docker.leftovers import owner
 from replication_lab.world.docker.signals import signals_held
 from replication_lab.world.files import write_whole
+from replication_lab.world.mysql.dialects import dialect_of
+from replication_lab.world.mysql.features import BY_VARIABLE, features_of
 
 WATCH_SECONDS = 0.5
 # The first words of a machine's health check after it failed to start its disks or its server for good.
@@ -60,6 +63,7 @@ def start(asked: LabRequest) -> Lab:
                 # Compose mounts a node's volumes when it makes the container: the devices have to exist by then.
                 replace(compose, services=arrays).start()
             compose.start()
+        _refuse_another_server(lab)
     except subprocess.CalledProcessError as error:
         reason = _why_not_started(lab, error)
         with signals_held():
@@ -70,6 +74,26 @@ def start(asked: LabRequest) -> Lab:
             lab.down()
         raise
     return lab
+
+
+def _refuse_another_server(lab: Lab) -> None:
+    """Raise LabError if the server of somebody else's image is not of the engine whose files it was started with."""
+    server = servers.ready(lab.engine)
+    for node in lab.topology.nodes if server.image else ():
+        running = lab.node(node.name).server()
+        version = parse_version(running.version())
+        if dialect_of(version) != catalogue.engine(server.engine).dialect:
+            raise LabError(
+                f"{node.name} runs {version}, and was started as {server.engine}",
+                f"--engine {dialect_of(version)}",
+                f"--image {server.image} --engine {dialect_of(version)}",
+            )
+        if lab.topology.replication in BY_VARIABLE and lab.topology.replication not in features_of(running):
+            raise LabError(
+                f"{node.name} runs {version} of {server.image}, which has no {lab.topology.replication}",
+                f"an image whose server has what {lab.topology.name} needs",
+                "./lab engines",
+            )
 
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
@@ -157,10 +181,12 @@ def refuse_old_data(name: str) -> None:
 
 
 def _settings(lab: Lab) -> dict[str, str]:
+    server = servers.ready(lab.engine)
     return {
         "COMPOSE_PROJECT_NAME": lab.name,
-        "ENGINE": lab.engine,
-        "LAB_IMAGES": images.source(),
+        "ENGINE": server.engine,
+        # Empty for the engine's own image: an exported one must not be taken.
+        "LAB_IMAGE": server.image,
         "LAB_PASSWORD": lab.password,
         "LAB_OWNER": owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),
@@ -231,6 +257,12 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
     if topology not in catalogue.topologies():
         return None
     variables = dict(entry.split("=", 1) for entry in node.attrs["Config"]["Env"])
-    lab = Lab(name, catalogue.topology(topology), node.labels[labels.ENGINE_LABEL], variables["MYSQL_ROOT_PASSWORD"])
+    lab = Lab(name, catalogue.topology(topology), _server_of(node), variables["MYSQL_ROOT_PASSWORD"])
     lab.__dict__["containers"] = {container.labels[labels.SERVICE]: container for container in containers}
     return lab
+
+
+def _server_of(node: Container) -> str:
+    """Return the engine of a node, or its image if that is not the engine's own."""
+    image = node.attrs["Config"]["Image"]
+    return node.labels[labels.ENGINE_LABEL] if image.startswith(images.PREFIX) else image

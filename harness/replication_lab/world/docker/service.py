@@ -14,7 +14,8 @@ from docker.models.containers import Container
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.mysql.dialects import dialects
+from replication_lab.world.docker.labels import ENGINE_LABEL
+from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.server import Server
 
 if TYPE_CHECKING:
@@ -218,9 +219,13 @@ class Node(Service):
         """Return its server, one for all callers; LabError if the container does not run."""
         self.lab.topology.node(self.name)
         if self.name not in self.lab.servers:
-            dialect = dialects()[catalogue.engines()[self.lab.engine].dialect]
-            self.lab.servers[self.name] = Server(self.name, self.published(3306), dialect, self.lab.password)
+            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.password)
         return self.lab.servers[self.name]
+
+    @property
+    def dialect(self) -> Dialect:
+        """The dialect of the engine whose files it was started with; a start proves that its version has that one."""
+        return dialects()[catalogue.engine(self.container.labels[ENGINE_LABEL]).dialect]
 
     def set_clock(self, seconds: int) -> None:
         """Set a server's time this far from the machine's, within about a second; only if the lab's clocks can move."""

@@ -5,6 +5,9 @@ from pathlib import Path
 
 import msgspec
 
+from replication_lab.model.errors import LabError
+from replication_lab.model.server_version import Version
+
 
 class Columns(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """The names of the replica status columns."""
@@ -30,8 +33,10 @@ class RedoNames(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One entry of dialects.yaml."""
+    """One entry of dialects.yaml; `family`, `since` and `before` tell the versions that it is for."""
 
+    family: str
+    since: tuple[int, ...]
     semisync_source: str
     semisync_replica: str
     replica_status: str
@@ -44,6 +49,7 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     position: str
     wait_for_position: str
     stop_applier: str
+    before: tuple[int, ...] = ()
     # How a server counts transactions, and its redo log; 5.5 does neither.
     transactions: str = ""
     redo: RedoNames | None = None
@@ -60,3 +66,21 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 @cache
 def dialects() -> dict[str, Dialect]:
     return msgspec.yaml.decode((Path(__file__).parent / "dialects.yaml").read_bytes(), type=dict[str, Dialect])
+
+
+def dialect_of(version: Version) -> str:
+    """Return the name of the dialect that a server of this version takes; LabError if none fits."""
+    for name, each in dialects().items():
+        if each.family == version.family and each.since <= version.numbers and not _is_later(version, each):
+            return name
+    known = ", ".join(f"{each.family} {_range(each)}" for each in dialects().values())
+    raise LabError(f"{version} is not known here", f"one of {known}", "./lab engines")
+
+
+def _is_later(version: Version, dialect: Dialect) -> bool:
+    return bool(dialect.before) and version.numbers >= dialect.before
+
+
+def _range(dialect: Dialect) -> str:
+    since, before = (".".join(map(str, numbers)) for numbers in (dialect.since, dialect.before))
+    return f"{since} to before {before}" if before else f"{since} and later"

@@ -1,0 +1,26 @@
+"""Versions of servers, read from what a server or its program says of itself."""
+
+import re
+from typing import NamedTuple
+
+from replication_lab.model.errors import LabError
+
+
+class Version(NamedTuple):
+    """A server's family (mariadb or mysql, to which Percona Server belongs), and its numbers."""
+
+    family: str
+    numbers: tuple[int, ...]
+
+    def __str__(self) -> str:
+        return f"{'MariaDB' if self.family == 'mariadb' else 'MySQL'} {'.'.join(map(str, self.numbers))}"
+
+
+def parse_version(text: str) -> Version:
+    """Return the version in an answer to SELECT VERSION(), or in the output of `mysqld --version`; else LabError."""
+    # "mariadbd  Ver 11.8.3-MariaDB from Debian …", "8.0.33-25", "11.8.3-MariaDB-0+deb13u1".
+    found = re.search(r"(?:\bVer |^)(\d+)\.(\d+)\.(\d+)", text)
+    if not found:
+        raise LabError(f"{text.strip()[:200]!r} is no version of a server", "such as 8.4.3, or 11.8.3-MariaDB")
+    family = "mariadb" if "mariadb" in text.lower() else "mysql"
+    return Version(family, tuple(map(int, found.groups())))

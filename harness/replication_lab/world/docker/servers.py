@@ -1,0 +1,111 @@
+"""The servers that a lab was asked for: their images made ready, and what an image is the image of."""
+
+from dataclasses import replace
+from functools import cache
+
+from docker.errors import APIError, ContainerError
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.server_name import FORMS, ServerName, parse_server
+from replication_lab.model.server_version import Version, parse_version
+from replication_lab.model.topology import Topology
+from replication_lab.world import catalogue
+from replication_lab.world.docker import engine, images
+from replication_lab.world.mysql.dialects import dialect_of
+
+# The family whose servers can be this kind of replication.
+FAMILIES = {"galera": "mariadb", "group": "mysql"}
+ASK_VERSION = "mariadbd --version 2>/dev/null || mysqld --version"
+
+
+def check(topology: Topology, text: str, command: str = "") -> None:
+    """Refuse what needs no Docker to be refused; `command` is as in `catalogue.engine_for`."""
+    asked = named(text)
+    if not asked.image:
+        catalogue.engine_for(topology, text, command)
+    elif topology.replication == "drbd":
+        raise LabError(
+            f"{text} for {topology.name}, whose virtual machines contain the lab's own MariaDB",
+            "mariadb, or a topology without virtual machines",
+            f"./lab {command or f'up {topology.name}'} --engine mariadb",
+        )
+
+
+def named(text: str) -> ServerName:
+    """Return the server that a text names; LabError for an unknown engine. A vendor's engine has the vendor's image."""
+    asked = parse_server(text)
+    if not asked.engine:
+        return asked
+    try:
+        known = catalogue.engine(asked.engine)
+    except LabError as error:
+        raise LabError(error.found, FORMS, error.next_step) from error
+    return asked if asked.image else replace(asked, image=known.image)
+
+
+def shown(text: str) -> str:
+    """Return how a running lab's server is shown: by its engine, or by its image if that is not the engine's own."""
+    asked = named(text)
+    return asked.image or asked.engine
+
+
+def own_images(text: str) -> list[str]:
+    """Return the images of images/ that a server needs: one, or none if its image is somebody else's."""
+    asked = named(text)
+    return [] if asked.image else [asked.engine]
+
+
+@cache
+def ready(text: str) -> ServerName:
+    """Return the server with its engine known.
+
+    If its image is somebody else's, pull a missing one, and read its version.
+    LabError if the image cannot be had, or is not of the engine that was asked for.
+    """
+    asked = named(text)
+    if not asked.image:
+        return asked
+    images.have(asked.image)
+    try:
+        version = version_of(asked.image)
+    except LabError as error:
+        if asked.engine:
+            # Asked again once it runs.
+            return asked
+        raise LabError(
+            f"image {asked.image} does not say which server it has: {error.found}",
+            "--engine with the engine that it is, such as mysql or mariadb",
+            f"--image {asked.image} --engine mariadb",
+        ) from error
+    told, found = catalogue.engine(asked.engine).dialect if asked.engine else "", dialect_of(version)
+    if told and told != found:
+        raise LabError(
+            f"image {asked.image} has {version}, which is not {asked.engine}",
+            f"--engine {found}, or none: the image is asked",
+            f"--image {asked.image}",
+        )
+    return replace(asked, engine=asked.engine or found)
+
+
+def fitting(topology: Topology, text: str) -> ServerName:
+    """Return the server as `ready` does; LabError also if its family has no such replication."""
+    found = ready(text)
+    family = FAMILIES.get(topology.replication)
+    if found.image and family and not found.engine.startswith(family):
+        raise LabError(
+            f"image {found.image} is {found.engine}, which has no {topology.replication}, which {topology.name} needs",
+            f"an image of {family}",
+            "./lab engines",
+        )
+    return found
+
+
+def version_of(image: str) -> Version:
+    """Return the version that the server's program in an image says of itself."""
+    try:
+        said = engine.client().containers.run(
+            image, ["-c", ASK_VERSION], entrypoint="sh", remove=True, network_disabled=True, cap_drop=["ALL"]
+        )
+    except (ContainerError, APIError) as error:
+        raise LabError(f"`{ASK_VERSION}` failed in it: {error}") from error
+    return parse_version(said.decode(errors="replace"))

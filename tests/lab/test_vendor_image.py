@@ -1,0 +1,48 @@
+"""Does a server come up whose image is not one of ours, but follows the vendors' contract?"""
+
+import subprocess
+from pathlib import Path
+
+import pytest
+from replication_lab.world.docker import project
+
+IMAGE = "vendor.example/mariadb:11.8"
+SOURCES = Path(__file__).parent / "vendor"
+
+
+@pytest.fixture(scope="module")
+def vendors_image(built):
+    """Build an image by the vendors' contract on the lab's base, which needs no registry; return its name."""
+    subprocess.run(["docker", "buildx", "build", "--load", "-q", "-t", IMAGE, SOURCES], check=True, capture_output=True)
+    return IMAGE
+
+
+def test_an_image_of_others_comes_up_with_all_proofs(command, vendors_image, name):
+    """Semi-sync is proved like on the lab's own image: the image itself says that it is MariaDB."""
+    answer = command("up", "semisync", "--image", vendors_image, "--lab", name)
+
+    assert answer.returncode == 0, answer.stderr
+    assert "FAILED" not in answer.stderr + answer.stdout
+    lab = project.find(name)
+    assert lab.engine == vendors_image
+    assert {lab.node(node.name).container.image.tags[0] for node in lab.topology.nodes} == {vendors_image}
+    assert {"semisync", "wait_point", "gtid"} <= lab.features
+    assert lab.state().proofs and all(proof.ok for proof in lab.state().proofs)
+
+
+def test_an_image_that_is_something_else_is_refused_before_anything_starts(command, vendors_image, name):
+    """--engine mysql for an image of MariaDB: what it is, and what to type."""
+    answer = command("up", "semisync", "--image", vendors_image, "--engine", "mysql", "--lab", name)
+
+    assert answer.returncode == 3
+    assert f"image {vendors_image} has MariaDB 11.8" in answer.stderr and "is not mysql" in answer.stderr
+    assert name not in project.all_labs()
+
+
+def test_an_image_that_cannot_be_had_is_one_error(command, name):
+    """Nothing is started for it."""
+    answer = command("up", "semisync", "--image", "vendor.example/nothing:1", "--lab", name)
+
+    assert answer.returncode == 3
+    assert "image vendor.example/nothing:1 is not on this machine, and pulling it failed" in answer.stderr
+    assert "docker load" in answer.stderr and name not in project.all_labs()

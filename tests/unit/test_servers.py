@@ -1,0 +1,221 @@
+"""Is a server by any name, or any image, taken as what it is, or refused in one error?"""
+
+import pytest
+from docker.errors import APIError, ContainerError
+from replication_lab import faults
+from replication_lab.cli.options import server_of
+from replication_lab.model.errors import LabError
+from replication_lab.model.server_name import ServerName, parse_server
+from replication_lab.model.server_version import parse_version
+from replication_lab.runner import drill_set
+from replication_lab.world import catalogue
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import images, servers
+from replication_lab.world.mysql.dialects import dialect_of
+from replication_lab.world.mysql.features import features_of
+
+MARIADB = b"mariadbd  Ver 11.8.9-MariaDB-0+deb13u1 from Debian for debian-linux-gnu on x86_64 (-- Please help)\n"
+MYSQL = b"/usr/sbin/mysqld  Ver 8.4.3 for Linux on x86_64 (MySQL Community Server - GPL)\n"
+
+
+@pytest.mark.parametrize(
+    ("text", "engine", "image"),
+    [
+        ("mysql-8.0", "mysql-8.0", ""),
+        ("mysql:8.4", "", "mysql:8.4"),
+        ("percona:8.4", "", "percona/percona-server:8.4"),
+        ("vendor.example:5000/ours:1", "", "vendor.example:5000/ours:1"),
+        ("mariadb@vendor.example/ours:1", "mariadb", "vendor.example/ours:1"),
+    ],
+)
+def test_a_text_names_one_server(text, engine, image):
+    """A name of the catalogue, a vendor's version, an image, an image with its engine."""
+    assert parse_server(text) == ServerName(engine, image)
+
+
+@pytest.mark.parametrize("text", ["oracle:19", "mysql:", "a b/c", "mysql@/x", "mysql:8.4 --privileged"])
+def test_a_text_that_names_none_is_refused(text, refused):
+    """An unknown vendor, a tag that is missing, what Docker would not take."""
+    refused(parse_server, text)
+
+
+@pytest.mark.parametrize(
+    ("engine", "image", "text"),
+    [
+        (None, None, "mariadb"),
+        ("mysql:8.4", None, "mysql:8.4"),
+        (None, "vendor.example/ours", "vendor.example/ours:latest"),
+        ("mysql", "vendor.example/ours:1", "mysql@vendor.example/ours:1"),
+        # Without a slash it would name a vendor or an engine.
+        (None, "ours", "docker.io/library/ours:latest"),
+    ],
+)
+def test_the_options_make_that_text(engine, image, text):
+    """--engine and --image together name one server."""
+    assert server_of(engine, image, "mariadb") == text
+
+
+@pytest.mark.parametrize(
+    ("said", "dialect"),
+    [
+        ("11.8.9-MariaDB-0+deb13u1 from Debian-log", "mariadb"),
+        (MARIADB.decode(), "mariadb"),
+        ("9.7.0", "mysql"),
+        ("8.0.33-25", "mysql"),
+        (MYSQL.decode(), "mysql"),
+        ("5.7.22-log", "mysql-5.6"),
+        ("5.5.34", "mysql-5.5"),
+    ],
+)
+def test_the_version_gives_the_dialect(said, dialect):
+    """What a server says of itself decides, not its name."""
+    assert dialect_of(parse_version(said)) == dialect
+    assert (catalogue.COMPOSE / "engines" / f"{dialect}.yaml").is_file()
+
+
+@pytest.mark.parametrize("engine", sorted(catalogue.engines()))
+def test_each_engines_version_has_the_dialect_of_its_row(engine):
+    """The rows of engines.yaml and the versions of dialects.yaml agree."""
+    row = catalogue.engines()[engine]
+    said = f"{row.version}.0.0" + ("-MariaDB" if engine.startswith("mariadb") else "")
+
+    assert dialect_of(parse_version(said)) == row.dialect
+
+
+@pytest.mark.parametrize("said", ["8.0.20", "5.1.73", "10.0.1-MariaDB", "sh: mysqld: not found"])
+def test_a_version_without_a_dialect_is_refused(said, refused):
+    """MySQL 8.0 before 8.0.26 has only half of the newer words."""
+    refused(lambda: dialect_of(parse_version(said)))
+
+
+class Containers:
+    """An engine whose images say a version, or cannot be pulled."""
+
+    def __init__(self, said=MARIADB, here=True):
+        self.said, self.here, self.images, self.containers, self.pulled = said, here, self, self, []
+
+    def get(self, _image):
+        if not self.here:
+            raise images.ImageNotFound("none")
+
+    def pull(self, image):
+        self.pulled.append(image)
+        raise APIError("500", explanation="lookup registry.example: no such host")
+
+    def run(self, image, command, **_options):
+        if self.said is None:
+            raise ContainerError(None, 127, command, image, b"sh: mysqld: not found")
+        return self.said
+
+
+@pytest.fixture
+def machine(monkeypatch):
+    """Use an engine with these images."""
+
+    def use(**options):
+        servers.ready.cache_clear()
+        found = Containers(**options)
+        monkeypatch.setattr(docker_engine, "client", lambda: found)
+        return found
+
+    yield use
+    servers.ready.cache_clear()
+
+
+def test_an_image_is_asked_for_its_version(machine):
+    """Its own program says which engine's files it needs; a local image is not pulled."""
+    found = machine(said=MYSQL)
+
+    assert servers.ready("vendor.example/ours:1") == ServerName("mysql", "vendor.example/ours:1")
+    assert servers.shown("vendor.example/ours:1") == "vendor.example/ours:1" and not found.pulled
+
+
+def test_an_engine_of_ours_asks_nothing(machine, monkeypatch):
+    """The start of a lab with its own image is not slower than before."""
+    monkeypatch.setattr(docker_engine, "client", lambda: pytest.fail("the engine was asked"))
+
+    assert servers.ready("mysql-8.0") == ServerName("mysql-8.0")
+
+
+def test_an_image_that_cannot_be_pulled_is_one_error(machine, refused):
+    """The engine's reason, and how to load an image without a registry."""
+    machine(here=False)
+    error = refused(servers.ready, "mysql:8.4")
+
+    assert "image mysql:8.4 is not on this machine" in error.found and "no such host" in error.found
+    assert "docker pull mysql:8.4" in error.next_step and "docker load" in error.next_step
+
+
+def test_an_image_of_another_engine_than_the_user_says_is_refused(machine, refused):
+    """--engine mysql for an image with MariaDB."""
+    machine()
+    error = refused(servers.ready, "mysql@vendor.example/ours:1")
+
+    assert "has MariaDB 11.8.9, which is not mysql" in error.found
+
+
+def test_an_image_that_says_nothing_needs_its_engine(machine, refused):
+    """Without --engine it is refused; with it, the running server is asked later."""
+    machine(said=None)
+    error = refused(servers.ready, "vendor.example/ours:1")
+
+    assert "does not say which server it has" in error.found and "--engine" in error.expected
+    assert servers.ready("mysql@vendor.example/ours:1").engine == "mysql"
+
+
+@pytest.mark.parametrize(
+    ("topology", "said", "lacks"), [("group", MARIADB, "group"), ("galera", MYSQL, "galera"), ("semisync", MYSQL, "")]
+)
+def test_an_image_without_the_topologys_replication_is_refused(topology, said, lacks, machine):
+    """MariaDB has no Group Replication, MySQL no Galera."""
+    machine(said=said)
+    found = catalogue.topology(topology)
+    if lacks:
+        with pytest.raises(LabError, match=f"has no {lacks}"):
+            servers.fitting(found, "vendor.example/ours:1")
+    else:
+        assert servers.fitting(found, "vendor.example/ours:1").engine == "mysql"
+
+
+class Running:
+    """A server with these variables."""
+
+    def __init__(self, version, **variables):
+        self._version, self._variables = version, variables
+
+    def version(self):
+        return self._version
+
+    def settings(self, *names):
+        return {name: value for name, value in self._variables.items() if name in names}
+
+
+@pytest.mark.parametrize(
+    ("running", "features"),
+    [
+        (Running("8.4.3", gtid_mode="ON"), {"gtid", "tmp_innodb"}),
+        (
+            Running("5.6.14", gtid_mode="ON", rpl_semi_sync_master_enabled="OFF"),
+            {"gtid", "semisync", "tmp_myisam", "tmp_counted"},
+        ),
+        (
+            Running(
+                "11.8.9-MariaDB", wsrep_provider="/usr/lib/galera/libgalera_smm.so", aria_used_for_temp_tables="ON"
+            ),
+            {"galera", "tmp_aria", "tmp_counted"},
+        ),
+        (Running("11.8.9-MariaDB", wsrep_provider="none"), {"tmp_counted"}),
+    ],
+)
+def test_features_are_read_from_the_running_server(running, features):
+    """A plugin that is not loaded is no feature, whatever the version."""
+    assert features_of(running) == features
+
+
+def test_a_drill_that_shifts_clocks_needs_the_labs_own_entrypoint(refused):
+    """Another image would ignore the shift."""
+    drills = drill_set.chosen("semisync", None, None)
+    (mover,) = [each.name for each in drills if each.moves_clocks(faults.kinds())]
+    error = refused(drill_set.make_ready, "semisync", "mysql:8.4", drills)
+
+    assert f"{mover} shifts the clock of a server, which mysql:8.4 cannot" in error.found
