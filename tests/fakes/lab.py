@@ -1,6 +1,7 @@
 """A lab of the fake world: its servers, its links, and what loads do to them."""
 
 import queue
+from collections import defaultdict
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -23,6 +24,8 @@ from tests.fakes.slap import FakeGrouping
 if TYPE_CHECKING:
     from tests.fakes.world import FakeWorld
 
+# The user's options, as a node reads them when it starts.
+FILE = "/etc/mysql/conf.d/zz-user.cnf"
 # In ms: a commit that waits for no other node (slow, so that a second of load is few rows).
 COMMIT = 0.6
 # Sigma of the logarithm of one load against the next.
@@ -92,13 +95,28 @@ class FakeNode:
         return self.container.throttled
 
     def state(self) -> tuple[str, int]:
-        return "running", 0
+        return ("exited", 1) if self.lab.died.get(self.name) else ("running", 0)
+
+    def stop(self) -> None:
+        self.lab.restarts.append(self.name)
+
+    def start_again(self) -> None:
+        self.lab.died[self.name] = self.server().start_with("" if self.lab.deaf else self.text_of(FILE))
+
+    def is_healthy(self) -> bool:
+        return not self.lab.died.get(self.name)
+
+    def logs_since_start(self) -> str:
+        return self.lab.died[self.name]
+
+    def text_of(self, path: str) -> str:
+        return self.lab.files_of[self.name].get(path, b"").decode()
 
     def logs(self, lines: int | str = 12) -> str:
         return ""
 
     def put(self, path: str, content: bytes) -> None:
-        self.lab.files[path] = content
+        self.lab.files[path] = self.lab.files_of[self.name][path] = content
 
     def run(self, *command: str) -> str:
         return self.lab.programs.run(self.name, command)
@@ -134,7 +152,12 @@ class FakeLab:
         self.programs = Programs(self)
         # Files put into its containers, and statements of sessions.
         self.files: dict[str, bytes] = {}
+        self.files_of: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.said: list[str] = []
+        # Nodes that were stopped; the log of each that did not start; whether servers ignore their files.
+        self.restarts: list[str] = []
+        self.died: dict[str, str] = {}
+        self.deaf = False
 
     @property
     def features(self) -> frozenset[str]:
@@ -166,6 +189,9 @@ class FakeLab:
 
     def image_digests(self) -> dict[str, str]:
         return {node.name: "sha256:fake" for node in self.topology.nodes}
+
+    def refresh(self) -> None:
+        pass
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         return {}

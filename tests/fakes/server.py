@@ -21,9 +21,12 @@ FILLED = re.compile(r"REPLACE INTO (\S+) VALUES (.*)")
 DIALLED = re.compile(r"CHANGE .* TO \w+_HOST='(.*)', \w+_PORT=(\d+)")
 SET = re.compile(r"SET GLOBAL (\w+) = '?(\w+)'?")
 READ = re.compile(r"SELECT @@GLOBAL\.(\w+)")
-# Some variables, and the most that a server takes of one: it silently makes that of more.
-VARIABLES = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1", "innodb_io_capacity": "200"}
-MOST = {"innodb_flush_log_at_trx_commit": 2}
+CHANGED = re.compile(r"SET GLOBAL (\w+) = ")
+OPTION = re.compile(r"^(loose-)?([\w-]+) ?= ?(\w+)", re.M)
+# Those that need a restart; some variables, and the most that a server takes of one: it silently makes that of more.
+FIXED = {"innodb_page_cleaners": "4", "innodb_read_io_threads": "4"}
+VARIABLES = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1", "innodb_io_capacity": "200"} | FIXED
+MOST = {"innodb_flush_log_at_trx_commit": 2, "innodb_read_io_threads": 64}
 
 Rows = list[dict[str, Any]]
 
@@ -125,8 +128,20 @@ class FakeServer:
                 self.lab.rows.fill(*filled.groups())
             elif dialled := DIALLED.match(statement):
                 self.dials = (dialled[1], int(dialled[2]))
+            elif (changed := CHANGED.match(statement)) and changed[1] in FIXED:
+                raise LabError(f"`{statement}` on {self.name} failed") from LookupError(1238, "is a read only variable")
             elif setting := SET.match(statement):
                 self._set(setting[1], setting[2])
+
+    def start_with(self, text: str) -> str:
+        """Act as a server that is started with a my.cnf file; return its log."""
+        self.globals_ = {name: value for name, value in self.globals_.items() if name not in VARIABLES}
+        for loose, option, value in OPTION.findall(text):
+            name = option.replace("-", "_")
+            if name not in VARIABLES and not loose:
+                return f"[ERROR] unknown variable '{name}={value}'\n[ERROR] Aborting"
+            self._set(name, value)
+        return ""
 
     def _start(self) -> None:
         self.runs = True
@@ -158,7 +173,8 @@ class FakeServer:
 
     def _variable(self, name: str) -> str:
         if name not in {**VARIABLES, **self.globals_}:
-            raise LabError(f"{self.name}: Unknown system variable '{name}'", "a statement that succeeds")
+            unknown = f"{self.name}: Unknown system variable '{name}'"
+            raise LabError(unknown, "a statement that succeeds") from LookupError(1193, unknown)
         return self.globals_.get(name, VARIABLES.get(name, ""))
 
     def _set(self, name: str, value: str) -> None:

@@ -47,12 +47,12 @@ def test_a_question_is_answered_with_each_setting_proved(command):
     ("vary", "said"),
     [
         ({"sink_binlog": ("0", "1")}, "sink_binlog"),
-        ({"innodb_data_file_path": ("ibdata1",)}, "innodb_data_file_path"),
+        ({"innodb_data_file_path": ("ibdata1",)}, "innodb_data_file_path cannot be set"),
         ({"source.max_connections": ("100", "999999999")}, "source changed max_connections=999999999 to "),
     ],
 )
 def test_what_a_server_does_not_take_is_refused_before_anything_is_measured(loaded, vary, said):
-    """A variable that it does not know, one that needs a restart, and a value that it silently changes."""
+    """A variable that it does not know, one that the lab needs, and a value that it silently changes."""
     with pytest.raises(LabError) as refused:
         asked(**vary).prepare(loaded)
 

@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 from replication_lab import experiments
 from replication_lab.model.errors import LabError
-from replication_lab.model.question import Question, is_same, literal, parse_claim
+from replication_lab.model.question import Question, parse_claim
+from replication_lab.model.variable import is_same, literal
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import terminal
 from rich.console import Console

@@ -6,7 +6,8 @@ import re
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
-from replication_lab.cli.ask import _load, _read
+from replication_lab.cli.ask import _load
+from replication_lab.cli.files import read
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import SYSBENCH, statements_of
@@ -180,14 +181,14 @@ def test_a_file_that_cannot_be_read_is_refused(tmp_path, name, content, said, re
     if content is not None:
         (tmp_path / name).write_bytes(content)
 
-    assert said in refused(_read, tmp_path / name).found
+    assert said in refused(read, tmp_path / name).found
 
 
 def test_a_file_is_given_by_its_path_and_packed_or_not(tmp_path):
     """A name without a dot and a slash is that of a load."""
     (tmp_path / "a.sql.gz").write_bytes(gzip.compress(b"SELECT 1;"))
 
-    assert _read(tmp_path / "a.sql.gz") == GivenFile("a.sql", "SELECT 1;")
+    assert read(tmp_path / "a.sql.gz") == GivenFile("a.sql", "SELECT 1;")
     assert _load("oltp_insert") == "oltp_insert"
 
 

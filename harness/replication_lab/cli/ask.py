@@ -1,9 +1,7 @@
 """The command for a user's own question."""
 
-import gzip
 import os
 import sys
-import zlib
 from pathlib import Path
 from typing import Any
 
@@ -12,17 +10,16 @@ import msgspec
 from click.core import ParameterSource
 
 from replication_lab import experiments, runs
-from replication_lab.cli import names
+from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
-from replication_lab.cli.options import as_json, of_image, server_of
+from replication_lab.cli.files import SETTING, pairs
+from replication_lab.cli.options import as_json, of_cnf, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS
-from replication_lab.model.question import ENGINE, NAME, Question, Values
+from replication_lab.model.question import ENGINE, NAME, Question
 from replication_lab.world import catalogue
-
-SETTING = "NAME=VALUE"
 
 
 @click.command()
@@ -32,10 +29,12 @@ SETTING = "NAME=VALUE"
     "varied",
     multiple=True,
     metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rtt, replication, wait_point, engine, a server's variable (sync_binlog sets it on "
-    "every server, source.sync_binlog on one). Given several times, all combinations are measured.",
+    help="Setting to vary: clients, rtt, replication, wait_point, engine, cnf (my.cnf files), a server's variable "
+    "(sync_binlog sets it on every server, source.sync_binlog on one). Given several times, all combinations are "
+    "measured.",
 )
 @click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
+@of_cnf
 @click.option(
     "--rtt",
     metavar="CONDITION",
@@ -110,14 +109,19 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
 
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients") if asked[name] is not None}
-    vary = {name: values.split(",") for name, values in _pairs("--vary", asked["varied"]).items()}
+    cnf: dict[str, GivenFile] = {}
+    vary = {name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()}
     if ENGINE in vary and click.get_current_context().get_parameter_source(ENGINE) is ParameterSource.COMMANDLINE:
         raise LabError("--engine and --vary engine=… both name engines", "one of the two", "leave out --engine")
+    settings = {**pairs("--set", asked["settings"]), **files.cnf_settings(asked["cnf"]), **short}
     return Question(
         topologies=topologies,
-        vary=vary,
-        settings={**_pairs("--set", asked["settings"]), **short},
-        baseline=_pairs("--baseline", asked["baseline"]),
+        vary={name: files.named(name, values, cnf) for name, values in vary.items()},
+        settings={name: files.named(name, [value], cnf)[0] for name, value in settings.items()},
+        baseline={
+            name: files.named(name, [value], cnf)[0] for name, value in pairs("--baseline", asked["baseline"]).items()
+        },
+        cnf=list(cnf.values()),
         claims=list(asked["claims"]),
         margin=_share(asked["margin"]),
         workload=_load(asked["workload"]),
@@ -128,39 +132,14 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     )
 
 
-def _pairs(option: str, given: tuple[str, ...]) -> Values:
-    found: Values = {}
-    for text in given:
-        name, separator, value = text.partition("=")
-        if not (separator and name and value):
-            raise LabError(f"{option} {text!r} names no value", f"{option} {SETTING}", f"{option} sync_binlog=1")
-        if name in found:
-            raise LabError(f"{option} names {name} twice", "each setting once", f"{option} {name}=…")
-        found[name] = value
-    return found
-
-
 def _load(text: str) -> str | GivenFile:
     """Return the name of a load, or the file that is one."""
     is_file = Path(text).suffix or "/" in text
-    return _read(Path(text)) if is_file else text
+    return files.read(Path(text)) if is_file else text
 
 
 def _given(path: str | None) -> GivenFile | None:
-    return _read(Path(path)) if path else None
-
-
-def _read(path: Path) -> GivenFile:
-    try:
-        content = path.read_bytes()
-        plain = gzip.decompress(content) if path.suffix == ".gz" else content
-        return GivenFile(path.name.removesuffix(".gz"), plain.decode())
-    except UnicodeDecodeError as error:
-        raise LabError(f"{path} is not text: byte {error.start} is not UTF-8", "a text in UTF-8") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise LabError(f"{path} cannot be unpacked: {error}", "a file packed by gzip") from error
-    except OSError as error:
-        raise LabError(f"{path} cannot be read: {error.strerror}", "a file") from error
+    return files.read(Path(path)) if path else None
 
 
 def _share(text: str) -> float:

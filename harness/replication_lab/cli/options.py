@@ -42,6 +42,13 @@ def server_of(engine: str | None, image: str | None, default: str) -> str:
     return server_text(engine or "", image) if image else engine or default
 
 
+of_cnf = click.option(
+    "--cnf",
+    multiple=True,
+    metavar="[NODE=]FILE",
+    help="my.cnf file to start NODE, or all nodes, with; only options that are variables of the server, in a group "
+    "such as [mysqld]. May be given for several nodes.",
+)
 DISK_OPTIONS = (
     click.option(
         "--disk",

@@ -7,8 +7,9 @@ from functools import partial
 from replication_lab.experiments._question_engines import on_its_engine
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
-from replication_lab.experiments._question_state import arrange, make_ready, variables
+from replication_lab.experiments._question_state import arrange, make_ready
 from replication_lab.experiments._question_topologies import refuse_what_a_topology_cannot, replication_of
+from replication_lab.experiments._question_variables import server_settings
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
@@ -30,6 +31,7 @@ from replication_lab.model.question import (
     named,
     parse_claim,
 )
+from replication_lab.model.question_files import files_of, is_cnf
 from replication_lab.model.relations import KnownWithin
 from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
@@ -93,10 +95,15 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
         "wait_point": every.get("wait_point"),
         "protocol": every.get(PROTOCOL),
         "toxics": toxics,
-        "variables": {name: value for name, value in every.items() if name not in OWN},
+        "variables": _variables(every),
+        "files": files_of(every, question.cnf),
     }
     waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
     return Case(named(values), named(values), settings, waits, LabSpec(topology.name, values.get(ENGINE, "")))
+
+
+def _variables(settings: Values) -> Values:
+    return {name: value for name, value in settings.items() if name not in OWN and not is_cnf(name)}
 
 
 def _refuse_what_is_no_round_trip(name: str) -> None:
@@ -137,10 +144,9 @@ def _workload(load: Load, case: Case, preset: Preset) -> Load:
 
 def _prepare(question: Question, load: Load, lab: Lab) -> None:
     """Pin CPUs as for two sites, make the tables, and refuse a setting or statement that a server does not take."""
-    for name, values in {**{name: [value] for name, value in question.settings.items()}, **question.vary}.items():
-        for value in values if name not in OWN else []:
-            with variables(lab, {name: value}):
-                pass
+    for settings in question.trials():
+        with server_settings(lab, _variables(settings), files_of(settings, question.cnf)):
+            pass
     make_ready(lab)
     first, proxy = lab.topology.source.name, ["toxiproxy"] if lab.topology.links else []
     lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), *proxy))

@@ -1,18 +1,17 @@
 """The state that a case of a user's question asks for: set before a load, and proved after it."""
 
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import AbstractContextManager, contextmanager, nullcontext
+from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from replication_lab import replication
 from replication_lab.experiments._question_machines import arrange_machines, make_machines_ready
-from replication_lab.experiments._question_topologies import FOLLOWING, REPLICATED_DISK, nodes_with_servers
+from replication_lab.experiments._question_topologies import REPLICATED_DISK
+from replication_lab.experiments._question_variables import Kept, server_settings
 from replication_lab.experiments._replicating import bare_links, followed, restored
-from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case
 from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
-from replication_lab.model.question import Values, is_same, literal, on_which_node
 from replication_lab.model.topology import NO_REPLICATION
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
@@ -21,9 +20,7 @@ from replication_lab.replication import group
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
-from replication_lab.world.mysql.server import Server
 
 
 def make_ready(lab: Lab) -> None:
@@ -36,7 +33,8 @@ def make_ready(lab: Lab) -> None:
 def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set a case's variables and its replication; yield the watch that proves both over the load."""
     arranged = ARRANGED[lab.topology.replication]
-    with variables(lab, case.settings["variables"]) as kept, arranged(lab, case) as watch:
+    settings = server_settings(lab, case.settings["variables"], case.settings["files"])
+    with settings as kept, arranged(lab, case) as watch:
         yield _Settings(watch, lab, kept, bare=bool(lab.topology.links) and not case.settings["toxics"])
 
 
@@ -130,105 +128,18 @@ def _round_trip_ms(case: Case) -> float:
     return min(trips, default=0)
 
 
-# --- variables --------------------------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True)
-class _Set:
-    """A variable that was set on a server, and what it was before."""
-
-    server: Server
-    name: str
-    value: str
-    before: str
-
-    def set(self, value: str) -> None:
-        self.server.execute(f"SET GLOBAL {self.name} = {literal(value)}")
-
-    def read(self) -> str:
-        return str(self.server.value(f"SELECT @@GLOBAL.{self.name}"))
-
-    def proof(self) -> Proof:
-        found = self.read()
-        return Proof(
-            what=f"{self.server.name} has {self.name}={self.value}",
-            expected=self.value,
-            found=found,
-            ok=is_same(self.value, found),
-        )
-
-
-@contextmanager
-def variables(lab: Lab, asked: Values) -> Iterator[list[_Set]]:
-    """Set variables within the block, and their former values afterwards; one node's own goes before that of all.
-
-    Raise LabError for a variable that a server does not know, that needs a restart, or whose value it changes.
-    """
-    done: list[_Set] = []
-    try:
-        # One by one, so that those that were set before an error are set back.
-        for (node, variable), value in _by_node(lab, asked).items():
-            done.append(_set(lab, node, variable, value))
-        yield done
-    finally:
-        for each in reversed(done):
-            with _stopped_applier(lab, each.server):
-                each.set(each.before)
-
-
-def _by_node(lab: Lab, asked: Values) -> dict[tuple[str, str], str]:
-    """Return the value of each (node, variable)."""
-    found: dict[tuple[str, str], str] = {}
-    for name, value in sorted(asked.items(), key=lambda item: bool(on_which_node(item[0])[0])):
-        node, variable = on_which_node(name)
-        served = nodes_with_servers(lab.topology)
-        found |= {(each, variable): value for each in served if node in ("", each)}
-    return found
-
-
-def _set(lab: Lab, node: str, name: str, value: str) -> _Set:
-    server = lab.node(node).server()
-    one = _Set(server, name, value, before="")
-    one = _Set(server, name, value, before=one.read())
-    with _stopped_applier(lab, server):
-        one.set(value)
-    if not one.proof().ok:
-        found = one.read()
-        one.set(one.before)
-        raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps unchanged")
-    return one
-
-
-def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:
-    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
-    return _stopped(server) if _is_replica(lab, server) else nullcontext()
-
-
-def _is_replica(lab: Lab, server: Server) -> bool:
-    return lab.topology.replication in FOLLOWING and server.name != lab.topology.source.name
-
-
-@contextmanager
-def _stopped(server: Server) -> Iterator[None]:
-    Replica(server).stop()
-    try:
-        yield
-    finally:
-        Replica(server).start()
-
-
 @dataclass(frozen=True)
 class _Settings:
-    """A watch that also proves that each variable kept its value, and that a link without a toxic has none."""
+    """A watch that also proves that each server setting kept its value, and that a link without a toxic has none."""
 
     watch: Watch
     lab: Lab
-    set: list[_Set]
+    set: Kept
     bare: bool
 
     def figures(self) -> Mapping[str, float]:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        told = [*self.watch.proofs(commits, fastest_ms), *(each.proof() for each in self.set)]
+        told = [*self.watch.proofs(commits, fastest_ms), *self.set.proofs()]
         return [*told, bare_links(self.lab)] if self.bare else told

@@ -15,6 +15,7 @@ from replication_lab.model.question import (
     named,
     on_which_node,
 )
+from replication_lab.model.question_files import is_cnf
 from replication_lab.model.topology import NO_REPLICATION, Topology
 from replication_lab.world import catalogue
 
@@ -30,6 +31,7 @@ def refuse_what_a_topology_cannot(question: Question, topology: Topology) -> Non
             _refuse_missing_choice(name, topology)
         elif name not in OWN:
             _refuse_no_server(name, topology)
+            _refuse_a_file_for_machines(name, topology)
     for values in question.combinations():
         if values.get(TOPOLOGY, topology.name) == topology.name:
             _refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
@@ -105,6 +107,15 @@ def _refuse_no_server(name: str, topology: Topology) -> None:
         )
     nodes: Sequence[str] = served
     raise LabError(f"{topology.name} has no node {node!r}", f"one of {', '.join(nodes)}", "./lab list topologies")
+
+
+def _refuse_a_file_for_machines(name: str, topology: Topology) -> None:
+    if is_cnf(name) and topology.replication == REPLICATED_DISK:
+        raise LabError(
+            f"{name}: the servers of {topology.name} run in virtual machines, which are not restarted for a file",
+            "a topology of servers in containers",
+            f"./lab ask semisync --vary {name}=…",
+        )
 
 
 def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:

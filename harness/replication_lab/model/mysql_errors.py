@@ -16,6 +16,8 @@ class MySQLError(NamedTuple):
 
 
 NO_CONNECTION = 2003
+# The answers to SET for a variable that needs a restart, and for a value that does.
+READ_ONLY_VARIABLE, WRONG_ARGUMENTS = 1238, 1210
 # The client library's own numbers.
 CLIENT_ERRORS = range(2000, 3000)
 MYSQL_ERRORS = {

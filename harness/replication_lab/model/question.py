@@ -11,6 +11,7 @@ import msgspec
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, refuse_bad_load, statements_of
+from replication_lab.model.question_files import CNF, refuse_bad_files
 
 Values = dict[str, str]
 
@@ -33,9 +34,6 @@ DEFAULT_ENGINE = "mariadb"
 # A value goes into an SQL statement.
 VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
 VALUE = re.compile(r"[\w.:/+-]+")
-SIZE = re.compile(r"(\d+)([kmg])", re.IGNORECASE)
-UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30}
-SWITCH = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
@@ -47,7 +45,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are compared
     with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is
     loaded in each round.
-    `workload` is a load by name, or the user's file; `schema` and `init` are run before it.
+    `workload` is a load by name, or the user's file; `schema` and `init` are run before it. `cnf` are the files that
+    the setting cnf names.
     """
 
     topologies: list[str]
@@ -58,6 +57,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     workload: str | GivenFile = INSERTS
     schema: GivenFile | None = None
     init: GivenFile | None = None
+    cnf: list[GivenFile] = []
     engine: str = DEFAULT_ENGINE
     seconds: int = 3
     margin: float = 0.1
@@ -66,7 +66,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def __post_init__(self) -> None:
         self._refuse_a_bad_extent()
-        for name, values in {**self.vary, **{name: [value] for name, value in self.settings.items()}}.items():
+        asked = {**self.vary, **{name: [value] for name, value in self.settings.items()}}
+        for name, values in asked.items():
             refuse_bad_setting(name, values)
         if both := sorted(self.vary.keys() & self.settings.keys()):
             raise LabError(f"{both[0]} is both varied and set", "one of the two", f"leave out --set {both[0]}=…")
@@ -79,6 +80,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 raise unknown_name("varied setting in the baseline", name, self.axes)
             if value not in self.axes[name]:
                 raise unknown_name(f"value of {name} in the baseline", value, self.axes[name])
+        refuse_bad_files(asked, self.cnf)
         refuse_bad_load(self.workload)
         for file in (self.schema, self.init):
             statements_of(file)
@@ -136,6 +138,14 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         """Yield the varied values of each case."""
         for values in product(*self.axes.values()):
             yield dict(zip(self.axes, values, strict=True))
+
+    def trials(self) -> Iterator[Values]:
+        """Yield the settings of the fewest cases that together have every value."""
+        for number in range(max(map(len, self.vary.values()), default=1)):
+            yield {
+                **self.settings,
+                **{name: values[min(number, len(values) - 1)] for name, values in self.vary.items()},
+            }
 
     def effects(self) -> Iterator["Effect"]:
         """Yield each case with the one it is compared with: that with the baseline's values, all others the same."""
@@ -210,7 +220,7 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
     if name not in OWN and not VARIABLE.fullmatch(name):
         raise LabError(
             f"{name!r} is no setting",
-            f"{', '.join(OWN)}, a server's variable or NODE.VARIABLE",
+            f"{', '.join(OWN)}, {CNF}, a server's variable or NODE.VARIABLE",
             "--vary sync_binlog=0,1",
         )
 
@@ -224,31 +234,6 @@ def on_which_node(name: str) -> tuple[str, str]:
     """Return (node, variable) of a setting such as "source.sync_binlog"; the node is empty for every server."""
     found = VARIABLE.fullmatch(name)
     return (found["node"] or "", found["name"]) if found else ("", name)
-
-
-def literal(value: str) -> str:
-    """Return a value as SET GLOBAL takes it: 64M as a number of bytes, words in quotes."""
-    if size := SIZE.fullmatch(value):
-        return str(int(size[1]) * UNITS[size[2].lower()])
-    try:
-        float(value)
-    except ValueError:
-        return value if value.lower() in SWITCH else f"'{value}'"
-    return value
-
-
-def is_same(asked: str, found: object) -> bool:
-    """Return whether a server's answer is the value that was asked for: ON is 1, 64M is 67108864."""
-    wanted, there = _plain(asked), _plain(str(found))
-    try:
-        return float(wanted) == float(there)
-    except ValueError:
-        return wanted == there
-
-
-def _plain(value: str) -> str:
-    lower = literal(value).strip("'").lower()
-    return SWITCH.get(lower, lower)
 
 
 # --- claims in the user's words ---------------------------------------------------------------------------------------

@@ -21,6 +21,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
     whole = "Synced in one cluster"
     images = ("sidecar",)
     experiment = "galera_vs_semisync"
+    restarts_in_turn = True
     instead_of_failover = "every node takes writes"
 
     def view(self, name: str) -> View:

@@ -72,6 +72,7 @@ class Group(Nodes, ChoosesServer, ReportsReturns):
 
     roles = frozenset({"member"})
     whole = "ONLINE in one group"
+    restarts_in_turn = True
     images = ("sidecar",)
     experiment = ""
 
@@ -122,6 +123,11 @@ class Group(Nodes, ChoosesServer, ReportsReturns):
         """Return the round trip in ms to the nearest peers that make a majority with `name`."""
         # Of three nodes the nearest peer makes two; the node itself needs no trip.
         return sorted(self.round_trips(name, toxics))[len(self.names) // 2 - 1]
+
+    def wait_until_together(self) -> None:
+        """Wait until all are ONLINE, and let the topology's first node be the primary again."""
+        super().wait_until_together()
+        self.let_serve(self.lab.topology.source.name)
 
     def wait_until_level(self) -> None:
         position = BinaryLog(self.writer()).position()

@@ -12,6 +12,7 @@ from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
 from replication_lab.world import at_once, catalogue
+from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
@@ -39,6 +40,8 @@ class Nodes:
     acknowledges: ClassVar[bool] = False
     # The experiment that a user of such a lab may run next; empty if none measures this kind.
     experiment: ClassVar[str] = "semisync_wan"
+    # Whether its nodes are restarted one after another, so that the others keep the cluster.
+    restarts_in_turn: ClassVar[bool] = False
     # The command to use instead of a failover; empty for a kind whose replicas a failover can promote.
     instead_of_failover: ClassVar[str] = "./lab up async"
 
@@ -163,6 +166,10 @@ class Nodes:
         """Return the shortest round trip in ms of each link from this node; they were proved just before."""
         links = self.lab.topology.links_from(name)
         return [catalogue.toxic(toxics.get(link.name, "lan")).shortest_trip_ms for link in links]
+
+    def wait_until_together(self) -> None:
+        """Wait until every node replicates again after a restart."""
+        wait_until(lambda: all(map(self.stands, self.names)), f"{', '.join(self.names)} {self.whole}")
 
     def wait_until_level(self) -> None:
         """Wait until every copy has what was committed before this call."""

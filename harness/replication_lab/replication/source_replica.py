@@ -13,6 +13,7 @@ from replication_lab.probes.waited import waited
 from replication_lab.replication import failover
 from replication_lab.replication.abilities import Counts, Promotes
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
+from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
@@ -68,6 +69,15 @@ class Followers(Nodes, Promotes, Counts):
             return False
         Replica(self.server(name)).wait_for(BinaryLog(self.server(self.sources[name])).position(), STEP_SECONDS)
         return True
+
+    def wait_until_together(self) -> None:
+        # Not the source: whether it waits for its replicas is another setting.
+        wait_until(lambda: all(map(self._stands_in_step, self.sources)), f"{', '.join(self.sources)} {self.whole}")
+
+    def _stands_in_step(self, name: str) -> bool:
+        with suppress(LabError):
+            return self._is_in_step(name)
+        return False
 
     def wait_until_level(self) -> None:
         # A relay comes before its replica, because the links are in that order.

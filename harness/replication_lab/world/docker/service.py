@@ -5,10 +5,11 @@ import socket
 import tarfile
 from collections.abc import Callable, Iterable
 from dataclasses import dataclass
+from datetime import datetime
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal
 
-from docker.errors import APIError
+from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
@@ -111,6 +112,16 @@ class Service:
             archive.addfile(entry, io.BytesIO(content))
         self.container.put_archive(str(Path(path).parent), packed.getvalue())
 
+    def text_of(self, path: str) -> str:
+        """Return a file of a container, which need not run; an empty string if there is none."""
+        try:
+            chunks, _ = self.container.get_archive(path)
+        except NotFound:
+            return ""
+        with tarfile.open(fileobj=io.BytesIO(b"".join(chunks))) as archive:
+            content = archive.extractfile(archive.getmembers()[0])
+            return content.read().decode() if content else ""
+
     def usage(self) -> dict[str, Any]:
         """Return the engine's statistics of a container: its API's stats, of one moment."""
         return docker_engine.client().api.stats(str(self.container.id), stream=False, one_shot=True)
@@ -175,6 +186,11 @@ class Service:
     def logs(self, lines: int | Literal["all"] = 12) -> str:
         """Return the last lines of a container's log, or "all" of them."""
         return self.container.logs(tail=lines).decode(errors="replace")
+
+    def logs_since_start(self) -> str:
+        """Return a container's log since it was last started."""
+        began = datetime.fromisoformat(self.started_at()).timestamp()
+        return self.container.logs(since=began).decode(errors="replace")
 
     def cpu_quota_us(self) -> int:
         """Return the microseconds of CPU that a container gets in each period; 0 for no limit."""

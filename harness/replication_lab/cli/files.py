@@ -1,0 +1,65 @@
+"""Files that the user names, and options of the form NAME=VALUE."""
+
+import gzip
+import zlib
+from pathlib import Path
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.question import Values
+from replication_lab.model.question_files import CNF, NONE, is_cnf
+
+SETTING = "NAME=VALUE"
+
+
+def read(path: Path) -> GivenFile:
+    try:
+        content = path.read_bytes()
+        plain = gzip.decompress(content) if path.suffix == ".gz" else content
+        return GivenFile(path.name.removesuffix(".gz"), plain.decode())
+    except UnicodeDecodeError as error:
+        raise LabError(f"{path} is not text: byte {error.start} is not UTF-8", "a text in UTF-8") from error
+    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
+        raise LabError(f"{path} cannot be unpacked: {error}", "a file packed by gzip") from error
+    except OSError as error:
+        raise LabError(f"{path} cannot be read: {error.strerror}", "a file") from error
+
+
+def pairs(option: str, given: tuple[str, ...]) -> Values:
+    found: Values = {}
+    for text in given:
+        name, separator, value = text.partition("=")
+        if not (separator and name and value):
+            raise LabError(f"{option} {text!r} names no value", f"{option} {SETTING}", f"{option} sync_binlog=1")
+        if name in found:
+            raise LabError(f"{option} names {name} twice", "each setting once", f"{option} {name}=…")
+        found[name] = value
+    return found
+
+
+def cnf_settings(given: tuple[str, ...]) -> Values:
+    """Return the settings that [NODE=]FILE texts ask for: {cnf: FILE} or {NODE.cnf: FILE}."""
+    found: Values = {}
+    for text in given:
+        node, _, file = text.rpartition("=")
+        name = f"{node}.{CNF}" if node else CNF
+        if not file or name in found:
+            raise LabError(
+                f"--cnf {text!r} names {'a node twice' if file else 'no file'}", "--cnf [NODE=]FILE, each node once"
+            )
+        found[name] = file
+    return found
+
+
+def named(setting: str, values: list[str], read_before: dict[str, GivenFile]) -> list[str]:
+    """Return a setting's values, with the name of a file in place of its path; put files into `read_before`."""
+    return [_name(value, read_before) if is_cnf(setting) else value for value in values]
+
+
+def _name(path: str, read_before: dict[str, GivenFile]) -> str:
+    if path == NONE:
+        return NONE
+    file = read(Path(path))
+    if read_before.setdefault(file.name, file) != file:
+        raise LabError(f"two files are called {file.name}", "files with names that differ", "rename one of them")
+    return file.name

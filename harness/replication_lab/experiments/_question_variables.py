@@ -1,0 +1,160 @@
+"""The settings of servers that a case of a user's question asks for: by SET GLOBAL, or by a file and a restart."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from dataclasses import dataclass
+from typing import TypeVar
+
+from replication_lab.experiments._question_topologies import FOLLOWING, nodes_with_servers
+from replication_lab.lab import start_options
+from replication_lab.model.errors import LabError
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.option_file import StartOptions
+from replication_lab.model.proof import Proof
+from replication_lab.model.question import Values, on_which_node
+from replication_lab.model.variable import is_same, literal
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.replica import Replica
+from replication_lab.world.mysql.server import Server
+
+# A node, and a variable of its server.
+Key = tuple[str, str]
+Given = TypeVar("Given")
+
+
+@dataclass(frozen=True)
+class _Set:
+    """A variable that was set on a server, and what it was before."""
+
+    server: Server
+    name: str
+    value: str
+    before: str
+
+    def set(self, value: str) -> None:
+        self.server.execute(f"SET GLOBAL {self.name} = {literal(value)}")
+
+    def read(self) -> str:
+        return str(self.server.value(f"SELECT @@GLOBAL.{self.name}"))
+
+    def proof(self) -> Proof:
+        found = self.read()
+        return Proof(
+            what=f"{self.server.name} has {self.name}={self.value}",
+            expected=self.value,
+            found=found,
+            ok=is_same(self.value, found),
+        )
+
+
+@dataclass(frozen=True)
+class Kept:
+    """What servers were set to: variables while they ran, and the options that they were started with."""
+
+    lab: Lab
+    set: list[_Set]
+    started_with: Mapping[str, StartOptions]
+
+    def proofs(self) -> list[Proof]:
+        return [*(each.proof() for each in self.set), *start_options.proofs(self.lab, self.started_with)]
+
+
+@contextmanager
+def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Iterator[Kept]:
+    """Set variables within the block, and their former values afterwards; one node's own goes before that of all.
+
+    A variable that a server changes only by a restart, and the options of files, stay until another case wants others.
+    Raise LabError for a variable or option that a server does not know, or whose value it changes.
+    """
+    variables, file_of = _by_node(lab, asked), {node: file for (node, _), file in _by_node(lab, files).items()}
+    by_restart = {(node, name) for node, name in variables if start_options.is_fixed(lab, node, name)}
+    done: list[_Set] | None = None
+    while done is None:
+        started_with = {
+            node: StartOptions(
+                file_of.get(node), {name: variables[its, name] for its, name in by_restart if its == node}
+            )
+            for node in nodes_with_servers(lab.topology)
+        }
+        start_options.run_with(lab, started_with)
+        try:
+            done = _set_all(lab, {key: value for key, value in variables.items() if key not in by_restart})
+        except _NeedsRestart as refused:
+            by_restart.add(refused.key)
+    try:
+        yield Kept(lab, done, started_with)
+    finally:
+        _set_back(lab, done)
+
+
+class _NeedsRestart(Exception):
+    """A server refuses this value of a variable while it runs; `key` is (node, variable)."""
+
+    def __init__(self, key: Key):
+        super().__init__(*key)
+        self.key = key
+
+
+def _by_node(lab: Lab, asked: Mapping[str, Given]) -> dict[Key, Given]:
+    """Return what is asked for of each (node, setting)."""
+    found: dict[Key, Given] = {}
+    for name, value in sorted(asked.items(), key=lambda item: bool(on_which_node(item[0])[0])):
+        node, variable = on_which_node(name)
+        served = nodes_with_servers(lab.topology)
+        found |= {(each, variable): value for each in served if node in ("", each)}
+    return found
+
+
+def _set_all(lab: Lab, variables: Mapping[Key, str]) -> list[_Set]:
+    """Set variables one by one; those that were set before an error are set back."""
+    done: list[_Set] = []
+    try:
+        for key, value in variables.items():
+            done.append(_set(lab, key, value))
+    except BaseException:
+        _set_back(lab, done)
+        raise
+    return done
+
+
+def _set_back(lab: Lab, done: list[_Set]) -> None:
+    for each in reversed(done):
+        with _stopped_applier(lab, each.server):
+            each.set(each.before)
+
+
+def _set(lab: Lab, key: Key, value: str) -> _Set:
+    node, name = key
+    server = lab.node(node).server()
+    one = _Set(server, name, value, before="")
+    one = _Set(server, name, value, before=one.read())
+    with _stopped_applier(lab, server):
+        try:
+            one.set(value)
+        except LabError as error:
+            if start_options.needs_restart(error):
+                raise _NeedsRestart(key) from error
+            raise
+    if not one.proof().ok:
+        found = one.read()
+        one.set(one.before)
+        raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps unchanged")
+    return one
+
+
+def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:
+    """Stop a replica's applier within the block: a server refuses to change some of its settings while it runs."""
+    return _stopped(server) if _is_replica(lab, server) else nullcontext()
+
+
+def _is_replica(lab: Lab, server: Server) -> bool:
+    return lab.topology.replication in FOLLOWING and server.name != lab.topology.source.name
+
+
+@contextmanager
+def _stopped(server: Server) -> Iterator[None]:
+    Replica(server).stop()
+    try:
+        yield
+    finally:
+        Replica(server).start()

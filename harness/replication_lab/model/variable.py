@@ -1,0 +1,40 @@
+"""A server's variable: a value as SET GLOBAL takes it, and whether a server's answer is what was asked for."""
+
+import re
+
+SIZE = re.compile(r"(\d+)([kmgt])", re.IGNORECASE)
+UNITS = {"k": 1 << 10, "m": 1 << 20, "g": 1 << 30, "t": 1 << 40}
+SWITCH = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0"}
+
+
+def literal(value: str) -> str:
+    """Return a value as SET GLOBAL takes it: 64M as a number of bytes, words in quotes."""
+    if size := SIZE.fullmatch(value):
+        return str(int(size[1]) * UNITS[size[2].lower()])
+    try:
+        float(value)
+    except ValueError:
+        return value if value.lower() in SWITCH else f"'{value}'"
+    return value
+
+
+def is_same(asked: str, found: object) -> bool:
+    """Return whether a server's answer is the value that was asked for: ON is 1, 64M is 67108864.
+
+    The order of words in a list makes no difference. Of a list of switches only those that were asked for are compared.
+    """
+    wanted, there = _plain(asked), _plain(str(found))
+    try:
+        return float(wanted) == float(there)
+    except ValueError:
+        return wanted == there or _is_same_list(wanted.split(","), there.split(","))
+
+
+def _is_same_list(asked: list[str], found: list[str]) -> bool:
+    wanted, there = ({part.strip() for part in parts} for parts in (asked, found))
+    return wanted <= there if all("=" in part for part in wanted) else wanted == there
+
+
+def _plain(value: str) -> str:
+    lower = literal(value).strip("'").lower()
+    return SWITCH.get(lower, lower)
