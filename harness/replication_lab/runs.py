@@ -8,6 +8,7 @@ from typing import TypeVar
 import msgspec
 
 from replication_lab import experiments
+from replication_lab.model.digest import Digest, digest
 from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Drills
@@ -128,6 +129,12 @@ def report_page(run: str) -> Path:
     if not page.is_file():
         raise LabError(f"{run} has no report.html", "a run that was reported", f"./lab report {run}")
     return page
+
+
+def digest_of(run: str | Path) -> Digest:
+    """Return what of a recorded run is compared with other runs. Raise LabError for a record of drills."""
+    folder, record = read(run)
+    return digest(folder.name, experiments.of(record), record)
 
 
 def verdicts() -> dict[str, str]:

@@ -67,6 +67,11 @@ COMMANDS = {
         "open": "Print the path of a run's report.html, and open it if there is a desktop.",
         "report": "Write summary.json, junit.xml and report.html of a recorded run again.",
     },
+    "compare": {
+        "compare": "Compare two runs of one experiment or question: each figure's ratio with its 95 % interval, "
+        "and the verdicts.",
+        "baseline": "Keep a run's figures in a small file, and check later runs against it.",
+    },
     "drill": {
         "drill": "Inject faults into a lab under load, recover it, and report errors, downtime, data loss.",
     },
@@ -78,7 +83,7 @@ SECTIONS = {
     "Nodes": ("node",),
     "Disks": ("disk",),
     "Failover and clusters": ("failover",),
-    "Experiments and drills": ("ask", "experiment", "drill", "record"),
+    "Experiments and drills": ("ask", "experiment", "drill", "record", "compare"),
 }
 
 

@@ -13,7 +13,7 @@ from replication_lab import experiments, runs
 from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import SETTING, pairs
-from replication_lab.cli.options import as_json, of_cnf, of_image, server_of
+from replication_lab.cli.options import as_json, of_cnf, of_image, percentage, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
@@ -123,7 +123,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         },
         cnf=list(cnf.values()),
         claims=list(asked["claims"]),
-        margin=_share(asked["margin"]),
+        margin=percentage(asked["margin"], "--margin"),
         workload=_load(asked["workload"]),
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
@@ -140,14 +140,6 @@ def _load(text: str) -> str | GivenFile:
 
 def _given(path: str | None) -> GivenFile | None:
     return files.read(Path(path)) if path else None
-
-
-def _share(text: str) -> float:
-    """Return "10%" as 0.1. Raise LabError for anything else."""
-    try:
-        return float(text.removesuffix("%").strip()) / 100
-    except ValueError:
-        raise LabError(f"the margin {text!r} is not a percentage", "a number of percent", "--margin 10%") from None
 
 
 def _write(path: Path, question: Question) -> None:

@@ -6,6 +6,7 @@ from typing import Any
 import click
 
 from replication_lab.cli import names
+from replication_lab.model.errors import LabError
 from replication_lab.model.server_name import server_text
 from replication_lab.model.storage import AUTO
 
@@ -67,6 +68,14 @@ DISK_OPTIONS = (
         help="RAID implementation; auto takes the first that this host supports.",
     ),
 )
+
+
+def percentage(text: str, option: str) -> float:
+    """Return "10%" as 0.1. Raise LabError for anything else."""
+    try:
+        return float(text.removesuffix("%").strip()) / 100
+    except ValueError:
+        raise LabError(f"{option} {text!r} is not a percentage", "a number of percent", f"{option} 10%") from None
 
 
 def of_disks(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -122,6 +122,24 @@ def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Int
     return Interval(math.exp(logs.estimate), math.exp(logs.low), math.exp(logs.high), logs.n, level, of_logs=True)
 
 
+def interval_between(before: Sequence[float], after: Sequence[float], level: float) -> Interval:
+    """Return the interval of the typical ratio of unpaired positive values, after over before: Welch's t on logarithms.
+
+    `n` is the number of the smaller side. Raise NoInterval as `interval_of_ratio` does.
+    """
+    from scipy.special import stdtrit
+
+    sides = [interval_of_ratio([(value, 1.0) for value in values], level) for values in (before, after)]
+    old, new = sides
+    # The squared standard error of each side's mean, from the half width of its own interval.
+    errors = [(one.half_after(one.n) / stdtrit(one.n - 1, (1 + level) / 2)) ** 2 for one in sides]
+    degrees = sum(errors) ** 2 / sum(error**2 / (one.n - 1) for error, one in zip(errors, sides, strict=True))
+    half = stdtrit(degrees, (1 + level) / 2) * math.sqrt(sum(errors))
+    middle = math.log(new.estimate / old.estimate)
+    low, high = math.exp(middle - half), math.exp(middle + half)
+    return Interval(math.exp(middle), low, high, min(old.n, new.n), level, of_logs=True)
+
+
 def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:
     """Return the bounds of Student's t interval of the mean along the last axis; a simulation judges many runs at once.
 

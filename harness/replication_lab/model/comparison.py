@@ -1,0 +1,178 @@
+"""Two runs compared: how each figure changed, with its interval, and whether that is worse than a margin allows."""
+
+import math
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from replication_lab.model.digest import FIGURES, Digest, EngineDigest
+from replication_lab.model.errors import LabError
+from replication_lab.model.statistics import MOST_ROUNDS, Interval, NoInterval, interval_between
+from replication_lab.model.verdict import Verdict
+
+LEVEL = 0.95
+
+
+class Outcome(StrEnum):
+    """What a comparison says of a figure; in the exit code the first of them that occurs counts."""
+
+    WORSE = "worse"
+    UNKNOWN = "unknown"
+    FINE = "not worse"
+
+
+@dataclass(frozen=True)
+class Change:
+    """How a figure of a case, or the ratio of a claim, changed: `ratio` is after divided by before.
+
+    `of` is the case or the claim, `figure` empty for a claim. `judged` tells whether it decides the exit code; `needed`
+    is the number of rounds in each run that would tell, about. `before` and `after` are the verdicts of a claim.
+    """
+
+    engine: str
+    of: str
+    figure: str
+    outcome: Outcome
+    judged: bool
+    ratio: Interval | None = None
+    reason: str = ""
+    needed: int | None = None
+    before: Verdict | None = None
+    after: Verdict | None = None
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """Two runs, what differs in how they were measured, and how their figures changed."""
+
+    before: Digest
+    after: Digest
+    differs: list[str]
+    changes: list[Change]
+
+    @property
+    def exit_code(self) -> int:
+        """Return 1 if something judged is worse, 2 if that is unknown of something or nothing is judged, else 0."""
+        outcomes = {change.outcome for change in self.changes if change.judged}
+        if Outcome.WORSE in outcomes:
+            return 1
+        return 2 if not outcomes or Outcome.UNKNOWN in outcomes else 0
+
+
+def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str] = ("throughput",)) -> Comparison:
+    """Compare two runs of the same experiment or question.
+
+    Figures of cases are judged if both runs were made on the same kind of machine, ratios of claims if not: they do not
+    depend on it. An unexpected verdict that was none before is worse in any case. Raise LabError if they are not runs
+    of the same experiment, or have no engine in common.
+    """
+    if (before.experiment, before.question) != (after.experiment, after.question):
+        raise LabError(
+            f"{before.run} is a run of {_told(before)}, {after.run} of {_told(after)}",
+            "two runs of the same experiment or question",
+            "./lab list runs",
+        )
+    same = before.machine == after.machine
+    changes: list[Change] = []
+    for old, new in _pairs(before, after):
+        name = new if old == new else f"{old} and {new}"
+        both = (before.engines[old], after.engines[new])
+        if same:
+            changes += _figures(name, *both, margin=margin, judged=figures)
+        changes += _claims(name, *both, margin=margin, judged=not same)
+    return Comparison(before, after, list(_differences(before, after)), changes)
+
+
+def _told(found: Digest) -> str:
+    return f"{found.experiment} ({found.question})"
+
+
+def _pairs(before: Digest, after: Digest) -> list[tuple[str, str]]:
+    """Return the engines that are compared: those of the same name, or the only one of each run."""
+    if len(before.engines) == len(after.engines) == 1:
+        return [(next(iter(before.engines)), next(iter(after.engines)))]
+    common = [(name, name) for name in before.engines if name in after.engines]
+    if not common:
+        raise LabError(
+            f"{before.run} has {', '.join(before.engines)}, {after.run} has {', '.join(after.engines)}",
+            "an engine that both have, or one engine in each",
+        )
+    return common
+
+
+def _differences(before: Digest, after: Digest) -> Iterator[str]:
+    """Yield what differs in how the runs were measured."""
+    for what in ("preset", "conditions"):
+        old, new = getattr(before, what), getattr(after, what)
+        if old != new:
+            yield f"{what}: {_said(old)}, {_said(new)}"
+    for key in before.environment.keys() | after.environment.keys():
+        old, new = before.environment.get(key), after.environment.get(key)
+        if old != new:
+            yield f"{key}: {old}, {new}"
+    for old_name, new_name in _pairs(before, after):
+        old_engine, new_engine = before.engines[old_name], after.engines[new_name]
+        if old_name != new_name or old_engine.version != new_engine.version:
+            yield f"server: {old_name} {old_engine.version}, {new_name} {new_engine.version}"
+        for key in sorted(old_engine.settings.keys() | new_engine.settings.keys()):
+            old, new = old_engine.settings.get(key), new_engine.settings.get(key)
+            if old != new:
+                yield f"{key}: {old}, {new}"
+
+
+def _said(value: object) -> str:
+    if isinstance(value, dict):
+        return ", ".join(f"{key} {each}" for key, each in value.items()) or "the published ones"
+    return str(value)
+
+
+def _figures(
+    engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: Sequence[str]
+) -> Iterator[Change]:
+    for case in [case for case in before.cases if case in after.cases]:
+        old, new = before.cases[case], after.cases[case]
+        doubts = [*old.doubts, *new.doubts]
+        for figure, more_is_better in FIGURES.items():
+            if figure in old.figures and figure in new.figures:
+                blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in judged)
+                if doubts:
+                    yield replace(blank, reason=f"not verified: {doubts[0]}")
+                else:
+                    values = old.figures[figure], new.figures[figure]
+                    yield _judged(blank, values, _allowed(margin, more_is_better))
+
+
+def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: bool) -> Iterator[Change]:
+    for name in [name for name in before.claims if name in after.claims]:
+        old, new = before.claims[name], after.claims[name]
+        blank = Change(engine, name, "", Outcome.UNKNOWN, judged, before=old.verdict, after=new.verdict)
+        if new.unexpected and not old.unexpected:
+            reason = f"the verdict became {new.verdict}, which is unexpected"
+            yield replace(blank, outcome=Outcome.WORSE, judged=True, reason=reason)
+        elif old.ratios and new.ratios:
+            yield _judged(blank, (old.ratios, new.ratios), _allowed(margin, new.more_is_better))
+        elif old.verdict != new.verdict:
+            outcome = Outcome.UNKNOWN if new.verdict is Verdict.UNKNOWN else Outcome.FINE
+            yield replace(blank, outcome=outcome, reason="only the verdict can be compared")
+
+
+def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:
+    """Return the bounds of a ratio that is not worse; a ratio of one half is as far from 1 as one of two."""
+    low = 0 if more_is_better is False else 1 - margin
+    return low, math.inf if more_is_better else 1 / (1 - margin)
+
+
+def _judged(blank: Change, values: tuple[Sequence[float], Sequence[float]], allowed: tuple[float, float]) -> Change:
+    """Return a change with its ratio and outcome: after divided by before lies inside what is allowed, or not."""
+    try:
+        ratio = interval_between(*values, LEVEL)
+    except NoInterval as error:
+        return replace(blank, reason=str(error))
+    low, high = allowed
+    if low <= ratio.low and ratio.high <= high:
+        return replace(blank, outcome=Outcome.FINE, ratio=ratio)
+    if ratio.high < low or high < ratio.low:
+        return replace(blank, outcome=Outcome.WORSE, ratio=ratio)
+    needed = ratio.rounds_until(min(ratio.distance(bound) for bound in allowed if 0 < bound < math.inf))
+    about = f"about {needed}" if needed < MOST_ROUNDS else f"more than {MOST_ROUNDS}"
+    return replace(blank, ratio=ratio, needed=needed, reason=f"{about} rounds in each run would decide it")

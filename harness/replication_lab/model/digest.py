@@ -1,0 +1,147 @@
+"""What is kept of a run to compare it with another one: figures by round, verdicts, and where it was measured."""
+
+import math
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.claim import ClaimJudgement
+from replication_lab.model.errors import LabError
+from replication_lab.model.event import Lab
+from replication_lab.model.experiment import Experiment
+from replication_lab.model.quantities import Quantity, Ratio
+from replication_lab.model.record import Record
+from replication_lab.model.relations import Bounds
+from replication_lab.model.verdict import Verdict
+
+SCHEMA = 1
+# The figures of a case that can be compared, and whether more is better.
+FIGURES = {"throughput": True, "latency_p50_ms": False, "latency_p95_ms": False, "latency_p99_ms": False}
+# What must be the same for rates and latencies, in 1/s and ms, to be compared.
+MACHINE = ("machine", "cpu", "cpus", "memory_mib")
+# Six digits, so that a file that is committed stays small.
+DIGITS = 6
+
+
+class CaseDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A case: each figure's values of the quiet rounds, and the reasons to doubt them."""
+
+    figures: dict[str, list[float]]
+    doubts: list[str] = []
+
+
+class ClaimDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A claim: its verdict, whether that is an unexpected one, and its ratio by round, if it is one of a ratio.
+
+    `more_is_better` is null where neither direction is: a ratio that is to lie between two bounds.
+    """
+
+    sentence: str
+    verdict: Verdict
+    unexpected: bool
+    ratios: list[float] = []
+    more_is_better: bool | None = None
+
+
+class EngineDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """What was measured on an engine."""
+
+    version: str
+    settings: dict[str, Any]
+    cases: dict[str, CaseDigest]
+    claims: dict[str, ClaimDigest]
+
+
+class Digest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
+    """What of a run is compared with another one; a baseline's file holds it."""
+
+    schema: int = SCHEMA
+    run: str
+    started: str
+    experiment: str
+    question: str
+    preset: str
+    conditions: dict[str, str]
+    environment: dict[str, Any]
+    engines: dict[str, EngineDigest]
+
+    @property
+    def machine(self) -> dict[str, Any]:
+        return {key: self.environment.get(key) for key in MACHINE}
+
+
+def digest(run: str, experiment: Experiment[Any], record: Record) -> Digest:
+    """Return what is kept of a recorded run of an experiment."""
+    return Digest(
+        run=run,
+        started=record.opening.started,
+        experiment=experiment.name,
+        question=experiment.question,
+        preset=record.run.preset,
+        conditions=record.run.conditions,
+        environment={key: record.opening.environment.get(key) for key in (*MACHINE, "kernel", "docker")},
+        engines={engine: _engine(engine, experiment, record) for engine in record.engines},
+    )
+
+
+def decode(text: bytes, name: str) -> Digest:
+    """Return the digest in a baseline's file. Raise LabError for a file that holds none."""
+    try:
+        found = msgspec.json.decode(text, type=Digest)
+    except msgspec.MsgspecError as error:
+        raise LabError(f"{name} holds no baseline: {error}", "a file of `lab baseline save`") from error
+    if found.schema > SCHEMA:
+        raise LabError(f"{name} has schema {found.schema}", f"a schema up to {SCHEMA}", "update the lab")
+    return found
+
+
+def encode(found: Digest) -> bytes:
+    """Return a baseline's file: one line for each figure, so that a version control shows what changed."""
+    return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
+
+
+def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineDigest:
+    lab = record.lab(engine) or Lab(engine=engine, version="was never started", topology="")
+    measured = [case.name for case in experiment.cases if record.quiet(engine, case.name)]
+    return EngineDigest(
+        version=lab.version,
+        settings=lab.settings,
+        cases={case: _case(engine, case, record) for case in measured},
+        claims={one.claim: _claim(one, experiment, record) for one in experiment.judge(record, engine)},
+    )
+
+
+def _case(engine: str, case: str, record: Record) -> CaseDigest:
+    taken = {figure: list(record.series(engine, case, figure).values()) for figure in FIGURES}
+    doubts = record.doubts(engine, record.quiet(engine, case).values())
+    return CaseDigest({name: _rounded(values) for name, values in taken.items() if _is_whole(values)}, doubts)
+
+
+def _claim(judged: ClaimJudgement, experiment: Experiment[Any], record: Record) -> ClaimDigest:
+    relation = next(claim.relation for claim in experiment.claims if claim.id == judged.claim)
+    found = ClaimDigest(judged.sentence, judged.verdict, judged.changed)
+    if not isinstance(relation, Bounds) or not isinstance(relation.quantity, Ratio) or judged.doubted:
+        return found
+    ratios = list(relation.quantity.series(record, judged.engine).values())
+    if not _is_whole(ratios):
+        return found
+    return msgspec.structs.replace(found, ratios=_rounded(ratios), more_is_better=_more_is_better(relation))
+
+
+def _more_is_better(relation: Bounds) -> bool | None:
+    """Return which direction of a ratio is better: away from its only bound, else that of the figure on top."""
+    if math.isinf(relation.low) != math.isinf(relation.high):
+        return math.isinf(relation.high)
+    return None if math.isfinite(relation.low) else _of_figure(relation.quantity)
+
+
+def _of_figure(quantity: Quantity) -> bool | None:
+    return FIGURES.get(quantity.figures[0].name)
+
+
+def _is_whole(values: list[float]) -> bool:
+    return bool(values) and all(math.isfinite(value) and value > 0 for value in values)
+
+
+def _rounded(values: list[float]) -> list[float]:
+    return [float(f"{value:.{DIGITS}g}") for value in values]

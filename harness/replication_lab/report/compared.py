@@ -1,0 +1,80 @@
+"""A comparison of two runs as text: what differs, how each figure changed, and what decides the exit code."""
+
+from collections.abc import Iterator
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from replication_lab.model.comparison import Change, Comparison, Outcome
+from replication_lab.model.digest import Digest
+from replication_lab.report.wording import number
+
+STYLES = {Outcome.WORSE: "red", Outcome.UNKNOWN: "yellow", Outcome.FINE: ""}
+ENDINGS = {
+    0: "nothing is worse by more than {margin:.0%}",
+    1: "something is worse by more than {margin:.0%}, or a verdict became an unexpected one",
+    2: "unknown whether something is worse by more than {margin:.0%}",
+}
+
+
+def rendered(found: Comparison, margin: float) -> Group:
+    """Return the comparison for a terminal."""
+    head = [f"before: {_told(found.before)}", f"after:  {_told(found.after)}"]
+    head += [f"differs: {each}" for each in found.differs]
+    ending = f"{ENDINGS[found.exit_code].format(margin=margin)} (exit code {found.exit_code})"
+    return Group(Text("\n".join(head)), *_tables(found), Text("\n".join(["", *_reasons(found), ending])))
+
+
+def _told(found: Digest) -> str:
+    return f"{found.run}, {found.experiment}, preset {found.preset}, {found.started}"
+
+
+def _tables(found: Comparison) -> Iterator[Table | Text]:
+    figures = [change for change in found.changes if change.figure]
+    claims = [change for change in found.changes if not change.figure]
+    if figures:
+        yield Text()
+        yield _table("case", figures, found)
+    if claims:
+        yield Text()
+        yield _table("claim", claims, found)
+
+
+def _table(what: str, changes: list[Change], found: Comparison) -> Table:
+    table = Table(box=None, pad_edge=False)
+    table.add_column(what)
+    table.add_column("figure" if what == "case" else "verdict", no_wrap=True)
+    table.add_column("after / before", justify="right", no_wrap=True)
+    table.add_column("", no_wrap=True)
+    several = len({change.engine for change in found.changes}) > 1
+    for change in changes:
+        name = f"{change.engine}: {change.of}" if several else change.of
+        outcome = Text(change.outcome if change.judged else "", style=STYLES[change.outcome])
+        table.add_row(name, change.figure or _verdicts(change), ratio(change), outcome)
+    return table
+
+
+def _verdicts(change: Change) -> str:
+    if change.before is None or change.after is None:
+        return ""
+    return change.after if change.before == change.after else f"{change.before} → {change.after}"
+
+
+def ratio(change: Change) -> str:
+    """Return "0.87 [0.83–0.91]", with "~" before it where the interval holds 1, so that no change is shown."""
+    found = change.ratio
+    if found is None:
+        return "–"
+    mark = "~ " if found.low <= 1 <= found.high else ""
+    return f"{mark}{number(found.estimate)} [{number(found.low)}–{number(found.high)}]"
+
+
+def _reasons(found: Comparison) -> Iterator[str]:
+    """Yield a line for each judged figure that is worse, or of which that is unknown."""
+    for change in found.changes:
+        if change.judged and change.outcome is not Outcome.FINE:
+            figure = f"{change.figure} of {change.of}" if change.figure else change.of
+            measured = f"{ratio(change)} times" if change.ratio else ""
+            told = ", ".join(filter(None, [measured, change.reason]))
+            yield f"{change.outcome}: {figure}{f' on {change.engine}' if change.engine else ''}: {told}"

@@ -1,0 +1,231 @@
+"""Are two runs told apart where they differ, left alone where they do not, and doubted where they are noisy?"""
+
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from replication_lab import cli
+from replication_lab.model.comparison import Outcome, compare
+from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, EngineDigest, decode, encode
+from replication_lab.model.errors import LabError
+from replication_lab.model.verdict import Verdict
+
+from tests.records import golden
+
+MACHINE = {"machine": "x86_64", "cpu": "a CPU", "cpus": 2, "memory_mib": 4096, "kernel": "6.1", "docker": "26"}
+
+
+def run(
+    rate: float = 1000, noise: float = 0.02, *, rounds: int = 6, seed: int = 1, ratio: float = 1.0, **others
+) -> Digest:
+    """Return a run of one case and one claim, "at least", whose figures scatter by `noise`."""
+    dice = np.random.default_rng(seed)
+    rates = (rate * np.exp(dice.normal(0, noise, rounds))).tolist()
+    ratios = (ratio * np.exp(dice.normal(0, noise, rounds))).tolist()
+    found = Digest(
+        run=f"run-{seed}",
+        started="2026-11-25",
+        experiment="ask",
+        question="What?",
+        preset="ask",
+        conditions={},
+        environment=MACHINE,
+        engines={
+            "mariadb": EngineDigest(
+                "11.8",
+                {"sync_binlog": "1"},
+                {"none": CaseDigest({"throughput": rates, "latency_p50_ms": [1000 / rate for rate in rates]})},
+                {"fast": ClaimDigest("It is fast.", Verdict.HOLDS, False, ratios, True)},
+            )
+        },
+    )
+    return replace(found, **others)
+
+
+def on_another_machine(found: Digest) -> Digest:
+    return replace(found, environment={**MACHINE, "cpus": 8})
+
+
+def test_equal_runs_are_not_worse_in_nineteen_of_twenty_repetitions():
+    """Two runs of six rounds at 2 % of noise differ by nothing but chance."""
+    codes = [compare(run(seed=seed), run(seed=seed + 1000), 0.1).exit_code for seed in range(200)]
+
+    assert codes.count(0) >= 190
+    assert 1 not in codes
+
+
+def test_a_slower_run_is_found():
+    """Three quarters of the throughput are worse than 10 % allow."""
+    found = compare(run(seed=1), run(750, seed=2), 0.1)
+
+    assert (found.exit_code, found.changes[0].outcome) == (1, Outcome.WORSE)
+    assert found.changes[0].ratio.high < 0.9
+
+
+def test_a_faster_run_is_not_worse():
+    """More commits a second, sooner, are no reason to fail."""
+    assert compare(run(seed=1), run(2000, seed=2), 0.1).exit_code == 0
+
+
+def test_a_noisy_run_cannot_tell_and_says_how_many_rounds_would():
+    """At 20 % of noise three rounds leave open whether 10 % are missing."""
+    found = compare(run(noise=0.2, rounds=3, seed=1), run(noise=0.2, rounds=3, seed=2), 0.1)
+
+    assert (found.exit_code, found.changes[0].outcome) == (2, Outcome.UNKNOWN)
+    assert found.changes[0].needed > 3
+    assert "rounds in each run would decide it" in found.changes[0].reason
+
+
+def test_latency_is_worse_when_it_grows():
+    """Judged by its median latency, a run with longer commits is the worse one, and one with shorter ones is not."""
+    assert compare(run(seed=1), run(700, seed=2), 0.1, ["latency_p50_ms"]).exit_code == 1
+    assert compare(run(700, seed=1), run(seed=2), 0.1, ["latency_p50_ms"]).exit_code == 0
+
+
+def test_rates_of_different_machines_are_not_compared():
+    """A machine with more CPUs is faster: only the claim's ratio is judged, and what differs is said."""
+    found = compare(run(seed=1), on_another_machine(run(400, seed=2)), 0.1)
+
+    assert found.exit_code == 0
+    assert [change.of for change in found.changes] == ["fast"]
+    assert "cpus: 2, 8" in found.differs
+
+
+def test_a_ratio_that_fell_is_worse_on_another_machine():
+    """The claim's own ratio travels between machines."""
+    found = compare(run(seed=1), on_another_machine(run(ratio=0.5, seed=2)), 0.1)
+
+    assert (found.exit_code, found.changes[0].of) == (1, "fast")
+
+
+def test_a_ratio_that_is_to_lie_between_bounds_is_worse_in_both_directions():
+    """Neither direction is the better one."""
+    before, after = run(seed=1), on_another_machine(run(ratio=1.5, seed=2))
+    claim = replace(before.engines["mariadb"].claims["fast"], more_is_better=None)
+    before = replace(before, engines={"mariadb": replace(before.engines["mariadb"], claims={"fast": claim})})
+    claim = replace(after.engines["mariadb"].claims["fast"], more_is_better=None)
+    after = replace(after, engines={"mariadb": replace(after.engines["mariadb"], claims={"fast": claim})})
+
+    assert compare(before, after, 0.1).exit_code == 1
+
+
+def test_a_verdict_that_became_unexpected_is_worse():
+    """Whatever the figures say."""
+    after = run(seed=2)
+    refuted = {"fast": ClaimDigest("It is fast.", Verdict.REFUTED, True, [], True)}
+    after = replace(after, engines={"mariadb": replace(after.engines["mariadb"], claims=refuted)})
+    found = compare(run(seed=1), after, 0.1)
+
+    assert found.exit_code == 1
+    assert found.changes[-1].reason == "the verdict became REFUTED, which is unexpected"
+
+
+def test_figures_that_were_not_proved_are_not_compared():
+    """A fault that was not seen leaves nothing to compare."""
+    after = run(seed=2)
+    case = CaseDigest(after.engines["mariadb"].cases["none"].figures, ["fault not seen"])
+    after = replace(after, engines={"mariadb": replace(after.engines["mariadb"], cases={"none": case})})
+    found = compare(run(seed=1), after, 0.1)
+
+    assert found.exit_code == 2
+    assert found.changes[0].reason == "not verified: fault not seen"
+
+
+def test_what_differs_in_server_settings_and_conditions_is_said():
+    """So that a reader sees why figures may differ."""
+    after = run(seed=2, conditions={"rtt": "40ms"}, preset="full")
+    other = replace(after.engines["mariadb"], version="12.0", settings={"sync_binlog": "0"})
+    found = compare(run(seed=1), replace(after, engines={"mariadb": other}), 0.1)
+
+    assert found.differs == [
+        "preset: ask, full",
+        "conditions: the published ones, rtt 40ms",
+        "server: mariadb 11.8, mariadb 12.0",
+        "sync_binlog: 1, 0",
+    ]
+
+
+def test_the_only_engines_of_two_runs_are_compared_with_each_other():
+    """A newer server may have another name."""
+    after = run(seed=2)
+    after = replace(after, engines={"mysql": after.engines["mariadb"]})
+
+    assert compare(run(seed=1), after, 0.1).changes[0].engine == "mariadb and mysql"
+
+
+@pytest.mark.parametrize(
+    "others",
+    [{"experiment": "semisync_wan"}, {"question": "What else?"}],
+    ids=["another experiment", "another question"],
+)
+def test_runs_of_different_questions_are_refused(others):
+    """Their figures mean different things."""
+    with pytest.raises(LabError, match="two runs of the same experiment or question"):
+        compare(run(), run(**others), 0.1)
+
+
+def test_a_baseline_is_read_as_it_was_written():
+    """Nothing is lost in the file."""
+    assert decode(encode(run()), "baseline.json") == run()
+
+
+@pytest.mark.parametrize("text", [b"", b"{}", b'{"schema": 1, "unknown": 2}'])
+def test_a_file_without_a_baseline_is_refused(text):
+    """The message names the file and the command that writes one."""
+    with pytest.raises(LabError, match="lab baseline save"):
+        decode(text, "notes.json")
+
+
+def test_a_newer_baseline_is_refused():
+    """An older lab would misread it."""
+    with pytest.raises(LabError, match="has schema 99"):
+        decode(encode(run(schema=99)), "baseline.json")
+
+
+# --- the commands -----------------------------------------------------------------------------------------------------
+
+
+def lab(arguments):
+    """Run a command as `lab` does, for its output and exit status; a LabError is raised."""
+    ended = CliRunner().invoke(cli.cli, arguments, prog_name="lab")
+    if isinstance(ended.exception, LabError):
+        raise ended.exception
+    return ended
+
+
+@pytest.fixture
+def recorded(tmp_path):
+    """Return the folder of a kept record."""
+    return golden.unpack("semisync_wan", tmp_path)
+
+
+def test_a_run_compared_with_itself_is_not_worse_where_its_rounds_suffice(recorded, tmp_path):
+    """The commands write a baseline, check it, and compare; the status is that of the comparison."""
+    file = tmp_path / "baseline.json"
+    saved = lab(["baseline", "save", str(file), str(recorded)])
+    checked = lab(["baseline", "check", str(file), str(recorded), "--margin", "60%", "--json"])
+    compared = lab(["compare", str(file), str(recorded), "--margin", "60%"])
+
+    assert saved.exit_code == 0
+    assert (checked.exit_code, compared.exit_code) == (0, 0)
+    assert json.loads(checked.stdout)["exit_code"] == 0
+    assert "nothing is worse by more than 60%" in compared.stdout
+    assert "throughput" in compared.stdout
+
+
+def test_a_small_margin_cannot_be_told_and_the_text_names_the_figure(recorded):
+    """Few rounds do not show one per cent."""
+    found = lab(["compare", str(recorded), str(recorded), "--margin", "1%"])
+
+    assert found.exit_code == 2
+    assert "unknown: throughput of" in found.stdout
+    assert "rounds in each run would decide it" in found.stdout
+
+
+@pytest.mark.parametrize("margin", ["0%", "95%", "-5%", "much"])
+def test_a_margin_that_makes_no_sense_is_refused(recorded, margin):
+    """It lies between 0 and 90 %."""
+    with pytest.raises(LabError, match="--margin"):
+        lab(["compare", str(recorded), str(recorded), f"--margin={margin}"])
