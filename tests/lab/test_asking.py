@@ -86,6 +86,24 @@ def test_semisync_that_somebody_switches_off_is_unknown(loaded, tmp_path):
 
 
 @pytest.mark.long
+def test_topologies_are_compared_each_on_its_own_engine(command):
+    """A group of MySQL beside a source of MariaDB's: both are measured in the same rounds."""
+    answer = command(
+        "ask", "async,group", "--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"
+    )
+    found = json.loads(answer.stdout)
+
+    assert found["doubts"] == [], answer.stderr
+    _, record = read(found_in(answer.stderr))
+    assert {(m.engine, m.case) for m in record.measurements} == {
+        ("mariadb", "topology=async"),
+        ("mysql-8.0", "topology=group"),
+    }
+    assert not any(m.reasons_to_doubt for m in record.measurements if m.noise.quiet)
+    assert [(row["engine"], row["changed"]) for row in found["effects"]] == [("mysql-8.0", "topology=group")]
+
+
+@pytest.mark.long
 @pytest.mark.parametrize(
     ("topology", "engine", "rtt"),
     [

@@ -7,6 +7,7 @@ from replication_lab import runs as running
 from replication_lab.model.question import Question
 from replication_lab.model.record import Measurement, Record
 from replication_lab.report import summarise
+from replication_lab.world import catalogue
 
 BOTH = ["mariadb", "mysql-8.0"]
 
@@ -20,7 +21,8 @@ def answered(ran):
     """Return (summary, record, world) of a question."""
 
     def answer(asked, **troubles):
-        return ran(experiments.asked(asked), engines=asked.engines, preset="ask", **troubles)
+        experiment = experiments.asked(asked)
+        return ran(experiment, engines=experiment.engines, preset="ask", **troubles)
 
     return answer
 
@@ -124,3 +126,44 @@ def test_an_unknown_engine_is_told_the_nearest(fake_world, refused):
     error = refused(running.run, experiments.asked(asked), asked.engines, "ask", 7, print, world=fake_world())
 
     assert "mysql-8.0" in f"{error}"
+
+
+# --- each topology on its own engine ----------------------------------------------------------------------------------
+
+
+def test_without_an_engine_each_topology_has_its_own():
+    """Only a group's is not MariaDB."""
+    asked = Question(topologies=["async", "semisync", "galera", "group", "drbd"], settings={"clients": "4"})
+    found = experiments.asked(asked)
+
+    assert asked.engines == [] and list(found.engines) == BOTH
+    assert [case.lab.engine for case in found.cases] == [*["mariadb"] * 3, "mysql-8.0", "mariadb"]
+
+
+def test_topologies_on_their_own_engines_are_compared(answered, monkeypatch):
+    """The record and the summary tell the engine of each case, and the answer stands at that of its case."""
+    monkeypatch.setattr(catalogue, "default_engine", {"galera": "mariadb", "semisync": "mysql-8.0"}.get)
+    asked = Question(topologies=["galera", "semisync"], settings={"rtt": "40ms"})
+    summary, record, _ = answered(asked)
+
+    assert {(m.engine, m.case) for m in record.measurements} == {
+        ("mariadb", "topology=galera"),
+        ("mysql-8.0", "topology=semisync"),
+    }
+    assert [(row.engine, row.name) for row in summary.cases] == [
+        ("mariadb", "topology=galera"),
+        ("mysql-8.0", "topology=semisync"),
+    ]
+    assert [(row.engine, row.changed, row.known) for row in summary.effects] == [
+        ("mysql-8.0", "topology=semisync", True)
+    ]
+
+
+def test_a_named_engine_is_that_of_every_topology(fake_world, runs, refused):
+    """One that a topology cannot have is refused, with an engine that it can."""
+    asked = Question(topologies=["async", "group"], engine="mariadb")
+    error = refused(running.run, experiments.asked(asked), [], "ask", 7, print, world=fake_world())
+
+    assert "engine mariadb has no group, which group needs" in error.found
+    assert "./lab ask async,group --engine mysql" in error.next_step
+    assert not runs.exists()

@@ -68,7 +68,11 @@ from replication_lab.world import catalogue
 )
 @click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
-@click.option("--engine", metavar="ENGINE", help="Engine of the servers, as of `lab up`.  [default: mariadb]")
+@click.option(
+    "--engine",
+    metavar="ENGINE",
+    help="Engine of the servers, as of `lab up`.  [default: that of each topology: mariadb; mysql-8.0 for group]",
+)
 @of_image
 @click.option("--seconds", default=3, show_default=True, help="Seconds of load per case and round.")
 @click.option(
@@ -91,7 +95,7 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
 
     Example: lab ask semisync --rtt 40ms --vary sync_binlog=0,1 --vary clients=1,16
 
-    Example: lab ask async,semisync,galera --rtt 40ms
+    Example: lab ask async,semisync,galera,group,drbd --rtt 40ms --clients 4
 
     Example: lab ask semisync --vary engine=mariadb,mysql-8.0
 
@@ -101,7 +105,7 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
     experiment = experiments.asked(question)
     if save:
         _write(Path(save), question)
-    folder, summary = runs.run(experiment, question.engines, NAME, seed, tell)
+    folder, summary = runs.run(experiment, list(experiment.engines), NAME, seed, tell)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
@@ -127,7 +131,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         workload=_load(asked["workload"]),
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
-        engine=server_of(asked["engine"], asked["image"], "mariadb"),
+        engine=server_of(asked["engine"], asked["image"], ""),
         **{name: asked[name] for name in ("seconds", "rounds", "max_minutes")},
     )
 

@@ -4,7 +4,7 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from replication_lab.experiments._question_engines import on_its_engine
+from replication_lab.experiments._question_engines import engine_of, engines_of, on_its_engine
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
 from replication_lab.experiments._question_state import arrange, make_ready
@@ -18,7 +18,6 @@ from replication_lab.model.load import INSERTS
 from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
     CLIENTS,
-    ENGINE,
     NAME,
     OWN,
     PROTOCOL,
@@ -65,8 +64,8 @@ def experiment_of(question: Question) -> Experiment[Lab]:
                 max_minutes=question.max_minutes,
             )
         },
-        engines=tuple(question.engines),
-        default_engines=tuple(question.engines),
+        engines=engines_of(question),
+        default_engines=engines_of(question),
         side_by_side=True,
         workload=partial(_workload, load),
         prepare=partial(_prepare, question, load),
@@ -99,7 +98,7 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
         "files": files_of(every, question.cnf),
     }
     waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
-    return Case(named(values), named(values), settings, waits, LabSpec(topology.name, values.get(ENGINE, "")))
+    return Case(named(values), named(values), settings, waits, LabSpec(topology.name, engine_of(values, question)))
 
 
 def _variables(settings: Values) -> Values:

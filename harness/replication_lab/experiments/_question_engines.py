@@ -1,19 +1,31 @@
-"""The engines of a question that varies them: a claim is judged on the engine of its case."""
+"""The engines of a question: that of each case; where they differ, a claim is judged on the engine of its case."""
 
 from collections.abc import Mapping
 from dataclasses import replace
 
 from replication_lab.model.claim import Claim
 from replication_lab.model.quantities import Figure, Quantity, Ratio
-from replication_lab.model.question import ENGINE, Question, named
+from replication_lab.model.question import ENGINE, TOPOLOGY, Question, Values, named
 from replication_lab.model.relations import Bounds
+from replication_lab.world import catalogue
+
+
+def engine_of(values: Values, question: Question) -> str:
+    """Return the engine of a case: its own, that of the question, or its topology's default one."""
+    topology = values.get(TOPOLOGY, question.topologies[0])
+    return values.get(ENGINE) or question.engine or catalogue.default_engine(topology)
+
+
+def engines_of(question: Question) -> tuple[str, ...]:
+    """Return the engines of all cases, each once."""
+    return tuple(dict.fromkeys(engine_of(values, question) for values in question.combinations()))
 
 
 def on_its_engine(claim: Claim, question: Question) -> Claim:
-    """Return the claim as it is judged where engines vary: once, on the engine of the first case that it reads."""
-    if ENGINE not in question.vary:
+    """Return the claim as it is judged where engines differ: once, on the engine of the first case that it reads."""
+    engines = {named(values): engine_of(values, question) for values in question.combinations()}
+    if len(set(engines.values())) == 1:
         return claim
-    engines = {named(values): values[ENGINE] for values in question.combinations()}
     own = engines[claim.relation.cases[0]]
     others = {case: engine for case, engine in engines.items() if engine != own}
     if not isinstance(claim.relation, Bounds):

@@ -29,7 +29,6 @@ CLIENTS, RTT, TOPOLOGY, ENGINE = "clients", "rtt", "topology", "engine"
 OWN = (CLIENTS, RTT, *CHOICES, TOPOLOGY, ENGINE)
 MOST_CLIENTS = 512
 MOST_CASES = 32
-DEFAULT_ENGINE = "mariadb"
 
 # A value goes into an SQL statement.
 VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
@@ -40,7 +39,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     """What is asked, as a file and a record hold it.
 
     `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
-    each case. `engine` is that of all cases, unless engines vary.
+    each case. `engine` is that of all cases, unless engines vary; if empty, each topology has its own default engine.
     A setting is `clients`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD) or a server's variable,
     as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are compared
     with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is
@@ -58,7 +57,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     schema: GivenFile | None = None
     init: GivenFile | None = None
     cnf: list[GivenFile] = []
-    engine: str = DEFAULT_ENGINE
+    engine: str = ""
     seconds: int = 3
     margin: float = 0.1
     rounds: int = 12
@@ -91,12 +90,13 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def engines(self) -> list[str]:
-        return self.vary.get(ENGINE, [self.engine])
+        """Return the engines that are named; none where each topology has its own."""
+        return self.vary.get(ENGINE, [self.engine] if self.engine else [])
 
     def _refuse_a_bad_extent(self) -> None:
         if ENGINE in self.settings:
             raise LabError("engine is no setting", "--engine ENGINE", f"--engine {self.settings[ENGINE]}")
-        if self.engine not in (DEFAULT_ENGINE, *self.engines):
+        if self.engine and self.engine not in self.engines:
             raise LabError(
                 f"the engine is {self.engine}, and engines vary: {', '.join(self.engines)}",
                 "one of the two",
@@ -161,10 +161,6 @@ class Effect:
 
     values: Values
     base: Values
-
-    def is_of(self, engine: str) -> bool:
-        """Return whether the case is measured on this engine."""
-        return self.values.get(ENGINE, engine) == engine
 
     @property
     def case(self) -> str:

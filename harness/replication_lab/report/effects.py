@@ -3,7 +3,7 @@
 from replication_lab.model.claim import ClaimJudgement
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.quantities import Difference, latency_p50
-from replication_lab.model.question import ENGINE, Effect
+from replication_lab.model.question import Effect
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Interval, NoInterval
 from replication_lab.model.verdict import Verdict
@@ -19,7 +19,7 @@ def effects(experiment: Experiment, record: Record, judgements: list[ClaimJudgem
         _row(experiment, record, engine, effect, known.get((effect.claims[0], engine)))
         for engine in record.engines
         for effect in experiment.asked.effects()
-        if effect.is_of(engine)
+        if _engine(experiment, effect.case) == engine
     ]
 
 
@@ -44,11 +44,15 @@ def _row(
 
 
 def _difference(experiment: Experiment, record: Record, engine: str, effect: Effect) -> Interval | None:
-    figure = Difference(latency_p50(effect.case), latency_p50(effect.baseline, effect.base.get(ENGINE)))
+    figure = Difference(latency_p50(effect.case), latency_p50(effect.baseline, _engine(experiment, effect.baseline)))
     try:
         return figure.interval(record, engine, experiment.plan(record).level_of_estimate)
     except NoInterval:
         return None
+
+
+def _engine(experiment: Experiment, case: str) -> str:
+    return experiment.lab_of(experiment.case(case)).engine
 
 
 def _as_row(found: Interval | None) -> IntervalRow | None:
