@@ -14,6 +14,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
 from replication_lab.model.progress import Tell
+from replication_lab.model.question import RTT
 from replication_lab.model.record import Record
 from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, summarise, summarise_drills, write
 from replication_lab.runner import drill_set
@@ -49,6 +50,7 @@ def run(
     engines = engines or list(experiment.default_engines)
     of_preset = experiment.preset(preset)
     _check_toxics(experiment, of_preset)
+    _check_cases(experiment, of_preset, engines)
     with exported({name: os.environ.get(name, value) for name, value in of_preset.compose_env.items()}):
         return _run(experiment, engines, of_preset, seed, tell=tell, world=world, keep=keep)
 
@@ -61,11 +63,34 @@ def _check_toxics(experiment: Experiment, preset: Preset) -> None:
             catalogue.toxic(toxic, f"toxic of case {case.name} in {experiment.name}")
 
 
+def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> None:
+    """Refuse an engine that supports no case of those that the user chose, before a lab starts."""
+    known, cases = catalogue.engines(), experiment.chosen(preset)
+    for engine in engines if experiment.only.why_not_measured else []:
+        # What a server from any image has is read when it runs.
+        lacking = [case.needs - known[engine].features for case in cases if engine in known]
+        if lacking and all(lacking):
+            able = [
+                each
+                for each in engines
+                if each not in known or any(case.needs <= known[each].features for case in cases)
+            ]
+            others = f" --engine {','.join(able)}" if able else ""
+            raise LabError(
+                f"{engine} has no {' and no '.join(sorted(lacking[0]))}, which every chosen case needs",
+                "engines that support at least one of the cases",
+                f"./lab run {experiment.name}{others}{experiment.only.options}" if able else "./lab engines",
+            )
+
+
 def _run(
     experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World, keep: bool
 ) -> tuple[Path, ExperimentSummary]:
     command = f"ask {','.join(experiment.asked.topologies)}" if experiment.asked else f"run {experiment.name}"
-    command += "".join(f" --{name} {value}" for name, value in experiment.conditions.items())
+    command += "" if experiment.asked or chosen.name == "quick" else f" --preset {chosen.name}"
+    changed = experiment.conditions.items()
+    command += "".join(f" --{name} {value}" if name == RTT else f" --set {name}={value}" for name, value in changed)
+    command += experiment.only.options
     labs = [lab for engine in dict.fromkeys(engines) for lab in experiment.labs(chosen, engine)]
     world.make_ready(labs, tell, command)
     journal = Journal(experiment.name)

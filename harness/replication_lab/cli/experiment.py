@@ -3,16 +3,23 @@
 import os
 import sys
 from collections.abc import Callable
+from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
+from replication_lab.cli.files import pairs
 from replication_lab.cli.options import as_json, keep_failed, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Experiment
+from replication_lab.model.only import Only
 from replication_lab.model.question import NAME
+
+DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "settings", "rtt")
 
 
 @click.command()
@@ -25,9 +32,38 @@ from replication_lab.model.question import NAME
 )
 @of_image
 @click.option(
-    "--full",
-    is_flag=True,
-    help="Use the sizes of the publication, which takes hours.  [default: smaller sizes, which take minutes]",
+    "--preset",
+    default="quick",
+    show_default=True,
+    metavar="NAME",
+    shell_complete=names.of_experiment(lambda found: found.presets),
+    help="Extent of the run: brief, quick, full or what else the experiment has. `full` uses the sizes of the "
+    "publication, which takes hours; the others take minutes.",
+)
+@click.option("--rounds", type=int, metavar="NUMBER", help="Maximum number of rounds.  [default: the preset's]")
+@click.option(
+    "--case",
+    "cases",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=names.of_experiment(lambda found: [case.name for case in found.cases]),
+    help="Measure this case only; may be repeated. Claims that need other cases are not judged.",
+)
+@click.option(
+    "--claim",
+    "claims",
+    multiple=True,
+    metavar="NAME",
+    shell_complete=names.of_experiment(lambda found: [claim.id for claim in found.claims]),
+    help="Judge this claim only, and measure only the cases that it needs; may be repeated.",
+)
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="[NODE.]VARIABLE=VALUE",
+    help="Set a server's variable in every case, on every server or on NODE; may be repeated. Then only laws are "
+    "judged, and nothing is compared with published figures.",
 )
 @click.option(
     "--rtt",
@@ -40,7 +76,7 @@ from replication_lab.model.question import NAME
 @keep_failed
 @as_json
 def run(
-    *, experiment: str, engine: str | None, image: str | None, full: bool, rtt: str, seed: int, keep: bool, json_: bool
+    *, experiment: str, engine: str | None, image: str | None, seed: int, keep: bool, json_: bool, **options: Any
 ) -> None:
     """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
@@ -51,12 +87,14 @@ def run(
     Example: lab run semisync_wan --engine mariadb,mysql-8.0
 
     Example: lab run semisync_wan --rtt 40ms
+
+    Example: lab run semisync_wan --claim async-costs-little --rounds 5
     """
     if experiment.endswith((".yaml", ".yml")):
-        _refuse_for_a_question(engine, image, full, rtt)
+        _refuse_for_a_question()
         found, preset = experiments.from_file(experiment), NAME
     else:
-        found, preset = experiments.load(experiment, rtt), "full" if full else "quick"
+        found, preset = _chosen(experiment, **options), options["preset"]
     engines = _servers(engine, image, lambda: runs.available(found))
     folder, summary = runs.run(found, engines, preset, seed, tell, keep=keep)
     print_summary(summary, json_)
@@ -75,11 +113,28 @@ def _servers(engine: str | None, image: str | None, available: Callable[[], list
     return available() if engine == "all" else engine.split(",") if engine else []
 
 
-def _refuse_for_a_question(engine: str | None, image: str | None, full: bool, rtt: str) -> None:
-    for option, given in (("--engine", engine), ("--image", image), ("--full", full), ("--rtt", rtt)):
-        if given:
+def _chosen(
+    name: str,
+    *,
+    preset: str,
+    rtt: str,
+    settings: tuple[str, ...],
+    rounds: int | None,
+    cases: tuple[str, ...],
+    claims: tuple[str, ...],
+) -> Experiment:
+    only = Only(rounds=rounds, cases=[*dict.fromkeys(cases)], claims=[*dict.fromkeys(claims)])
+    return experiments.chosen(experiments.load(name, rtt), preset, pairs("--set", settings), only)
+
+
+def _refuse_for_a_question() -> None:
+    """Raise LabError for the options that a question's file decides."""
+    context = click.get_current_context()
+    for parameter in context.command.params:
+        given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
+        if given and parameter.name in DECIDED_BY_A_FILE:
             raise LabError(
-                f"{option} was given for a question's file",
-                "no such option: the file gives the engine, the round trip and the sizes",
+                f"{parameter.opts[0]} was given for a question's file",
+                "no such option: the file gives the engine, the settings, the cases, the claims and the sizes",
                 "edit the file",
             )

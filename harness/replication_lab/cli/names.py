@@ -1,7 +1,12 @@
 """The names that the shell completes: each function lists those of one kind, `completed_by` passes them to click."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 
+import click
+
+from replication_lab import experiments
+from replication_lab.model.errors import LabError
+from replication_lab.model.experiment import Experiment
 from replication_lab.world import catalogue, journal
 from replication_lab.world.docker import project
 
@@ -9,6 +14,21 @@ from replication_lab.world.docker import project
 def completed_by(names: Callable[[], list[str]]) -> Callable[..., list[str]]:
     """Complete what is typed by one of these names."""
     return lambda _context, _parameter, typed: [name for name in names() if name.startswith(typed)]
+
+
+def of_experiment(names: Callable[[Experiment], Iterable[str]]) -> Callable[..., list[str]]:
+    """Complete what is typed by the names that the experiment of the same command line has."""
+
+    def completed(context: click.Context, _parameter: click.Parameter, typed: str) -> list[str]:
+        # click has not assigned the arguments to their names yet where an option still lacks its value.
+        name = context.params["experiment"] or next(iter(context.args), "")
+        try:
+            found = experiments.load(name, context.params["rtt"])
+        except LabError:
+            return []
+        return [each for each in names(found) if each.startswith(typed)]
+
+    return completed
 
 
 def labs() -> list[str]:

@@ -5,12 +5,14 @@ A file whose name begins with "_" is a part of one: its cases, or its claims.
 
 import importlib
 from pathlib import Path
+from typing import Any
 
 import msgspec
 
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Experiment
-from replication_lab.model.question import Question
+from replication_lab.model.only import Only
+from replication_lab.model.question import RTT, Question, Values
 from replication_lab.model.record import Record
 
 
@@ -50,4 +52,17 @@ def of(record: Record) -> Experiment:
     """Return the experiment that a record is of: one of this folder, or the user's question that the record holds."""
     if record.run.question is not None:
         return asked(record.run.question)
-    return load(record.run.experiment, record.run.conditions.get("rtt", ""))
+    conditions = dict(record.run.conditions)
+    found = load(record.run.experiment, conditions.pop(RTT, ""))
+    return _changing().as_recorded(found, conditions, record.run.only)
+
+
+def chosen(found: Experiment, preset: str, settings: Values, only: Only) -> Experiment:
+    """Return an experiment as the options of `lab run` change it. Raise LabError for what it does not have."""
+    experiment = _changing().with_settings(found, preset, settings) if settings else found
+    return _changing().restricted(experiment, preset, only)
+
+
+def _changing() -> Any:
+    """Return the module; importing it reads what sets a server's variables, which a list of names does not need."""
+    return importlib.import_module("replication_lab.experiments._options")

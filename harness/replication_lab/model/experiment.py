@@ -14,6 +14,7 @@ from replication_lab.model.condition import Condition, parse_condition
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.measuring import LabT, Watch, Workload
+from replication_lab.model.only import Only
 from replication_lab.model.question import Question
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
@@ -207,9 +208,9 @@ class Experiment(Generic[LabT]):
     recorded besides those of every experiment. `disks` says in words what a write and a flush cost on its disks.
     `asked` is the user's question that it was made from; a record keeps it.
 
-    `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another one. Such an
-    experiment names what differs in `conditions`: only its laws are judged, and nothing is compared with published
-    figures.
+    `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another one. An
+    experiment under other conditions names them in `conditions`: only its laws are judged, and nothing is compared with
+    published figures. `only` is the part that a run is restricted to.
     """
 
     name: str
@@ -235,6 +236,7 @@ class Experiment(Generic[LabT]):
     rtt_ms: int = 0
     at: "Callable[[int], Experiment[LabT]] | None" = None
     conditions: dict[str, str] = field(default_factory=dict)
+    only: Only = field(default_factory=Only)
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]
@@ -284,6 +286,12 @@ class Experiment(Generic[LabT]):
         data = self.data.under_other_conditions(laws, f"at {self.rtt_ms} ms")
         return replace(found, data=data, conditions={"rtt": asked.name})
 
+    def with_variables(self, changed: dict[str, str]) -> "Experiment[LabT]":
+        """Return the experiment under changed conditions: its servers have these variables."""
+        laws = (claim.id for claim in self.claims if claim.law)
+        data = self.data if self.conditions else self.data.under_other_conditions(laws, "with the published settings")
+        return replace(self, data=data, conditions={**self.conditions, **changed})
+
     def lab_of(self, case: Case) -> LabSpec:
         return case.lab or LabSpec(self.topology)
 
@@ -328,10 +336,19 @@ class Experiment(Generic[LabT]):
         """Yield the outcome of every claim on this engine, or on all engines."""
         for name in record.engines if engine is None else [engine]:
             for claim in (claim for claim in self.claims if claim.engine in ("", name)):
-                not_judged = without_its_cases(claim, record, name) or self._not_compared(claim, name)
+                not_judged = (
+                    self._not_asked(claim, name)
+                    or without_its_cases(claim, record, name)
+                    or self.not_compared(claim, name)
+                )
                 yield not_judged or self._judged(claim, record, name)
 
-    def _not_compared(self, claim: Claim, engine: str) -> NotJudged | None:
+    def _not_asked(self, claim: Claim, engine: str) -> NotJudged | None:
+        if not self.only.claims or claim.id in self.only.claims:
+            return None
+        return NotJudged(claim.id, engine, "not a claim that --claim names")
+
+    def not_compared(self, claim: Claim, engine: str) -> NotJudged | None:
         """Return why a claim is not judged where conditions changed: it is one about the published ones."""
         if not self.conditions or claim.law:
             return None

@@ -29,6 +29,7 @@ from replication_lab.model.event import (
 )
 from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.lines import Lines
+from replication_lab.model.only import Only
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question
 
@@ -82,7 +83,8 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
 
     `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
     decide to the reason. `question` is that of `lab ask`, if the run answers one. `conditions` maps each condition that
-    the user chose in place of the published one to its value, such as rtt: 40ms.
+    the user chose in place of the published one to its value, such as rtt: 40ms or sync_binlog: 0; `only` is the part
+    of the experiment that the user chose.
     """
 
     experiment: str
@@ -91,6 +93,7 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     undecidable: dict[str, str] = {}
     question: Question | None = None
     conditions: dict[str, str] = {}
+    only: Only = Only()
 
 
 class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):

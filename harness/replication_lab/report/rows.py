@@ -3,6 +3,7 @@
 import msgspec
 
 from replication_lab.model.evidence import FaultEvidence, Return
+from replication_lab.model.only import Only
 from replication_lab.model.record import Spread
 from replication_lab.model.verdict import Verdict
 
@@ -260,6 +261,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     claims: list[ClaimRow]
     not_judged: list[NotJudgedRow]
     conditions: dict[str, str] = {}
+    only: Only = Only()
     curves: list[CurvesRow] = []
     comparison: ComparisonRow | None = None
     effects: list[EffectRow] = []

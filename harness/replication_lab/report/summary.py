@@ -54,6 +54,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         preset=run.preset,
         source=experiment.data.published.source,
         conditions=run.conditions,
+        only=run.only,
         faults=_faults(record),
         cases=_cases(experiment, record),
         claims=[_claim(j) for j in judgements],

@@ -108,6 +108,7 @@ def warnings(summary: Summary) -> list[str]:
     """Return what a reader must know before the figures."""
     told = [
         changed_conditions(summary),
+        restricted(summary),
         storage(summary),
         machines(summary),
         broke_off(summary),
@@ -125,6 +126,13 @@ def changed_conditions(summary: Summary) -> str:
         return ""
     changed = ", ".join(f"{what} {value}" for what, value in summary.conditions.items())
     return f"conditions changed: {changed}; nothing is compared with published figures, and only laws are judged"
+
+
+def restricted(summary: Summary) -> str:
+    """Return the part of the experiment that the user chose; an empty string if it is all that the preset has."""
+    if not isinstance(summary, ExperimentSummary) or not summary.only.sentence:
+        return ""
+    return f"restricted by the user: {summary.only.sentence}"
 
 
 def storage(summary: Summary) -> str:

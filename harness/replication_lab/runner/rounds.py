@@ -134,6 +134,7 @@ class Run:
             undecidable=self.preset.undecidable,
             question=self.experiment.asked,
             conditions=self.experiment.conditions,
+            only=self.experiment.only,
             environment=self.world.environment(),
             started=self.world.now(),
         )

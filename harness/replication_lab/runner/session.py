@@ -133,9 +133,8 @@ class Session:
             for case in own
             if case in chosen and (lacks := self._lacks(case))
         }
-        return missing | {
-            case.name: f"the preset {self.run.preset.name} leaves it out" for case in own if case not in chosen
-        }
+        left_out = self.experiment.only.why_not_measured or f"the preset {self.run.preset.name} leaves it out"
+        return missing | {case.name: left_out for case in own if case not in chosen}
 
     def measure_quietly(self, case: Case, number: int) -> None:
         """Measure a case, again if the machine was busy with other work, up to a limit."""
