@@ -251,6 +251,23 @@ def test_a_victim_that_serves_is_not_resolved_behind_the_managers_back(refused):
     assert [] == pair.told
 
 
+@pytest.mark.parametrize("error", [None, LabError("the server did not start", "a server")])
+def test_pacemaker_leaves_a_server_alone_that_others_restart(error, monkeypatch, refused):
+    """It would treat the stop as a failure; afterwards it is in charge again, also if the server did not start."""
+
+    def serves(_lab, _node):
+        if error:
+            raise error
+
+    monkeypatch.setattr(replicated_disk, "wait_until_serves", serves)
+    pair = Pair(said())
+    nodes = cluster_manager.ManagedMachines(pair)
+    refused(nodes.fill_redo, "node1") if error else nodes.fill_redo("node1")
+
+    mode = ("--name", "maintenance-mode")
+    assert pair.told == [(*mode, "--update", "true"), ("fill_redo",), (*mode, "--delete")]
+
+
 def test_a_lab_without_a_manager_has_no_cluster(refused):
     """With the command that starts one."""
     pair = Pair(said())

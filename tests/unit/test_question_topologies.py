@@ -2,6 +2,7 @@
 
 import pytest
 from replication_lab import experiments
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.question import Question
 from replication_lab.world import catalogue
 from replication_lab.world.mysql.replica import Replica
@@ -54,6 +55,18 @@ def test_what_a_topology_does_not_have_is_refused(topologies, settings, said, in
     found = refused(lambda: ask(*topologies, **settings))
 
     assert said in found.found and instead in found.next_step
+
+
+def test_a_file_for_a_machine_is_refused(refused):
+    """Its server is not restarted with one."""
+    asked = Question(
+        topologies=["drbd"],
+        vary={"clients": ["1", "4"]},
+        settings={"cnf": "my.cnf"},
+        cnf=[GivenFile("my.cnf", "[mysqld]\nsync_binlog=0\n")],
+    )
+
+    assert "run in virtual machines" in refused(lambda: experiments.asked(asked)).found
 
 
 def test_a_server_alone_is_measured(ran):

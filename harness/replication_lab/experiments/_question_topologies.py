@@ -30,6 +30,7 @@ def refuse_what_a_topology_cannot(question: Question, topology: Topology) -> Non
         if name in CHOICES:
             _refuse_missing_choice(name, topology)
         elif name not in OWN:
+            _refuse_restarted_machine(name, topology)
             _refuse_no_server(name, topology)
             _refuse_a_file_for_machines(name, topology)
     for values in question.combinations():
@@ -92,6 +93,15 @@ def _why_no_choice(topology: Topology) -> str:
 
 def _follow_the_source(topology: Topology) -> bool:
     return all(link.source == topology.source.name for link in topology.links)
+
+
+def _refuse_restarted_machine(name: str, topology: Topology) -> None:
+    if is_cnf(name) and topology.replication == REPLICATED_DISK:
+        raise LabError(
+            f"{name}: the servers of {topology.name} run in virtual machines, which are not restarted with a file",
+            "a variable that the server changes while it runs",
+            f"./lab ask {topology.name} --vary innodb_flush_log_at_trx_commit=1,2",
+        )
 
 
 def _refuse_no_server(name: str, topology: Topology) -> None:

@@ -14,6 +14,7 @@ from replication_lab.replication.drbd import Machines
 from replication_lab.replication.kind import register
 from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.service import Node
 from replication_lab.world.pacemaker import (
     COPY,
     POLL_SECONDS,
@@ -56,7 +57,7 @@ class ManagedMachines(Machines, ChoosesServer):
             pacemaker.cluster(self.lab).wait_until_served_by(name)
 
     def fill_redo(self, node: str) -> None:
-        with left_alone(self.lab):
+        with _left_alone(self.lab.node(node)):
             super().fill_redo(node)
 
     def promote(self, name: str) -> None:
@@ -106,9 +107,8 @@ def _prove_address(found: Cluster) -> Proof:
 
 
 @contextmanager
-def left_alone(lab: Lab) -> Iterator[None]:
+def _left_alone(machine: Node) -> Iterator[None]:
     """Let Pacemaker do nothing within the block: a server that is stopped by others would be a failure to it."""
-    machine = lab.node(lab.topology.source.name)
     change = ("guest", "crm_attribute", "--name", "maintenance-mode")
     machine.run(*change, "--update", "true")
     try:
