@@ -1,6 +1,8 @@
 """What programs in the containers of the fake world print."""
 
+import heapq
 import itertools
+import math
 import re
 from collections.abc import Callable
 from random import Random
@@ -98,6 +100,8 @@ class Programs:
         options = _options(command)
         if MISSING in self._lab.files["/tmp/load.lua"].decode():
             raise LabError(f"`sysbench` in load ended with 1:\n  Table 'lab.{MISSING}' doesn't exist", "exit status 0")
+        if rate := float(options.get("lab-rate", 0)):
+            return self._paced(options, rate)
         # Without a time it makes tables, or tries each transaction out.
         if not float(options.get("time", 0)):
             return ""
@@ -114,6 +118,22 @@ class Programs:
             lines.append(f"client 0.000000 {sum(latencies) / 1000:.6f} {times}\n")
             lines += [f"wrote {len(wrote)} {round(min(wrote) * 1000)}\n"] if wrote else []
         return "".join(lines)
+
+    def _paced(self, options: dict[str, str], rate: float) -> str:
+        """Return what the clients print at a rate: the one that is free first takes the next transaction."""
+        clients, seconds = int(options["threads"]), float(options["lab-seconds"])
+        free, latencies, fastest, ended = [0.0] * clients, [], math.inf, 0.0
+        for number in range(int(options["lab-events"])):
+            intended = number * 1000 / rate
+            began = max(intended, heapq.heappop(free))
+            if began >= seconds * 1000:
+                break
+            took = self._lab.commit(clients).answered
+            heapq.heappush(free, began + took)
+            latencies.append(began + took - intended)
+            fastest, ended = min(fastest, took), began + took
+        times = " ".join(str(round(ms * 1000)) for ms in latencies)
+        return f"client 0.000000 {ended / 1000:.6f} {times}\nwrote {len(latencies)} {round(fastest * 1000)}\n"
 
     def _client(self, clients: int, rows: int, milliseconds: float, think: float) -> list[float]:
         """Return one client's latencies in ms: of this many rows, or until its time is over, whichever comes first."""

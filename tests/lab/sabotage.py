@@ -11,6 +11,7 @@ from replication_lab.probes import noise
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.workloads.sequential_inserts import SequentialInserts
+from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world.clock import wait_until
 from replication_lab.world.journal import Journal
 
@@ -21,7 +22,7 @@ ROUNDS = 2
 class Sabotaged:
     """A workload with an action of another party, once its clients have committed something."""
 
-    workload: SequentialInserts
+    workload: SequentialInserts | TimedScript
     act: Any
 
     def run(self, lab, seed):

@@ -29,9 +29,9 @@ from replication_lab.world import catalogue
     "varied",
     multiple=True,
     metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rtt, replication, wait_point, engine, cnf (my.cnf files), a server's variable "
-    "(sync_binlog sets it on every server, source.sync_binlog on one). Given several times, all combinations are "
-    "measured.",
+    help="Setting to vary: clients, rate, rtt, replication, wait_point, engine, cnf (my.cnf files), a server's "
+    "variable (sync_binlog sets it on every server, source.sync_binlog on one). Given several times, all "
+    "combinations are measured.",
 )
 @click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
 @of_cnf
@@ -45,6 +45,12 @@ from replication_lab.world import catalogue
     "--clients", metavar="NUMBER", help="Number of concurrent clients; same as --set clients=NUMBER.  [default: 1]"
 )
 @click.option(
+    "--rate",
+    metavar="RATE",
+    help="Transactions to begin each second (200/s) or minute (12000/m), at even times, by all clients together; same "
+    "as --set rate=RATE. A latency then begins when its transaction should have begun.  [default: as many as possible]",
+)
+@click.option(
     "--baseline",
     multiple=True,
     metavar=SETTING,
@@ -56,7 +62,7 @@ from replication_lab.world import catalogue
     multiple=True,
     metavar="CLAIM",
     help="Claim to judge, such as 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'; it may use "
-    "throughput, p50, p95 and p99.",
+    "throughput, p50, p95, p99 and p99.9.",
 )
 @click.option(
     "--workload",
@@ -112,7 +118,7 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
 
 
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
-    short = {name: asked[name] for name in ("rtt", "clients") if asked[name] is not None}
+    short = {name: asked[name] for name in ("rtt", "clients", "rate") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
     vary = {name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()}
     if ENGINE in vary and click.get_current_context().get_parameter_source(ENGINE) is ParameterSource.COMMANDLINE:

@@ -21,6 +21,7 @@ from replication_lab.model.question import (
     NAME,
     OWN,
     PROTOCOL,
+    RATE,
     RTT,
     TOPOLOGY,
     Effect,
@@ -31,12 +32,15 @@ from replication_lab.model.question import (
     parse_claim,
 )
 from replication_lab.model.question_files import files_of, is_cnf
+from replication_lab.model.rate import per_second
 from replication_lab.model.relations import KnownWithin
 from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 FEWEST_ROUNDS = 3
+# The names of model/question.py's effects, in words and as figures.
+KNOWN = {"throughput": ("throughput", throughput), "p50": ("{} p50", latency_p50)}
 
 
 def experiment_of(question: Question) -> Experiment[Lab]:
@@ -97,6 +101,8 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
         "variables": _variables(every),
         "files": files_of(every, question.cnf),
     }
+    if RATE in every:
+        settings["rate"] = per_second(every[RATE])
     waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
     return Case(named(values), named(values), settings, waits, LabSpec(topology.name, engine_of(values, question)))
 
@@ -111,16 +117,15 @@ def _refuse_what_is_no_round_trip(name: str) -> None:
 
 
 def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
-    """Yield that each effect is known, for the throughput and the median latency, then what the user claims."""
+    """Yield that each effect is known, then what the user claims."""
     for effect in effects:
         at = f", with {effect.common}," if effect.common else ""
-        for name, what, figure in zip(
-            effect.claims, ("throughput", "commit p50"), (throughput, latency_p50), strict=True
-        ):
+        for name in effect.known:
+            what, figure = KNOWN[name]
             yield Claim(
-                name,
-                f"the {what} with {effect.changed} as a share of that with {effect.replaced}{at} "
-                f"is known within ±{question.margin:.0%}",
+                effect.claim(name),
+                f"the {what.format(question.counts)} with {effect.changed} as a share of that with {effect.replaced}"
+                f"{at} is known within ±{question.margin:.0%}",
                 KnownWithin(figure(effect.case).over(figure(effect.baseline)), margin=question.margin),
             )
     for number, text in enumerate(question.claims, 1):
@@ -138,7 +143,8 @@ def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
 
 
 def _workload(load: Load, case: Case, preset: Preset) -> Load:
-    return replace(load, clients=case.settings["clients"], seconds=preset.sizes["seconds"])
+    extent = {"clients": case.settings["clients"], "seconds": preset.sizes["seconds"]}
+    return replace(load, **extent, rate=case.settings["rate"]) if "rate" in case.settings else replace(load, **extent)
 
 
 def _prepare(question: Question, load: Load, lab: Lab) -> None:

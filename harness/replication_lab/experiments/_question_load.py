@@ -4,8 +4,8 @@ from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, SYSBENCH, statements_of
 from replication_lab.model.question import Question
 from replication_lab.model.sql_load import transactions
-from replication_lab.workloads.sequential_inserts import SequentialInserts
-from replication_lab.workloads.sql_transactions import script_of
+from replication_lab.workloads.sequential_inserts import TABLE, SequentialInserts
+from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
@@ -13,13 +13,19 @@ from replication_lab.world.mysql.server import Server
 
 Load = SequentialInserts | TimedScript
 ROWS = 10_000
+# The published inserts at a rate.
+PACED_INSERTS = f"""{script_of(transactions(GivenFile(INSERTS, "INSERT INTO foo (text) VALUES ('{text:8}');")))}
+function prepare()
+  sysbench.sql.driver():connect():query({quoted(TABLE)})
+end
+"""
 
 
 def load_of(question: Question) -> Load:
     """Return the load for one client; a case has its own number of clients."""
     workload = question.workload
     if workload == INSERTS:
-        return SequentialInserts()
+        return TimedScript(PACED_INSERTS) if question.is_paced else SequentialInserts()
     if isinstance(workload, GivenFile):
         if not workload.name.endswith(".sql"):
             return TimedScript(workload.text)

@@ -12,6 +12,7 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, refuse_bad_load, statements_of
 from replication_lab.model.question_files import CNF, refuse_bad_files
+from replication_lab.model.rate import per_second, refuse_too_few
 
 Values = dict[str, str]
 
@@ -25,8 +26,8 @@ CHOICES = {
     "wait_point": ("AFTER_SYNC", "AFTER_COMMIT"),
     PROTOCOL: ("A", "B", "C"),
 }
-CLIENTS, RTT, TOPOLOGY, ENGINE = "clients", "rtt", "topology", "engine"
-OWN = (CLIENTS, RTT, *CHOICES, TOPOLOGY, ENGINE)
+CLIENTS, RATE, RTT, TOPOLOGY, ENGINE = "clients", "rate", "rtt", "topology", "engine"
+OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE)
 MOST_CLIENTS = 512
 MOST_CASES = 32
 
@@ -40,8 +41,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
     each case. `engine` is that of all cases, unless engines vary; if empty, each topology has its own default engine.
-    A setting is `clients`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD) or a server's variable,
-    as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are compared
+    A setting is `clients`, `rate`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD) or a server's variable, as
+    `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are compared
     with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is
     loaded in each round.
     `workload` is a load by name, or the user's file; `schema` and `init` are run before it. `cnf` are the files that
@@ -80,9 +81,25 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             if value not in self.axes[name]:
                 raise unknown_name(f"value of {name} in the baseline", value, self.axes[name])
         refuse_bad_files(asked, self.cnf)
+        for rate in self._values(RATE):
+            refuse_too_few(rate, self.seconds)
         refuse_bad_load(self.workload)
         for file in (self.schema, self.init):
             statements_of(file)
+
+    def _values(self, name: str) -> list[str]:
+        """Return the values of a setting that is varied, or the same in each case; none if it is not given."""
+        return self.vary.get(name) or [value for key, value in self.settings.items() if key == name]
+
+    @property
+    def is_paced(self) -> bool:
+        """Return whether the load begins its transactions at a rate, so that only latencies differ between cases."""
+        return bool(self._values(RATE))
+
+    @property
+    def counts(self) -> str:
+        """Return what the load makes: each insert is a commit, of another load some transactions may only read."""
+        return "commit" if self.workload == INSERTS else "transaction"
 
     @property
     def load_name(self) -> str:
@@ -152,15 +169,16 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for values in self.combinations():
             base = {**values, **self.base}
             if base != values:
-                yield Effect(values, base)
+                yield Effect(values, base, ("p50",) if self.is_paced else ("throughput", "p50"))
 
 
 @dataclass(frozen=True)
 class Effect:
-    """The values of a case and those of the one that it is compared with."""
+    """The values of a case and those of the one that it is compared with; `known` names what must be known of it."""
 
     values: Values
     base: Values
+    known: tuple[str, ...]
 
     @property
     def case(self) -> str:
@@ -181,9 +199,12 @@ class Effect:
         return named({name: value for name, value in self.base.items() if value != self.values[name]})
 
     @property
-    def claims(self) -> tuple[str, str]:
-        """Return the ids of the claims that the effect on throughput, and on the median latency, is known."""
-        return f"throughput:{self.case}", f"p50:{self.case}"
+    def claims(self) -> list[str]:
+        """Return the ids of the claims that the effect is known, the most important one first."""
+        return [self.claim(name) for name in self.known]
+
+    def claim(self, name: str) -> str:
+        return f"{name}:{self.case}"
 
     @property
     def common(self) -> str:
@@ -209,6 +230,8 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
             raise unknown_name(name, value, CHOICES[name])
         if name == CLIENTS and not (value.isdecimal() and 1 <= int(value) <= MOST_CLIENTS):
             raise LabError(f"clients is {value!r}", f"a whole number from 1 to {MOST_CLIENTS}", "--vary clients=1,16")
+        if name == RATE:
+            per_second(value)
         if name not in OWN and not VALUE.fullmatch(value):
             raise LabError(
                 f"{name} is {value!r}", "a number, ON, OFF or a word", f"--vary {name}=…, without quotes and spaces"
@@ -239,10 +262,11 @@ QUANTITIES = {
     "p50": "latency_p50_ms",
     "p95": "latency_p95_ms",
     "p99": "latency_p99_ms",
+    "p99.9": "latency_p999_ms",
 }
 CLAIM = re.compile(
-    r"\s*(?P<over>\w+)\[(?P<case>[^\]]*)\]"
-    r"(?:\s*/\s*(?P<under>\w+)\[(?P<base>[^\]]*)\])?"
+    r"\s*(?P<over>[\w.]+)\[(?P<case>[^\]]*)\]"
+    r"(?:\s*/\s*(?P<under>[\w.]+)\[(?P<base>[^\]]*)\])?"
     r"\s*(?P<op><=|>=)\s*(?P<bound>\d+(?:\.\d+)?)\s*"
 )
 

@@ -1,9 +1,13 @@
-"""The effect of each setting of a user's question: on the throughput as a share, on the median latency in ms."""
+"""The effect of each setting of a user's question: on the throughput as a share, on the median latency in ms.
+
+At a given rate the throughput is what was asked for, so that only latencies differ.
+"""
 
 from replication_lab.model.claim import ClaimJudgement
 from replication_lab.model.experiment import Experiment
-from replication_lab.model.quantities import Difference, latency_p50
+from replication_lab.model.quantities import Difference, Figure
 from replication_lab.model.question import Effect
+from replication_lab.model.rate import kept
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Interval, NoInterval
 from replication_lab.model.verdict import Verdict
@@ -28,7 +32,19 @@ def _row(
 ) -> EffectRow:
     sure = found is not None and found.verdict is Verdict.HOLDS
     ratio = found.interval if found else None
-    later = _difference(experiment, record, engine, effect) if sure else None
+    p50, p99 = (
+        _difference(experiment, record, engine, effect, name) if sure else None
+        for name in ("latency_p50_ms", "latency_p99_ms")
+    )
+    asked = experiment.asked
+    paced, counts = (asked.is_paced, asked.counts) if asked else (False, "commit")
+    of = f"{counts} p50" if paced else "throughput"
+    if sure and ratio:
+        told = _slower(of, ratio) if paced else _faster(ratio)
+        later = {f"{counts} p50": p50, **({"p99": p99} if paced else {})}
+        sentence = ", ".join([f"{effect.changed} {told}", *(_later(*each) for each in later.items() if each[1])])
+    else:
+        sentence = _cannot_keep(experiment, record, effect) or _unknown(effect, found, of)
     return EffectRow(
         engine=engine,
         changed=effect.changed,
@@ -36,15 +52,17 @@ def _row(
         case=effect.case,
         baseline=effect.baseline,
         known=sure,
-        claims=list(effect.claims),
-        throughput_ratio=_as_row(ratio),
-        latency_p50_difference_ms=_as_row(later),
-        sentence=_sentence(effect, ratio, later) if sure and ratio else _unknown(effect, found),
+        claims=effect.claims,
+        throughput_ratio=None if paced else _as_row(ratio),
+        latency_p50_ratio=_as_row(ratio) if paced else None,
+        latency_p50_difference_ms=_as_row(p50),
+        latency_p99_difference_ms=_as_row(p99) if paced else None,
+        sentence=sentence,
     )
 
 
-def _difference(experiment: Experiment, record: Record, engine: str, effect: Effect) -> Interval | None:
-    figure = Difference(latency_p50(effect.case), latency_p50(effect.baseline, _engine(experiment, effect.baseline)))
+def _difference(experiment: Experiment, record: Record, engine: str, effect: Effect, name: str) -> Interval | None:
+    figure = Difference(Figure(effect.case, name), Figure(effect.baseline, name, _engine(experiment, effect.baseline)))
     try:
         return figure.interval(record, engine, experiment.plan(record).level_of_estimate)
     except NoInterval:
@@ -59,25 +77,45 @@ def _as_row(found: Interval | None) -> IntervalRow | None:
     return None if found is None else IntervalRow(low=found.low, high=found.high, n=found.n, level=found.level)
 
 
-def _sentence(effect: Effect, ratio: Interval, later: Interval | None) -> str:
-    """Return "sync_binlog=1 costs 23 % [19–27] of the throughput, commit p50 +1.9 ms [+1.7–+2.1]"."""
+def _faster(ratio: Interval) -> str:
+    """Return what a ratio of throughputs means: "costs 23 % [19–27] of the throughput"."""
     low, high = 100 * (1 - ratio.high), 100 * (1 - ratio.low)
     if ratio.high < 1:
-        told = f"costs {100 * (1 - ratio.estimate):.0f} % [{low:.0f}–{high:.0f}] of the throughput"
-    elif ratio.low > 1:
-        told = f"gains {100 * (ratio.estimate - 1):.0f} % [{-high:.0f}–{-low:.0f}] of the throughput"
-    else:
-        told = f"makes no difference to the throughput larger than {max(-low, high):.0f} % (95 %)"
-    if later is None:
-        return f"{effect.changed} {told}"
-    return f"{effect.changed} {told}, commit p50 {later.estimate:+.3g} ms [{later.low:+.3g} to {later.high:+.3g}]"
+        return f"costs {100 * (1 - ratio.estimate):.0f} % [{low:.0f}–{high:.0f}] of the throughput"
+    if ratio.low > 1:
+        return f"gains {100 * (ratio.estimate - 1):.0f} % [{-high:.0f}–{-low:.0f}] of the throughput"
+    return f"makes no difference to the throughput larger than {max(-low, high):.0f} % (95 %)"
 
 
-def _unknown(effect: Effect, found: ClaimJudgement | None) -> str:
+def _slower(what: str, ratio: Interval) -> str:
+    """Return what a ratio of latencies at the same rate means: "raises the commit p50 by 23 % [19–27]"."""
+    low, high = 100 * (ratio.low - 1), 100 * (ratio.high - 1)
+    if ratio.low > 1:
+        return f"raises the {what} by {100 * (ratio.estimate - 1):.0f} % [{low:.0f}–{high:.0f}]"
+    if ratio.high < 1:
+        return f"lowers the {what} by {100 * (1 - ratio.estimate):.0f} % [{-high:.0f}–{-low:.0f}]"
+    return f"makes no difference to the {what} larger than {max(-low, high):.0f} % (95 %)"
+
+
+def _later(what: str, found: Interval | None) -> str:
+    return f"{what} {found.estimate:+.3g} ms [{found.low:+.3g} to {found.high:+.3g}]" if found else ""
+
+
+def _cannot_keep(experiment: Experiment, record: Record, effect: Effect) -> str:
+    """Return which case did not keep its rate, and the rate that it achieved; empty if both did."""
+    for case in (effect.case, effect.baseline):
+        for m in record.quiet(_engine(experiment, case), case).values():
+            asked, achieved = m.figures.get("rate_asked"), m.figures.get("rate_achieved")
+            if asked and achieved is not None and not kept(asked, achieved).ok:
+                return f"{effect.changed}: not known, {case} cannot keep {asked:g}/s ({achieved:.4g}/s were begun)"
+    return ""
+
+
+def _unknown(effect: Effect, found: ClaimJudgement | None, of: str) -> str:
     if found is None:
         return f"{effect.changed}: not known, it was not measured on this engine"
     if found.doubted or found.interval is None:
         return f"{effect.changed}: not known, {found.reason}"
-    seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the throughput"
+    seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the {of}"
     more = f"; about {found.needed} rounds would be" if found.needed else ""
     return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough{more}"

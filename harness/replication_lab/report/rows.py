@@ -73,7 +73,10 @@ class FigureRow(Row, frozen=True, kw_only=True):
 
 
 class CaseRow(Row, frozen=True, kw_only=True):
-    """One case on one engine: `rounds` quiet rounds, which count, and `noisy` measurements, which do not."""
+    """One case on one engine: `rounds` quiet rounds, which count, and `noisy` measurements, which do not.
+
+    `pooled` holds percentiles and the largest of all latencies of the quiet rounds together, of a load with a rate.
+    """
 
     engine: str
     name: str
@@ -82,6 +85,7 @@ class CaseRow(Row, frozen=True, kw_only=True):
     noisy: int
     doubts: list[str]
     figures: dict[str, FigureRow]
+    pooled: dict[str, float] = {}
 
 
 class IntervalRow(Row, frozen=True, kw_only=True):
@@ -232,9 +236,10 @@ class EffectRow(Row, frozen=True, kw_only=True):
     """One answer to a user's question: how `case` compares with `baseline`.
 
     `changed` names what differs between the two, `common` the varied settings that are the same. `throughput_ratio` is
-    that of case divided by that of baseline. Both intervals have the confidence level of one look of the run. If
-    `known` is false, the ratio is not precise enough or not proved, and `sentence` says why. `claims` lists the ids of
-    the claims about this ratio.
+    that of case divided by that of baseline; of a load with a rate it is null, and `latency_p50_ratio` and
+    `latency_p99_difference_ms` are known in its place. All intervals have the confidence level of one look of the run.
+    If `known` is false, the ratio is not precise enough or not proved, and `sentence` says why. `claims` lists the ids
+    of the claims about this ratio.
     """
 
     engine: str
@@ -247,10 +252,12 @@ class EffectRow(Row, frozen=True, kw_only=True):
     throughput_ratio: IntervalRow | None
     latency_p50_difference_ms: IntervalRow | None
     sentence: str
+    latency_p50_ratio: IntervalRow | None = None
+    latency_p99_difference_ms: IntervalRow | None = None
 
 
 class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment"):
-    """A run of an experiment."""
+    """A run of an experiment; `counts` is what its load makes, commits or transactions, of which some may only read."""
 
     experiment: str
     question: str
@@ -265,6 +272,7 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     curves: list[CurvesRow] = []
     comparison: ComparisonRow | None = None
     effects: list[EffectRow] = []
+    counts: str = "commit"
 
     @property
     def judged(self) -> list[JudgementRow]:

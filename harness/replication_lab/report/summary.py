@@ -10,6 +10,7 @@ from replication_lab.model.claim import ClaimJudgement, NotJudged
 from replication_lab.model.drill_result import Result
 from replication_lab.model.event import Lab
 from replication_lab.model.experiment import Comparison, Curves, Experiment
+from replication_lab.model.latencies import pooled
 from replication_lab.model.quantities import unit_of
 from replication_lab.model.record import Measurement, Record
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
@@ -62,6 +63,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         curves=[_curves(each, record) for each in experiment.curves],
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
         effects=effects(experiment, record, judgements),
+        counts=experiment.asked.counts if experiment.asked else "commit",
     )
 
 
@@ -215,6 +217,7 @@ def _case(experiment: Experiment, record: Record, engine: str, name: str, about:
         noisy=sum(not m.noise.quiet for m in taken),
         doubts=[f"round {m.round}: {doubt}" for m in taken for doubt in m.reasons_to_doubt],
         figures=_figures(experiment, record, engine, name),
+        pooled=pooled(list(quiet.values())) if experiment.asked and experiment.asked.is_paced else {},
     )
 
 

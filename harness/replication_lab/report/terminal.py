@@ -54,14 +54,21 @@ def _effects(effects: list[EffectRow]) -> Table:
 
 
 def _cases(engine: str, summary: ExperimentSummary) -> Table:
-    """Return the figures of a question's cases, one case a row: commits a second, latencies, and its round trips."""
+    """Return the figures of a question's cases, one case a row: commits a second, latencies, and its round trips.
+
+    Of a load with a rate the tail tells most: the rarest latencies of all rounds together stand beside the others.
+    """
     table = Table(title=_server(engine, summary), **AS_A_TITLE, box=None, pad_edge=False)
     table.add_column("case", no_wrap=True)
-    for heading in ("commits/s", "p50 ms", "p95 ms", "p99 ms", "round trips per commit"):
+    tail = ("p99.9_ms", "max_ms") if any(case.pooled for case in summary.cases) else ()
+    of_tail = (name.replace("_", " ") for name in tail)
+    counts = summary.counts
+    for heading in (f"{counts}s/s", "p50 ms", "p95 ms", "p99 ms", *of_tail, f"round trips per {counts}"):
         table.add_column(heading, justify="right")
     for case in summary.cases:
         if case.engine == engine:
             *figures, trips = wording.of_a_case(case)
+            figures += [case.pooled.get(name) for name in tail]
             table.add_row(case.name, *map(wording.number, figures), "–" if trips is None else f"{trips:.2f}")
     return table
 

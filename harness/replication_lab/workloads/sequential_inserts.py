@@ -1,11 +1,13 @@
 """Sequential autocommit inserts: the published test, by one client or by many at once."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.latencies import p999
 from replication_lab.workloads import _sysbench
 from replication_lab.world.docker.lab import Lab
 
@@ -26,15 +28,17 @@ class Inserted:
         return {"latency_ms": self.latencies_ms}
 
     @property
-    def figures(self) -> dict[str, float]:
-        low, middle, high, highest = np.quantile(self.latencies_ms, [0, 0.5, 0.95, 0.99])
+    def figures(self) -> Mapping[str, float | None]:
+        low, middle, high, higher = np.quantile(self.latencies_ms, [0, 0.5, 0.95, 0.99])
         return {
             "commits": self.commits,
             "throughput": round(self.throughput, 3),
             "latency_min_ms": round(float(low), 3),
             "latency_p50_ms": round(float(middle), 3),
             "latency_p95_ms": round(float(high), 3),
-            "latency_p99_ms": round(float(highest), 3),
+            "latency_p99_ms": round(float(higher), 3),
+            "latency_p999_ms": p999(self.latencies_ms),
+            "latency_max_ms": max(self.latencies_ms),
         }
 
 

@@ -1,6 +1,8 @@
 -- Times each event of the script /tmp/load.lua, which may be any script of sysbench's.
--- Prints for each client "client BEGAN ENDED LATENCY LATENCY …" as sequential_inserts.lua does, and "wrote NUMBER FASTEST": the events
--- that changed something, for which the script sets the global variable event_writes, and the fastest of them in microseconds.
+-- Prints for each client "client BEGAN ENDED LATENCY LATENCY …" as sequential_inserts.lua does; "wrote NUMBER FASTEST": the events
+-- that changed something, for which the script sets the global variable event_writes, and the fastest of them in microseconds from
+-- its first statement on; and "lost NUMBER": how often an event lost against another one and was begun again.
+-- With a rate (pace.lua) a latency begins when the event should have begun.
 
 dofile("/tmp/load.lua")
 
@@ -9,12 +11,19 @@ ffi.cdef [[
   typedef struct { long seconds; long nanoseconds; } lab_timespec;
   int clock_gettime(int clock, lab_timespec *now);
 ]]
+local pace = dofile("/tmp/pace.lua")
+
+sysbench.cmdline.options = sysbench.cmdline.options or {}
+sysbench.cmdline.options.lab_rate = { "Events a second, 0 for as many as possible", "0" }
+sysbench.cmdline.options.lab_seconds = { "Seconds of a load with a rate", "0" }
+sysbench.cmdline.options.lab_events = { "Number of events of a load with a rate", "0" }
 
 local MONOTONIC = 1
 local clock = ffi.new("lab_timespec")
-local began, first, last, fastest
-local latencies, wrote = {}, 0
-local script = { thread_init = thread_init, event = event, thread_done = thread_done }
+local intended, began, first, last, fastest
+local latencies, wrote, lost = {}, 0, 0
+local rate, seconds, events
+local script = { init = init, thread_init = thread_init, event = event, thread_done = thread_done }
 
 local function microseconds()
   ffi.C.clock_gettime(MONOTONIC, clock)
@@ -26,21 +35,39 @@ if not prepare and not (sysbench.cmdline.commands and sysbench.cmdline.commands.
   function prepare() end
 end
 
+function init()
+  pace.open()
+  if script.init then script.init() end
+end
+
 function thread_init(id)
+  rate, seconds = tonumber(sysbench.opt.lab_rate), tonumber(sysbench.opt.lab_seconds)
+  events = tonumber(sysbench.opt.lab_events)
+  pace.join()
   if script.thread_init then script.thread_init(id) end
 end
 
 function event(id)
-  -- An event that lost against another one raises an error, and sysbench begins it again: its latency includes that.
-  began = began or microseconds()
+  if began then
+    -- The event lost against another one and raised an error, and sysbench begins it again: its latency includes that.
+    lost = lost + 1
+  else
+    began = microseconds()
+    intended = began
+    if rate > 0 then
+      intended = pace.next(began, rate, seconds, events)
+      began = intended and microseconds()
+      if not intended then return true end
+    end
+  end
   local ends_load = script.event(id)
   last = microseconds()
-  first = first or began
-  local latency = math.floor(last - began + 0.5)
-  latencies[#latencies + 1] = latency
+  first = first or intended
+  latencies[#latencies + 1] = math.floor(last - intended + 0.5)
   if event_writes then
+    local taken = math.floor(last - began + 0.5)
     wrote = wrote + 1
-    fastest = math.min(fastest or latency, latency)
+    fastest = math.min(fastest or taken, taken)
   end
   began = nil
   return ends_load
@@ -51,5 +78,6 @@ function thread_done(id)
   if first then
     io.stdout:write(("client %.6f %.6f %s\n"):format(first / 1e6, last / 1e6, table.concat(latencies, " ")))
     if wrote > 0 then io.stdout:write(("wrote %d %d\n"):format(wrote, fastest)) end
+    if lost > 0 then io.stdout:write(("lost %d\n"):format(lost)) end
   end
 end

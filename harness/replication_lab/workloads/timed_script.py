@@ -1,14 +1,18 @@
 """A script of sysbench's, whose every event is timed: one of its own, the user's, or transactions in SQL."""
 
 import re
+from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
+from replication_lab.model.proof import Proof
+from replication_lab.model.rate import kept, planned
 from replication_lab.workloads import _sysbench
 from replication_lab.workloads.sequential_inserts import Inserted, parse
 from replication_lab.world.docker.lab import Lab
 
 TIMER = Path(__file__).with_suffix(".lua")
+PACE = TIMER.with_name("pace.lua")
 WROTE = re.compile(r"^wrote (\d+) (\d+)$", re.MULTILINE)
 
 
@@ -23,10 +27,30 @@ class Timed(Inserted):
 
 
 @dataclass(frozen=True)
+class Paced(Timed):
+    """The same of a load with a rate, which began `achieved` transactions a second.
+
+    A latency begins when a transaction should have begun, `fastest_commit_ms` when it did.
+    """
+
+    rate: float = 0
+    achieved: float = 0
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        return {**super().figures, "rate_asked": self.rate, "rate_achieved": round(self.achieved, 3)}
+
+    @property
+    def proofs(self) -> list[Proof]:
+        return [kept(self.rate, self.achieved)]
+
+
+@dataclass(frozen=True)
 class TimedScript:
     """`clients` at once on the source, each running event after event of a script in Lua for `seconds`.
 
-    `options` are the script's own. `kinds` is how many events show all that it does.
+    `options` are the script's own. `kinds` is how many events show all that it does. With a `rate`, so many events are
+    to begin each second, at even times; those that have not begun when the time is over are left out.
     """
 
     script: str
@@ -34,11 +58,13 @@ class TimedScript:
     kinds: int = 1
     clients: int = 1
     seconds: int = 0
+    rate: float = 0
 
     def prepare(self, lab: Lab) -> None:
         """Hand the script to the load container, and have it make its tables if it has any."""
         lab.service("load").put("/tmp/load.lua", self.script.encode())
-        lab.service("load").put(f"/tmp/{TIMER.name}", TIMER.read_bytes())
+        for part in (TIMER, PACE):
+            lab.service("load").put(f"/tmp/{part.name}", part.read_bytes())
         lab.service("load").run(*self._command(lab, clients=1), "prepare")
 
     def try_out(self, lab: Lab) -> None:
@@ -48,12 +74,23 @@ class TimedScript:
 
     def run(self, lab: Lab, seed: int) -> Timed:
         """Run the clients; LabError when a statement failed for another reason than a lock."""
-        how = ("--events=0", f"--time={self.seconds}", f"--rand-seed={seed}")
+        how = ("--events=0", f"--rand-seed={seed}", *self._extent)
         printed = lab.service("load").run(*self._command(lab, self.clients), *how, "run")
         every = parse(printed)
         wrote = [(int(number), int(fastest) / 1000) for number, fastest in WROTE.findall(printed)]
         fastest = min((fastest for _, fastest in wrote), default=None)
-        return Timed(sum(number for number, _ in wrote), every.throughput, every.latencies_ms, fastest)
+        found = Timed(sum(number for number, _ in wrote), every.throughput, every.latencies_ms, fastest)
+        if not self.rate:
+            return found
+        achieved = len(found.latencies_ms) / self.seconds
+        return Paced(found.commits, achieved, found.latencies_ms, fastest, self.rate, achieved)
+
+    @property
+    def _extent(self) -> tuple[str, ...]:
+        if not self.rate:
+            return (f"--time={self.seconds}",)
+        events = planned(self.rate, self.seconds)
+        return "--time=0", f"--lab-rate={self.rate!r}", f"--lab-seconds={self.seconds}", f"--lab-events={events}"
 
     def _command(self, lab: Lab, clients: int) -> list[str]:
         script = f"/tmp/{TIMER.name}"
