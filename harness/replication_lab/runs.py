@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -160,6 +161,15 @@ def digest_of(run: str | Path) -> Digest:
     """Return what of a recorded run is compared with other runs. Raise LabError for a record of drills."""
     folder, record = read(run)
     return digest(folder.name, experiments.of(record), record)
+
+
+def digests() -> list[Digest]:
+    """Return what can be compared of each recorded run of an experiment; a record that cannot be read is left out."""
+    found = []
+    for name in names():
+        with suppress(LabError):
+            found.append(digest_of(catalogue.RUNS / name))
+    return found
 
 
 def verdicts() -> dict[str, str]:

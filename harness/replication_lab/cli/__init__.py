@@ -72,6 +72,10 @@ COMMANDS = {
         "and the verdicts.",
         "baseline": "Keep a run's figures in a small file, and check later runs against it.",
     },
+    "history": {
+        "history": "Show the runs under runs/ over time, and where a figure's level changed.",
+        "export": "Print a run's figures for other programs.",
+    },
     "drill": {
         "drill": "Inject faults into a lab under load, recover it, and report errors, downtime, data loss.",
     },
@@ -83,7 +87,7 @@ SECTIONS = {
     "Nodes": ("node",),
     "Disks": ("disk",),
     "Failover and clusters": ("failover",),
-    "Experiments and drills": ("ask", "experiment", "drill", "record", "compare"),
+    "Experiments and drills": ("ask", "experiment", "drill", "record", "compare", "history"),
 }
 
 

@@ -1,0 +1,89 @@
+"""Runs over time as text: each series with its latest value, and one series run by run with its changes."""
+
+import itertools
+from collections.abc import Iterator, Sequence
+
+from rich.console import Group
+from rich.table import Table
+from rich.text import Text
+
+from replication_lab.model.over_time import FEWEST_RUNS, Change, Place, Series
+from replication_lab.report.wording import number
+
+BARS = "▁▂▃▄▅▆▇█"
+# The latest values of a series that are drawn.
+DRAWN = 24
+
+
+def overview(series: Sequence[Series]) -> Table:
+    """Return a table with a row for each series."""
+    table = Table(box=None, pad_edge=False)
+    for heading in ("experiment", "engine", "claim or figure"):
+        table.add_column(heading)
+    for heading in ("runs", "latest"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    table.add_column("latest runs", no_wrap=True)
+    table.add_column("changes", no_wrap=True)
+    for one in series:
+        table.add_row(
+            _experiment(one.place),
+            one.place.engine,
+            one.of,
+            str(len(one.points)),
+            number(one.points[-1].value),
+            sparkline([point.value for point in one.points[-DRAWN:]]),
+            _changes(one),
+        )
+    return table
+
+
+def _experiment(place: Place) -> str:
+    conditions = "".join(f", {name} {value}" for name, value in place.conditions)
+    return f"{place.experiment} ({place.preset}{conditions})"
+
+
+def _changes(series: Series) -> str:
+    if len(series.points) < FEWEST_RUNS:
+        return f"from {FEWEST_RUNS} runs on"
+    return ", ".join(f"{percent(change)} at {series.points[change.at].run}" for change in series.changes) or "none"
+
+
+def percent(change: Change) -> str:
+    """Return a change as "-12.9 %"."""
+    return f"{100 * (change.ratio - 1):+.1f} %"
+
+
+def sparkline(values: Sequence[float]) -> str:
+    """Return a bar for each value, between the least and the most of them."""
+    least, most = min(values), max(values)
+    if most <= least:
+        return BARS[0] * len(values)
+    return "".join(BARS[round((value - least) / (most - least) * (len(BARS) - 1))] for value in values)
+
+
+def run_by_run(series: Series) -> Group:
+    """Return one series: a row for each run, and a line where its level or the server's version changed."""
+    place = series.place
+    head = Text(f"{series.of}, {_experiment(place)}, {place.engine}")
+    table = Table(box=None, pad_edge=False)
+    for heading in ("started", "run", "server"):
+        table.add_column(heading, no_wrap=True)
+    for heading in ("rounds", "value"):
+        table.add_column(heading, justify="right", no_wrap=True)
+    levels = {change.at: f"·· {percent(change)} ··" for change in series.changes}
+    for number_, point in enumerate(series.points):
+        if number_ in levels:
+            table.add_row("", "", "", "", levels[number_])
+        table.add_row(point.started[:19], point.run, point.version, str(point.rounds), number(point.value))
+    return Group(head, table, Text("\n".join(_remarks(series))))
+
+
+def _remarks(series: Series) -> Iterator[str]:
+    points = series.points
+    if len(points) < FEWEST_RUNS:
+        yield f"{len(points)} runs: a change shows from {FEWEST_RUNS} runs on"
+    elif not series.changes:
+        yield "no change"
+    for before, after in itertools.pairwise(points):
+        if before.version != after.version:
+            yield f"the server's version changed with {after.run}: {before.version}, {after.version}"

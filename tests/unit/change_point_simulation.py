@@ -1,0 +1,41 @@
+"""How soon a change between runs shows; `python tests/unit/change_point_simulation.py` prints the table of the docs."""
+
+import numpy as np
+from replication_lab.model.change_points import change_points
+
+BEFORE, MOST_AFTER = 12, 20
+NEVER = MOST_AFTER + 1
+
+
+def false_alarms(runs: int, series: int, seed: int = 3) -> float:
+    """Return the share of series without any change in which one is found."""
+    dice = np.random.default_rng(seed)
+    return float(np.mean([bool(change_points(dice.normal(0, 1, runs))) for _ in range(series)]))
+
+
+def delays(change: float, noise: float, series: int, seed: int = 3) -> list[int]:
+    """Return after how many runs at the new level each series shows the change; NEVER if not within MOST_AFTER."""
+    dice = np.random.default_rng(seed)
+    return [_delay(dice.normal(0, noise, BEFORE + MOST_AFTER), np.log(1 - change)) for _ in range(series)]
+
+
+def _delay(values, step: float) -> int:
+    values[BEFORE:] += step
+    seen = (n for n in range(1, MOST_AFTER + 1) if _is_seen(values[: BEFORE + n]))
+    return next(seen, NEVER)
+
+
+def _is_seen(values) -> bool:
+    return any(abs(at - BEFORE) <= 2 for at in change_points(values))
+
+
+if __name__ == "__main__":
+    for change in (0.05, 0.1, 0.2):
+        for noise in (0.02, 0.05):
+            found = delays(change, noise, 200)
+            shown = np.mean([delay < NEVER for delay in found])
+            median = np.median(found)
+            told = f"{median:.0f}" if median < NEVER else f"more than {MOST_AFTER}"
+            print(f"| {change:.0%} | {noise:.0%} | {told} | {shown:.0%} |")
+    for runs in (8, 12, 20, 40):
+        print(f"{runs} runs without a change: {false_alarms(runs, 1000):.1%} show one")

@@ -1,0 +1,190 @@
+"""Are runs that can be compared put in one series, and is a change of level found where there is one?"""
+
+import csv
+import io
+import json
+
+import numpy as np
+import pytest
+from click.testing import CliRunner
+from msgspec.structs import replace
+from replication_lab import cli
+from replication_lab.model.change_points import change_points
+from replication_lab.model.errors import LabError
+from replication_lab.model.over_time import FEWEST_RUNS, history
+from replication_lab.report import over_time
+from replication_lab.world import catalogue
+from scipy.special import bdtrc
+
+from tests.records import golden
+from tests.unit.test_comparison import on_another_machine, run
+
+import change_point_simulation
+
+SERIES = 300
+
+
+def runs(*rates: float, **others):
+    """Return a run for each rate, in this order."""
+    return [
+        run(rate, 0.01, seed=number, run=f"run-{number}", started=f"2026-11-{number + 1:02d}", **others)
+        for number, rate in enumerate(rates)
+    ]
+
+
+def of(series, name="throughput:none"):
+    return next(each for each in series if each.of == name)
+
+
+def test_a_series_without_a_change_shows_one_in_one_per_cent_of_the_cases_at_most():
+    """By the one-sided binomial test of the simulated share."""
+    wrong = round(change_point_simulation.false_alarms(12, SERIES) * SERIES)
+
+    assert bdtrc(wrong - 1, SERIES, 0.01) > 0.001
+
+
+def test_a_change_of_ten_per_cent_shows_within_a_few_runs():
+    """At 2 % of noise between runs, three runs at the new level suffice in half of the series."""
+    assert np.median(change_point_simulation.delays(0.1, 0.02, 20)) <= 4
+
+
+def test_two_changes_are_found_where_they_are():
+    """Each side of a split is looked at again."""
+    dice = np.random.default_rng(1)
+    values = np.concatenate([dice.normal(level, 0.1, 10) for level in (0, 2, -1)])
+
+    assert change_points(values) == [10, 20]
+
+
+@pytest.mark.parametrize("values", [[], [1.0], [1.0, 2.0, 3.0], [1.0] * 20])
+def test_nothing_is_found_where_nothing_can_be(values):
+    """Too few values, or all the same."""
+    assert change_points(values) == []
+
+
+def test_a_slower_server_shows_in_the_history():
+    """The change names the first run at the new level and how much it is."""
+    found = of(history(runs(*[1000] * 10, *[800] * 4)))
+
+    assert [change.at for change in found.changes] == [10]
+    assert found.changes[0].ratio == pytest.approx(0.8, abs=0.02)
+
+
+def test_a_change_too_small_to_matter_is_left_out():
+    """One per cent is seen in quiet series and needs no line."""
+    rates = [1000.0 + n % 2 for n in range(10)] + [985.0 + n % 2 for n in range(10)]
+    found = [run(rate, 1e-6, seed=n, run=f"run-{n}", started=f"2026-11-{n + 1:02d}") for n, rate in enumerate(rates)]
+
+    assert of(history(found)).changes == []
+
+
+def test_a_short_series_shows_no_change_and_says_from_when_on():
+    """Fewer runs than FEWEST_RUNS have too few permutations."""
+    found = of(history(runs(*[1000] * 4, *[500] * 3)))
+
+    assert found.changes == []
+    assert over_time._changes(found) == f"from {FEWEST_RUNS} runs on"
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        {"preset": "full"},
+        {"conditions": {"rtt": "40ms"}},
+        {"experiment": "semisync_wan"},
+        {"question": "What else?"},
+    ],
+    ids=["preset", "conditions", "experiment", "question"],
+)
+def test_runs_that_cannot_be_compared_are_in_series_of_their_own(other):
+    """Each difference that changes what a figure means splits a series."""
+    found = history([*runs(1000), *runs(1000, **other)])
+
+    assert [len(series.points) for series in found if series.of == "throughput:none"] == [1, 1]
+
+
+def test_another_machine_is_another_series():
+    """Its rates are other ones."""
+    found = history([*runs(1000), on_another_machine(runs(1000)[0])])
+
+    assert [len(series.points) for series in found if series.of == "throughput:none"] == [1, 1]
+
+
+def test_another_version_of_the_server_stays_in_the_series_and_is_named():
+    """An update is what one looks for."""
+    first, second = runs(1000, 1000)
+    newer = replace(second.engines["mariadb"], version="12.0")
+    found = of(history([first, replace(second, engines={"mariadb": newer})]))
+
+    assert len(found.points) == 2
+    assert "the server's version changed with run-1: 11.8, 12.0" in "\n".join(over_time._remarks(found))
+
+
+def test_the_oldest_run_comes_first():
+    """Whatever the order in which they are read."""
+    found = of(history(reversed(runs(1, 2, 3))))
+
+    assert [point.run for point in found.points] == ["run-0", "run-1", "run-2"]
+
+
+def test_a_sparkline_has_a_bar_for_each_value():
+    """From the least to the most; all equal values are at the bottom."""
+    assert over_time.sparkline([1, 2, 3]) == "▁▅█"
+    assert over_time.sparkline([5, 5]) == "▁▁"
+
+
+# --- the commands -----------------------------------------------------------------------------------------------------
+
+
+def lab(*arguments):
+    """Run a command as `lab` does; a LabError is raised."""
+    ended = CliRunner().invoke(cli.cli, arguments, prog_name="lab")
+    if isinstance(ended.exception, LabError):
+        raise ended.exception
+    return ended
+
+
+@pytest.fixture
+def recorded(tmp_path, monkeypatch):
+    """Return the name of the only recorded run."""
+    monkeypatch.setattr(catalogue, "RUNS", tmp_path)
+    return golden.unpack("semisync_wan", tmp_path).name
+
+
+def test_the_history_of_all_figures_and_of_one(recorded):
+    """Each claim with a ratio and each case has a line; one of them is shown run by run."""
+    every, one = lab("history"), lab("history", "throughput:none")
+
+    assert "throughput:none" in every.stdout
+    assert recorded in one.stdout
+    assert "1 runs: a change shows from" in one.stdout
+    assert json.loads(lab("history", "throughput:none", "--json").stdout)[0]["points"][0]["run"] == recorded
+
+
+def test_a_claim_that_no_run_has_is_refused_with_the_nearest_name(recorded):
+    """A typing error is not an empty table."""
+    with pytest.raises(LabError, match="throughput:none"):
+        lab("history", "throughput:non")
+
+
+def test_an_experiment_without_runs_is_refused(recorded):
+    """Nothing to show is said, not shown as an empty table."""
+    with pytest.raises(LabError, match="no run fits"):
+        lab("history", "--experiment", "raid0_disks")
+
+
+def test_a_run_is_exported_as_csv(recorded):
+    """A line for each figure of each quiet round, under a heading."""
+    rows = list(csv.DictReader(io.StringIO(lab("export", recorded).stdout)))
+
+    assert {row["figure"] for row in rows} >= {"throughput", "latency_p50_ms"}
+    assert {row["unit"] for row in rows if row["figure"] == "throughput"} == {"1/s"}
+    assert all(float(row["value"]) > 0 for row in rows)
+
+
+def test_a_run_is_exported_for_benchmark_actions(recorded):
+    """An entry for each case's throughput, with the keys that they read."""
+    entries = json.loads(lab("export", recorded, "--format", "benchmark").stdout)
+
+    assert {"name", "unit", "value", "range", "extra"} == set(entries[0])
+    assert entries[0]["name"].startswith("semisync_wan: ")
