@@ -92,10 +92,13 @@ def _run(
     changed = experiment.conditions.items()
     command += "".join(f" --{name} {value}" if name == RTT else f" --set {name}={value}" for name, value in changed)
     command += experiment.only.options
-    labs = [lab for engine in dict.fromkeys(engines) for lab in experiment.labs(chosen, engine)]
-    world.make_ready(labs, tell, command)
+    engines = list(dict.fromkeys(engines))
+    together = [
+        [lab for engine in part for lab in experiment.labs(chosen, engine)] for part in experiment.together(engines)
+    ]
+    world.make_ready(together, tell, command)
     journal = Journal(experiment.name)
-    started = Run(experiment, chosen, list(dict.fromkeys(engines)), seed, journal, world, tell, keep)
+    started = Run(experiment, chosen, engines, seed, journal, world, tell, keep)
     return _reported(journal, started.run, lambda: summarise(experiment, journal.record))
 
 

@@ -146,6 +146,8 @@ class FakeArray:
         if command[1] == "measure":
             others = self.others.pop() if self.others else 0
             return "\n".join(json.dumps(self._measured(disk, others)) for disk in self.disks)
+        if command[1] == "devices":
+            return device_of(self.node)
         if "df" in command:
             return f"Avail\n{self.room}"
         if "fio" not in command:
@@ -237,6 +239,11 @@ class FakeRace:
             rows = min(can, self.written - self.applied[node])
             self.applied[node] += rows
             array.apply(rows, rows * WRITES_A_ROW, seconds)
+
+
+def device_of(node: str) -> str:
+    """Return the device on which a node's data directory is mounted."""
+    return f"/dev/replication-lab/fake-{node}"
 
 
 def fake_arrays(storage: dict[str, Storage], dice: Random) -> dict[str, FakeArray]:

@@ -9,7 +9,9 @@ from random import Random
 from typing import TYPE_CHECKING
 
 from replication_lab.model.errors import LabError
+from replication_lab.world.disks.array import DATA
 
+from tests.fakes.disks import device_of
 from tests.fakes.session import MISSING
 from tests.fakes.slap import CHOICE, SLAPS
 
@@ -29,6 +31,7 @@ class Programs:
     def __init__(self, lab: "FakeLab"):
         self._lab = lab
         self._programs: dict[str, Program] = {
+            "cat": self._mounts,
             "printenv": lambda _service, _command: "fake\n",
             "guest": self._in_guest,
             "sysbench": lambda service, command: self._scripts[command[1].partition(".")[0]](service, command),
@@ -50,6 +53,10 @@ class Programs:
         if "fio" in command and not self._lab.has_committed:
             self._lab.go_through_trouble()
         return self._lab.arrays[service.removesuffix("-array")].run(command)
+
+    def _mounts(self, node: str, _command: tuple[str, ...]) -> str:
+        """Return /proc/mounts of a node, whose data are on its array, if it has one."""
+        return f"{device_of(node)} {DATA} btrfs rw 0 0" if node in self._lab.arrays else ""
 
     def _grouped(self, _service: str, command: tuple[str, ...]) -> str:
         self._lab.go_through_trouble()

@@ -8,11 +8,12 @@ row at the same time the later one loses.
 
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.record import Noise
+from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
 
 from tests.fakes import troubles
@@ -40,6 +41,12 @@ class FakeNoise:
         return Noise(foreign_cpu=0.02, steal=0.0)
 
 
+def _topology(spec: LabSpec) -> Topology:
+    """Return a lab's topology with the storage that the lab has."""
+    found = catalogue.topology(spec.topology)
+    return found if spec.storage is None else replace(found, storage=dict(spec.storage))
+
+
 @dataclass
 class FakeWorld:
     """The methods of `runner.World`. `noisy` and `meanwhile` get the number of the load, from 1."""
@@ -59,15 +66,15 @@ class FakeWorld:
     def now(self) -> str:
         return "2030-01-01T12:00:00.000+00:00"
 
-    def make_ready(self, wanted: Iterable[LabSpec], tell: Callable[[str], None], command: str) -> None:
-        for spec in wanted:
+    def make_ready(self, together: Iterable[Iterable[LabSpec]], tell: Callable[[str], None], command: str) -> None:
+        for spec in [spec for part in together for spec in part]:
             catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, command=command)
 
     @contextmanager
     def lab(self, spec: LabSpec) -> Iterator[FakeLab]:
         self.came_up.append(spec.engine)
         try:
-            yield FakeLab(self, catalogue.topology(spec.topology), spec.engine)
+            yield FakeLab(self, _topology(spec), spec.engine)
         finally:
             if spec.engine not in self.left_up:
                 self.taken_down.append(spec.engine)

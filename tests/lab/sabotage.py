@@ -6,7 +6,6 @@ from typing import Any
 from unittest.mock import patch
 
 from replication_lab.model.experiment import Experiment, Preset
-from replication_lab.model.lab_spec import LabSpec
 from replication_lab.probes import noise
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
@@ -58,7 +57,7 @@ def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: Seq
     )
     run = Run(small, preset, ["mariadb"], 7, Journal("sabotage", runs=folder), tell=lambda line: None)
     run.journal.write(run._opening())
-    session = Session(run, {LabSpec(lab.topology.name, "mariadb"): lab}, "mariadb")
+    session = Session(run, {small.lab_of(small.cases[0]).on("mariadb"): lab}, "mariadb")
     session.open()
     # A busy machine is another guard's: these loads are judged for what was done to them.
     with patch.multiple(noise, FOREIGN_LIMIT=1.0, STEAL_LIMIT=1.0):

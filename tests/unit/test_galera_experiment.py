@@ -168,7 +168,7 @@ def test_both_systems_have_as_many_copies():
 def test_an_engine_without_galera_is_refused(fake_world, refused):
     """Before anything starts, and with the engines that have it."""
     labs = KNOWN.labs(KNOWN.preset("quick"), "mysql-8.0")
-    error = refused(fake_world().make_ready, labs, print, "run galera_vs_semisync")
+    error = refused(fake_world().make_ready, [labs], print, "run galera_vs_semisync")
 
     assert "has no galera" in error.found and "mariadb" in error.expected
 

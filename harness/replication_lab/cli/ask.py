@@ -7,18 +7,19 @@ from typing import Any
 
 import click
 import msgspec
-from click.core import ParameterSource
 
 from replication_lab import experiments, runs
 from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
-from replication_lab.cli.files import SETTING, pairs
+from replication_lab.cli.files import SETTING, of_nodes, pairs
 from replication_lab.cli.options import as_json, of_cnf, of_image, percentage, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS
 from replication_lab.model.question import ENGINE, NAME, Question
+from replication_lab.model.question_disks import DISK, STORAGE
+from replication_lab.model.question_files import CNF
 from replication_lab.world import catalogue
 
 
@@ -29,9 +30,9 @@ from replication_lab.world import catalogue
     "varied",
     multiple=True,
     metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rate, rtt, replication, wait_point, engine, cnf (my.cnf files), a server's "
-    "variable (sync_binlog sets it on every server, source.sync_binlog on one). Given several times, all "
-    "combinations are measured.",
+    help="Setting to vary: clients, rate, rtt, replication, wait_point, engine, cnf (my.cnf files), NODE.storage, "
+    "NODE.disk, a server's variable (sync_binlog sets it on every server, source.sync_binlog on one). Given several "
+    "times, all combinations are measured.",
 )
 @click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
 @of_cnf
@@ -49,6 +50,20 @@ from replication_lab.world import catalogue
     metavar="RATE",
     help="Transactions to begin each second (200/s) or minute (12000/m), at even times, by all clients together; same "
     "as --set rate=RATE. A latency then begins when its transaction should have begun.  [default: as many as possible]",
+)
+@click.option(
+    "--storage",
+    multiple=True,
+    metavar="[NODE=]LEVEL[:DISKS]",
+    help="Put the data of NODE, or of all replicas, on emulated disks: single, raid0, raid1, or raid0:3 for three; "
+    "same as --set NODE.storage=LEVEL.  [default: no emulated disks]",
+)
+@click.option(
+    "--disk",
+    multiple=True,
+    metavar="[NODE=]NAME",
+    help="Model of the disks of NODE, or of all replicas, a name from `lab list disks`; same as --set NODE.disk=NAME. "
+    "Without --storage it is a single disk.  [default: ssd]",
 )
 @click.option(
     "--baseline",
@@ -103,6 +118,8 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
 
     Example: lab ask async,semisync,galera,group,drbd --rtt 40ms --clients 4
 
+    Example: lab ask semisync --vary source.disk=ssd,sata-7200
+
     Example: lab ask semisync --vary engine=mariadb,mysql-8.0
 
     Example: lab ask semisync --rtt 10ms --vary clients=1,16 --schema shop.sql.gz --workload orders.sql
@@ -121,9 +138,11 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
     vary = {name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()}
-    if ENGINE in vary and click.get_current_context().get_parameter_source(ENGINE) is ParameterSource.COMMANDLINE:
-        raise LabError("--engine and --vary engine=… both name engines", "one of the two", "leave out --engine")
-    settings = {**pairs("--set", asked["settings"]), **files.cnf_settings(asked["cnf"]), **short}
+    for option in ("--engine", "--image"):
+        if ENGINE in vary and asked[option.removeprefix("--")]:
+            raise LabError(f"{option} and --vary engine=… both name engines", "one of the two", f"leave out {option}")
+    of_options = [short, *(of_nodes(f"--{name}", name, asked[name]) for name in (CNF, STORAGE, DISK))]
+    settings = files.once(pairs("--set", asked["settings"]), *of_options)
     return Question(
         topologies=topologies,
         vary={name: files.named(name, values, cnf) for name, values in vary.items()},

@@ -7,7 +7,7 @@ from pathlib import Path
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.question import Values
-from replication_lab.model.question_files import CNF, NONE, is_cnf
+from replication_lab.model.question_files import NONE, is_cnf
 
 SETTING = "NAME=VALUE"
 
@@ -37,17 +37,29 @@ def pairs(option: str, given: tuple[str, ...]) -> Values:
     return found
 
 
-def cnf_settings(given: tuple[str, ...]) -> Values:
-    """Return the settings that [NODE=]FILE texts ask for: {cnf: FILE} or {NODE.cnf: FILE}."""
+def of_nodes(option: str, setting: str, given: tuple[str, ...]) -> Values:
+    """Return the settings that [NODE=]VALUE texts of an option ask for: {SETTING: VALUE} or {NODE.SETTING: VALUE}."""
     found: Values = {}
     for text in given:
-        node, _, file = text.rpartition("=")
-        name = f"{node}.{CNF}" if node else CNF
-        if not file or name in found:
+        node, _, value = text.rpartition("=")
+        name = f"{node}.{setting}" if node else setting
+        if not value or name in found:
             raise LabError(
-                f"--cnf {text!r} names {'a node twice' if file else 'no file'}", "--cnf [NODE=]FILE, each node once"
+                f"{option} {text!r} names {'a node twice' if value else 'no value'}",
+                f"{option} [NODE=]VALUE, each node once",
             )
-        found[name] = file
+        found[name] = value
+    return found
+
+
+def once(*parts: Values) -> Values:
+    """Return all settings of these parts. Raise LabError for one that several options give."""
+    found: Values = {}
+    for part in parts:
+        if twice := sorted(found.keys() & part.keys()):
+            name = twice[0]
+            raise LabError(f"{name} is {found[name]} and {part[name]}", "one of the two", f"leave out --set {name}=…")
+        found |= part
     return found
 
 

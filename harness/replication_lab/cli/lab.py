@@ -46,8 +46,9 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 @click.option(
     "--storage",
     multiple=True,
-    metavar="[NODE=]LEVEL",
-    help="Put the data of NODE, or of all replicas, on emulated disks: single, raid0 or raid1; may be repeated.  "
+    metavar="[NODE=]LEVEL[:DISKS]",
+    help="Put the data of NODE, or of all replicas, on emulated disks: single, raid0, raid1, or raid0:3 for three; may "
+    "be repeated.  "
     "[default: no emulated disks]",
 )
 @of_disks

@@ -4,7 +4,8 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
-from replication_lab.experiments._question_engines import engine_of, engines_of, on_its_engine
+from replication_lab.experiments._question_disks import lab_of, on_disks
+from replication_lab.experiments._question_engines import engines_of, on_its_engine
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
 from replication_lab.experiments._question_state import arrange, make_ready
@@ -13,7 +14,6 @@ from replication_lab.experiments._question_variables import server_settings
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.load import INSERTS
 from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
@@ -31,6 +31,7 @@ from replication_lab.model.question import (
     named,
     parse_claim,
 )
+from replication_lab.model.question_disks import is_of_disks
 from replication_lab.model.question_files import files_of, is_cnf
 from replication_lab.model.rate import per_second
 from replication_lab.model.relations import KnownWithin
@@ -73,7 +74,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         side_by_side=True,
         workload=partial(_workload, load),
         prepare=partial(_prepare, question, load),
-        arrange=arrange,
+        arrange=on_disks(arrange),
         asked=question,
     )
 
@@ -104,11 +105,15 @@ def _case(values: Values, question: Question, topology: Topology) -> Case:
     if RATE in every:
         settings["rate"] = per_second(every[RATE])
     waits = frozenset({"wait_point"}) if settings["wait_point"] == "AFTER_SYNC" else frozenset()
-    return Case(named(values), named(values), settings, waits, LabSpec(topology.name, engine_of(values, question)))
+    return Case(named(values), named(values), settings, waits, lab_of(values, question, topology))
 
 
 def _variables(settings: Values) -> Values:
-    return {name: value for name, value in settings.items() if name not in OWN and not is_cnf(name)}
+    return {
+        name: value
+        for name, value in settings.items()
+        if name not in OWN and not is_cnf(name) and not is_of_disks(name)
+    }
 
 
 def _refuse_what_is_no_round_trip(name: str) -> None:

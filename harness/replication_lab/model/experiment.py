@@ -299,6 +299,10 @@ class Experiment(Generic[LabT]):
         """Return the cases that a preset measures."""
         return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
 
+    def together(self, engines: Sequence[str]) -> list[list[str]]:
+        """Return the engines in parts whose labs are up at the same time."""
+        return [list(engines)] if self.side_by_side else [[engine] for engine in engines]
+
     def labs(self, preset: Preset, engine: str) -> tuple[LabSpec, ...]:
         """Return the labs of a preset's cases with an engine, each once, in the order of the cases."""
         needed = map(self.lab_of, self.chosen(preset))

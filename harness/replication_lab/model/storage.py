@@ -92,12 +92,30 @@ class DiskOptions(TypedDict, total=False):
 def parse_storage(
     texts: Sequence[str], nodes: Sequence[str], replicas: Sequence[str], **common: Unpack[DiskOptions]
 ) -> dict[str, Storage]:
-    """Return {node: Storage} from [NODE=]LEVEL texts; a level without a node applies to all replicas."""
+    """Return {node: Storage} from [NODE=]LEVEL[:DISKS] texts; a level without a node applies to all replicas."""
     wanted: dict[str, Storage] = {}
     for text in texts:
         node, equals, level = text.rpartition("=")
         if equals and node not in nodes:
             raise unknown_name("node", node, nodes, USAGE)
+        if not (equals or replicas):
+            raise LabError(
+                f"{text} for all replicas, but there is none", f"one of {', '.join(nodes)}", f"{nodes[0]}={text}"
+            )
         for each in [node] if equals else replicas:
-            wanted[each] = Storage(level=level, **common)
+            wanted[each] = _storage(level, common)
     return wanted
+
+
+def _storage(text: str, common: DiskOptions) -> Storage:
+    """Return the storage that LEVEL or LEVEL:DISKS says."""
+    level, colon, number = text.partition(":")
+    if not colon:
+        return Storage(level=level, **common)
+    if not number.isdecimal():
+        raise LabError(f"{text!r} names no number of disks", "LEVEL:DISKS, such as raid0:3", USAGE)
+    if common.get("disks", 0) not in (0, int(number)):
+        both = f"{text} and --disks {common['disks']}"
+        raise LabError(f"{both} are two numbers of disks", "one of the two", f"leave out --disks {common['disks']}")
+    counted: DiskOptions = {**common, "disks": int(number)}
+    return Storage(level=level, **counted)

@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from replication_lab.lab import memory
 from replication_lab.lab import up as labs
 from replication_lab.model import record
 from replication_lab.model.event import KEPT, End
@@ -44,8 +45,12 @@ class World:
     def now(self) -> str:
         return clock.now()
 
-    def make_ready(self, wanted: Sequence[LabSpec], tell: Tell, command: str) -> None:
-        """Refuse what is not possible before anything starts; `command` is the one to repeat with another engine."""
+    def make_ready(self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str) -> None:
+        """Refuse what is not possible before anything starts; `command` is the one to repeat with another engine.
+
+        The labs of each part of `together` will be up at the same time.
+        """
+        wanted = [spec for part in together for spec in part]
         for spec in wanted:
             servers.check(catalogue.topology(spec.topology), spec.engine, command)
         docker_engine.ensure()
@@ -53,12 +58,14 @@ class World:
         for spec in wanted:
             servers.fitting(catalogue.topology(spec.topology), spec.engine)
         images.ensure(dict.fromkeys(name for spec in wanted for name in _images(spec)))
+        for part in together:
+            memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])
 
     @contextmanager
     def lab(self, spec: LabSpec) -> Iterator[Lab]:
         """Yield a lab of the run's own, which is removed at the end in any case, unless it was to be left up."""
         found = catalogue.topology(spec.topology)
-        storage = labs.placed_on(_storage(spec), spec.engine)
+        storage = _placed(spec)
         name, launcher = f"run-{spec.topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
         lab = project.start(LabRequest(found, spec.engine, name, storage=storage, load=True, launcher=launcher))
         try:
@@ -83,6 +90,10 @@ class World:
 
 def _storage(spec: LabSpec) -> dict[str, Storage]:
     return catalogue.topology(spec.topology).storage if spec.storage is None else dict(spec.storage)
+
+
+def _placed(spec: LabSpec) -> dict[str, Storage]:
+    return labs.placed_on(_storage(spec), spec.engine)
 
 
 def _images(spec: LabSpec) -> list[str]:
@@ -110,9 +121,8 @@ class Run:
     def run(self) -> Path:
         """Run and return the run's folder, its record ended in any case; raise any error again, but no interruption."""
         with self.journal.recording(self._opening()):
-            together = [self.engines] if self.experiment.side_by_side else [[engine] for engine in self.engines]
             whys = []
-            for engines in together:
+            for engines in self.experiment.together(self.engines):
                 if not self.left_up:
                     whys.append(self._on_engines(engines))
             why = next((why for why in whys if why != DECIDED), DECIDED)

@@ -22,6 +22,11 @@ def own_memory_mib() -> float:
     return getrusage(RUSAGE_SELF).ru_maxrss / 1024
 
 
+def available_mib() -> int:
+    """Return the memory that new processes can take without swapping, in MiB."""
+    return psutil.virtual_memory().available >> 20
+
+
 def describe() -> dict[str, str | int | float]:
     """Return kernel, CPUs, memory (MiB) and Python of this machine."""
     return {

@@ -142,17 +142,25 @@ def _try_kvm() -> bool:
     return True
 
 
-def check_memory(machines: int) -> None:
-    """Refuse machines that do not fit into memory: the host would swap or kill one, at the worst moment."""
+def each_mib() -> int:
+    """Return the memory that a machine takes with what is around it. Raise LabError if LAB_MEMORY is no number."""
+    return _guest_mib() + AROUND_MIB
+
+
+def _guest_mib() -> int:
     asked = os.environ.get("LAB_MEMORY") or str(GUEST_MIB)
     if not re.fullmatch(r"[1-9]\d*", asked):
         raise LabError(f"LAB_MEMORY is {asked!r}", "a number of MiB, such as 640", "unset LAB_MEMORY")
-    each = int(asked)
-    needed, available = machines * (each + AROUND_MIB), psutil.virtual_memory().available >> 20
+    return int(asked)
+
+
+def check_memory(machines: int) -> None:
+    """Refuse machines that do not fit into memory: the host would swap or kill one, at the worst moment."""
+    needed, available = machines * each_mib(), psutil.virtual_memory().available >> 20
     if available < needed:
         raise LabError(
             f"{available} MiB of memory are available",
-            f"{needed} MiB, for {machines} virtual machines of {each} MiB each",
+            f"{needed} MiB, for {machines} virtual machines of {_guest_mib()} MiB each",
             "./lab status, then stop another lab",
         )
 

@@ -1,0 +1,37 @@
+"""Whether this host's memory can hold several labs at the same time, before the first of them starts."""
+
+from collections.abc import Mapping, Sequence
+
+from replication_lab import replication
+from replication_lab.model.errors import LabError
+from replication_lab.model.storage import Storage
+from replication_lab.model.topology import Topology
+from replication_lab.replication.abilities import RunsMachines
+from replication_lab.world import host, vm
+from replication_lab.world.disks import overlay
+
+# What a server takes at the very least: MariaDB's after its start, without any rows.
+SERVER_MIB = 100
+
+
+def check(labs: Sequence[tuple[Topology, Mapping[str, Storage]]]) -> None:
+    """Refuse labs, each a topology and its nodes' storage, that cannot all be up at once: the host would kill one."""
+    machines = sum(_machines(topology, storage) for topology, storage in labs)
+    servers = sum(len(topology.nodes) for topology, _ in labs) - machines
+    needed = servers * SERVER_MIB + (machines * vm.each_mib() if machines else 0)
+    available = host.available_mib()
+    if available < needed:
+        counted = {"server": servers, "virtual machine": machines}
+        told = " and ".join(f"{n} {what}{'s' if n > 1 else ''}" for what, n in counted.items() if n)
+        raise LabError(
+            f"{available} MiB of memory are available",
+            f"at least {needed} MiB, for {told} in labs that are all up at the same time",
+            "vary fewer engines, topologies or disks; or ./lab status, then stop another lab",
+        )
+
+
+def _machines(topology: Topology, storage: Mapping[str, Storage]) -> int:
+    """Return how many of a lab's nodes are virtual machines."""
+    if issubclass(replication.kind_of(topology), RunsMachines):
+        return len(topology.nodes)
+    return sum(each.backend == overlay.MACHINE for each in storage.values())

@@ -1,0 +1,58 @@
+"""The settings `storage` and `disk` of a question: the emulated disks that a node's data are on, if any."""
+
+from collections.abc import Collection, Mapping, Sequence
+from dataclasses import dataclass
+
+from replication_lab.model.errors import LabError
+
+STORAGE, DISK = "storage", "disk"
+# The value of `storage` by which a node has no emulated disks.
+NONE = "none"
+# A disk without a level is a node's only one.
+ALONE = "single"
+DEFAULT_DISK = "ssd"
+
+
+@dataclass(frozen=True)
+class Disks:
+    """A node's storage as it was asked for: LEVEL or LEVEL:DISKS, and the model of its disks."""
+
+    level: str
+    disk: str
+
+
+def is_of_disks(name: str) -> bool:
+    return name.rpartition(".")[2] in (STORAGE, DISK)
+
+
+def disks_of(
+    settings: Mapping[str, str], varied: Collection[str], nodes: Sequence[str], replicas: Sequence[str]
+) -> dict[str, Disks | None]:
+    """Return the storage of each node that a case's settings name; None for one without emulated disks.
+
+    A setting without a node is that of all replicas; a node's own goes before it. `varied` are the settings that differ
+    between cases. Raise LabError for a disk of a node that has none.
+    """
+    found = {node: _asked(settings, node, node in replicas) for node in nodes}
+    return {node: _disks(node, names, settings, varied) for node, names in found.items() if names}
+
+
+def _asked(settings: Mapping[str, str], node: str, is_replica: bool) -> dict[str, str]:
+    """Return the names of a node's settings: {"storage": "source.storage"}."""
+    tried = {what: [f"{node}.{what}", *([what] if is_replica else [])] for what in (STORAGE, DISK)}
+    return {what: name for what, names in tried.items() for name in reversed(names) if name in settings}
+
+
+def _disks(node: str, names: dict[str, str], settings: Mapping[str, str], varied: Collection[str]) -> Disks | None:
+    level = settings[names[STORAGE]] if STORAGE in names else ALONE
+    disk = settings[names[DISK]] if DISK in names else DEFAULT_DISK
+    if level != NONE:
+        return Disks(level, disk)
+    # One disk for the levels that vary is no contradiction to that of them which has none.
+    if DISK in names and (names[DISK] in varied or names[STORAGE] not in varied):
+        raise LabError(
+            f"{names[DISK]} is {disk}, but {node} has no emulated disks with {names[STORAGE]}=none",
+            "a level for each disk",
+            f"--vary {names[STORAGE]}=single,raid0, or leave out {names[DISK]}",
+        )
+    return None
