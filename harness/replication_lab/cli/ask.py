@@ -12,7 +12,7 @@ from replication_lab import experiments, runs
 from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import SETTING, of_nodes, pairs
-from replication_lab.cli.options import as_json, of_cnf, of_image, percentage, server_of
+from replication_lab.cli.options import as_json, keep_failed, of_cnf, of_image, percentage, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
@@ -108,8 +108,9 @@ from replication_lab.world import catalogue
 @click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")
 @click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
+@keep_failed
 @as_json
-def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: Any) -> None:
+def ask(*, topologies: str, save: str | None, seed: int, keep: bool, json_: bool, **asked: Any) -> None:
     """Measure what settings or topologies change, and print each effect with its 95 % interval.
 
     Exit status 0: all effects are known and all claims hold, 1: a claim does not hold, 2: something is not known.
@@ -128,7 +129,7 @@ def ask(*, topologies: str, save: str | None, seed: int, json_: bool, **asked: A
     experiment = experiments.asked(question)
     if save:
         _write(Path(save), question)
-    folder, summary = runs.run(experiment, list(experiment.engines), NAME, seed, tell)
+    folder, summary = runs.run(experiment, list(experiment.engines), NAME, seed, tell, keep=keep)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
@@ -173,6 +174,13 @@ def _given(path: str | None) -> GivenFile | None:
 
 def _write(path: Path, question: Question) -> None:
     try:
-        path.write_bytes(msgspec.yaml.encode(question))
+        path.write_bytes(_schema_for(path).encode() + msgspec.yaml.encode(question))
     except OSError as error:
         raise LabError(f"{path} cannot be written: {error.strerror}", "a file in an existing folder") from error
+
+
+def _schema_for(path: Path) -> str:
+    """Return the line by which editors find the schema: relative within this checkout, so that both can move."""
+    schema, folder = catalogue.ROOT / "docs" / "question.schema.json", path.resolve().parent
+    found = os.path.relpath(schema, folder) if folder.is_relative_to(catalogue.ROOT.resolve()) else str(schema)
+    return f"# yaml-language-server: $schema={found}\n"

@@ -12,6 +12,7 @@ from replication_lab.model.measuring import Watch
 from replication_lab.model.only import Only
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import OWN, Values, on_which_node, refuse_bad_setting
+from replication_lab.model.question_disks import is_of_disks
 from replication_lab.model.question_files import is_cnf
 from replication_lab.model.statistics import FEWEST_OF_A_MEAN
 from replication_lab.world import catalogue
@@ -75,7 +76,7 @@ def with_settings(experiment: Experiment[Lab], preset: str, settings: Values) ->
     cases = experiment.chosen(experiment.preset(preset))
     topologies = dict.fromkeys(experiment.lab_of(case).topology for case in cases)
     for name, value in settings.items():
-        if name in OWN or is_cnf(name):
+        if name in OWN or is_cnf(name) or is_of_disks(name):
             raise LabError(
                 f"--set {name}={value}: {name} is no variable of a server",
                 f"a variable, since the cases of {experiment.name} have their own {name}",

@@ -30,6 +30,8 @@ CLIENTS, RATE, RTT, TOPOLOGY, ENGINE = "clients", "rate", "rtt", "topology", "en
 OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE)
 MOST_CLIENTS = 512
 MOST_CASES = 32
+# The least and the most that the fields of these names may be.
+LIMITS = {"seconds": (1, 3600), "rounds": (3, 100), "margin": (0.001, 1), "max_minutes": (0, 24 * 60)}
 
 # A value goes into an SQL statement.
 VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
@@ -127,12 +129,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 "at least one --vary NAME=VALUE,VALUE, or two topologies",
                 f"./lab ask {','.join(self.topologies)} --vary sync_binlog=0,1",
             )
-        for what, value, low, high in (
-            ("seconds", self.seconds, 1, 3600),
-            ("rounds", self.rounds, 3, 100),
-            ("margin", self.margin, 0.001, 1),
-            ("max-minutes", self.max_minutes, 0, 24 * 60),
-        ):
+        for name, (low, high) in LIMITS.items():
+            what, value = name.replace("_", "-"), getattr(self, name)
             if not low <= value <= high:
                 raise LabError(f"{what} is {value:g}", f"a number from {low:g} to {high:g}", f"--{what} {low:g}")
 

@@ -1,0 +1,77 @@
+"""The JSON schema of a question's file, by which editors complete and check it: docs/question.schema.json."""
+
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.load import INSERTS, OTHER, SYSBENCH
+from replication_lab.model.question import CHOICES, CLIENTS, ENGINE, LIMITS, OWN, RATE, RTT, VALUE, VARIABLE, Question
+from replication_lab.model.question_files import CNF
+
+# What an editor shows beside each field.
+DESCRIBED = {
+    "topologies": "Names of topologies, as `lab list topologies` shows them. Each is measured.",
+    "vary": "Settings to vary, each with its values as texts. All combinations are measured.",
+    "settings": "Settings that are the same in every case, each with its value as a text.",
+    "baseline": "Values that the others are compared with. Default: the first value of the first setting that varies.",
+    "claims": "Claims to judge, such as: throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9",
+    "workload": f"Load: {INSERTS}, a script of sysbench by name, or a file with its text ({OTHER}).",
+    "schema": "SQL that makes tables before the load.",
+    "init": "SQL to run before the load, after the tables are made.",
+    "cnf": "The files that the setting cnf names.",
+    "engine": "Engine of the servers. Default: that of each topology.",
+    "seconds": "Seconds of load per case and round.",
+    "margin": "Share by which a ratio to the baseline may be off, at 95 %; 0.1 is 10 %.",
+    "rounds": "Maximum number of rounds.",
+    "max_minutes": "Start no round after this number of minutes; 0: no limit.",
+}
+SETTINGS: dict[str, dict[str, Any]] = {
+    CLIENTS: {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "Number of concurrent clients."},
+    RATE: {"type": "string", "description": "Transactions that begin per second, at even times."},
+    RTT: {"type": "string", "description": "Round trip of every link: 40ms, 40ms±5ms, or the name of a toxic."},
+    **{name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()},
+}
+ENGINES = {"type": "string", "description": "Engine of the servers."}
+
+
+def schema() -> bytes:
+    """Return the JSON schema of the file that `lab ask --save` writes and `lab run` reads."""
+    found = msgspec.json.schema(Question)
+    fields = found["$defs"]["Question"]["properties"]
+    for name, about in DESCRIBED.items():
+        fields[name]["description"] = about
+    for name, (least, most) in LIMITS.items():
+        fields[name] |= {"minimum": least, "maximum": most}
+    fields["topologies"] |= {"minItems": 1, "uniqueItems": True}
+    # A name beside the files; an editor completes it.
+    fields["workload"]["anyOf"][0]["enum"] = [INSERTS, *SYSBENCH]
+    _describe_settings(fields["settings"], SETTINGS, _of_servers())
+    several = {name: _list_of(one) for name, one in {**SETTINGS, ENGINE: ENGINES}.items()}
+    _describe_settings(fields["vary"], several, _list_of(_of_servers()))
+    return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
+
+
+def _of_servers() -> dict[str, Any]:
+    return {
+        "type": "string",
+        "pattern": f"^(?:{VALUE.pattern})$",
+        "description": "A variable of every server, or NODE.VARIABLE.",
+    }
+
+
+def _list_of(one: dict[str, Any]) -> dict[str, Any]:
+    return {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
+
+
+def _describe_settings(field: dict[str, Any], known: dict[str, dict[str, Any]], variable: dict[str, Any]) -> None:
+    """Name the settings of the lab, and the form of a server's variable; no other key is a setting."""
+    files = {"description": f"Files of options for the servers, by their names in the field {CNF}."}
+    # JSON schema has the regular expressions of JavaScript, in which a group's name is written without P.
+    of_variable = VARIABLE.pattern.replace("(?P<", "(?<")
+    own = "|".join(OWN)
+    field["properties"] = known
+    field["patternProperties"] = {
+        f"^(?:.*\\.)?{CNF}$": field["additionalProperties"] | files,
+        f"^(?!(?:{own}|{CNF})$|.*\\.{CNF}$)(?:{of_variable})$": variable,
+    }
+    field["additionalProperties"] = False
