@@ -18,7 +18,7 @@ from replication_lab.model.progress import Tell
 from replication_lab.model.question import RTT
 from replication_lab.model.record import Record
 from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, summarise, summarise_drills, write
-from replication_lab.runner import drill_set
+from replication_lab.runner import asked_drills, drill_set
 from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue
 from replication_lab.world.docker.project import exported
@@ -52,6 +52,8 @@ def run(
     of_preset = experiment.preset(preset)
     _check_toxics(experiment, of_preset)
     _check_cases(experiment, of_preset, engines)
+    for engine in engines:
+        asked_drills.planned(experiment, engine)
     with exported({name: os.environ.get(name, value) for name, value in of_preset.compose_env.items()}):
         return _run(experiment, engines, of_preset, seed, tell=tell, world=world, keep=keep)
 
@@ -99,7 +101,11 @@ def _run(
     world.make_ready(together, tell, command)
     journal = Journal(experiment.name)
     started = Run(experiment, chosen, engines, seed, journal, world, tell, keep)
-    return _reported(journal, started.run, lambda: summarise(experiment, journal.record))
+    return _reported(
+        journal,
+        started.run,
+        lambda: summarise(experiment, asked_drills.with_results(journal.folder, journal.record)),
+    )
 
 
 def drill(
@@ -190,7 +196,7 @@ def _reported_verdict(summary: Path) -> str:
 def _summary(folder: Path, record: Record) -> Summary:
     if isinstance(record.opening, Drills):
         return _of_drills(folder, record)
-    return summarise(experiments.of(record), record)
+    return summarise(experiments.of(record), asked_drills.with_results(folder, record))
 
 
 def _of_drills(folder: Path, record: Record) -> DrillsSummary:

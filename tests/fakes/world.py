@@ -11,6 +11,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from replication_lab.model.evidence import Evidence
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.record import Noise
 from replication_lab.model.topology import Topology
@@ -47,6 +48,10 @@ def _topology(spec: LabSpec) -> Topology:
     return found if spec.storage is None else replace(found, storage=dict(spec.storage))
 
 
+def no_drill(*_: Any) -> Evidence:
+    raise AssertionError("no drill was to be done")
+
+
 @dataclass
 class FakeWorld:
     """The methods of `runner.World`. `noisy` and `meanwhile` get the number of the load, from 1."""
@@ -54,6 +59,8 @@ class FakeWorld:
     seed: int = 1
     noisy: Callable[[int], bool] = lambda _load: False
     meanwhile: troubles.Meanwhile = troubles.nothing
+    # Does a drill of a question; arguments as of `runner.World.drill`.
+    drill: Callable[..., Evidence] = no_drill
     clock: FakeClock = field(default_factory=FakeClock)
     loads: int = 0
     came_up: list[str] = field(default_factory=list)

@@ -2,9 +2,12 @@
 
 import json
 
+import msgspec
 import pytest
 from replication_lab import experiments
+from replication_lab import runs as running
 from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import Evidence
 from replication_lab.model.question import Question
 from replication_lab.model.verdict import Verdict
 from replication_lab.world import catalogue
@@ -142,3 +145,44 @@ def test_engines_are_compared_in_the_same_rounds(command):
     assert "MariaDB" in versions["mariadb"] and versions["mysql-8.0"].startswith("8.0.")
     assert [(row["engine"], row["baseline"]) for row in found["effects"]] == [("mysql-8.0", "engine=mariadb")]
     assert json.loads(command("judge", str(folder), "--json").stdout)["effects"] == found["effects"]
+
+
+# --- what is lost -----------------------------------------------------------------------------------------------------
+
+
+def drilled(command, topologies, runs, *others):
+    """Ask for lose-source on these topologies; return the summary, and what was told meanwhile."""
+    extent = ("--seconds", "1", "--rounds", "3", "--margin", "100%", "--drill-runs", str(runs))
+    answer = command("ask", topologies, "--rtt", "40ms", "--drill", "lose-source", *extent, *others, "--json")
+    return json.loads(answer.stdout), answer.stderr
+
+
+def assert_whole(found, told, runs):
+    """Every drill was done on a lab with the round trip and the clients of the case, with all proofs, and is judged."""
+    assert [row["not_proved"] for row in found["drilled"]] == [[]] * len(found["drilled"]), told
+    assert all(len(row["drills"]) == row["lost"]["n"] == runs for row in found["drilled"])
+    _, record = read(found_in(told))
+    evidence = [each for each in record.events if isinstance(each, Evidence)]
+    assert {proof.ok for each in evidence for proof in each.conditions} == {True}
+    assert all(any("has 40ms" in proof.what for proof in each.conditions) for each in evidence)
+    assert {each.drill.clients["source"] for each in evidence} == {8}
+    assert msgspec.json.decode(msgspec.json.encode(running.judge(found_in(told)).drilled)) == found["drilled"]
+
+
+def test_a_drill_of_a_question_is_done_under_its_conditions(command):
+    """Asynchronous replication, once; the time without service contains the 2 s until the lab promotes the replica."""
+    found, told = drilled(command, "async", 1, "--clients", "8", "--set", "replica.sync_binlog=0")
+
+    assert_whole(found, told, 1)
+    assert 2 <= found["drilled"][0]["rto_s"]["low"] < 60
+
+
+@pytest.mark.long
+def test_what_is_lost_is_compared_between_topologies(command):
+    """Some of three losses of an asynchronous source lose rows, none of a semi-synchronous one does."""
+    found, told = drilled(command, "async,semisync", 3, "--clients", "8", "--claim", "lost[topology=semisync] <= 0")
+
+    assert_whole(found, told, 3)
+    first, second = found["drilled"]
+    assert first["lost"]["high"] > 0 == second["lost"]["high"]
+    assert next(claim for claim in found["claims"] if claim["id"] == "claim-1.1")["verdict"] == "HOLDS"

@@ -16,6 +16,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Preset
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.report import summarise
+from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, journal
 from replication_lab.world.docker import engine as docker_engine
@@ -111,7 +112,7 @@ def ran(fake_world, runs):
         world = fake_world(**troubles)
         book = journal.Journal(experiment.name, runs=runs)
         Run(experiment, experiment.preset(preset), list(engines), seed, book, world, lambda _line: None).run()
-        return summarise(experiment, book.record), book.record, world
+        return summarise(experiment, with_results(book.folder, book.record)), book.record, world
 
     return run
 

@@ -106,6 +106,14 @@ from replication_lab.world import catalogue
 )
 @click.option("--rounds", default=12, show_default=True, help="Maximum number of rounds.")
 @click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")
+@click.option(
+    "--drill",
+    default="",
+    metavar="NAME",
+    help="Drill to do for each case after the load, such as lose-source: tells how many rows are lost, and how long "
+    "there is no service. A claim may then use lost and rto.",
+)
+@click.option("--drill-runs", type=int, metavar="NUMBER", help="Number of drills for each case.  [default: 3]")
 @click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
 @keep_failed
@@ -117,7 +125,7 @@ def ask(*, topologies: str, save: str | None, seed: int, keep: bool, json_: bool
 
     Example: lab ask semisync --rtt 40ms --vary sync_binlog=0,1 --vary clients=1,16
 
-    Example: lab ask async,semisync,galera,group,drbd --rtt 40ms --clients 4
+    Example: lab ask async,semisync,galera,group,drbd --rtt 40ms --clients 4 --drill lose-source
 
     Example: lab ask semisync --vary source.disk=ssd,sata-7200
 
@@ -158,8 +166,16 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
         engine=server_of(asked["engine"], asked["image"], ""),
-        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes")},
+        drill_runs=_number_of_drills(asked["drill_runs"]),
+        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "drill")},
     )
+
+
+def _number_of_drills(given: int | None) -> int:
+    """Return 0 for the default. Raise LabError for less than one."""
+    if given is not None and given < 1:
+        raise LabError(f"drill-runs is {given}", "a number from 1 to 50", "--drill-runs 3")
+    return given or 0
 
 
 def _load(text: str) -> str | GivenFile:

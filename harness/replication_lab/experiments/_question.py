@@ -1,5 +1,6 @@
 """The experiment that a user's question is: its cases, what each is arranged by, and the effects that answer it."""
 
+import math
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
@@ -8,10 +9,11 @@ from replication_lab.experiments._question_disks import lab_of, on_disks
 from replication_lab.experiments._question_engines import engines_of, on_its_engine
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
-from replication_lab.experiments._question_state import arrange, make_ready
+from replication_lab.experiments._question_state import arrange, hold, make_ready
 from replication_lab.experiments._question_topologies import refuse_what_a_topology_cannot, replication_of
 from replication_lab.experiments._question_variables import server_settings
 from replication_lab.model.claim import Claim
+from replication_lab.model.drilled import Drills, WorstOfDrills
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.load import INSERTS
@@ -19,11 +21,13 @@ from replication_lab.model.quantities import Figure, latency_p50, throughput
 from replication_lab.model.question import (
     CLIENTS,
     NAME,
+    OF_DRILLS,
     OWN,
     PROTOCOL,
     RATE,
     RTT,
     TOPOLOGY,
+    AskedClaim,
     Effect,
     Question,
     Values,
@@ -75,6 +79,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         workload=partial(_workload, load),
         prepare=partial(_prepare, question, load),
         arrange=on_disks(arrange),
+        hold=hold,
         asked=question,
     )
 
@@ -84,7 +89,8 @@ def _sentence(question: Question) -> str:
     where = f" on {question.topologies[0]}" if len(question.topologies) == 1 else ""
     fixed = f", with {named(question.settings)}" if question.settings else ""
     load = f", under the load {question.load_name}" if question.workload != INSERTS else ""
-    return f"What does {varied} change{where}{fixed}{load}?"
+    drill = f", and what is lost in {question.drill}" if question.drill else ""
+    return f"What does {varied} change{where}{fixed}{load}{drill}?"
 
 
 def _case(values: Values, question: Question, topology: Topology) -> Case:
@@ -133,15 +139,35 @@ def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
                 f"{at} is known within ±{question.margin:.0%}",
                 KnownWithin(figure(effect.case).over(figure(effect.baseline)), margin=question.margin),
             )
+    yield from _known_of_drills(question)
     for number, text in enumerate(question.claims, 1):
         for part, asked in enumerate(parse_claim(text, question), 1):
+            name = f"claim-{number}.{part}"
+            if asked.over[0] in OF_DRILLS.values():
+                yield Claim(name, asked.sentence, _of_drills(question, asked))
+                continue
             over = Figure(asked.over[1], asked.over[0])
             of = over.over(Figure(asked.under[1], asked.under[0])) if asked.under else over
             yield Claim(
-                f"claim-{number}.{part}",
+                name,
                 asked.sentence,
                 of.at_least(asked.bound) if asked.at_least else of.at_most(asked.bound),
             )
+
+
+def _known_of_drills(question: Question) -> Iterator[Claim]:
+    """Yield that each drill shows what is lost, and for how long there is no service."""
+    for values in question.combinations() if question.drill else ():
+        for name, what in (("lost", "the number of lost rows"), ("rto_s", "the time without service")):
+            case = named(values)
+            sentence = f"{what} in {question.drill} with {case} is known"
+            yield Claim(f"{name}:{case}", sentence, Drills(case, name, question.drills_of_a_case))
+
+
+def _of_drills(question: Question, asked: AskedClaim) -> Drills:
+    low, high = (asked.bound, math.inf) if asked.at_least else (-math.inf, asked.bound)
+    figure, case = asked.over
+    return WorstOfDrills(case, figure, question.drills_of_a_case, low, high)
 
 
 # --- the load ---------------------------------------------------------------------------------------------------------

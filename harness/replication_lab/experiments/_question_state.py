@@ -7,10 +7,10 @@ from dataclasses import dataclass, field
 from replication_lab import replication
 from replication_lab.experiments._question_machines import arrange_machines, make_machines_ready
 from replication_lab.experiments._question_topologies import REPLICATED_DISK
-from replication_lab.experiments._question_variables import Kept, server_settings
+from replication_lab.experiments._question_variables import Kept, put, server_settings
 from replication_lab.experiments._replicating import bare_links, followed, restored
 from replication_lab.model.experiment import Case
-from replication_lab.model.measuring import Watch
+from replication_lab.model.measuring import ProofsOfNodes, Watch
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import NO_REPLICATION
 from replication_lab.probes import galera as galera_probe
@@ -36,6 +36,11 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     settings = server_settings(lab, case.settings["variables"], case.settings["files"])
     with settings as kept, arranged(lab, case) as watch:
         yield _Settings(watch, lab, kept, bare=bool(lab.topology.links) and not case.settings["toxics"])
+
+
+def hold(lab: Lab, case: Case) -> ProofsOfNodes:
+    """Set a case's variables on the lab of a drill, which is removed afterwards; return what proves them there."""
+    return put(lab, case.settings["variables"], case.settings["files"]).proofs_of
 
 
 @contextmanager

@@ -1,6 +1,6 @@
 """The settings of servers that a case of a user's question asks for: by SET GLOBAL, or by a file and a restart."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 from typing import TypeVar
@@ -58,6 +58,11 @@ class Kept:
     def proofs(self) -> list[Proof]:
         return [*(each.proof() for each in self.set), *start_options.proofs(self.lab, self.started_with)]
 
+    def proofs_of(self, nodes: Collection[str]) -> list[Proof]:
+        own = [each for each in self.set if each.server.name in nodes]
+        started_with = {node: options for node, options in self.started_with.items() if node in nodes}
+        return Kept(self.lab, own, started_with).proofs()
+
 
 @contextmanager
 def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Iterator[Kept]:
@@ -66,6 +71,15 @@ def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | Non
     A variable that a server changes only by a restart, and the options of files, stay until another case wants others.
     Raise LabError for a variable or option that a server does not know, or whose value it changes.
     """
+    kept = put(lab, asked, files)
+    try:
+        yield kept
+    finally:
+        _set_back(lab, kept.set)
+
+
+def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Kept:
+    """Do the same without a block, for a lab that is removed afterwards."""
     variables, file_of = _by_node(lab, asked), {node: file for (node, _), file in _by_node(lab, files).items()}
     by_restart = {(node, name) for node, name in variables if start_options.is_fixed(lab, node, name)}
     done: list[_Set] | None = None
@@ -81,10 +95,7 @@ def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | Non
             done = _set_all(lab, {key: value for key, value in variables.items() if key not in by_restart})
         except _NeedsRestart as refused:
             by_restart.add(refused.key)
-    try:
-        yield Kept(lab, done, started_with)
-    finally:
-        _set_back(lab, done)
+    return Kept(lab, done, started_with)
 
 
 class _NeedsRestart(Exception):

@@ -4,6 +4,7 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass, field, replace
 
+from replication_lab.model.drilled import Drills
 from replication_lab.model.errors import LabError
 from replication_lab.model.quantities import Quantity
 from replication_lab.model.record import Record
@@ -14,7 +15,7 @@ from replication_lab.model.verdict import TO_HOLD, Expected, Judgement, Verdict
 # A claim of "never" has to state its number of trials if, with that few, the bad share could exceed this (at 95 %).
 MOST_UNSAID = 0.2
 
-Relation = Bounds | NoneSeen | SomeSeen
+Relation = Bounds | NoneSeen | SomeSeen | Drills
 Prediction = Quantity | float | Callable[[Record, str], float | None] | None
 
 

@@ -110,7 +110,8 @@ class Drill(_Strict, frozen=True):
     `before` and `after` are the times without a fault. `settings` are global variables that every node has meanwhile,
     `semisync` is how the source waits, `initial_primary` is the node that serves first where the
     topology leaves that open. `options` are those of DRBD on both machines meanwhile, by kind (disk, net), and of its
-    file system (mount). `tolerates` names patterns of forbidden.yaml.
+    file system (mount). `tolerates` names patterns of forbidden.yaml. `answers` is the name by which `lab ask --drill`
+    finds the drill, besides its own: drills that answer to one name mean the same in each topology.
     """
 
     name: str
@@ -130,6 +131,7 @@ class Drill(_Strict, frozen=True):
     semisync: Waiting | None = None
     options: dict[str, list[str]] = {}
     tolerates: list[str] = []
+    answers: str = ""
 
     @property
     def changes_roles(self) -> bool:

@@ -9,6 +9,7 @@ import msgspec
 from replication_lab.model import checkers
 from replication_lab.model.checkers import Figures
 from replication_lab.model.drill import Drill, Expectation
+from replication_lab.model.event import Event
 from replication_lab.model.evidence import Evidence
 from replication_lab.model.history import Attempt, Look
 from replication_lab.model.verdict import Judgement, Verdict, exit_code
@@ -37,6 +38,34 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     @cached_property
     def exit_code(self) -> int:
         return exit_code(self.judgements)
+
+
+class Drilled(Event, frozen=True, kw_only=True, tag="drilled"):
+    """The result of one drill of a question, for one of its cases; no record holds it, it is judged from the ledger."""
+
+    engine: str
+    case: str
+    run: int
+    result: Result
+
+
+# What a drill of a question measures. Its file's bounds for these are known for a bare link and its own clients.
+ANSWERS = ("lost", "rto_s")
+OF_ANSWERS = (*ANSWERS, "rpo_s")
+
+
+def not_proved(result: Result) -> list[str]:
+    """Return why a drill of a question shows nothing: doubts, a checker's finding, an expectation that does not hold.
+
+    What the drill measures itself needs no expectation; all others have to come out as its file says.
+    """
+    wrong = [
+        f"{each.sentence}: {each.reason}"
+        for each in result.judgements
+        if each.figure not in OF_ANSWERS and (each.changed or each.verdict is Verdict.UNKNOWN)
+    ]
+    lacking = [f"no figure {name}" for name in ANSWERS if name not in result.figures]
+    return list(dict.fromkeys(result.doubts or [*wrong, *lacking]))
 
 
 def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = ()) -> Result:

@@ -73,6 +73,10 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     `compared` is the result of comparing the copies below their rows: differing_kib of two replicated disks. `harness`
     is what the clients cost: memory_mib, the most that their process has used, and cpu_share, of one CPU. `doubts` are
     reasons to believe none of its figures.
+
+    In a run that answers a question, `engine`, `case` and `run` say which of its cases the drill was done for, and
+    which repetition this is, from 1; `ledger` is the name of its ledger's file, and `conditions` prove that the case's
+    settings applied just before the first fault, and at the end where no fault undid them.
     """
 
     drill: Drill
@@ -90,6 +94,11 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     forbidden: list[str] = []
     harness: dict[str, float] = {}
     doubts: list[str] = []
+    engine: str = ""
+    case: str = ""
+    run: int = 0
+    ledger: str = ""
+    conditions: list[Proof] = []
 
     @property
     def mended(self) -> float:
@@ -98,8 +107,9 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
 
     @property
     def failed_proofs(self) -> list[str]:
-        """The failed proofs of the faults, in words: one did not act, or is still there."""
-        return [proof.doubt for acted in self.acted for proof in acted.proofs if proof.doubt]
+        """The failed proofs in words: a fault did not act, or is still there; a condition did not apply."""
+        proofs = [*self.conditions, *(proof for acted in self.acted for proof in acted.proofs)]
+        return [proof.doubt for proof in proofs if proof.doubt]
 
     @property
     def windows(self) -> list[tuple[float, float]]:

@@ -13,7 +13,7 @@ from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge,
 from replication_lab.model.condition import Condition, parse_condition
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.measuring import LabT, Watch, Workload
+from replication_lab.model.measuring import LabT, ProofsOfNodes, Watch, Workload
 from replication_lab.model.only import Only
 from replication_lab.model.question import Question
 from replication_lab.model.record import Record
@@ -191,6 +191,10 @@ def _no_workload(case: Case, _preset: Preset) -> Workload[Any]:
     raise LabError(f"case {case.name} has no workload", "an experiment with a workload")
 
 
+def _not_held(_lab: object, case: Case) -> ProofsOfNodes:
+    raise LabError(f"case {case.name} cannot be held during a drill", "an experiment with hold")
+
+
 def _not_arranged(_lab: object, case: Case) -> AbstractContextManager[Watch]:
     raise LabError(f"case {case.name} has no arrangement", "an experiment with arrange")
 
@@ -200,7 +204,8 @@ class Experiment(Generic[LabT]):
     """One question, answered by claims over cases.
 
     `workload`, `prepare`, `fill` (the data whose size the preset sets) and `arrange` are called by the runner. The kind
-    of lab that they act on is opaque here. `predict` maps a case and its measured figures (such as rtt_p50_ms) to the
+    of lab that they act on is opaque here. `hold` sets a case's variables on the lab of a drill and returns what
+    proves them. `predict` maps a case and its measured figures (such as rtt_p50_ms) to the
     figures that theory gives for it. LabError when its parts do not fit.
 
     With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
@@ -224,6 +229,7 @@ class Experiment(Generic[LabT]):
     prepare: Callable[[LabT], None] | None = None
     fill: Callable[[LabT, Preset], None] | None = None
     arrange: Callable[[LabT, Case], AbstractContextManager[Watch]] = _not_arranged
+    hold: Callable[[LabT, Case], ProofsOfNodes] = _not_held
     data: Data = field(default_factory=Data)
     predict: Predict | None = None
     curves: tuple[Curves, ...] = ()

@@ -1,6 +1,6 @@
 """The measurement of a case: a workload, its outcome, and a watch over the state that the case requires."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
 from replication_lab.model.proof import Proof
@@ -8,6 +8,8 @@ from replication_lab.model.proof import Proof
 # What a workload is run on. The model knows no lab.
 LabT = TypeVar("LabT")
 LabIn = TypeVar("LabIn", contravariant=True)
+# Returns the proofs of a state on the nodes that are named.
+ProofsOfNodes = Callable[[Collection[str]], list[Proof]]
 
 
 class Outcome(Protocol):

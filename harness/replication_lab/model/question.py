@@ -30,8 +30,15 @@ CLIENTS, RATE, RTT, TOPOLOGY, ENGINE = "clients", "rate", "rtt", "topology", "en
 OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE)
 MOST_CLIENTS = 512
 MOST_CASES = 32
+DRILL_RUNS = 3
 # The least and the most that the fields of these names may be.
-LIMITS = {"seconds": (1, 3600), "rounds": (3, 100), "margin": (0.001, 1), "max_minutes": (0, 24 * 60)}
+LIMITS = {
+    "seconds": (1, 3600),
+    "rounds": (3, 100),
+    "margin": (0.001, 1),
+    "max_minutes": (0, 24 * 60),
+    "drill_runs": (0, 50),
+}
 
 # A value goes into an SQL statement.
 VARIABLE = re.compile(r"(?:(?P<node>[a-z][a-z0-9-]*)\.)?(?P<name>[a-z][a-z0-9_]*)")
@@ -48,7 +55,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is
     loaded in each round.
     `workload` is a load by name, or the user's file; `schema` and `init` are run before it. `cnf` are the files that
-    the setting cnf names.
+    the setting cnf names. `drill` is done for each case after the load, `drill_runs` times (0: DRILL_RUNS).
     """
 
     topologies: list[str]
@@ -65,6 +72,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     margin: float = 0.1
     rounds: int = 12
     max_minutes: float = 0
+    drill: str = ""
+    drill_runs: int = 0
 
     def __post_init__(self) -> None:
         self._refuse_a_bad_extent()
@@ -123,10 +132,12 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             )
         if twice := [name for name in self.topologies if self.topologies.count(name) > 1]:
             raise LabError(f"topology {twice[0]} is named twice", "each topology once")
+        if self.drill_runs and not self.drill:
+            raise LabError(f"{self.drill_runs} drills, but none is named", "the name of a drill", "--drill lose-source")
         if not self.axes:
             raise LabError(
                 "nothing is varied",
-                "at least one --vary NAME=VALUE,VALUE, or two topologies",
+                "at least one --vary NAME=VALUE,VALUE, two topologies, or a drill",
                 f"./lab ask {','.join(self.topologies)} --vary sync_binlog=0,1",
             )
         for name, (low, high) in LIMITS.items():
@@ -136,8 +147,16 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def axes(self) -> dict[str, list[str]]:
-        """Return what differs between cases, with its values: the topology, if there are several, then what varies."""
-        return {**({TOPOLOGY: self.topologies} if len(self.topologies) > 1 else {}), **self.vary}
+        """Return what differs between cases, with its values: the topology, if there are several, then what varies.
+
+        A question about a drill needs nothing that differs.
+        """
+        only_drill = bool(self.drill) and not self.vary
+        return {**({TOPOLOGY: self.topologies} if len(self.topologies) > 1 or only_drill else {}), **self.vary}
+
+    @property
+    def drills_of_a_case(self) -> int:
+        return (self.drill_runs or DRILL_RUNS) if self.drill else 0
 
     @property
     def number_of_cases(self) -> int:
@@ -262,6 +281,8 @@ QUANTITIES = {
     "p99": "latency_p99_ms",
     "p99.9": "latency_p999_ms",
 }
+# Those of a drill.
+OF_DRILLS = {"lost": "lost", "rto": "rto_s"}
 CLAIM = re.compile(
     r"\s*(?P<over>[\w.]+)\[(?P<case>[^\]]*)\]"
     r"(?:\s*/\s*(?P<under>[\w.]+)\[(?P<base>[^\]]*)\])?"
@@ -299,6 +320,12 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
     sides = [_side(found["over"], found["case"], question)]
     if found["under"]:
         sides.append(_side(found["under"], found["base"], question))
+        if drilled := [figure for figure, _ in sides if figure in OF_DRILLS.values()]:
+            raise LabError(
+                f"the claim {text!r} divides by or through {drilled[0]}",
+                "a bound of lost or rto alone",
+                "--claim 'lost[topology=semisync] <= 0'",
+            )
     fixed = {name for _, values in sides for name in values}
     for _, values in sides:
         if missing := sorted(fixed - values.keys()):
@@ -316,8 +343,11 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
 
 
 def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
-    if quantity not in QUANTITIES:
-        raise unknown_name("quantity", quantity, QUANTITIES)
+    if quantity in OF_DRILLS and not question.drill:
+        raise LabError(f"{quantity} is found by a drill, and none is named", "--drill NAME", "--drill lose-source")
+    known = {**QUANTITIES, **(OF_DRILLS if question.drill else {})}
+    if quantity not in known:
+        raise unknown_name("quantity", quantity, known)
     values = {}
     for part in filter(None, (each.strip() for each in case.split(","))):
         name, _, value = part.partition("=")
@@ -326,4 +356,4 @@ def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
         if value not in question.axes[name]:
             raise unknown_name(f"value of {name} in the claim", value, question.axes[name])
         values[name] = value
-    return QUANTITIES[quantity], values
+    return known[quantity], values

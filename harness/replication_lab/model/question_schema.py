@@ -24,6 +24,8 @@ DESCRIBED = {
     "margin": "Share by which a ratio to the baseline may be off, at 95 %; 0.1 is 10 %.",
     "rounds": "Maximum number of rounds.",
     "max_minutes": "Start no round after this number of minutes; 0: no limit.",
+    "drill": "Drill to do for each case after the load, such as lose-source.",
+    "drill_runs": "Number of drills for each case; 0: 3.",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     CLIENTS: {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "Number of concurrent clients."},

@@ -5,7 +5,7 @@ from functools import cache
 from jinja2 import Environment
 
 from replication_lab.model.record import Record
-from replication_lab.report import drill_text, templates, wording
+from replication_lab.report import drill_text, drilled, templates, wording
 from replication_lab.report.rows import DrillsSummary, ExperimentSummary, Summary
 
 
@@ -16,7 +16,7 @@ def render(summary: Summary, record: Record) -> str:
         name, parts = "page_of_drills.html.j2", {"told": drill_text.paragraph}
     else:
         drawn = {engine: _charts(engine, summary, record) for engine in summary.engines}
-        name, parts = "page_of_experiment.html.j2", {"charts": drawn}
+        name, parts = "page_of_experiment.html.j2", {"charts": drawn, "drilled": drilled, "told": drill_text.paragraph}
     return _pages().get_template(name).render(summary=summary, wording=wording, **parts)
 
 

@@ -256,6 +256,39 @@ class EffectRow(Row, frozen=True, kw_only=True):
     latency_p99_difference_ms: IntervalRow | None = None
 
 
+class RangeRow(Row, frozen=True, kw_only=True):
+    """The least and the most of n drills."""
+
+    low: float
+    high: float
+    n: int
+
+
+class DrilledRow(Row, frozen=True, kw_only=True):
+    """What the drills of a user's question found in one case: `asked` names the drill, `drills` are its `runs`.
+
+    `lost` is the number of acknowledged rows that are missing, `rpo_s` the seconds of writes that they are, `rto_s` the
+    seconds from the fault until a write was acknowledged again. All three are null if a drill is missing or not proved,
+    which is then in `not_proved`. `takes_over` says who decides that another node takes over. `claims` lists the ids of
+    the claims that both figures are known.
+    """
+
+    engine: str
+    case: str
+    topology: str
+    asked: str
+    about: str
+    takes_over: str
+    runs: int
+    known: bool
+    lost: RangeRow | None
+    rpo_s: RangeRow | None
+    rto_s: RangeRow | None
+    not_proved: list[str]
+    claims: list[str]
+    drills: list[DrillRow]
+
+
 class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment"):
     """A run of an experiment; `counts` is what its load makes, commits or transactions, of which some may only read."""
 
@@ -273,6 +306,12 @@ class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment")
     comparison: ComparisonRow | None = None
     effects: list[EffectRow] = []
     counts: str = "commit"
+    drilled: list[DrilledRow] = []
+
+    @property
+    def answers(self) -> bool:
+        """Whether the run answers a user's question."""
+        return bool(self.effects or self.drilled)
 
     @property
     def judged(self) -> list[JudgementRow]:

@@ -14,7 +14,9 @@ from replication_lab.model.latencies import pooled
 from replication_lab.model.quantities import unit_of
 from replication_lab.model.record import Measurement, Record
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
-from replication_lab.model.verdict import Judgement, exit_code
+from replication_lab.model.verdict import exit_code
+from replication_lab.report.drill_rows import of_any_judgement, row_of
+from replication_lab.report.drilled import drilled_rows
 from replication_lab.report.effects import effects
 from replication_lab.report.rows import (
     CaseRow,
@@ -23,10 +25,8 @@ from replication_lab.report.rows import (
     ComparedRow,
     ComparisonRow,
     CurvesRow,
-    DrillRow,
     DrillsSummary,
     Environment,
-    ExpectationRow,
     ExperimentSummary,
     FaultRow,
     FigureRow,
@@ -64,6 +64,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
         effects=effects(experiment, record, judgements),
         counts=experiment.asked.counts if experiment.asked else "commit",
+        drilled=drilled_rows(experiment, record),
     )
 
 
@@ -73,7 +74,7 @@ def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary
     return DrillsSummary(
         **_of_any_run(record, 1 if 1 in codes else 0 if codes == {0} else UNKNOWN),
         topology=record.drills.topology,
-        drills=[_drill(result) for result in results],
+        drills=[row_of(result) for result in results],
     )
 
 
@@ -264,7 +265,7 @@ def _ratio(value: float | None, known: float | None) -> float | None:
 def _claim(judgement: ClaimJudgement) -> ClaimRow:
     found = judgement.interval
     return ClaimRow(
-        **_judgement(judgement),
+        **of_any_judgement(judgement),
         id=judgement.claim,
         engine=judgement.engine,
         unit=judgement.unit,
@@ -275,36 +276,3 @@ def _claim(judgement: ClaimJudgement) -> ClaimRow:
         rounds=judgement.rounds,
         rounds_needed=judgement.needed,
     )
-
-
-def _drill(result: Result) -> DrillRow:
-    evidence = result.evidence
-    return DrillRow(
-        name=result.drill.name,
-        about=result.drill.about,
-        exit_code=result.exit_code,
-        clients=result.drill.clients,
-        seconds=evidence.load[1] if evidence else 0.0,
-        figures=result.figures,
-        expectations=[
-            ExpectationRow(**_judgement(each), figure=each.figure, bound=each.bound, measured=each.measured)
-            for each in result.judgements
-        ],
-        doubts=result.doubts,
-        acted=evidence.acted if evidence else [],
-        returns=evidence.returns if evidence else {},
-        forbidden=evidence.forbidden if evidence else [],
-    )
-
-
-def _judgement(judgement: Judgement) -> dict[str, Any]:
-    """Return the fields of every judgement's row."""
-    return {
-        "sentence": judgement.sentence,
-        "relation": judgement.relation,
-        "verdict": judgement.verdict,
-        "expected": judgement.expected.verdict,
-        "changed": judgement.changed,
-        "because": judgement.expected.because,
-        "reason": judgement.reason,
-    }

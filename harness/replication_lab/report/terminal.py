@@ -8,7 +8,7 @@ from rich.table import Table
 from rich.text import Text
 
 from replication_lab.model.verdict import Verdict
-from replication_lab.report import wording
+from replication_lab.report import drilled, wording
 from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, EffectRow, ExperimentSummary
 
 STYLES = {"HOLDS": "green", "KNOWN": "blue", "CHANGED": "red", "UNKNOWN": "yellow"}
@@ -32,8 +32,10 @@ def render(summary: ExperimentSummary) -> RenderableType:
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]
     for engine in summary.engines:
-        table = _cases if summary.effects else _figures
-        parts += [table(engine, summary), "", _claims(engine, summary), ""]
+        table = _cases if summary.answers else _figures
+        parts += [table(engine, summary), ""]
+        parts += [Text(line) for line in drilled.notes([row for row in summary.drilled if row.engine == engine])]
+        parts += [_claims(engine, summary), ""]
     parts += [Text(line) for line in wording.not_judged(summary)]
     return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
 
@@ -65,11 +67,16 @@ def _cases(engine: str, summary: ExperimentSummary) -> Table:
     counts = summary.counts
     for heading in (f"{counts}s/s", "p50 ms", "p95 ms", "p99 ms", *of_tail, f"round trips per {counts}"):
         table.add_column(heading, justify="right")
+    drills = {row.case: row for row in summary.drilled if row.engine == engine}
+    for heading in ("rows lost", "s without service") if drills else ():
+        table.add_column(heading, justify="right")
     for case in summary.cases:
         if case.engine == engine:
             *figures, trips = wording.of_a_case(case)
             figures += [case.pooled.get(name) for name in tail]
-            table.add_row(case.name, *map(wording.number, figures), "–" if trips is None else f"{trips:.2f}")
+            row = drills.get(case.name)
+            told = [drilled.lost(row), drilled.without_service(row)] if row else []
+            table.add_row(case.name, *map(wording.number, figures), "–" if trips is None else f"{trips:.2f}", *told)
     return table
 
 
@@ -123,6 +130,7 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
     table.add_column(max_width=20)
     table.add_column()
     answered = {name for effect in summary.effects for name in effect.claims}
+    answered |= {name for row in summary.drilled for name in row.claims}
     for claim in summary.claims:
         # What is known is in the answers; what is not must be seen.
         if claim.engine == engine and not (claim.id in answered and claim.verdict is Verdict.HOLDS):

@@ -91,7 +91,7 @@ def overall(summary: Summary) -> str:
     if isinstance(summary, ExperimentSummary) and summary.not_judged:
         counts["not judged"] = len(summary.not_judged)
     told = ", ".join(f"{count} {text}" for text, count in counts.items()) or "nothing was judged"
-    said = ANSWERED if isinstance(summary, ExperimentSummary) and summary.effects else OVERALL
+    said = ANSWERED if isinstance(summary, ExperimentSummary) and summary.answers else OVERALL
     return f"{said[summary.verdict]}: {told} (exit code {summary.exit_code})"
 
 

@@ -13,7 +13,7 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 """
 
 import os
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -24,6 +24,7 @@ from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model.drill import Drill, Step
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Evidence, FaultEvidence, Return
+from replication_lab.model.measuring import ProofsOfNodes
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.probes import forbidden_logs
@@ -47,10 +48,20 @@ WHOLE_SECONDS = 240
 LAST_LINES = 25
 
 
-def run_drill(lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell) -> Evidence:
-    """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error."""
+def no_conditions(_nodes: Collection[str]) -> list[Proof]:
+    return []
+
+
+def run_drill(
+    lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell, conditions: ProofsOfNodes = no_conditions
+) -> Evidence:
+    """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error.
+
+    `conditions` proves what else the drill is to run under, on these nodes: just before the first fault on all, and
+    at the end on those that no fault ended.
+    """
     tell(f"{what.name}: {what.about}")
-    run = DrillRun(lab, what, what.wait_before(seed), tell)
+    run = DrillRun(lab, what, what.wait_before(seed), tell, conditions)
     try:
         run.run(ledger_file)
     except LabError as error:
@@ -83,6 +94,7 @@ class DrillRun:
     what: Drill
     wait_before: float
     tell: Tell
+    conditions: ProofsOfNodes = no_conditions
     acted: list[FaultEvidence] = field(default_factory=list)
     seen: dict = field(default_factory=dict)
     _began: float = 0.0
@@ -123,11 +135,20 @@ class DrillRun:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
                 clock.pause(self.wait_before)
+                self.seen["conditions"] = self.conditions(self.nodes.names)
                 for step, each in zip(self.what.steps, schedules, strict=True):
                     self._act(step, each)
                     clock.pause(self.what.after)
+                self.seen["conditions"] += self.conditions(self._untouched())
                 self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
+
+    def _untouched(self) -> list[str]:
+        """Return the nodes that no fault aimed at, and that have the role that they had before."""
+        touched = {name for spec in self.what.fault_specs for name in spec.targets}
+        if self.what.changes_roles:
+            touched |= {self.lab.topology.source.name}
+        return [name for name in self.nodes.names if name not in touched]
 
     def collect(self, baseline: Baseline) -> None:
         """Collect the final state: the nodes' views, the rows of every copy, and counters and logs since T0."""

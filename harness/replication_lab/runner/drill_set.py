@@ -17,6 +17,7 @@ from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.progress import Tell
 from replication_lab.model.record import Record
+from replication_lab.model.storage import Storage
 from replication_lab.model.topology import Topology
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
@@ -152,10 +153,16 @@ class Labs:
         clocks_move: bool = False,
         note: Callable[[Lab], None] = lambda _: None,
         keep: bool = False,
+        toxics: dict[str, str] | None = None,
+        storage: dict[str, Storage] | None = None,
     ):
-        """Name the topology and engine; `note` is called with each lab that came up."""
+        """Name the topology and engine; `note` is called with each lab that came up.
+
+        `toxics` are those of its links, `storage` that of its nodes, where they are not the topology's own.
+        """
         self._topology, self._engine, self._tell, self._clocks_move = topology, engine, tell, clocks_move
         self._note, self._keep = note, keep
+        self._toxics, self._storage = toxics or {}, storage or {}
         self.left_up = ""
         self._lab: Lab | None = None
 
@@ -168,7 +175,15 @@ class Labs:
 
     def _up(self) -> Lab:
         name, topology = f"drill-{self._topology}-{secrets.token_hex(3)}", catalogue.topology(self._topology)
-        asked = LabRequest(topology, self._engine, name, keep=False, clocks_move=self._clocks_move)
+        asked = LabRequest(
+            topology,
+            self._engine,
+            name,
+            toxics=self._toxics,
+            storage=self._storage,
+            keep=False,
+            clocks_move=self._clocks_move,
+        )
         try:
             return up.up(asked, self._tell)
         except LabError as error:
@@ -179,7 +194,7 @@ class Labs:
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
         """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""
         evidence = run_drill(self.lab(), what, seed, ledger, self._tell)
-        if self._keep and _judged_as_found(evidence, ledger).exit_code:
+        if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
         elif evidence.doubts or evidence.failed_proofs or what.changes_roles:
             self.renew()
@@ -229,10 +244,10 @@ def _result(folder: Path, record: Record, what: Drill) -> Result:
         )
         return drill_result.not_done(what, f"it was not run: {record.stopped or lacking}")
     evidence = msgspec.structs.replace(evidence, doubts=[*evidence.doubts, *record.doubts(record.engines[0])])
-    return _judged_as_found(evidence, ledger(folder, what.name))
+    return judged_as_found(evidence, ledger(folder, what.name))
 
 
-def _judged_as_found(evidence: Evidence, ledger_file: Path) -> Result:
+def judged_as_found(evidence: Evidence, ledger_file: Path) -> Result:
     """Return the result of a drill, also if its ledger was never begun or is damaged."""
     try:
         return judged(evidence, ledger_file)

@@ -12,6 +12,7 @@ from replication_lab.lab import memory
 from replication_lab.lab import up as labs
 from replication_lab.model import record
 from replication_lab.model.event import KEPT, End
+from replication_lab.model.evidence import Evidence
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.lab_spec import LabSpec
@@ -21,7 +22,7 @@ from replication_lab.model.storage import Storage
 from replication_lab.model.verdict import exit_code
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.runner import described
+from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import engine as docker_engine
@@ -80,6 +81,10 @@ class World:
         self._left_up.add(lab.name)
         return labs.leave_up(lab, tell)
 
+    def drill(self, run: "Run", engine: str, what: asked_drills.Planned) -> Evidence:
+        """Do one drill of a question; return its evidence."""
+        return asked_drills.done(run.experiment, engine, what, run.seed, run.journal.folder, run.tell)
+
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
         return RoundTrip(lab.link(link))
 
@@ -125,6 +130,9 @@ class Run:
             for engines in self.experiment.together(self.engines):
                 if not self.left_up:
                     whys.append(self._on_engines(engines))
+            if not self.left_up:
+                for engine in self.engines:
+                    self._drills(engine)
             why = next((why for why in whys if why != DECIDED), DECIDED)
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
@@ -148,6 +156,15 @@ class Run:
             environment=self.world.environment(),
             started=self.world.now(),
         )
+
+    def _drills(self, engine: str) -> None:
+        """Do the drills of a question once its loads are measured, each on a lab of its own."""
+        up = self.journal.record.lab(engine)
+        for each in asked_drills.planned(self.experiment, engine):
+            if up and each.case.name in up.not_applicable:
+                continue
+            self.tell(f"{engine}, drill {each.run} of {each.runs}: {each.case.about}")
+            self.journal.write(self.world.drill(self, engine, each))
 
     def _on_engines(self, engines: list[str]) -> str:
         with ExitStack() as stack:

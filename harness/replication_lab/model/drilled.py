@@ -1,0 +1,93 @@
+"""Claims about the drills of a user's question: what the worst of them lost, and how long it was without service."""
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from typing import ClassVar
+
+from replication_lab.model.drill_result import Drilled, not_proved
+from replication_lab.model.record import Measurement, Record
+from replication_lab.model.relations import Finding, Place
+from replication_lab.model.statistics import Plan
+from replication_lab.model.verdict import Verdict
+
+
+def drilled(record: Record, engine: str, case: str) -> dict[int, Drilled]:
+    """Return the drills of a case, by run."""
+    found = [each for each in record.events if isinstance(each, Drilled)]
+    return {each.run: each for each in found if (each.engine, each.case) == (engine, case)}
+
+
+def gaps(record: Record, engine: str, case: str, runs: int) -> Iterator[str]:
+    """Yield why not all runs of a case's drill are there and proved."""
+    found = drilled(record, engine, case)
+    for run in range(1, runs + 1):
+        if run not in found:
+            yield f"drill {run} of {runs} was not done{f': {record.stopped}' if record.stopped else ''}"
+            continue
+        yield from (f"drill {run} of {runs}: {why}" for why in not_proved(found[run].result))
+
+
+@dataclass(frozen=True)
+class Drills:
+    """A relation of one figure (lost, rto_s) of all runs of a case's drill: it is known in each of them.
+
+    UNKNOWN if a run is missing or not proved. More rounds of load change nothing, so it is always settled.
+    """
+
+    case: str
+    figure: str
+    runs: int
+
+    references: ClassVar[frozenset[str]] = frozenset()
+
+    @property
+    def unit(self) -> str:
+        return "s" if self.figure.endswith("_s") else ""
+
+    @property
+    def cases(self) -> tuple[str, ...]:
+        return (self.case,)
+
+    @property
+    def text(self) -> str:
+        return f"{self.figure}({self.case}) known in {self.runs} drills"
+
+    def measured_on(self, engine: str) -> tuple[Place, ...]:
+        return ((engine, self.case),)
+
+    def counted(self, _record: Record, _engine: str) -> list[Measurement]:
+        """Return nothing: no load's measurement is read, and a drill has doubts of its own."""
+        return []
+
+    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
+        missing = list(gaps(record, engine, self.case, self.runs))
+        if missing:
+            return Finding(Verdict.UNKNOWN, "; ".join(missing), settled=True)
+        found = drilled(record, engine, self.case)
+        values = [float(found[run].result.figures[self.figure]) for run in sorted(found)]
+        return self._compare(values)
+
+    def _compare(self, values: list[float]) -> Finding:
+        reason = f"{min(values):g} to {max(values):g} in {len(values)} drills"
+        return Finding(Verdict.HOLDS, reason, max(values), None, len(values), settled=True)
+
+
+@dataclass(frozen=True)
+class WorstOfDrills(Drills):
+    """The same figure lies between `low` and `high` in the worst run, and so in each."""
+
+    low: float = -math.inf
+    high: float = math.inf
+
+    @property
+    def text(self) -> str:
+        bound = f"≥ {self.low:g}" if math.isinf(self.high) else f"≤ {self.high:g}"
+        return f"{self.figure}({self.case}) {bound} in each of {self.runs} drills"
+
+    def _compare(self, values: list[float]) -> Finding:
+        worst = min(values) if math.isinf(self.high) else max(values)
+        held = self.low <= worst <= self.high
+        verdict = Verdict.HOLDS if held else Verdict.REFUTED
+        reason = f"the worst of {len(values)} drills has {worst:g} ({', '.join(f'{one:g}' for one in values)})"
+        return Finding(verdict, reason, worst, None, len(values), settled=True)

@@ -1,0 +1,118 @@
+"""What the drills of a user's question found in each case, and what was not verified."""
+
+from collections.abc import Iterator
+
+from replication_lab.model.drill import Drill
+from replication_lab.model.drill_result import Result
+from replication_lab.model.drilled import drilled, gaps
+from replication_lab.model.experiment import Case, Experiment
+from replication_lab.model.record import Record
+from replication_lab.model.statistics import highest_share
+from replication_lab.report.drill_rows import row_of
+from replication_lab.report.rows import DrilledRow, RangeRow
+
+NOT_VERIFIED = "not verified"
+
+
+def drilled_rows(experiment: Experiment, record: Record) -> list[DrilledRow]:
+    """Return a row for each case of a question that names a drill, on each engine; empty for other experiments."""
+    if experiment.asked is None or not experiment.asked.drill:
+        return []
+    return [
+        _row(experiment, record, engine, case)
+        for engine in record.engines
+        for case in experiment.cases
+        if experiment.lab_of(case).engine in ("", engine) and not _is_left_out(record, engine, case)
+    ]
+
+
+def _is_left_out(record: Record, engine: str, case: Case) -> bool:
+    lab = record.lab(engine)
+    return lab is not None and case.name in lab.not_applicable
+
+
+def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> DrilledRow:
+    asked = experiment.asked
+    runs = asked.drills_of_a_case if asked else 0
+    found = drilled(record, engine, case.name)
+    results = [found[run].result for run in sorted(found)]
+    missing = list(gaps(record, engine, case.name, runs))
+    drill = results[0].drill if results else None
+    return DrilledRow(
+        engine=engine,
+        case=case.name,
+        topology=experiment.lab_of(case).topology,
+        asked=asked.drill if asked else "",
+        about=drill.about if drill else "",
+        takes_over=_takes_over(drill) if drill else "",
+        runs=runs,
+        known=not missing,
+        lost=None if missing else _range(results, "lost"),
+        rpo_s=None if missing else _range(results, "rpo_s"),
+        rto_s=None if missing else _range(results, "rto_s"),
+        not_proved=missing,
+        claims=[f"lost:{case.name}", f"rto_s:{case.name}"],
+        drills=[row_of(result) for result in results],
+    )
+
+
+def _takes_over(drill: Drill) -> str:
+    """Return who decides that another node takes over, and when."""
+    step = next((step for step in drill.steps if step.failover), None)
+    if step is None:
+        return "the servers decide by themselves"
+    if drill.initial_primary:
+        return f"the cluster manager moves the service to {step.failover}"
+    return f"the lab promotes {step.failover} {step.seconds:g} s after the fault"
+
+
+def _range(results: list[Result], figure: str) -> RangeRow | None:
+    values = [float(result.figures[figure]) for result in results if figure in result.figures]
+    return RangeRow(low=min(values), high=max(values), n=len(values)) if values else None
+
+
+# --- in words ---------------------------------------------------------------------------------------------------------
+
+
+def lost(row: DrilledRow) -> str:
+    """Return "0", or "12–31 (0.04 s)": how many rows are lost in a drill, those of at most how many seconds."""
+    if row.lost is None:
+        return NOT_VERIFIED
+    seconds = f" ({row.rpo_s.high:.2f} s)" if row.rpo_s and row.rpo_s.high else ""
+    return f"{_from_to(row.lost, '.0f')}{seconds}"
+
+
+def without_service(row: DrilledRow) -> str:
+    """Return the seconds from the fault until a write was acknowledged again."""
+    return NOT_VERIFIED if row.rto_s is None else _from_to(row.rto_s, ".1f")
+
+
+def _from_to(found: RangeRow, form: str) -> str:
+    low, high = format(found.low, form), format(found.high, form)
+    return low if low == high else f"{low}–{high}"
+
+
+def notes(rows: list[DrilledRow]) -> Iterator[str]:
+    """Yield what a reader of the table has to know: what was drilled, who took over, and what was not verified."""
+    if not rows:
+        return
+    first = rows[0]
+    yield (
+        f"{first.asked}: {first.runs} drills for each case, from the least to the most. Rows lost are rows that the "
+        "drill's own clients wrote, not those of the load; time without service is from the fault to the next "
+        "acknowledged write."
+    )
+    for topology in dict.fromkeys(row.topology for row in rows):
+        about, takes_over = next(
+            ((row.about, row.takes_over) for row in rows if row.topology == topology and row.about), ("", "")
+        )
+        if about:
+            yield f"{topology}: {about} {takes_over[0].upper()}{takes_over[1:]}."
+    if any(row.lost and not row.lost.high for row in rows):
+        yield (
+            f"0 rows lost in {first.runs} drills: with 95 % confidence rows are lost in at most "
+            f"{highest_share(first.runs):.0%} of such events."
+        )
+    for row in rows:
+        for why in row.not_proved:
+            yield f"{NOT_VERIFIED}: {row.case}: {why}"

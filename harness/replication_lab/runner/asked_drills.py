@@ -1,0 +1,230 @@
+"""The drills of a user's question: each case's drill, run several times under the conditions of the case."""
+
+from collections.abc import Collection, Iterator
+from contextlib import closing
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from replication_lab import faults
+from replication_lab.model.drill import Drill, Waiting
+from replication_lab.model.drill_result import Drilled
+from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import Evidence
+from replication_lab.model.experiment import Case, Experiment
+from replication_lab.model.measuring import ProofsOfNodes
+from replication_lab.model.progress import Tell
+from replication_lab.model.proof import Proof
+from replication_lab.model.question import Question, on_which_node
+from replication_lab.model.record import Record
+from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.runner import drill_set
+from replication_lab.runner.drill import run_drill
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker import signals
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.journal import ledger
+from replication_lab.world.mysql.semisync import SemiSync
+
+BARE = "lan"
+PROTOCOL_OF_FILE = "C"
+# A busy machine lengthens a round trip; the proxy's timers shorten a single one by less than this.
+SEEN_SHARE = 0.9
+
+
+# --- which drill ------------------------------------------------------------------------------------------------------
+
+
+def answers(topology: str) -> dict[str, str]:
+    """Return the drills of a topology by the names that they can be asked for: their own, and the key `answers`."""
+    found = {name: drill_set.load(topology, name) for name in catalogue.drills(topology)}
+    return {
+        **{name: name for name, each in found.items() if each.steps},
+        **{each.answers: name for name, each in found.items() if each.answers},
+    }
+
+
+@dataclass(frozen=True)
+class Planned:
+    """One of the `runs` drills of a case; `number` counts the cases, `run` its drills, both from 1."""
+
+    case: Case
+    number: int
+    run: int
+    runs: int
+    drill: Drill
+
+    @property
+    def folder(self) -> str:
+        return f"drill-{self.number}.{self.run}"
+
+
+def planned(experiment: Experiment[Lab], engine: str) -> list[Planned]:
+    """Return the drills of a question on an engine, those of all cases in turn; raise LabError for what cannot be."""
+    question = experiment.asked
+    if question is None or not question.drill:
+        return []
+    chosen = {
+        number: (case, _of_case(question, case, experiment.lab_of(case).topology))
+        for number, case in enumerate(experiment.cases, 1)
+        if experiment.lab_of(case).engine in ("", engine)
+    }
+    return [
+        Planned(case, number, run, question.drills_of_a_case, drill)
+        for run in range(1, question.drills_of_a_case + 1)
+        for number, (case, drill) in chosen.items()
+    ]
+
+
+def _of_case(question: Question, case: Case, topology: str) -> Drill:
+    """Return the drill of a case: as many clients write as in the case, and the source waits as there."""
+    drill = _named(question, topology)
+    settings, found = case.settings, catalogue.topology(topology)
+    if settings["replication"] != found.replication:
+        raise LabError(
+            f"case {case.name} has {settings['replication']} replication on {topology}, where no drill can be done",
+            f"a topology with {settings['replication']} replication",
+            f"./lab ask async,{topology} --drill {question.drill}",
+        )
+    if settings["protocol"] not in (None, PROTOCOL_OF_FILE):
+        raise LabError(
+            f"case {case.name} has DRBD's protocol {settings['protocol']}: a machine that was killed starts with the "
+            "protocol of its file, and would not connect",
+            f"protocol {PROTOCOL_OF_FILE} in a question with a drill",
+            f"./lab ask {topology} --drill {question.drill}",
+        )
+    if both := {on_which_node(name)[1] for name in settings["variables"]} & set(drill.settings):
+        raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
+    semisync = drill.semisync
+    if point := settings["wait_point"]:
+        if semisync and semisync.wait_point not in (None, point):
+            raise LabError(
+                f"drill {drill.name} of {topology} sets the wait point {semisync.wait_point} itself, "
+                f"and case {case.name} asks for {point}",
+                f"--set wait_point={semisync.wait_point}",
+                "or --drill lose-source",
+            )
+        semisync = msgspec.structs.replace(semisync or Waiting(), wait_point=point)
+    writer = drill.initial_primary or found.source.name
+    clients = {**drill.clients, **({writer: settings["clients"]} if writer in drill.clients else {})}
+    return msgspec.structs.replace(drill, clients=clients, semisync=semisync)
+
+
+def _named(question: Question, topology: str) -> Drill:
+    known = answers(topology)
+    if question.drill in known:
+        return drill_set.load(topology, known[question.drill])
+    able = [each for each in catalogue.topologies() if question.drill in answers(each)]
+    common = set.intersection(*(set(answers(each)) for each in question.topologies))
+    raise LabError(
+        f"{topology} has no drill {question.drill}",
+        f"a topology that has it: {', '.join(able)}"
+        if able
+        else f"a drill that each topology of the question has: {', '.join(sorted(common)) or 'there is none'}",
+        "./lab drill",
+    )
+
+
+# --- the conditions of a case -----------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Held:
+    """A case's conditions on a lab: what proves them, on the nodes that are named."""
+
+    lab: Lab
+    drill: Drill
+    toxics: dict[str, str]
+    variables: ProofsOfNodes
+
+    def proofs(self, nodes: Collection[str]) -> list[Proof]:
+        links = [_prove_link(self.lab, link, toxic) for link, toxic in self.toxics.items()]
+        return [*links, *self.variables(nodes), *self._waits(nodes)]
+
+    def _waits(self, nodes: Collection[str]) -> list[Proof]:
+        """Prove that a semi-synchronous source waits, at the wait point that was asked for."""
+        source = self.lab.topology.source.name
+        if self.lab.topology.replication != "semisync" or source not in nodes:
+            return []
+        found = SemiSync(self.lab.node(source).server()).status()
+        asked = self.drill.semisync.wait_point if self.drill.semisync else None
+        point = found.wait_point or "AFTER_COMMIT"
+        return [
+            Proof(
+                what="commits wait for a replica",
+                expected=f"semi-sync ON at {asked or point}",
+                found=f"semi-sync {'ON' if found.active else 'OFF'} at {point}",
+                ok=found.active and asked in (None, point),
+            )
+        ]
+
+
+def _prove_link(lab: Lab, link: str, name: str) -> Proof:
+    """Prove that a link has the toxic still, or none, and that its round trip is no shorter."""
+    running, toxic = lab.link(link), catalogue.toxic(name)
+    if name == BARE:
+        there = [each["name"] for each in running.toxics()]
+        return Proof(f"{link} is bare", ", ".join(there) or "no toxic", not there, "no toxic")
+    with closing(RoundTrip(running)) as probe:
+        trips = probe.pings()
+    least = SEEN_SHARE * toxic.shortest_trip_ms
+    carried = running.carries({body.name for body in toxic.bodies})
+    said = f"{min(trips):.1f} ms" if trips else "no answer"
+    return Proof(
+        what=f"{link} has {name}",
+        expected=f"a round trip of {least:.1f} ms at least",
+        found=said if carried else f"{said}, but the toxic was removed",
+        ok=carried and bool(trips) and min(trips) >= least,
+    )
+
+
+# --- run --------------------------------------------------------------------------------------------------------------
+
+
+def done(experiment: Experiment[Lab], engine: str, what: Planned, seed: int, folder: Path, tell: Tell) -> Evidence:
+    """Do one drill on a lab of its own; return its evidence. A lab that does not start is a doubt, not an error."""
+    own = folder / what.folder
+    own.mkdir()
+    file = ledger(own, what.drill.name)
+    try:
+        found = _drilled(experiment, engine, what, seed, file, tell)
+    except LabError as error:
+        signals.raise_interruption(error)
+        tell(f"  {error.found}")
+        found = Evidence(drill=what.drill, at=clock.now(), doubts=[error.found])
+    placed = {"engine": engine, "case": what.case.name, "run": what.run, "ledger": str(file.relative_to(folder))}
+    return msgspec.structs.replace(found, **placed)
+
+
+def _drilled(
+    experiment: Experiment[Lab], engine: str, what: Planned, seed: int, ledger_file: Path, tell: Tell
+) -> Evidence:
+    asked: dict[str, Any] = what.case.settings
+    spec = experiment.lab_of(what.case)
+    links = catalogue.topology(spec.topology).links
+    toxics = {link.name: asked["toxics"].get(link.name, BARE) for link in links}
+    clocks_move = what.drill.moves_clocks(faults.kinds())
+    storage = dict(spec.storage or ())
+    with drill_set.Labs(spec.topology, engine, tell, clocks_move, toxics=toxics, storage=storage) as own:
+        lab = own.lab()
+        conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
+        return run_drill(lab, what.drill, seed + what.run - 1, ledger_file, tell, conditions)
+
+
+# --- what was recorded ------------------------------------------------------------------------------------------------
+
+
+def with_results(folder: Path, record: Record) -> Record:
+    """Return the record with the result of each of its drills, judged from the evidence and the ledger beside it."""
+    for result in _results(folder, record):
+        record = record.plus(result)
+    return record
+
+
+def _results(folder: Path, record: Record) -> Iterator[Drilled]:
+    for each in record.events:
+        if isinstance(each, Evidence) and each.case:
+            result = drill_set.judged_as_found(each, folder / each.ledger)
+            yield Drilled(engine=each.engine, case=each.case, run=each.run, result=result)

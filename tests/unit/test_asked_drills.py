@@ -1,0 +1,372 @@
+"""Are a question's drills done under its conditions, and is nothing shown of them that is not proved?"""
+
+import io
+from dataclasses import dataclass, field
+
+import msgspec
+import pytest
+from replication_lab import experiments, replication
+from replication_lab import runs as running
+from replication_lab.experiments._question_topologies import can_answer
+from replication_lab.model.event import INTERRUPTED, Doubt
+from replication_lab.model.evidence import Evidence, FaultEvidence
+from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from replication_lab.model.proof import Proof
+from replication_lab.model.question import Question
+from replication_lab.report import junit, page, terminal
+from replication_lab.runner import asked_drills, drill_set
+from replication_lab.world import catalogue, journal
+from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
+from rich.console import Console
+
+from tests.fakes.parts import LabOfNames, let_the_server_answer
+
+LOSE = "lose-source"
+ACTED = Proof(what="source has ended", expected="137", found="137", ok=True)
+# Topologies without a node that takes over by itself or by the lab.
+ALONE = {"galera-2", "single"}
+
+
+def question(*topologies, **others) -> Question:
+    extent = {"rounds": 3, "seconds": 1, "margin": 1.0}
+    return Question(**{"topologies": [*(topologies or ("async", "semisync"))], "drill": LOSE} | extent | others)
+
+
+def planned(asked):
+    return asked_drills.planned(experiments.asked(asked), "mariadb")
+
+
+# --- which drill ------------------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("topology", sorted(drill_set.known()))
+def test_a_drill_that_answers_lose_source_loses_who_accepts_the_writes(topology):
+    """It is killed with the first fault, and clients wait on another node, which a failover or the servers choose."""
+    if topology in ("raid", "single"):
+        assert LOSE not in asked_drills.answers(topology)
+        return
+    found = drill_set.load(topology, asked_drills.answers(topology)[LOSE])
+    shape, (step,) = catalogue.topology(topology), found.steps
+    writer = found.initial_primary or shape.source.name
+
+    assert (step.fault, step.targets, step.at) == ("kill", [writer], 0)
+    assert writer in found.clients and set(found.clients) > {writer}
+    if shape.replication in ("async", "semisync"):
+        cut = {link for spec in step.also if (spec.fault, spec.at) == ("cut", 0) for link in spec.targets}
+        served = {link.name for link in shape.links if link.source == writer and link.target == step.failover}
+        every = {link.name for link in shape.links if link.source == writer}
+        # Of two semi-synchronous replicas the one takes over that was not cut off.
+        assert cut == (every - served if topology == "semisync-3" else every)
+    assert step.failover or replication.kind_of(shape).instead_of_failover
+
+
+def test_each_topology_that_can_be_asked_has_it():
+    """But for those where no node could take over."""
+    able = {name for name in catalogue.topologies() if can_answer(catalogue.topology(name))}
+
+    assert {name for name in able if LOSE not in asked_drills.answers(name)} == ALONE
+
+
+def test_no_two_drills_of_a_topology_have_one_name():
+    """What a drill answers is no other drill's name, nor answered by another one."""
+    for topology, drills in drill_set.known().items():
+        named = [*(each.name for each in drills), *(each.answers for each in drills if each.answers)]
+        assert len(set(named)) == len(named), topology
+
+
+@pytest.mark.parametrize(
+    ("asked", "said", "expected"),
+    [
+        (question("async", "galera-2"), "galera-2 has no drill lose-source", "async, chain"),
+        (question("async", drill="lost"), "async has no drill lost", "cut-link"),
+        (question("async", "galera", drill="black-hole"), "galera has no drill black-hole", "async, drbd"),
+        (question("semisync", settings={"replication": "async"}), "has async replication on semisync", "async"),
+        (question("drbd", settings={"protocol": "A"}), "case topology=drbd has DRBD's protocol A", "protocol C"),
+        (question("async", drill="read-only"), "async has no drill read-only", ""),
+        (
+            question("semisync", drill="lose-source-after-sync", settings={"wait_point": "AFTER_COMMIT"}),
+            "sets the wait point AFTER_SYNC itself",
+            "wait_point=AFTER_SYNC",
+        ),
+        (
+            question(
+                "galera",
+                drill="kill-all-relaxed",
+                settings={"innodb_flush_log_at_trx_commit": "1"},
+            ),
+            "sets innodb_flush_log_at_trx_commit itself",
+            "",
+        ),
+    ],
+)
+def test_a_drill_that_cannot_be_had_is_refused_before_anything_starts(asked, said, expected, refused):
+    """By name."""
+    error = refused(planned, asked)
+
+    assert said in error.found
+    assert expected in error.expected
+
+
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        ({"drill": "", "drill_runs": 3, "vary": {"clients": ["1", "2"]}}, "3 drills, but none is named"),
+        ({"drill_runs": 51}, "drill-runs is 51"),
+        ({"drill": "", "claims": ["lost[topology=async] <= 0"]}, "lost is found by a drill"),
+        ({"claims": ["lost[topology=async] / lost[topology=semisync] <= 0"]}, "divides by or through lost"),
+    ],
+)
+def test_a_question_about_drills_that_makes_no_sense_is_refused(change, said, refused):
+    """In the text that a user reads."""
+    assert said in refused(lambda: experiments.asked(question(**change))).found
+
+
+def test_a_drill_runs_under_the_conditions_of_its_case():
+    """As many clients as in the case on the node that is lost, and its wait point; three drills of each case."""
+    asked = question("semisync", vary={"wait_point": ["AFTER_SYNC", "AFTER_COMMIT"]}, settings={"clients": "16"})
+    found = planned(asked)
+
+    assert [(each.run, each.number) for each in found] == [(1, 1), (1, 2), (2, 1), (2, 2), (3, 1), (3, 2)]
+    assert [each.drill.semisync.wait_point for each in found[:2]] == ["AFTER_SYNC", "AFTER_COMMIT"]
+    assert {tuple(each.drill.clients.items()) for each in found} == {(("source", 16), ("replica", 1))}
+    assert len({each.folder for each in found}) == len(found)
+
+
+def test_a_case_without_a_wait_point_keeps_the_servers_own():
+    """As its load does."""
+    assert {each.drill.semisync for each in planned(question("semisync"))} == {None}
+
+
+def test_a_drill_alone_is_a_question():
+    """Nothing needs to vary."""
+    assert [case.name for case in experiments.asked(question("semisync")).cases] == ["topology=semisync"]
+
+
+# --- its conditions are proved ----------------------------------------------------------------------------------------
+
+
+@dataclass
+class Link:
+    """A link with these toxics, and this round trip."""
+
+    there: list[str] = field(default_factory=list)
+    trip: float = 40.0
+
+    def toxics(self):
+        return [{"name": name} for name in self.there]
+
+    def carries(self, wanted):
+        return wanted <= set(self.there)
+
+    def pings(self):
+        return [self.trip, self.trip + 1]
+
+    def close(self):
+        pass
+
+
+class HeldLab(LabOfNames):
+    """A lab whose source waits, or not."""
+
+    topology = catalogue.topology("semisync")
+
+    def __init__(self, running, semisync=(True, "AFTER_SYNC")):
+        self.running, self.semisync = running, semisync
+
+    def link(self, _name):
+        return self.running
+
+    def server(self, _name):
+        return self
+
+    def status(self):
+        active, point = self.semisync
+        return SemiSyncStatus(True, active, 1, 0, 0, 0, point, 10_000)
+
+
+WAN = [body.name for body in catalogue.toxic("40ms").bodies]
+
+
+@pytest.mark.parametrize(
+    ("running", "toxic", "semisync", "wrong"),
+    [
+        (Link(WAN), "40ms", (True, "AFTER_SYNC"), []),
+        (Link([], 40), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
+        (Link(WAN, 12), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
+        (Link(["slow"]), "lan", (True, "AFTER_SYNC"), ["source-replica is bare"]),
+        (Link(), "lan", (False, "AFTER_SYNC"), ["commits wait for a replica"]),
+        (Link(), "lan", (True, "AFTER_COMMIT"), ["commits wait for a replica"]),
+    ],
+)
+def test_each_condition_of_a_drill_is_proved(running, toxic, semisync, wrong, monkeypatch):
+    """The sabotages: a toxic that is gone or does not act, one that nobody asked for, a source that waits otherwise."""
+    monkeypatch.setattr(asked_drills, "RoundTrip", lambda link: link)
+    let_the_server_answer(monkeypatch, SemiSync, status="status")
+    (drill, *_) = (each.drill for each in planned(question("semisync", settings={"wait_point": "AFTER_SYNC"})))
+    held = asked_drills.Held(HeldLab(running, semisync), drill, {"source-replica": toxic}, lambda _nodes: [])
+
+    assert [proof.what for proof in held.proofs(["source", "replica"]) if not proof.ok] == wrong
+
+
+# --- done in a model of a lab -----------------------------------------------------------------------------------------
+
+
+def done(run, _engine, what, lost=0, rto=2.0, **changes) -> Evidence:
+    """Write a ledger of ten rows, of which the copies lack the last `lost`; the service is back after `rto` seconds."""
+    own = run.journal.folder / what.folder
+    own.mkdir()
+    ledger = journal.ledger(own, what.drill.name)
+    history = [Attempt(at, 1, "source", at / 10, at / 10 + 0.05, Outcome.ACKNOWLEDGED) for at in range(10)]
+    history.append(Attempt(10, 1, "source", 1.4, 1.5, Outcome.FAILED, 2003))
+    history += [
+        Attempt(11 + at, 2, node, 1.0 + rto - 0.1, 1.0 + rto, Outcome.ACKNOWLEDGED)
+        for at, node in enumerate(what.drill.clients)
+    ]
+    with ledger.open("wb") as lines:
+        for one in history:
+            lines.write(encode(Invoked(one.id, one.client, one.node, one.invoked, "t")))
+            lines.write(encode(Ended(one.id, one.ended, one.outcome, one.code)))
+    kept = [(0, 9 - lost), (11, 10 + len(what.drill.clients))]
+    found = Evidence(
+        drill=what.drill,
+        at="t",
+        load=(0.0, 10.0),
+        acted=[FaultEvidence(what.drill.steps[0], 1.0, 1.1, 5.0, 6.0, 6.0, [ACTED], {}, 1.0)],
+        copies=[Copy("source", kept), Copy("replica", kept)],
+        engine="mariadb",
+        case=what.case.name,
+        run=what.run,
+        ledger=f"{what.folder}/{ledger.name}",
+    )
+    return msgspec.structs.replace(found, **changes)
+
+
+def told(summary) -> str:
+    text = io.StringIO()
+    Console(file=text, width=100).print(terminal.render(summary))
+    return " ".join(text.getvalue().split())
+
+
+def of_async(what, **changes):
+    """Return changes for the drills of the asynchronous case alone."""
+    return changes if what.case.lab.topology == "async" else {}
+
+
+def test_the_table_says_what_is_lost_and_for_how_long_there_is_no_service(ran, undrawn):
+    """From the least to the most of all runs; a claim is judged by the worst; the record alone gives the same."""
+    claims = ["lost[topology=semisync] <= 0", "rto[topology=async] <= 3", "lost[topology=async] <= 2"]
+    summary, record, _ = ran(
+        experiments.asked(question(claims=claims)),
+        preset="ask",
+        drill=lambda run, engine, what: done(run, engine, what, **of_async(what, lost=what.run, rto=1.0 + what.run)),
+    )
+    first, second = summary.drilled
+
+    assert (first.lost.low, first.lost.high, first.lost.n) == (1, 3, 3)
+    assert (first.rto_s.low, first.rto_s.high) == (2.0, 4.0)
+    assert (second.lost.high, second.known, second.not_proved) == (0, True, [])
+    assert {claim.id: claim.verdict for claim in summary.claims if claim.id.startswith("claim")} == {
+        "claim-1.1": "HOLDS",
+        "claim-2.1": "REFUTED",
+        "claim-3.1": "REFUTED",
+    }
+    assert (summary.verdict, record.end.why) == ("CHANGED", "decided")
+    said = told(summary)
+    assert "1–3 (" in said and "2.0–4.0" in said
+    assert "async: Source and link fail at the same moment" in said and "The lab promotes replica 2 s after" in said
+    assert "0 rows lost in 3 drills: with 95 % confidence rows are lost in at most 63% of such events" in said
+    assert msgspec.json.encode(running.judge("latest").drilled) == msgspec.json.encode(summary.drilled)
+
+
+FAILED = Proof(what="source-replica has 40ms", expected="36 ms", found="0.3 ms", ok=False)
+
+
+@pytest.mark.parametrize(
+    ("changes", "why"),
+    [
+        ({"acted": []}, "only 0 of 1 steps were carried out"),
+        ({"conditions": [FAILED]}, "source-replica has 40ms: expected 36 ms, found 0.3 ms"),
+        ({"doubts": ["the lab did not start"]}, "the lab did not start"),
+        ({"copies": []}, "no copy was read"),
+        ({"copies": [Copy("source", [(0, 99)]), Copy("replica", [(0, 99)])]}, "phantom rows"),
+        ({"forbidden": ["source: got an assertion"]}, "no forbidden pattern"),
+        ({"ledger": "drill-1.1/gone.jsonl"}, "no statement was acknowledged"),
+    ],
+)
+def test_what_is_not_proved_is_no_number(changes, why, ran):
+    """One of three drills is enough: an unproved fault, a condition, a finding of a checker, a ledger that is gone."""
+
+    def spoiled(run, engine, what):
+        return done(run, engine, what, **(of_async(what, **changes) if what.run == 2 else {}))
+
+    summary, _, _ = ran(
+        experiments.asked(question(claims=["lost[topology=async] <= 100"])), preset="ask", drill=spoiled
+    )
+    first, second = summary.drilled
+
+    assert (first.lost, first.rpo_s, first.rto_s, first.known) == (None, None, None, False)
+    assert all(line.startswith("drill 2 of 3: ") for line in first.not_proved)
+    assert any(why in line for line in first.not_proved)
+    assert second.known
+    verdicts = {claim.id: claim.verdict for claim in summary.claims}
+    assert verdicts["claim-1.1"] == verdicts["lost:topology=async"] == verdicts["rto_s:topology=async"] == "UNKNOWN"
+    assert summary.exit_code == 2
+    assert f"not verified: topology=async: drill 2 of 3: {first.not_proved[0].partition(': ')[2]}"[:90] in told(summary)
+    assert junit.render(summary).count(b"<error") == 3
+
+
+def test_a_service_that_does_not_come_back_is_no_number(ran):
+    """No write was acknowledged after the fault."""
+    summary, _, _ = ran(experiments.asked(question("async")), preset="ask", drill=lambda *each: done(*each, rto=-0.5))
+
+    assert any("no figure rto_s" in line or "takes writes" in line for line in summary.drilled[0].not_proved)
+
+
+def test_drills_that_were_not_done_are_unknown(ran):
+    """An interruption ends the run; what was found until then is shown."""
+
+    def interrupted(run, engine, what):
+        if (what.run, what.number) == (3, 1):
+            raise KeyboardInterrupt("SIGINT")
+        return done(run, engine, what)
+
+    summary, record, world = ran(experiments.asked(question()), preset="ask", drill=interrupted)
+
+    assert record.end.why == INTERRUPTED
+    assert [row.not_proved for row in summary.drilled] == [["drill 3 of 3 was not done: interrupted by SIGINT"]] * 2
+    assert all(len(row.drills) == 2 for row in summary.drilled)
+    assert summary.exit_code == 2
+    assert world.taken_down == world.came_up
+
+
+def test_a_lab_of_a_drill_that_does_not_start_is_a_doubt(monkeypatch, tmp_path):
+    """The other drills are done all the same."""
+
+    def no_lab(*_others, **_more):
+        raise running.LabError("the machine has no memory", "more")
+
+    monkeypatch.setattr(drill_set, "Labs", no_lab)
+    asked = experiments.asked(question())
+    found = asked_drills.done(
+        asked, "mariadb", asked_drills.planned(asked, "mariadb")[0], 7, tmp_path, lambda _line: None
+    )
+
+    assert found.doubts == ["the machine has no memory"]
+    assert (found.engine, found.case, found.run) == ("mariadb", "topology=async", 1)
+
+
+def test_a_doubt_of_the_run_is_one_of_its_drills(ran):
+    """Copies that differ after the load: nothing is believed."""
+    _, record, _ = ran(experiments.asked(question("async")), preset="ask", drill=done)
+    judged = experiments.of(record).judge(record.plus(Doubt(reason="a copy differs")), "mariadb")
+
+    assert {one.verdict for one in judged} == {"UNKNOWN"}
+
+
+def test_the_page_shows_the_table_and_each_drill(ran):
+    """Beside the load's figures."""
+    summary, record, _ = ran(experiments.asked(question("async")), preset="ask", drill=done)
+    html = page.render(summary, record)
+
+    assert "What to decide by" in html
+    assert html.count("rows          0 lost") == 3
