@@ -84,6 +84,19 @@ def _with_latency(event, of_engine):
     return structs.replace(event, figures={**event.figures, "latency_p50_ms": ms})
 
 
+def test_what_one_engine_cannot_have_is_not_known(answered):
+    """The other engine's answer does not stand for both: exit status 0 means that every effect is known."""
+    asked = question(
+        {"engine": ["mariadb", "mysql-5.6"], "clients": ["1", "4"]},
+        settings={"wait_point": "AFTER_SYNC", "rtt": "40ms"},
+        baseline={"clients": "1"},
+    )
+    summary, _, _ = answered(asked)
+
+    assert [(row.engine, row.known) for row in summary.effects] == [("mariadb", True), ("mysql-5.6", False)]
+    assert summary.not_judged and (summary.verdict, summary.exit_code) == ("UNKNOWN", 2)
+
+
 @pytest.mark.parametrize("engine", BOTH)
 def test_a_doubt_of_either_engine_makes_the_comparison_unknown(answered, engine):
     """The sabotage: a variable is changed on one of the two servers."""

@@ -49,7 +49,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
     """Judge the record of an experiment and sum it up. Raise LabError when the record does not say what was run."""
     run, judgements = record.run, experiment.judge(record)
     return ExperimentSummary(
-        **_of_any_run(record, exit_code(judgements)),
+        **_of_any_run(record, _code(experiment, record, judgements)),
         experiment=run.experiment,
         question=experiment.question,
         preset=run.preset,
@@ -66,6 +66,12 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         counts=experiment.asked.counts if experiment.asked else "commit",
         drilled=drilled_rows(experiment, record),
     )
+
+
+def _code(experiment: Experiment, record: Record, judgements: Sequence[ClaimJudgement]) -> int:
+    """Return the exit code of the verdicts; what a user asked and an engine cannot have is not known."""
+    unanswered = experiment.asked and experiment.not_judged(record)
+    return exit_code(judgements) or (UNKNOWN if unanswered else 0)
 
 
 def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary:
