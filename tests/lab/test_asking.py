@@ -186,3 +186,28 @@ def test_what_is_lost_is_compared_between_topologies(command):
     first, second = found["drilled"]
     assert first["lost"]["high"] > 0 == second["lost"]["high"]
     assert next(claim for claim in found["claims"] if claim["id"] == "claim-1.1")["verdict"] == "HOLDS"
+
+
+CHECKOUT = """SELECT name FROM item WHERE id = {id:1..100};
+--
+INSERT INTO orders (item) VALUES ({id:1..100});
+UPDATE item SET stock = stock - 1 WHERE id = {id};
+"""
+SHOP = """CREATE TABLE item (id INT PRIMARY KEY, name VARCHAR(20), stock INT);
+CREATE TABLE orders (id BIGINT AUTO_INCREMENT PRIMARY KEY, item INT);
+INSERT INTO item SELECT seq, 'item', 1000000 FROM seq_1_to_100;
+"""
+
+
+@pytest.mark.long
+def test_the_transactions_of_the_user_are_counted_as_lost(command, tmp_path):
+    """Each has a row of the ledger in the same transaction, so that what is lost of it is lost of the user's tables."""
+    (tmp_path / "checkout.sql").write_text(CHECKOUT)
+    (tmp_path / "shop.sql").write_text(SHOP)
+    load = ("--workload", str(tmp_path / "checkout.sql"), "--schema", str(tmp_path / "shop.sql"))
+    found, told = drilled(command, "async", 1, "--clients", "8", "--ledger", *load)
+
+    assert_whole(found, told, 1)
+    (row,) = found["drilled"]
+    assert row["counts"] == "transactions of the workload"
+    assert row["drills"][0]["figures"]["acknowledged.source"] > 0

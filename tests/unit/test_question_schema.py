@@ -15,7 +15,15 @@ from replication_lab.model.question_schema import DESCRIBED, schema
 from replication_lab.world import catalogue
 
 DOCUMENT = catalogue.ROOT / "docs" / "question.schema.json"
-TYPES = {"object": dict, "array": list, "string": str, "integer": int, "number": (int, float), "null": type(None)}
+TYPES = {
+    "object": dict,
+    "array": list,
+    "string": str,
+    "integer": int,
+    "number": (int, float),
+    "boolean": bool,
+    "null": type(None),
+}
 RENEW = (
     "PYTHONPATH=harness .venv/bin/python -c "
     "'from replication_lab.model.question_schema import schema; print(end=schema().decode())' "

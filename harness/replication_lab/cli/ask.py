@@ -114,6 +114,12 @@ from replication_lab.world import catalogue
     "there is no service. A claim may then use lost and rto.",
 )
 @click.option("--drill-runs", type=int, metavar="NUMBER", help="Number of drills for each case.  [default: 3]")
+@click.option(
+    "--ledger",
+    is_flag=True,
+    help="In a drill, run the transactions of --workload FILE.sql, each with a row in a ledger, so that lost counts "
+    "these transactions.  [default: count rows that the drill inserts]",
+)
 @click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
 @keep_failed
@@ -167,7 +173,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         init=_given(asked["init"]),
         engine=server_of(asked["engine"], asked["image"], ""),
         drill_runs=_number_of_drills(asked["drill_runs"]),
-        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "drill")},
+        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "drill", "ledger")},
     )
 
 

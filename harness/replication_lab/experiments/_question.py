@@ -79,7 +79,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         workload=partial(_workload, load),
         prepare=partial(_prepare, question, load),
         arrange=on_disks(arrange),
-        hold=hold,
+        hold=partial(hold, question),
         asked=question,
     )
 

@@ -56,6 +56,12 @@ def prepare(question: Question, load: Load, lab: Lab) -> None:
         load.try_out(lab)
 
 
+def make_tables(question: Question, writer: Server) -> None:
+    """Make the user's tables and rows alone, for clients that are not those of the load."""
+    _run(writer, question.schema)
+    _run(writer, question.init)
+
+
 def _run(source: Server, file: GivenFile | None) -> None:
     if file:
         script.run(source, file.name, statements_of(file))

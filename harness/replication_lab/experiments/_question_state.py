@@ -5,6 +5,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import dataclass, field
 
 from replication_lab import replication
+from replication_lab.experiments._question_load import make_tables
 from replication_lab.experiments._question_machines import arrange_machines, make_machines_ready
 from replication_lab.experiments._question_topologies import REPLICATED_DISK
 from replication_lab.experiments._question_variables import Kept, put, server_settings
@@ -12,6 +13,7 @@ from replication_lab.experiments._replicating import bare_links, followed, resto
 from replication_lab.model.experiment import Case
 from replication_lab.model.measuring import ProofsOfNodes, Watch
 from replication_lab.model.proof import Proof
+from replication_lab.model.question import Question
 from replication_lab.model.topology import NO_REPLICATION
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
@@ -38,8 +40,13 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
         yield _Settings(watch, lab, kept, bare=bool(lab.topology.links) and not case.settings["toxics"])
 
 
-def hold(lab: Lab, case: Case) -> ProofsOfNodes:
-    """Set a case's variables on the lab of a drill, which is removed afterwards; return what proves them there."""
+def hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
+    """Set a case's variables on the lab of a drill, which is removed afterwards; return what proves them there.
+
+    If the drill's clients run the user's transactions, make the tables of these first.
+    """
+    if question.ledger:
+        make_tables(question, replication.of(lab).writer())
     return put(lab, case.settings["variables"], case.settings["files"]).proofs_of
 
 

@@ -13,6 +13,7 @@ from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, refuse_bad_load, statements_of
 from replication_lab.model.question_files import CNF, refuse_bad_files
 from replication_lab.model.rate import per_second, refuse_too_few
+from replication_lab.model.sql_load import Transaction, transactions
 
 Values = dict[str, str]
 
@@ -56,6 +57,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     loaded in each round.
     `workload` is a load by name, or the user's file; `schema` and `init` are run before it. `cnf` are the files that
     the setting cnf names. `drill` is done for each case after the load, `drill_runs` times (0: DRILL_RUNS).
+    With `ledger` its clients run the workload's transactions, each with a row by which it is counted.
     """
 
     topologies: list[str]
@@ -74,6 +76,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     max_minutes: float = 0
     drill: str = ""
     drill_runs: int = 0
+    ledger: bool = False
 
     def __post_init__(self) -> None:
         self._refuse_a_bad_extent()
@@ -134,6 +137,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             raise LabError(f"topology {twice[0]} is named twice", "each topology once")
         if self.drill_runs and not self.drill:
             raise LabError(f"{self.drill_runs} drills, but none is named", "the name of a drill", "--drill lose-source")
+        if self.ledger:
+            self._refuse_no_transactions()
         if not self.axes:
             raise LabError(
                 "nothing is varied",
@@ -144,6 +149,23 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             what, value = name.replace("_", "-"), getattr(self, name)
             if not low <= value <= high:
                 raise LabError(f"{what} is {value:g}", f"a number from {low:g} to {high:g}", f"--{what} {low:g}")
+
+    def _refuse_no_transactions(self) -> None:
+        if not self.drill:
+            raise LabError("a ledger, but no drill that loses anything", "--drill NAME", "--drill lose-source")
+        if isinstance(self.workload, str) or not self.workload.name.endswith(".sql"):
+            raise LabError(
+                f"a ledger of the load {self.load_name}, which is no list of transactions in SQL",
+                "--workload FILE.sql; without --ledger the rows of the drill's own clients are counted",
+                "leave out --ledger",
+            )
+        if not any(each.writes for each in self.transactions):
+            raise LabError(f"no transaction of {self.load_name} writes", "one that writes", "leave out --ledger")
+
+    @property
+    def transactions(self) -> list[Transaction]:
+        """Return the transactions of a workload in SQL; none of any other."""
+        return transactions(self.workload) if isinstance(self.workload, GivenFile) else []
 
     @property
     def axes(self) -> dict[str, list[str]]:

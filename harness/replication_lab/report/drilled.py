@@ -12,6 +12,7 @@ from replication_lab.report.drill_rows import row_of
 from replication_lab.report.rows import DrilledRow, RangeRow
 
 NOT_VERIFIED = "not verified"
+ROWS, TRANSACTIONS = "rows of the drill's own clients", "transactions of the workload"
 
 
 def drilled_rows(experiment: Experiment, record: Record) -> list[DrilledRow]:
@@ -45,6 +46,7 @@ def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> Dri
         asked=asked.drill if asked else "",
         about=drill.about if drill else "",
         takes_over=_takes_over(drill) if drill else "",
+        counts=TRANSACTIONS if asked and asked.ledger else ROWS,
         runs=runs,
         known=not missing,
         lost=None if missing else _range(results, "lost"),
@@ -98,9 +100,9 @@ def notes(rows: list[DrilledRow]) -> Iterator[str]:
         return
     first = rows[0]
     yield (
-        f"{first.asked}: {first.runs} drills for each case, from the least to the most. Rows lost are rows that the "
-        "drill's own clients wrote, not those of the load; time without service is from the fault to the next "
-        "acknowledged write."
+        f"{first.asked}: {first.runs} drill{'' if first.runs == 1 else 's'} for each case, from the least to the most. "
+        f"Lost are {first.counts}{', not of the load' if first.counts == ROWS else ''}, with the seconds in which they "
+        "were written; time without service is from the fault to the next acknowledged write."
     )
     for topology in dict.fromkeys(row.topology for row in rows):
         about, takes_over = next(
@@ -110,8 +112,8 @@ def notes(rows: list[DrilledRow]) -> Iterator[str]:
             yield f"{topology}: {about} {takes_over[0].upper()}{takes_over[1:]}."
     if any(row.lost and not row.lost.high for row in rows):
         yield (
-            f"0 rows lost in {first.runs} drills: with 95 % confidence rows are lost in at most "
-            f"{highest_share(first.runs):.0%} of such events."
+            f"Nothing lost in {first.runs} drill{'' if first.runs == 1 else 's'}: with 95 % confidence something is "
+            f"lost in at most {highest_share(first.runs):.0%} of such events."
         )
     for row in rows:
         for why in row.not_proved:

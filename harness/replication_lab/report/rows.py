@@ -269,8 +269,9 @@ class DrilledRow(Row, frozen=True, kw_only=True):
 
     `lost` is the number of acknowledged rows that are missing, `rpo_s` the seconds of writes that they are, `rto_s` the
     seconds from the fault until a write was acknowledged again. All three are null if a drill is missing or not proved,
-    which is then in `not_proved`. `takes_over` says who decides that another node takes over. `claims` lists the ids of
-    the claims that both figures are known.
+    which is then in `not_proved`. `counts` says whose rows `lost` counts: "rows of the drill's own clients" or
+    "transactions of the workload". `takes_over` says who decides that another node takes over. `claims` lists the ids
+    of the claims that both figures are known.
     """
 
     engine: str
@@ -279,6 +280,7 @@ class DrilledRow(Row, frozen=True, kw_only=True):
     asked: str
     about: str
     takes_over: str
+    counts: str
     runs: int
     known: bool
     lost: RangeRow | None

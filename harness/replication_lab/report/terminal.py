@@ -31,10 +31,12 @@ def render(summary: ExperimentSummary) -> RenderableType:
         parts += [_effects(summary.effects), ""]
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]
+    if summary.drilled:
+        # What is decided between stands in one table, also where topologies have engines of their own.
+        parts += [_cases(summary.engines, summary), "", *map(Text, drilled.notes(summary.drilled)), ""]
     for engine in summary.engines:
-        table = _cases if summary.answers else _figures
-        parts += [table(engine, summary), ""]
-        parts += [Text(line) for line in drilled.notes([row for row in summary.drilled if row.engine == engine])]
+        if not summary.drilled:
+            parts += [_cases([engine], summary) if summary.answers else _figures(engine, summary), ""]
         parts += [_claims(engine, summary), ""]
     parts += [Text(line) for line in wording.not_judged(summary)]
     return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
@@ -55,26 +57,29 @@ def _effects(effects: list[EffectRow]) -> Table:
     return table
 
 
-def _cases(engine: str, summary: ExperimentSummary) -> Table:
+def _cases(engines: list[str], summary: ExperimentSummary) -> Table:
     """Return the figures of a question's cases, one case a row: commits a second, latencies, and its round trips.
+
+    Then what its drills found, if it has any.
 
     Of a load with a rate the tail tells most: the rarest latencies of all rounds together stand beside the others.
     """
-    table = Table(title=_server(engine, summary), **AS_A_TITLE, box=None, pad_edge=False)
+    servers = "; ".join(_server(engine, summary) for engine in engines)
+    table = Table(title=servers, **AS_A_TITLE, box=None, pad_edge=False)
     table.add_column("case", no_wrap=True)
     tail = ("p99.9_ms", "max_ms") if any(case.pooled for case in summary.cases) else ()
     of_tail = (name.replace("_", " ") for name in tail)
     counts = summary.counts
     for heading in (f"{counts}s/s", "p50 ms", "p95 ms", "p99 ms", *of_tail, f"round trips per {counts}"):
         table.add_column(heading, justify="right")
-    drills = {row.case: row for row in summary.drilled if row.engine == engine}
-    for heading in ("rows lost", "s without service") if drills else ():
+    drills = {(row.engine, row.case): row for row in summary.drilled}
+    for heading in ("lost", "s without service") if drills else ():
         table.add_column(heading, justify="right")
     for case in summary.cases:
-        if case.engine == engine:
+        if case.engine in engines:
             *figures, trips = wording.of_a_case(case)
             figures += [case.pooled.get(name) for name in tail]
-            row = drills.get(case.name)
+            row = drills.get((case.engine, case.name))
             told = [drilled.lost(row), drilled.without_service(row)] if row else []
             table.add_row(case.name, *map(wording.number, figures), "–" if trips is None else f"{trips:.2f}", *told)
     return table

@@ -98,6 +98,10 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
     if both := {on_which_node(name)[1] for name in settings["variables"]} & set(drill.settings):
         raise LabError(f"drill {drill.name} of {topology} sets {', '.join(sorted(both))} itself", "other settings")
     semisync = drill.semisync
+    if question.ledger and drill.hot_row:
+        raise LabError(
+            f"drill {drill.name} of {topology} has transactions of its own", "another drill", "leave out --ledger"
+        )
     if point := settings["wait_point"]:
         if semisync and semisync.wait_point not in (None, point):
             raise LabError(
@@ -202,6 +206,7 @@ def _drilled(
     experiment: Experiment[Lab], engine: str, what: Planned, seed: int, ledger_file: Path, tell: Tell
 ) -> Evidence:
     asked: dict[str, Any] = what.case.settings
+    question = experiment.asked
     spec = experiment.lab_of(what.case)
     links = catalogue.topology(spec.topology).links
     toxics = {link.name: asked["toxics"].get(link.name, BARE) for link in links}
@@ -210,7 +215,8 @@ def _drilled(
     with drill_set.Labs(spec.topology, engine, tell, clocks_move, toxics=toxics, storage=storage) as own:
         lab = own.lab()
         conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
-        return run_drill(lab, what.drill, seed + what.run - 1, ledger_file, tell, conditions)
+        transactions = question.transactions if question and question.ledger else []
+        return run_drill(lab, what.drill, seed + what.run - 1, ledger_file, tell, conditions, transactions)
 
 
 # --- what was recorded ------------------------------------------------------------------------------------------------

@@ -27,6 +27,7 @@ from replication_lab.model.evidence import Evidence, FaultEvidence, Return
 from replication_lab.model.measuring import ProofsOfNodes
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
+from replication_lab.model.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
 from replication_lab.replication.abilities import (
     ChoosesServer,
@@ -53,15 +54,21 @@ def no_conditions(_nodes: Collection[str]) -> list[Proof]:
 
 
 def run_drill(
-    lab: Lab, what: Drill, seed: int, ledger_file: Path, tell: Tell, conditions: ProofsOfNodes = no_conditions
+    lab: Lab,
+    what: Drill,
+    seed: int,
+    ledger_file: Path,
+    tell: Tell,
+    conditions: ProofsOfNodes = no_conditions,
+    transactions: Sequence[Transaction] = (),
 ) -> Evidence:
     """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error.
 
     `conditions` proves what else the drill is to run under, on these nodes: just before the first fault on all, and
-    at the end on those that no fault ended.
+    at the end on those that no fault ended. `transactions` are those of the clients, in place of a row alone.
     """
     tell(f"{what.name}: {what.about}")
-    run = DrillRun(lab, what, what.wait_before(seed), tell, conditions)
+    run = DrillRun(lab, what, what.wait_before(seed), tell, conditions, transactions, seed)
     try:
         run.run(ledger_file)
     except LabError as error:
@@ -95,6 +102,8 @@ class DrillRun:
     wait_before: float
     tell: Tell
     conditions: ProofsOfNodes = no_conditions
+    transactions: Sequence[Transaction] = ()
+    seed: int = 0
     acted: list[FaultEvidence] = field(default_factory=list)
     seen: dict = field(default_factory=dict)
     _began: float = 0.0
@@ -103,7 +112,9 @@ class DrillRun:
     def __post_init__(self) -> None:
         self.nodes: Nodes = replication.of(self.lab)
         what = self.what
-        self.ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers)
+        self.ledger = Ledger(
+            what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, self.transactions, self.seed
+        )
 
     def run(self, ledger_file: Path) -> None:
         baseline = self.prepare()

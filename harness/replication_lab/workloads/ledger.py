@@ -1,14 +1,17 @@
 """The ledger: concurrent clients insert unique ids, and record each answer before the next statement."""
 
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import repeat
 from typing import Protocol
 
+from replication_lab.model.drawn import Drawn, drawn
 from replication_lab.model.history import Copy, Ended, Invoked, Look, Outcome, encode, ranges
 from replication_lab.model.mysql_errors import conflict
+from replication_lab.model.sql_load import Transaction
 from replication_lab.world import clock
 from replication_lab.world.mysql.client import Answer
 from replication_lab.world.mysql.server import Server
@@ -20,6 +23,7 @@ CREATE_HOT = f"CREATE TABLE {HOT} (id INT PRIMARY KEY, changes BIGINT NOT NULL) 
 IDS_PER_CLIENT = 1_000_000_000
 # A client that lost a conflict retries at once; if no node serves, it retries after this time.
 RETRY_SECONDS = 0.1
+INSERT_ALONE = Drawn([], writes=True)
 WATCH_SECONDS = 0.02
 
 
@@ -39,7 +43,8 @@ class Ledger:
 
     A client pauses `think_ms` after each statement that was acknowledged. After each statement the clients of a node in
     `reads` query another node for the newest row, their own and that of the client after them. `watchers` only read,
-    the rows of all clients in turn, because a client that waits for its commit cannot read.
+    the rows of all clients in turn, because a client that waits for its commit cannot read. With `transactions` a
+    client runs the user's, and its row is part of each that writes; one that only reads has no row, nor any record.
     """
 
     clients: dict[str, int]
@@ -47,6 +52,8 @@ class Ledger:
     reads: dict[str, str] = field(default_factory=dict)
     think_ms: float = 0
     watchers: dict[str, int] = field(default_factory=dict)
+    transactions: Sequence[Transaction] = ()
+    seed: int = 0
 
     def prepare(self, server: Server) -> None:
         """Create empty tables, on any node."""
@@ -54,8 +61,11 @@ class Ledger:
         if self.hot_row:
             server.execute(CREATE_HOT, f"INSERT INTO {HOT} VALUES (1, 0)")
 
-    def statements(self, number: int) -> list[str]:
+    def statements(self, number: int, own: Sequence[str] = ()) -> list[str]:
+        """Return a transaction: the client's own statements, then its row."""
         insert = f"INSERT INTO {TABLE} (id) VALUES ({number})"
+        if own:
+            return [*own, insert]
         return [insert, f"UPDATE {HOT} SET changes = changes + 1 WHERE id = 1"] if self.hot_row else [insert]
 
     @contextmanager
@@ -144,9 +154,16 @@ class _Writer(_Client):
 
     def run(self, client: Transacts, reader: Transacts | None = None) -> None:
         number = self.number * IDS_PER_CLIENT
+        transactions = self.ledger.transactions
+        users = drawn(transactions, self.ledger.seed, self.number) if transactions else repeat(INSERT_ALONE)
         try:
             while not self.stop.is_set():
-                answer = self._attempt(client, number)
+                transaction = next(users)
+                if not transaction.writes:
+                    if rest := self._rest_after(client.transact(transaction.statements)):
+                        clock.pause(rest, unless=self.stop)
+                    continue
+                answer = self._attempt(client, number, transaction.statements)
                 number += 1
                 if reader is not None:
                     for writer in (self.number, self.number % self.ledger.size + 1):
@@ -163,8 +180,8 @@ class _Writer(_Client):
             return self.ledger.think_ms / 1000
         return 0 if conflict(answer.code) else RETRY_SECONDS
 
-    def _attempt(self, client: Transacts, number: int) -> Answer:
+    def _attempt(self, client: Transacts, number: int, own: Sequence[str]) -> Answer:
         self.write(encode(Invoked(number, self.number, self.node, self.time(), clock.now())))
-        answer = client.transact(self.ledger.statements(number))
+        answer = client.transact(self.ledger.statements(number, own))
         self.write(encode(Ended(number, self.time(), answer.outcome, answer.code, answer.text)))
         return answer

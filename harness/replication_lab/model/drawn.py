@@ -1,0 +1,37 @@
+"""A user's transactions as the clients of a drill send them: in random orders, each with values of its own."""
+
+import string
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from random import Random
+
+from replication_lab.model.sql_load import Letters, Numbers, Transaction
+
+
+@dataclass(frozen=True)
+class Drawn:
+    """One transaction as it is sent."""
+
+    statements: list[str]
+    writes: bool
+
+
+def drawn(transactions: Sequence[Transaction], seed: int, client: int) -> Iterator[Drawn]:
+    """Yield transactions without end: all in a random order, then in another one, as the load's clients do."""
+    dice = Random(f"{seed}:{client}")
+    while True:
+        for transaction in dice.sample(transactions, len(transactions)):
+            values = {name: _value(wanted, dice) for name, wanted in transaction.parameters.items()}
+            statements = [_statement(pieces, values) for pieces in transaction.statements]
+            yield Drawn(statements, transaction.writes)
+
+
+def _value(wanted: Numbers | Letters, dice: Random) -> str:
+    if isinstance(wanted, Numbers):
+        return str(dice.randint(wanted.low, wanted.high))
+    return "".join(dice.choices(string.ascii_lowercase, k=wanted.number))
+
+
+def _statement(pieces: Sequence[str], values: dict[str, str]) -> str:
+    """Return the text of pieces that are text and a parameter's name in turn."""
+    return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(pieces))
