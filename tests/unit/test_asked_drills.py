@@ -339,6 +339,24 @@ def test_drills_that_were_not_done_are_unknown(ran):
     assert world.taken_down == world.came_up
 
 
+@pytest.mark.parametrize(
+    ("topologies", "claims", "drills"),
+    [
+        (("semisync",), [], 3),
+        (("async", "semisync"), ["throughput[topology=async] <= 0"], 0),
+    ],
+)
+def test_labs_that_are_kept_wait_for_no_drill(topologies, claims, drills, fake_world, runs, undrawn):
+    """What a drill has yet to find fails nothing; after a load whose labs are left up, the run ends."""
+    asked = experiments.asked(question(*topologies, claims=claims))
+    _, summary = running.run(
+        asked, list(asked.engines), "ask", 7, lambda _line: None, world=fake_world(drill=done), keep=True
+    )
+
+    assert {len(row.drills) for row in summary.drilled} == {drills}
+    assert summary.ended == ("decided" if drills else "kept")
+
+
 def test_a_lab_of_a_drill_that_does_not_start_is_a_doubt(monkeypatch, tmp_path):
     """The other drills are done all the same."""
 

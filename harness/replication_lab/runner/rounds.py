@@ -11,6 +11,7 @@ from typing import Any
 from replication_lab.lab import memory
 from replication_lab.lab import up as labs
 from replication_lab.model import record
+from replication_lab.model.drilled import Drills
 from replication_lab.model.event import KEPT, End
 from replication_lab.model.evidence import Evidence
 from replication_lab.model.experiment import Experiment, Preset, schedule
@@ -194,7 +195,10 @@ class Run:
                 self.left_up = "; ".join([self.world.leave_up(lab, self.tell) for lab in labs_up])
 
     def _failed(self, engine: str) -> bool:
-        return bool(exit_code(self.experiment.judge(self.journal.record, engine)))
+        # Its drills come later, on labs of their own.
+        later = {claim.id for claim in self.experiment.claims if isinstance(claim.relation, Drills)}
+        judged = [one for one in self.experiment.judge(self.journal.record, engine) if one.claim not in later]
+        return bool(exit_code(judged)) and bool(judged or not later)
 
     def _labs(self, engine: str, stack: ExitStack) -> dict[LabSpec, Lab]:
         """Start the labs one after another: Compose takes a lab's settings from this process's environment."""
