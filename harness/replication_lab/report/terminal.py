@@ -70,11 +70,11 @@ def _cases(engines: list[str], summary: ExperimentSummary) -> Table:
     tail = ("p99.9_ms", "max_ms") if any(case.pooled for case in summary.cases) else ()
     of_tail = (name.replace("_", " ") for name in tail)
     counts = summary.counts
-    for heading in (f"{counts}s/s", "p50 ms", "p95 ms", "p99 ms", *of_tail, f"round trips per {counts}"):
-        table.add_column(heading, justify="right")
+    headings = (f"{counts}s/s", "p50 ms", "p95 ms", "p99 ms", *of_tail, f"round trips per {counts}")
     drills = {(row.engine, row.case): row for row in summary.drilled}
-    for heading in ("lost", "s without service") if drills else ():
-        table.add_column(heading, justify="right")
+    for heading in (*headings, *(("lost", "s without service") if drills else ())):
+        # A narrow table breaks a heading between its words, and cuts none of them off.
+        table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
     for case in summary.cases:
         if case.engine in engines:
             *figures, trips = wording.of_a_case(case)
