@@ -160,6 +160,10 @@ class FakeLab:
         self.deaf = False
 
     @property
+    def different_nodes(self) -> list[str]:
+        return [self.topology.source.name]
+
+    @property
     def features(self) -> frozenset[str]:
         return catalogue.engines()[self.engine].features
 

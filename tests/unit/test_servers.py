@@ -1,16 +1,18 @@
 """Is a server by any name, or any image, taken as what it is, or refused in one error?"""
 
+from types import SimpleNamespace
+
+import msgspec
 import pytest
 from docker.errors import APIError, ContainerError
 from replication_lab import faults
-from replication_lab.cli.options import server_of
 from replication_lab.model.errors import LabError
-from replication_lab.model.server_name import ServerName, parse_server
+from replication_lab.model.server_name import ServerName, by_node, lab_text, parse_server, text_of_nodes
 from replication_lab.model.server_version import parse_version
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, servers
+from replication_lab.world.docker import images, mixed, project, servers
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import features_of
 
@@ -42,7 +44,8 @@ def test_a_text_that_names_none_is_refused(text, refused):
 @pytest.mark.parametrize(
     ("engine", "image", "text"),
     [
-        (None, None, "mariadb"),
+        (None, None, ""),
+        (None, "mysql:8.4", "mysql:8.4"),
         ("mysql:8.4", None, "mysql:8.4"),
         (None, "vendor.example/ours", "vendor.example/ours:latest"),
         ("mysql", "vendor.example/ours:1", "mysql@vendor.example/ours:1"),
@@ -52,7 +55,7 @@ def test_a_text_that_names_none_is_refused(text, refused):
 )
 def test_the_options_make_that_text(engine, image, text):
     """--engine and --image together name one server."""
-    assert server_of(engine, image, "mariadb") == text
+    assert lab_text([engine] if engine else [], [image] if image else []) == text
 
 
 @pytest.mark.parametrize(
@@ -127,7 +130,10 @@ def test_an_image_is_asked_for_its_version(machine):
     found = machine(said=MYSQL)
 
     assert servers.ready("vendor.example/ours:1") == ServerName("mysql", "vendor.example/ours:1")
-    assert servers.shown("vendor.example/ours:1") == "vendor.example/ours:1" and not found.pulled
+    assert (
+        servers.shown(catalogue.topology("single"), "vendor.example/ours:1") == "vendor.example/ours:1"
+        and not found.pulled
+    )
 
 
 def test_an_engine_of_ours_asks_nothing(machine, monkeypatch):
@@ -172,9 +178,9 @@ def test_an_image_without_the_topologys_replication_is_refused(topology, said, l
     found = catalogue.topology(topology)
     if lacks:
         with pytest.raises(LabError, match=f"has no {lacks}"):
-            servers.fitting(found, "vendor.example/ours:1")
+            servers.make_ready(found, "vendor.example/ours:1")
     else:
-        assert servers.fitting(found, "vendor.example/ours:1").engine == "mysql"
+        servers.make_ready(found, "vendor.example/ours:1")
 
 
 class Running:
@@ -219,3 +225,82 @@ def test_a_drill_that_shifts_clocks_needs_the_labs_own_entrypoint(refused):
     error = refused(drill_set.make_ready, "semisync", "mysql:8.4", drills)
 
     assert f"{mover} shifts the clock of a server, which mysql:8.4 cannot" in error.found
+
+
+# --- nodes that run different servers ---------------------------------------------------------------------------------
+
+
+def test_each_node_has_the_server_that_is_given_for_it():
+    """By NODE=, for all others the one without, or the topology's own."""
+    text = lab_text(["source=mysql-8.0", "replica=mysql"], [])
+
+    assert text == "source=mysql-8.0 replica=mysql"
+    assert by_node(text, ["source", "replica"], "mariadb") == {"source": "mysql-8.0", "replica": "mysql"}
+    assert by_node("mysql replica=mysql-8.0", ["a", "replica"], "mariadb") == {"a": "mysql", "replica": "mysql-8.0"}
+    assert by_node("a=mysql", ["a", "b"], "mariadb") == {"a": "mysql", "b": "mariadb"}
+    assert lab_text(["replica=mysql"], ["replica=vendor.example/ours:1"]) == "replica=mysql@vendor.example/ours:1"
+    assert text_of_nodes({"a": "mysql", "b": "mysql"}) == "mysql"
+
+
+def test_a_node_is_given_one_server(refused):
+    """Twice, none, or for a node that there is not."""
+    refused(lab_text, ["replica=mysql", "replica=mariadb"], [])
+    refused(lab_text, ["mysql", "mariadb"], [])
+    refused(lab_text, ["replica="], [])
+    assert "leaf" in refused(by_node, "leaf=mysql", ["source", "replica"], "mariadb").found
+
+
+def test_the_nodes_of_a_cluster_run_the_same(refused):
+    """They begin with the prepared data of one image."""
+    error = refused(servers.check, catalogue.topology("galera"), "mariadb node2=mariadb-10.11")
+
+    assert "galera, whose nodes begin with the data of one image" in error.found
+
+
+def test_each_node_needs_what_the_topology_needs(refused):
+    """MySQL 5.7 here has no semi-sync, also as the replica of another."""
+    assert (
+        "mysql-5.7 has no semisync"
+        in refused(servers.check, catalogue.topology("semisync"), "source=mysql-8.0 replica=mysql-5.7").found
+    )
+
+
+def test_equal_servers_need_no_further_compose_file():
+    """The topology's own file says it all."""
+    assert mixed.overlay(catalogue.topology("async"), "mysql-8.0") == ""
+    assert mixed.overlay(catalogue.topology("async"), "source=mysql-8.0 replica=mysql-8.0") == ""
+
+
+def test_the_compose_file_of_different_servers_gives_each_node_its_own(machine):
+    """Image, settings, and how a replica connects; four capabilities for an image of others only."""
+    machine()
+    text = "source=mysql-8.0 replica=vendor.example/ours:1"
+    file = msgspec.yaml.decode(mixed.overlay(catalogue.topology("async"), text))
+    source, replica = file["services"]["source"], file["services"]["replica"]
+
+    assert source["image"] == "replication-lab/mysql-8.0" and "cap_add" not in source
+    assert replica["image"] == "vendor.example/ours:1" and "CHOWN" in replica["cap_add"]
+    assert replica["labels"] == {"replication-lab.engine": "mariadb"}
+    assert file["configs"]["settings-source"]["file"].endswith("compose/engines/mysql.cnf")
+    assert "MASTER_USE_GTID" in file["configs"]["replicate-replica"]["content"]
+    assert "replicate-source" not in file["configs"]
+
+
+@pytest.mark.parametrize(
+    ("said", "reason"),
+    [
+        ("serving, not replicating: IO thread No: Unknown system variable 'gtid_domain_id'", "Unknown system variable"),
+        ("serving, not replicating: SQL thread No: Unknown collation", "Unknown collation"),
+        ("serving, not replicating: IO thread Connecting: message: Access denied for user", "Access denied"),
+        # Tried again by the server, and by itself in order soon.
+        ("serving, not replicating: IO thread Connecting: Can't connect to server on 'toxiproxy'", ""),
+        ("serving, not replicating: IO thread No", ""),
+        ("serving, replicating from toxiproxy:21002", ""),
+    ],
+)
+def test_a_replica_that_has_given_up_its_source_is_lost(said, reason):
+    """By the server's own words in its health check; what the server tries again is not lost."""
+    node = SimpleNamespace(status="running", attrs={"State": {"Health": {"Log": [{"Output": said}]}}})
+
+    assert project._is_lost(node) == bool(reason)
+    assert reason in project._refused_by_its_source(node)

@@ -12,7 +12,7 @@ from replication_lab import experiments, runs
 from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import SETTING, of_nodes, pairs
-from replication_lab.cli.options import as_json, keep_failed, of_cnf, of_image, percentage, server_of
+from replication_lab.cli.options import as_json, keep_failed, of_cnf, of_engine, of_image, percentage
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
@@ -20,7 +20,10 @@ from replication_lab.model.load import INSERTS
 from replication_lab.model.question import ENGINE, NAME, Question
 from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
+from replication_lab.model.server_name import lab_text, server_text
 from replication_lab.world import catalogue
+
+IMAGE = "image"
 
 
 @click.command()
@@ -30,9 +33,9 @@ from replication_lab.world import catalogue
     "varied",
     multiple=True,
     metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rate, rtt, replication, wait_point, engine, cnf (my.cnf files), NODE.storage, "
-    "NODE.disk, a server's variable (sync_binlog sets it on every server, source.sync_binlog on one). Given several "
-    "times, all combinations are measured.",
+    help="Setting to vary: clients, rate, rtt, replication, wait_point, engine, image, cnf (my.cnf files), "
+    "NODE.storage, NODE.disk, a server's variable (sync_binlog sets it on every server, source.sync_binlog on one). "
+    "Given several times, all combinations are measured.",
 )
 @click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
 @of_cnf
@@ -89,11 +92,7 @@ from replication_lab.world import catalogue
 )
 @click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
-@click.option(
-    "--engine",
-    metavar="ENGINE",
-    help="Engine of the servers, as of `lab up`.  [default: that of each topology: mariadb; mysql-8.0 for group]",
-)
+@of_engine
 @of_image
 @click.option("--seconds", default=3, show_default=True, help="Seconds of load per case and round.")
 @click.option(
@@ -149,10 +148,20 @@ def ask(*, topologies: str, save: str | None, seed: int, keep: bool, json_: bool
     sys.exit(summary.exit_code)
 
 
+def _images_as_engines(vary: dict[str, list[str]]) -> dict[str, list[str]]:
+    """Return what varies with images as engines: each is the engine of its cases."""
+    if IMAGE not in vary:
+        return vary
+    if ENGINE in vary:
+        raise LabError("--vary names engines and images", "one of the two", "--vary engine=mariadb,mysql:8.4")
+    found = {ENGINE if name == IMAGE else name: values for name, values in vary.items()}
+    return {**found, ENGINE: [server_text("", image) for image in found[ENGINE]]}
+
+
 def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     short = {name: asked[name] for name in ("rtt", "clients", "rate") if asked[name] is not None}
     cnf: dict[str, GivenFile] = {}
-    vary = {name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()}
+    vary = _images_as_engines({name: values.split(",") for name, values in pairs("--vary", asked["varied"]).items()})
     for option in ("--engine", "--image"):
         if ENGINE in vary and asked[option.removeprefix("--")]:
             raise LabError(f"{option} and --vary engine=… both name engines", "one of the two", f"leave out {option}")
@@ -171,7 +180,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         workload=_load(asked["workload"]),
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
-        engine=server_of(asked["engine"], asked["image"], ""),
+        engine=lab_text(asked["engine"], asked["image"]),
         drill_runs=_number_of_drills(asked["drill_runs"]),
         **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "drill", "ledger")},
     )

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -12,12 +12,13 @@ from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import pairs
-from replication_lab.cli.options import as_json, keep_failed, of_image, server_of
+from replication_lab.cli.options import as_json, keep_failed
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.only import Only
 from replication_lab.model.question import NAME
+from replication_lab.model.server_name import server_text
 
 DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "settings", "rtt")
 
@@ -30,7 +31,12 @@ DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "
     help="Engines to measure, recorded together; `all` for every engine that the experiment supports.  "
     "[default: mariadb, or the engines that the experiment compares]",
 )
-@of_image
+@click.option(
+    "--image",
+    multiple=True,
+    metavar="IMAGE",
+    help="Docker image to measure in place of the engine's own, as of `lab up`; may be repeated: recorded together.",
+)
 @click.option(
     "--preset",
     default="quick",
@@ -76,7 +82,7 @@ DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "
 @keep_failed
 @as_json
 def run(
-    *, experiment: str, engine: str | None, image: str | None, seed: int, keep: bool, json_: bool, **options: Any
+    *, experiment: str, engine: str | None, image: tuple[str, ...], seed: int, keep: bool, json_: bool, **options: Any
 ) -> None:
     """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
@@ -102,14 +108,14 @@ def run(
     sys.exit(summary.exit_code)
 
 
-def _servers(engine: str | None, image: str | None, available: Callable[[], list[str]]) -> list[str]:
+def _servers(engine: str | None, image: Sequence[str], available: Callable[[], list[str]]) -> list[str]:
     """Return the servers to measure; empty for the experiment's own."""
     if image:
         if engine and ("," in engine or engine == "all"):
             raise LabError(
-                f"--image with --engine {engine}", "one engine, the one that the image is", f"--image {image}"
+                f"--image with --engine {engine}", "one engine, the one that the image is", f"--image {image[0]}"
             )
-        return [server_of(engine, image, "")]
+        return [server_text(engine or "", each) for each in image]
     return available() if engine == "all" else engine.split(",") if engine else []
 
 

@@ -10,7 +10,7 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab.cli import FAILED, cli, names, output
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.options import as_json, of_disks, of_engine, of_image, of_lab, server_of
+from replication_lab.cli.options import as_json, of_disks, of_engine, of_image, of_lab
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
@@ -18,6 +18,7 @@ from replication_lab.lab.connections import variables
 from replication_lab.model.condition import parse_links
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.server_name import lab_text
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
@@ -56,8 +57,8 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
 def up(
     *,
     topology: str,
-    engine: str | None,
-    image: str | None,
+    engine: tuple[str, ...],
+    image: tuple[str, ...],
     name: str | None,
     toxics: tuple[str, ...],
     storage: tuple[str, ...],
@@ -70,6 +71,8 @@ def up(
 
     Example: lab up semisync --engine mysql-8.0 --toxic source-replica=40ms
 
+    Example: lab up async --engine source=mysql-8.0 --engine replica=mysql
+
     Example: lab up semisync --image registry.example/mysql:8.4
 
     Example: lab up async --storage raid0 --disk sata-7200
@@ -78,7 +81,7 @@ def up(
     given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **of_disks)
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
-    server = server_of(engine, image, catalogue.default_engine(topology))
+    server = lab_text(engine, image) or catalogue.default_engine(topology)
     lab = labs.up(LabRequest(found, server, name or f"lab-{topology}", changed, placed), tell)
     if json_:
         print_json(views.view(lab))

@@ -7,7 +7,6 @@ import click
 
 from replication_lab.cli import names
 from replication_lab.model.errors import LabError
-from replication_lab.model.server_name import server_text
 from replication_lab.model.storage import AUTO
 
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON instead of text.")
@@ -26,21 +25,19 @@ keep_failed = click.option(
 of_engine = click.option(
     "--engine",
     shell_complete=names.completed_by(names.engines),
-    metavar="ENGINE",
-    help="Database server to run: a name from `lab engines`, or a vendor's version, as mysql:8.4, mariadb:10.11.9, "
-    "percona:8.4.  [default: mysql-8.0 for group, else mariadb]",
+    multiple=True,
+    metavar="[NODE=]ENGINE",
+    help="Database server of NODE, or of all nodes: a name from `lab engines`, or a vendor's version, as mysql:8.4, "
+    "mariadb:10.11.9, percona:8.4; may be repeated.  [default: mysql-8.0 for group, else mariadb]",
 )
 of_image = click.option(
     "--image",
-    metavar="IMAGE",
-    help="Docker image to run as the server in place of the engine's own. It must follow the vendors' images "
-    "(docs/images.md). --engine then says which engine it is.  [default: the image is asked]",
+    multiple=True,
+    metavar="[NODE=]IMAGE",
+    help="Docker image to run as the server of NODE, or of all nodes, in place of the engine's own; may be repeated. "
+    "It must follow the vendors' images (docs/images.md). --engine then says which engine it is.  "
+    "[default: the image is asked]",
 )
-
-
-def server_of(engine: str | None, image: str | None, default: str) -> str:
-    """Return the text that names the server, from --engine and --image."""
-    return server_text(engine or "", image) if image else engine or default
 
 
 of_cnf = click.option(

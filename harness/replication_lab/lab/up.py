@@ -33,7 +33,7 @@ def image_names(
     own = list(replication.kind_of(topology).images) if topology else []
     own += ["load"] if load and "load" not in own else []
     own += overlay.images(storage or {})
-    server = servers.own_images(engine)
+    server = servers.own_images(servers.of_nodes(topology, engine).values() if topology else [engine])
     return [*server, *own] if topology and not topology.links else [*server, "toxiproxy", *own]
 
 
@@ -53,7 +53,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     tidy(tell)
     if running := project.all_labs().get(name):
         return _again(running, asked, tell)
-    servers.fitting(topology, engine)
+    servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage))
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
@@ -128,7 +128,7 @@ def tidy(tell: Tell) -> None:
 
 
 def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
-    if lab.engine != servers.shown(asked.engine):
+    if lab.engine != servers.shown(asked.topology, asked.engine):
         raise LabError(
             f"{lab.name} is already running with {lab.engine}",
             f"{asked.engine}, or another --lab",

@@ -1,14 +1,18 @@
 """The texts that name a server: an engine of the catalogue, a vendor's version, or any image."""
 
 import re
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError, unknown_name
 
 # The vendors' official repositories, by the name that stands before the colon.
 VENDORS = {"mariadb": "mariadb", "mysql": "mysql", "percona": "percona/percona-server"}
+# The vendors whose repository is called like them.
+OFFICIAL = [vendor for vendor, repository in VENDORS.items() if vendor == repository]
 FORMS = f"a name from ./lab engines, or {', '.join(f'{vendor}:TAG' for vendor in VENDORS)}"
 _TOLD = re.compile(r"([a-z0-9.-]+)@(?!sha256:)(.+)")
+_OF_NODE = re.compile(r"([a-z0-9_-]+)=(.*)")
 _IMAGE = re.compile(r"[a-zA-Z0-9][\w.:/@-]*")
 
 
@@ -45,9 +49,51 @@ def server_text(engine: str, image: str) -> str:
     _valid(image)
     if ":" not in image.rpartition("/")[2] and "@" not in image:
         image += ":latest"
-    # A text without a slash names an engine or a vendor.
-    image = image if "/" in image else f"docker.io/library/{image}"
+    # Another text without a slash would name an engine or a vendor.
+    if "/" not in image and image.partition(":")[0] not in OFFICIAL:
+        image = f"docker.io/library/{image}"
     return f"{engine}@{image}" if engine else image
+
+
+def lab_text(engines: Sequence[str], images: Sequence[str]) -> str:
+    """Return the text that names a lab's servers, from --engine and --image, each for all nodes or as NODE=….
+
+    An empty text stands for the topology's own engine.
+    """
+    engine_of, image_of = _of_nodes("--engine", engines), _of_nodes("--image", images)
+    texts = {
+        node: server_text(engine_of.get(node, ""), image_of[node]) if node in image_of else engine_of[node]
+        for node in dict.fromkeys([*engine_of, *image_of])
+    }
+    return " ".join(f"{node}={text}" if node else text for node, text in texts.items())
+
+
+def by_node(text: str, nodes: Sequence[str], default: str) -> dict[str, str]:
+    """Return the text of each node's server; `default` is that of nodes that a lab's text leaves out."""
+    given = _of_nodes("--engine", text.split())
+    for node in given:
+        if node and node not in nodes:
+            raise unknown_name("node", node, nodes, "./lab list topologies")
+    return {node: given.get(node) or given.get("") or default for node in nodes}
+
+
+def text_of_nodes(servers: Mapping[str, str]) -> str:
+    """Return the text of a lab by its nodes' servers: one for all if they are the same."""
+    if len(set(servers.values())) == 1:
+        return next(iter(servers.values()))
+    return " ".join(f"{node}={text}" for node, text in servers.items())
+
+
+def _of_nodes(option: str, texts: Sequence[str]) -> dict[str, str]:
+    """Return what is given for each node, and under an empty name what is given for all."""
+    found: dict[str, str] = {}
+    for text in texts:
+        node, value = told.groups() if (told := _OF_NODE.fullmatch(text)) else ("", text)
+        if not value or node in found:
+            what = f"{node or 'all nodes'} twice" if value else f"no server for {node}"
+            raise LabError(f"{option} {text!r} names {what}", f"{option} NODE=ENGINE once a node", "./lab engines")
+        found[node] = value
+    return found
 
 
 def _valid(image: str) -> str:

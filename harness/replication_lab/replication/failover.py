@@ -174,7 +174,7 @@ HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"
 def _refuse_unable(lab: Lab) -> None:
     if instead := replication.of(lab).instead_of_failover:
         raise LabError(f"{lab.name} has no source and replicas", "a topology with both", instead)
-    if not lab.node(lab.topology.source.name).dialect.gtids:
+    if not all(lab.node(node.name).dialect.gtids for node in lab.topology.nodes):
         raise LabError(
             f"{lab.engine} has no GTIDs: a replica's position in another server's binary log is unknown",
             "an engine with the feature gtid",

@@ -46,13 +46,20 @@ def came_up(
     """Return a lab as it came up, by one of its servers; `disks` are the costs of its machines' disks, if any."""
     return LabCameUp(
         engine=lab.engine,
-        version=server.version(),
+        version=_version(lab, server),
         topology=lab.topology.name,
         images=lab.image_digests(),
         settings=server.settings(*dict.fromkeys([*SETTINGS, *settings])) | _storage(lab) | _machines(lab, disks),
         not_applicable=not_applicable or {},
         about=about,
     )
+
+
+def _version(lab: Lab, server: Server) -> str:
+    """Return the version of a lab's servers, or of one node for each that differs."""
+    if len(lab.different_nodes) == 1:
+        return server.version()
+    return ", ".join(f"{node} {lab.node(node).server().version()}" for node in lab.different_nodes)
 
 
 def _storage(lab: Lab) -> dict[str, str]:

@@ -101,14 +101,15 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     found = catalogue.topology(topology)
     servers.check(found, engine, f"drill {topology}")
     movers = [each.name for each in drills if each.moves_clocks(faults.kinds())]
-    if movers and (image := servers.named(engine).image):
+    if movers and (others := servers.others_images(found, engine)):
         raise LabError(
-            f"{', '.join(movers)} shifts the clock of a server, which {image} cannot: the lab's own entrypoint does it",
+            f"{', '.join(movers)} shifts the clock of a server, which {', '.join(others)} cannot: "
+            "only the lab's own entrypoint can",
             "an engine that is built here, or another drill",
             f"./lab drill {topology} --fault NAME",
         )
     docker_engine.ensure()
-    servers.fitting(found, engine)
+    servers.make_ready(found, engine)
 
 
 def run(

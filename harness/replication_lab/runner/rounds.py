@@ -58,7 +58,7 @@ class World:
         docker_engine.ensure()
         labs.tidy(tell)
         for spec in wanted:
-            servers.fitting(catalogue.topology(spec.topology), spec.engine)
+            servers.make_ready(catalogue.topology(spec.topology), spec.engine)
         images.ensure(dict.fromkeys(name for spec in wanted for name in _images(spec)))
         for part in together:
             memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])

@@ -12,7 +12,7 @@ from docker.models.containers import Container
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import labels, leftovers
+from replication_lab.world.docker import labels, leftovers, servers
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.files import write_whole
@@ -57,6 +57,10 @@ class Lab:
         return leftovers.STATE / f"{self.name}.json"
 
     @property
+    def servers_file(self) -> Path:
+        return leftovers.STATE / f"{self.name}.servers.yaml"
+
+    @property
     def overlay_file(self) -> Path:
         return leftovers.STATE / f"{self.name}.storage.yaml"
 
@@ -82,10 +86,17 @@ class Lab:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """The features of its running servers, by the names of engines.yaml; its first node's stand for all."""
+        """What all its running servers can do, by the names of engines.yaml; of equal servers one is asked."""
         node = self.node(self.topology.source.name)
         slap = node.run("sh", "-c", f"command -v {SLAPS[node.dialect.family]} || true").strip()
-        return features_of(node.server()) | (frozenset({"own_slap"}) if slap else frozenset())
+        known = frozenset.intersection(*(features_of(self.node(each).server()) for each in self.different_nodes))
+        return known | (frozenset({"own_slap"}) if slap else frozenset())
+
+    @property
+    def different_nodes(self) -> list[str]:
+        """A node for each engine or image that nodes run: one, unless they differ."""
+        found = servers.of_nodes(self.topology, self.engine)
+        return list({text: node for node, text in reversed(found.items())}.values())[::-1]
 
     def service(self, name: str) -> Service:
         return Service(self, name)

@@ -2,6 +2,7 @@
 
 import logging
 import os
+import re
 import secrets
 import subprocess
 import threading
@@ -16,11 +17,12 @@ from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.server_name import text_of_nodes
 from replication_lab.model.server_version import parse_version
 from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, servers
+from replication_lab.world.docker import images, labels, mixed, servers
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.docker.leftovers import owner
 from replication_lab.world.docker.signals import signals_held
@@ -31,6 +33,12 @@ from replication_lab.world.mysql.features import BY_VARIABLE, features_of
 WATCH_SECONDS = 0.5
 # The first words of a machine's health check after it failed to start its disks or its server for good.
 GIVEN_UP = "the machine did not start its disks or its server"
+# The health check of a replica whose server has given up, or is refused in a way that no retry changes: the reason.
+NOT_REPLICATING = re.compile(
+    r"serving, not replicating: (?:IO|SQL) thread (?:No: (?P<stopped>\S.*)"
+    r"|Connecting: (?P<refused>.*(?:Authentication plugin|Access denied|not allowed to connect).*))",
+    re.DOTALL,
+)
 STATE_TRANSFERS = ("mariabackup", "rsync")
 
 
@@ -47,6 +55,9 @@ def start(asked: LabRequest) -> Lab:
     lab = Lab(name, topology, asked.engine, password, asked.launcher, asked.clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
     files = [catalogue.compose_file(topology.name)]
+    if differing := mixed.overlay(topology, asked.engine):
+        write_whole(lab.servers_file, differing.encode())
+        files.append(lab.servers_file)
     if asked.storage:
         write_whole(lab.overlay_file, storage_overlay.overlay(name, topology.name, asked.storage).encode())
         files.append(lab.overlay_file)
@@ -78,19 +89,21 @@ def start(asked: LabRequest) -> Lab:
 
 def _refuse_another_server(lab: Lab) -> None:
     """Raise LabError if the server of somebody else's image is not of the engine whose files it was started with."""
-    server = servers.ready(lab.engine)
-    for node in lab.topology.nodes if server.image else ():
-        running = lab.node(node.name).server()
+    for node, text in servers.of_nodes(lab.topology, lab.engine).items():
+        server = servers.ready(text)
+        if not server.image:
+            continue
+        running = lab.node(node).server()
         version = parse_version(running.version())
         if dialect_of(version) != catalogue.engine(server.engine).dialect:
             raise LabError(
-                f"{node.name} runs {version}, and was started as {server.engine}",
+                f"{node} runs {version}, and was started as {server.engine}",
                 f"--engine {dialect_of(version)}",
                 f"--image {server.image} --engine {dialect_of(version)}",
             )
         if lab.topology.replication in BY_VARIABLE and lab.topology.replication not in features_of(running):
             raise LabError(
-                f"{node.name} runs {version} of {server.image}, which has no {lab.topology.replication}",
+                f"{node} runs {version} of {server.image}, which has no {lab.topology.replication}",
                 f"an image whose server has what {lab.topology.name} needs",
                 "./lab engines",
             )
@@ -102,7 +115,8 @@ def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
 
     logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
     kept = dict(line.split("=", 1) for line in lab.env_file.read_text().splitlines())
-    files = [str(catalogue.compose_file(lab.topology.name)), str(overlay)]
+    own = [catalogue.compose_file(lab.topology.name), lab.servers_file]
+    files = [str(file) for file in (*own, overlay) if file.exists()]
     compose = DockerCompose(catalogue.ROOT, files, env_file=str(lab.env_file), services=services)
     try:
         with exported(kept):
@@ -137,9 +151,24 @@ def _ended_when_a_node_is_lost(lab: Lab) -> Iterator[None]:
 
 
 def _is_lost(container: Container) -> bool:
-    """Return whether a container has ended, or its machine has given up starting (images/vm/guest/server)."""
-    checks = container.attrs["State"].get("Health", {}).get("Log") or []
-    return container.status in ("exited", "dead") or any(check["Output"].startswith(GIVEN_UP) for check in checks)
+    """Return whether a container has ended, its machine has given up starting, or its server has given up its source.
+
+    images/vm/guest/server and images/database/lab-health say so.
+    """
+    if container.status in ("exited", "dead") or _refused_by_its_source(container):
+        return True
+    return any(check["Output"].startswith(GIVEN_UP) for check in _checks(container))
+
+
+def _checks(container: Container) -> list[dict[str, Any]]:
+    return container.attrs["State"].get("Health", {}).get("Log") or []
+
+
+def _refused_by_its_source(container: Container) -> str:
+    """Return why a replica cannot follow its source, in the server's own words; an empty string if it may."""
+    last = _checks(container)[-1:]
+    found = NOT_REPLICATING.match(last[0]["Output"].strip()) if last else None
+    return (found["stopped"] or found["refused"]) if found else ""
 
 
 def check_state_transfer() -> None:
@@ -181,12 +210,14 @@ def refuse_old_data(name: str) -> None:
 
 
 def _settings(lab: Lab) -> dict[str, str]:
-    server = servers.ready(lab.engine)
+    texts = servers.of_nodes(lab.topology, lab.engine)
+    server, mixes = servers.ready(texts[lab.topology.source.name]), len(set(texts.values())) > 1
     return {
         "COMPOSE_PROJECT_NAME": lab.name,
         "ENGINE": server.engine,
-        # Empty for the engine's own image: an exported one must not be taken.
-        "LAB_IMAGE": server.image,
+        # Empty for the engine's own image, and where nodes differ: an exported one must not be taken.
+        "LAB_IMAGE": "" if mixes else server.image,
+        **({"LAB_CHARACTERS": mixed.CHARACTERS} if mixes else {}),
         "LAB_PASSWORD": lab.password,
         "LAB_OWNER": owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),
@@ -201,12 +232,26 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
         return LabError(
             f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself"
         )
+    for service, container in lab.containers.items():
+        if reason := _refused_by_its_source(container):
+            return _cannot_follow(lab, service, reason)
     # A lost node comes first: it is the reason why others wait in vain.
     for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
         health = container.attrs["State"].get("Health", {})
         if container.status != "running" or health.get("Status") not in (None, "healthy"):
             return _never_healthy(lab, service, container.status, health)
     return LabError(f"docker compose up failed:\n  {last}", "every container healthy", "./lab doctor")
+
+
+def _cannot_follow(lab: Lab, service: str, reason: str) -> LabError:
+    runs = servers.of_nodes(lab.topology, lab.engine)
+    sources = [link.source for link in lab.topology.links if link.target == service]
+    ends = [f"{node} ({runs[node]})" for node in (service, *sources)]
+    return LabError(
+        f"{' cannot replicate from '.join(ends)}: {reason}",
+        "servers of which one can replicate from the other",
+        "./lab engines",
+    )
 
 
 def _never_healthy(lab: Lab, service: str, status: str, health: dict[str, Any]) -> LabError:
@@ -257,7 +302,10 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
     if topology not in catalogue.topologies():
         return None
     variables = dict(entry.split("=", 1) for entry in node.attrs["Config"]["Env"])
-    lab = Lab(name, catalogue.topology(topology), _server_of(node), variables["MYSQL_ROOT_PASSWORD"])
+    known = catalogue.topology(topology)
+    nodes = {one.labels[labels.SERVICE]: one for one in containers if labels.ENGINE_LABEL in one.labels}
+    running = {each.name: _server_of(nodes[each.name]) for each in known.nodes if each.name in nodes}
+    lab = Lab(name, known, text_of_nodes(running), variables["MYSQL_ROOT_PASSWORD"])
     lab.__dict__["containers"] = {container.labels[labels.SERVICE]: container for container in containers}
     return lab
 

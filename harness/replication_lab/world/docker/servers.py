@@ -1,12 +1,13 @@
 """The servers that a lab was asked for: their images made ready, and what an image is the image of."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
 from docker.errors import APIError, ContainerError
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.server_name import FORMS, ServerName, parse_server
+from replication_lab.model.server_name import FORMS, ServerName, by_node, parse_server, text_of_nodes
 from replication_lab.model.server_version import Version, parse_version
 from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
@@ -18,8 +19,29 @@ FAMILIES = {"galera": "mariadb", "group": "mysql"}
 ASK_VERSION = "mariadbd --version 2>/dev/null || mysqld --version"
 
 
+# The kinds of replication whose nodes may run different servers.
+MIXED = ("async", "semisync")
+
+
+def of_nodes(topology: Topology, text: str) -> dict[str, str]:
+    """Return the text of each node's server; LabError for a node that the topology has not."""
+    return by_node(text, [node.name for node in topology.nodes], catalogue.default_engine(topology.name))
+
+
 def check(topology: Topology, text: str, command: str = "") -> None:
     """Refuse what needs no Docker to be refused; `command` is as in `catalogue.engine_for`."""
+    texts = dict.fromkeys(of_nodes(topology, text).values())
+    if len(texts) > 1 and topology.replication not in MIXED:
+        raise LabError(
+            f"{text} for {topology.name}, whose nodes begin with the data of one image",
+            "one server for all nodes; or a source and replicas, which may differ",
+            "./lab up async --engine source=mysql-8.0 --engine replica=mysql",
+        )
+    for each in texts:
+        _check(topology, each, command)
+
+
+def _check(topology: Topology, text: str, command: str) -> None:
     asked = named(text)
     if not asked.image:
         catalogue.engine_for(topology, text, command)
@@ -43,16 +65,22 @@ def named(text: str) -> ServerName:
     return asked if asked.image else replace(asked, image=known.image)
 
 
-def shown(text: str) -> str:
-    """Return how a running lab's server is shown: by its engine, or by its image if that is not the engine's own."""
-    asked = named(text)
-    return asked.image or asked.engine
+def shown(topology: Topology, text: str) -> str:
+    """Return how a running lab's servers are shown: each by its engine, or by an image that is not the engine's own."""
+    asked = {node: named(each) for node, each in of_nodes(topology, text).items()}
+    return text_of_nodes({node: each.image or each.engine for node, each in asked.items()})
 
 
-def own_images(text: str) -> list[str]:
-    """Return the images of images/ that a server needs: one, or none if its image is somebody else's."""
-    asked = named(text)
-    return [] if asked.image else [asked.engine]
+def own_images(texts: Iterable[str]) -> list[str]:
+    """Return the images of images/ that servers need; none for a server whose image is somebody else's."""
+    asked = map(named, dict.fromkeys(texts))
+    return [each.engine for each in asked if not each.image]
+
+
+def others_images(topology: Topology, text: str) -> list[str]:
+    """Return the images of others that a lab's nodes run."""
+    asked = map(named, dict.fromkeys(of_nodes(topology, text).values()))
+    return [each.image for each in asked if each.image]
 
 
 @cache
@@ -87,9 +115,13 @@ def ready(text: str) -> ServerName:
     return replace(asked, engine=asked.engine or found)
 
 
-def fitting(topology: Topology, text: str) -> ServerName:
-    """Return the server as `ready` does; LabError also if its family has no such replication."""
-    found = ready(text)
+def make_ready(topology: Topology, text: str) -> None:
+    """Have the images of a lab's servers as `ready` does; LabError also if one's family has no such replication."""
+    for each in dict.fromkeys(of_nodes(topology, text).values()):
+        _refuse_misfit(topology, ready(each))
+
+
+def _refuse_misfit(topology: Topology, found: ServerName) -> None:
     family = FAMILIES.get(topology.replication)
     if found.image and family and not found.engine.startswith(family):
         raise LabError(
@@ -97,7 +129,6 @@ def fitting(topology: Topology, text: str) -> ServerName:
             f"an image of {family}",
             "./lab engines",
         )
-    return found
 
 
 def version_of(image: str) -> Version:

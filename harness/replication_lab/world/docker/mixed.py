@@ -1,0 +1,73 @@
+"""The Compose file of a lab whose nodes run different servers: what differs from the topology's own file."""
+
+from pathlib import Path
+from typing import Any
+
+import msgspec
+
+from replication_lab.model.topology import Topology
+from replication_lab.world import catalogue
+from replication_lab.world.docker import images, servers
+
+ENGINES = catalogue.COMPOSE / "engines"
+# Servers differ in their default, and a table would have other columns on a replica. Every version knows these.
+CHARACTERS = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
+HEAD = """\
+# The servers of nodes that differ, written by `lab up`. With plain Compose:
+#
+#     docker compose --env-file runs/labs/LAB.env -f compose/{topology}.yaml -f runs/labs/LAB.servers.yaml up --wait
+"""
+
+
+def overlay(topology: Topology, text: str) -> str:
+    """Return the Compose file of each node's server; an empty text if all nodes run the same."""
+    texts = servers.of_nodes(topology, text)
+    if len(set(texts.values())) == 1:
+        return ""
+    file: dict[str, Any] = {"services": {}, "configs": {}}
+    for node in topology.nodes:
+        server = servers.ready(texts[node.name])
+        configs = _configs(server.engine)
+        given: dict[str, tuple[str, ...]] = {"settings": ("/etc/mysql/conf.d/lab.cnf", "/etc/my.cnf.d/lab.cnf")}
+        if node.role != "source":
+            given["replicate"] = ("/docker-entrypoint-initdb.d/2-replicate.sql",)
+        service: dict[str, Any] = {
+            "image": server.image or images.PREFIX + server.engine,
+            "labels": {"replication-lab.engine": server.engine},
+            "configs": [
+                {"source": f"{name}-{node.name}", "target": target, "mode": 0o444}
+                for name, targets in given.items()
+                for target in targets
+            ],
+        }
+        if server.image:
+            service["cap_add"] = _parts()["server-of-others"]["cap_add"]
+        file["services"][node.name] = service
+        file["configs"] |= {f"{name}-{node.name}": configs[name] for name in given}
+    return HEAD.format(topology=topology.name) + msgspec.yaml.encode(file).decode()
+
+
+def _configs(engine: str) -> dict[str, dict[str, str]]:
+    """Return the configs of an engine's Compose file and of what it includes, with the paths of files in full."""
+    return _included(ENGINES / f"{engine}.yaml")
+
+
+def _included(file: Path) -> dict[str, dict[str, str]]:
+    read = _read(file)
+    found: dict[str, dict[str, str]] = {}
+    for other in read.get("include", []):
+        found |= _included(file.parent / other)
+    own = read.get("configs", {})
+    return found | {name: _with_full_path(config, file.parent) for name, config in own.items()}
+
+
+def _with_full_path(config: dict[str, str], folder: Path) -> dict[str, str]:
+    return {key: str((folder / value).resolve()) if key == "file" else value for key, value in config.items()}
+
+
+def _parts() -> dict[str, Any]:
+    return _read(catalogue.COMPOSE / "_parts.yaml")["services"]
+
+
+def _read(file: Path) -> dict[str, Any]:
+    return msgspec.yaml.decode(file.read_bytes())

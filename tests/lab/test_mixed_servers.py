@@ -1,0 +1,25 @@
+"""Do nodes run different servers, and is a pair that cannot replicate refused with the server's own reason?"""
+
+from replication_lab.world.docker import project
+
+
+def test_a_newer_replica_follows_an_older_source(command, name):
+    """Each node runs its own, by its own Compose configs, and the rows arrive."""
+    answer = command("up", "async", "--engine", "source=mariadb-10.1", "--engine", "replica=mariadb", "--lab", name)
+
+    assert answer.returncode == 0, answer.stderr
+    lab = project.find(name)
+    versions = {node.name: lab.node(node.name).server().version() for node in lab.topology.nodes}
+    assert versions["source"].startswith("10.1.") and versions["replica"].startswith("11.8.")
+    assert lab.engine == "source=mariadb-10.1 replica=mariadb"
+    assert lab.state().proofs and all(proof.ok for proof in lab.state().proofs)
+
+
+def test_a_pair_that_cannot_replicate_is_refused_in_the_servers_words(command, name):
+    """MariaDB cannot follow MySQL with GTIDs: no lab is left, and nobody waits for a health check's time limit."""
+    answer = command("up", "async", "--engine", "source=mysql-8.0", "--engine", "replica=mariadb", "--lab", name)
+
+    assert answer.returncode == 3
+    assert "replica (mariadb) cannot replicate from source (mysql-8.0): " in answer.stderr
+    assert "caching_sha2_password" in answer.stderr or "gtid" in answer.stderr.lower()
+    assert name not in project.all_labs()
