@@ -1,5 +1,6 @@
 """Real servers are restarted with what a question asks for, and run as before where they refuse it."""
 
+import json
 import secrets
 
 import pytest
@@ -13,6 +14,7 @@ from replication_lab.model.verdict import Verdict
 from replication_lab.world import catalogue
 from replication_lab.world.docker import images, project, signals
 
+from tests.lab.conftest import things_of
 from tests.lab.sabotage import judgement_of
 
 # back_log needs a restart on every engine.
@@ -112,3 +114,39 @@ def test_the_servers_of_each_topology_are_restarted_and_replicate_again(docker, 
     finally:
         with signals.signals_held():
             lab.down()
+
+
+@pytest.mark.long
+def test_a_lab_keeps_the_options_that_it_was_started_with(command, name, tmp_path):
+    """Also when a node is started again; one that another administrator changes is shown."""
+    (tmp_path / "own.cnf").write_text("[mysqld]\ninnodb_read_io_threads = 8\n")
+    given = ("--set", "back_log=60", "--set", "replica.sync_binlog=0", "--cnf", f"source={tmp_path / 'own.cnf'}")
+
+    def settings():
+        (lab,) = json.loads(command("status", "--lab", name, "--json").stdout)
+        return {setting["what"]: setting["found"] for setting in lab["settings"]}
+
+    started = command("up", "semisync", "--lab", name, *given)
+    assert "verified: replica has sync_binlog=0" in started.stderr, started.stderr
+    command("stop", "replica", "--lab", name)
+    command("start", "replica", "--lab", name)
+    assert settings() == {
+        "source has innodb_read_io_threads=8 (own.cnf line 2)": "8",
+        "source has back_log=60": "60",
+        "replica has back_log=60": "60",
+        "replica has sync_binlog=0": "0",
+    }
+    command("sql", "replica", "--lab", name, "-e", "SET GLOBAL sync_binlog = 9")
+    assert settings()["replica has sync_binlog=0"] == "9"
+    assert "replica has sync_binlog=0  not in force: 9" in command("show", "--lab", name).stdout
+    assert "already running with other options" in command("up", "semisync", "--lab", name, "--set", "x=1").stderr
+
+
+@pytest.mark.long
+def test_a_lab_whose_server_refuses_an_option_is_removed(command, name):
+    """The server's words are told, and nothing is left."""
+    refused = command("up", "async", "--lab", name, "--set", "no_such_variable=1")
+
+    assert refused.returncode == 3
+    assert "unknown variable 'no_such_variable=1'" in refused.stderr
+    assert things_of(name) == []

@@ -174,6 +174,16 @@ def test_the_status_lists_every_node_and_link():
     assert "make lab-up" in shown(output.status, [])
 
 
+def test_options_of_the_user_are_shown_as_in_force_or_not():
+    """Both commands ask the servers now."""
+    settings = [Proof("source has back_log=60", "60", True), Proof("leaf has back_log=60", "does not answer", False)]
+    lab = LabView("lab-chain", "chain", "mariadb", "11.8.6", NODES, LINKS, [], settings)
+
+    for text in (shown(output.tree, lab), shown(output.status, [lab])):
+        assert "source has back_log=60  verified" in text
+        assert "leaf has back_log=60" in text and "not in force: does not answer" in text
+
+
 def test_a_link_that_nobody_measures_is_not_taken_for_a_silent_one():
     """One that a failover made."""
     made = LinkView("replica-source", "replica", "source", ["wan-85ms"], True, None, measured=False)

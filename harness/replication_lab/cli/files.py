@@ -7,7 +7,7 @@ from pathlib import Path
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.question import Values
-from replication_lab.model.question_files import NONE, is_cnf
+from replication_lab.model.question_files import CNF, NONE, is_cnf
 
 SETTING = "NAME=VALUE"
 
@@ -61,6 +61,11 @@ def once(*parts: Values) -> Values:
             raise LabError(f"{name} is {found[name]} and {part[name]}", "one of the two", f"leave out --set {name}=…")
         found |= part
     return found
+
+
+def cnf_files(given: tuple[str, ...]) -> dict[str, GivenFile]:
+    """Return the files of [NODE=]FILE texts, by setting."""
+    return {setting: read(Path(path)) for setting, path in of_nodes("--cnf", CNF, given).items()}
 
 
 def named(setting: str, values: list[str], read_before: dict[str, GivenFile]) -> list[str]:

@@ -10,13 +10,15 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
 from replication_lab.cli import FAILED, cli, names, output
 from replication_lab.cli.console import out, print_json, tell
-from replication_lab.cli.options import as_json, of_disks, of_engine, of_image, of_lab
+from replication_lab.cli.files import cnf_files, pairs
+from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.lab.connections import variables
 from replication_lab.model.condition import parse_links
 from replication_lab.model.errors import LabError
+from replication_lab.model.lab_options import options_by_node
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.server_name import lab_text
 from replication_lab.world import catalogue
@@ -53,6 +55,14 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     "[default: no emulated disks]",
 )
 @of_disks
+@click.option(
+    "--set",
+    "settings",
+    multiple=True,
+    metavar="[NODE.]NAME=VALUE",
+    help="Start NODE, or all nodes, with this value of a server's variable; may be repeated.",
+)
+@of_cnf
 @as_json
 def up(
     *,
@@ -63,7 +73,7 @@ def up(
     toxics: tuple[str, ...],
     storage: tuple[str, ...],
     json_: bool,
-    **of_disks: Any,
+    **others: Any,
 ) -> None:
     """Start a topology, verify it, and print connection details.
 
@@ -76,13 +86,17 @@ def up(
     Example: lab up semisync --image registry.example/mysql:8.4
 
     Example: lab up async --storage raid0 --disk sata-7200
+
+    Example: lab up semisync --set replica.sync_binlog=0 --cnf my.cnf
     """
     source = click.get_current_context().get_parameter_source
-    given = [f"--{each}" for each in of_disks if source(each) is ParameterSource.COMMANDLINE]
-    placed = labs.storage_of(topology, storage, given, **of_disks)
+    settings, cnf = pairs("--set", others.pop("settings")), cnf_files(others.pop("cnf"))
+    given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
+    placed = labs.storage_of(topology, storage, given, **others)
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
     server = lab_text(engine, image) or catalogue.default_engine(topology)
-    lab = labs.up(LabRequest(found, server, name or f"lab-{topology}", changed, placed), tell)
+    options = options_by_node(settings, cnf, [node.name for node in found.nodes])
+    lab = labs.up(LabRequest(found, server, name or f"lab-{topology}", changed, placed, options=options), tell)
     if json_:
         print_json(views.view(lab))
     else:

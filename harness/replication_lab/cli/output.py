@@ -174,7 +174,13 @@ def tree(out: Console, lab: LabView) -> None:
             _spread(root, node, lab.links)
         elif node.name not in targets:
             _grow(root, node, nodes, lab.links)
+    for setting in lab.settings:
+        root.add(f"{plain(setting.what)}  {_in_force(setting)}")
     out.print(root)
+
+
+def _in_force(setting: Proof) -> str:
+    return "verified" if setting.ok else f"[red]not in force: {plain(setting.found)}[/]"
 
 
 def _spread(parent: Tree, node: NodeView, links: list[LinkView]) -> None:
@@ -230,6 +236,8 @@ def status(out: Console, labs: list[LabView]) -> None:
             )
         for link in lab.links:
             table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link))
+        for setting in lab.settings:
+            table.add_row(lab.name, "", plain(setting.what), _in_force(setting), "")
     out.print(table)
 
 

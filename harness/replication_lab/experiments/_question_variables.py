@@ -3,15 +3,15 @@
 from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
-from typing import TypeVar
 
 from replication_lab.experiments._question_topologies import FOLLOWING, nodes_with_servers
 from replication_lab.lab import start_options
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
+from replication_lab.model.lab_options import by_node
 from replication_lab.model.option_file import StartOptions
 from replication_lab.model.proof import Proof
-from replication_lab.model.question import Values, on_which_node
+from replication_lab.model.question import Values
 from replication_lab.model.variable import is_same, literal
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.replica import Replica
@@ -19,7 +19,6 @@ from replication_lab.world.mysql.server import Server
 
 # A node, and a variable of its server.
 Key = tuple[str, str]
-Given = TypeVar("Given")
 
 
 @dataclass(frozen=True)
@@ -80,7 +79,9 @@ def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | Non
 
 def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Kept:
     """Do the same without a block, for a lab that is removed afterwards."""
-    variables, file_of = _by_node(lab, asked), {node: file for (node, _), file in _by_node(lab, files).items()}
+    served = nodes_with_servers(lab.topology)
+    variables = by_node(asked, served)
+    file_of = {node: file for (node, _), file in by_node(files, served).items()}
     by_restart = {(node, name) for node, name in variables if start_options.is_fixed(lab, node, name)}
     done: list[_Set] | None = None
     while done is None:
@@ -88,7 +89,7 @@ def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Kept:
             node: StartOptions(
                 file_of.get(node), {name: variables[its, name] for its, name in by_restart if its == node}
             )
-            for node in nodes_with_servers(lab.topology)
+            for node in served
         }
         start_options.run_with(lab, started_with)
         try:
@@ -104,16 +105,6 @@ class _NeedsRestart(Exception):
     def __init__(self, key: Key):
         super().__init__(*key)
         self.key = key
-
-
-def _by_node(lab: Lab, asked: Mapping[str, Given]) -> dict[Key, Given]:
-    """Return what is asked for of each (node, setting)."""
-    found: dict[Key, Given] = {}
-    for name, value in sorted(asked.items(), key=lambda item: bool(on_which_node(item[0])[0])):
-        node, variable = on_which_node(name)
-        served = nodes_with_servers(lab.topology)
-        found |= {(each, variable): value for each in served if node in ("", each)}
-    return found
 
 
 def _set_all(lab: Lab, variables: Mapping[Key, str]) -> list[_Set]:

@@ -52,6 +52,7 @@ class Migrated(msgspec.Struct, frozen=True):
 
 def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
     """Move a replica's data to other storage, or resume an interrupted migration."""
+    _refuse_options(lab, node)
     plan = _plan(lab, node, storage)
     steps = Steps(lab, plan, tell)
     if not steps.is_switched():
@@ -66,6 +67,16 @@ def migrate(lab: Lab, node: str, storage: Storage, tell: Tell) -> Migrated:
                     steps.back()
             raise
     return steps.finish()
+
+
+def _refuse_options(lab: Lab, node: str) -> None:
+    state = lab.state()
+    if state and state.options.get(node):
+        raise LabError(
+            f"{node} was started with options (--set, --cnf), which the new container of a migration would not have",
+            "a node without them",
+            f"./lab show --lab {lab.name}",
+        )
 
 
 def unfinished(lab: Lab) -> Plan | None:

@@ -1,13 +1,16 @@
 """Options that nodes are started with: a file of each node's, put into its container, and a restart."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
 from replication_lab import replication
 from replication_lab.model import mysql_errors
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
-from replication_lab.model.option_file import Option, StartOptions, last_errors, options_of, refuse_reserved
+from replication_lab.model.option_file import Option, StartOptions, last_errors, options_of
 from replication_lab.model.proof import Proof
+from replication_lab.model.storage import Storage
+from replication_lab.model.topology import Topology
 from replication_lab.model.variable import is_same
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, clock
@@ -17,7 +20,7 @@ from replication_lab.world.mysql.server import Server
 
 # The first is read by Percona's image, the second by all others; both after every file of the lab.
 PATHS = ("/etc/my.cnf.d/zz-user.cnf", "/etc/mysql/conf.d/zz-user.cnf")
-START_SECONDS = 120
+START_SECONDS, ANSWER_SECONDS = 120, 30
 
 
 def is_fixed(lab: Lab, node: str, name: str) -> bool:
@@ -50,28 +53,32 @@ def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     Raise LabError, with every node as it was, for an option that a server does not start with, ignores or changes.
     """
     for options in wanted.values():
-        for option in options.options:
-            refuse_reserved(option)
+        options.refuse_reserved()
     before = {node: _text_of(lab, node) for node in wanted}
     changed = {node: options for node, options in wanted.items() if options.text != before[node]}
     if not changed:
         return
-    refuse_unable(lab)
+    refuse_unable(lab.topology, {node: each.storage for node, each in array.arrays(lab).items()})
     try:
-        for names in _turns(lab, changed):
-            _restart(lab, {name: changed[name].text for name in names})
-            refuse_unproved(lab, {name: changed[name] for name in names})
+        start_with(lab, changed)
     except LabError:
         for names in _turns(lab, [node for node in changed if before[node] != _text_of(lab, node)]):
             _restart(lab, {name: before[name] for name in names})
         raise
 
 
-def refuse_unable(lab: Lab) -> None:
+def start_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
+    """Restart nodes with these options; LabError for one that a server does not start with, ignores or changes."""
+    for names in _turns(lab, wanted):
+        _restart(lab, {name: wanted[name].text for name in names})
+        _refuse_unproved(lab, {name: wanted[name] for name in names})
+
+
+def refuse_unable(topology: Topology, storage: Mapping[str, Storage]) -> None:
     """Raise LabError for a lab whose servers run in virtual machines, where a restart is one of the machine."""
-    machines = [node for node, each in array.arrays(lab).items() if each.storage.backend == overlay.MACHINE]
-    if isinstance(replication.of(lab), RunsMachines):
-        machines = [node.name for node in lab.topology.nodes]
+    machines = [node for node, each in storage.items() if each.backend == overlay.MACHINE]
+    if issubclass(replication.kind_of(topology), RunsMachines):
+        machines = [node.name for node in topology.nodes]
     if machines:
         raise LabError(
             f"the servers of {', '.join(machines)} run in virtual machines",
@@ -84,7 +91,20 @@ def proofs(lab: Lab, wanted: Mapping[str, StartOptions]) -> list[Proof]:
     return [_proof(lab.node(node).server(), option) for node, options in wanted.items() for option in options.options]
 
 
-def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
+def current(lab: Lab) -> list[Proof]:
+    """Return whether each option that a lab was started with is in force now, also if a server does not answer."""
+    state = lab.state()
+    found = []
+    for node, options in state.options.items() if state else ():
+        for option in options:
+            try:
+                found.append(_proof(lab.node(node).server(), option))
+            except LabError:
+                found.append(Proof(_asked(node, option), "does not answer", ok=False, expected=option.value))
+    return found
+
+
+def _refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     """Raise LabError for the first option that is not in force."""
     for proof in proofs(lab, wanted):
         if not proof.ok:
@@ -95,7 +115,7 @@ def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
 
 
 def _proof(server: Server, option: Option) -> Proof:
-    asked = f"{server.name} has {option.name}={option.value}{f' ({option.place})' if option.place else ''}"
+    asked = _asked(server.name, option)
     try:
         found = str(server.value(f"SELECT @@GLOBAL.{option.name}"))
     except LabError as error:
@@ -103,6 +123,10 @@ def _proof(server: Server, option: Option) -> Proof:
             raise
         return Proof(asked, f"the answer {error.__cause__}", ok=False, expected=option.value)
     return Proof(asked, found, ok=is_same(option.value, found), expected=option.value)
+
+
+def _asked(node: str, option: Option) -> str:
+    return f"{node} has {option.name}={option.value}{f' ({option.place})' if option.place else ''}"
 
 
 # --- restarted --------------------------------------------------------------------------------------------------------
@@ -132,10 +156,20 @@ def _restart(lab: Lab, texts: Mapping[str, str]) -> None:
 def _start_again(lab: Lab, name: str, text: str) -> None:
     node = lab.node(name)
     if node.state()[0] == "running":
+        # A server that is still starting ignores SIGTERM, and would be killed after half a minute.
+        with suppress(LabError):
+            clock.wait_until(lambda: _answers(lab, name), f"the server of {name} to answer", ANSWER_SECONDS)
         node.stop()
     for path in PATHS:
         node.put(path, text.encode())
     node.start_again()
+
+
+def _answers(lab: Lab, name: str) -> bool:
+    try:
+        return bool(lab.node(name).server().version())
+    except LabError:
+        return False
 
 
 def _are_up(lab: Lab, names: Iterable[str]) -> bool:

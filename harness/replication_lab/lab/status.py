@@ -6,6 +6,7 @@ from contextlib import closing, suppress
 import msgspec
 
 from replication_lab import replication
+from replication_lab.lab import start_options
 from replication_lab.lab.connections import Connection, connections
 from replication_lab.lab.disks import full
 from replication_lab.model.condition import condition_of_body
@@ -55,7 +56,10 @@ class LinkView(msgspec.Struct, frozen=True):
 
 
 class LabView(msgspec.Struct, frozen=True):
-    """A lab, with the proofs from its start (empty if it was not proved), and the connections of the running nodes."""
+    """A lab, with the proofs from its start (empty if it was not proved), and the connections of the running nodes.
+
+    `settings` are the options that the user gave at its start: whether each is in force now.
+    """
 
     name: str
     topology: str
@@ -64,6 +68,7 @@ class LabView(msgspec.Struct, frozen=True):
     nodes: list[NodeView]
     links: list[LinkView]
     proofs: list[Proof]
+    settings: list[Proof] = []
     machines: str = ""
     connections: list[Connection] = []
 
@@ -194,6 +199,7 @@ def view(lab: Lab) -> LabView:
             nodes=list(nodes),
             links=list(links),
             proofs=state.proofs if state else [],
+            settings=start_options.current(lab),
             machines=_machines(kind),
             connections=connections(lab),
         )

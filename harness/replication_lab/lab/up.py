@@ -8,9 +8,10 @@ from typing import Unpack
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear
 from replication_lab.faults.toxic_watch import realised
-from replication_lab.lab import disks
+from replication_lab.lab import disks, start_options
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.option_file import Option
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.model.storage import AUTO, DiskOptions, Storage, parse_storage
@@ -57,18 +58,36 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     images.ensure(image_names(engine, asked.load, topology, storage))
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
+    if asked.options:
+        start_options.refuse_unable(topology, placed.storage)
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
     project.refuse_old_data(name)
     lab = project.start(placed)
     try:
-        proofs = prove(lab, asked.wanted_toxics, tell)
+        proofs = _proofs_with_options(lab, asked, tell)
         if asked.keep:
-            lab.save_state(proofs, asked.wanted_toxics)
+            lab.save_state(proofs, asked.wanted_toxics, _options(asked))
     except BaseException:
         with signals.signals_held():
             lab.down()
         raise
     return lab
+
+
+def _proofs_with_options(lab: Lab, asked: LabRequest, tell: Tell) -> list[Proof]:
+    """Restart nodes with the options that were asked for, and prove the lab and these."""
+    if asked.options:
+        tell(f"restarting {', '.join(asked.options)} with the given options")
+        start_options.start_with(lab, asked.options)
+    proofs = prove(lab, asked.wanted_toxics, tell)
+    settings = start_options.proofs(lab, asked.options)
+    for setting in settings:
+        tell(f"  verified: {setting.what}")
+    return [*proofs, *settings]
+
+
+def _options(asked: LabRequest) -> dict[str, list[Option]]:
+    return {node: options.options for node, options in asked.options.items()}
 
 
 def storage_of(
@@ -144,9 +163,16 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
             if are_nodes
             else f"./lab down --lab {lab.name}, then up again",
         )
-    if lab.state() is None:
+    state = lab.state()
+    if state is None:
         tell(f"{lab.name} is running but was never verified")
-        lab.save_state(prove(lab, asked.wanted_toxics, tell), asked.wanted_toxics)
+        lab.save_state(_proofs_with_options(lab, asked, tell), asked.wanted_toxics, _options(asked))
+    elif asked.options and _options(asked) != state.options:
+        raise LabError(
+            f"{lab.name} is already running with other options",
+            "the same --set and --cnf, none, or another --lab",
+            f"./lab down --lab {lab.name}",
+        )
     else:
         tell(f"{lab.name} is already running; nothing changed")
         if changes := " ".join(f"{link}={toxic}" for link, toxic in asked.toxics.items()):

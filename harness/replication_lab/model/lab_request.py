@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.option_file import StartOptions
 from replication_lab.model.storage import Storage
 from replication_lab.model.topology import Topology
 
@@ -15,7 +16,8 @@ class LabRequest:
     `toxics` maps links to names in toxics/ or conditions by number, in place of the topology's own. `storage` puts
     nodes' data on arrays of emulated disks. `load` starts the container of the clients as well. A lab that is not kept
     (`keep`) counts as a leftover once this process has ended. With `clocks_move` a server's time can be set. `launcher`
-    starts the topology's own virtual machines; if empty, Compose's default does.
+    starts the topology's own virtual machines; if empty, Compose's default does. `options` are those that nodes are
+    started with, in addition to the lab's.
     """
 
     topology: Topology
@@ -27,12 +29,15 @@ class LabRequest:
     keep: bool = True
     clocks_move: bool = False
     launcher: str = ""
+    options: dict[str, StartOptions] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         for link in self.toxics:
             self.topology.link(link)
         for node in self.storage:
             self.topology.node(node)
+        for options in self.options.values():
+            options.refuse_reserved()
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):
             raise LabError(
                 f"{self.name!r} is not a valid name of a lab", "lowercase letters, digits, - and _", "./lab up --help"

@@ -173,6 +173,11 @@ class StartOptions:
         given = options_of(self.file) if self.file else []
         return [*given, *(Option(name, value) for name, value in sorted((self.variables or {}).items()))]
 
+    def refuse_reserved(self) -> None:
+        """Raise LabError for an option that the lab sets itself."""
+        for option in self.options:
+            refuse_reserved(option)
+
     @property
     def text(self) -> str:
         """Return the contents of the node's file; empty if there is nothing that the node does not have anyway."""

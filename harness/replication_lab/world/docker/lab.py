@@ -9,6 +9,7 @@ from pathlib import Path
 import msgspec
 from docker.models.containers import Container
 
+from replication_lab.model.option_file import Option
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
 from replication_lab.world.docker import engine as docker_engine
@@ -33,6 +34,8 @@ class State(msgspec.Struct, frozen=True):
     engine: str
     proofs: list[Proof]
     toxics: dict[str, str]
+    # What each node was started with, in addition to the lab's own options.
+    options: dict[str, list[Option]] = {}
 
 
 @dataclass(frozen=True)
@@ -157,12 +160,12 @@ class Lab:
         except (OSError, msgspec.DecodeError):
             return None
 
-    def save_state(self, proofs: list[Proof], toxics: dict[str, str]) -> None:
+    def save_state(
+        self, proofs: list[Proof], toxics: dict[str, str], options: dict[str, list[Option]] | None = None
+    ) -> None:
         """Save that this lab came up in full: from now on it is no leftover."""
-        write_whole(
-            self.state_file,
-            msgspec.json.format(msgspec.json.encode(State(self.topology.name, self.engine, proofs, toxics))),
-        )
+        state = State(self.topology.name, self.engine, proofs, toxics, options or {})
+        write_whole(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
 
     def is_own(self) -> bool:
         """Return whether this very process started it."""

@@ -1,0 +1,86 @@
+"""Is a lab started with the options that its user gave, are they proved and shown, and is nothing left if refused?"""
+
+import pytest
+from msgspec import json
+from replication_lab.cli.files import cnf_files
+from replication_lab.lab import start_options
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.lab_options import by_node, options_by_node
+from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.option_file import Option, StartOptions
+from replication_lab.world import catalogue
+from replication_lab.world.docker.lab import State
+
+from tests.fakes.lab import FakeLab
+from tests.fakes.world import FakeWorld
+
+NODES = ["source", "replica"]
+A = GivenFile("a.cnf", "[mysqld]\ninnodb_read_io_threads = 8\n")
+
+
+def test_a_nodes_own_value_goes_before_that_of_all():
+    """In whichever order they are given."""
+    asked = {"replica.sync_binlog": "0", "sync_binlog": "100"}
+
+    assert by_node(asked, NODES) == {("source", "sync_binlog"): "100", ("replica", "sync_binlog"): "0"}
+
+
+def test_options_are_those_of_each_node_that_has_any():
+    """A file and a variable on one node; the other is not restarted."""
+    found = options_by_node({"replica.sync_binlog": "0"}, {"replica.cnf": A}, NODES)
+
+    assert found == {"replica": StartOptions(A, {"sync_binlog": "0"})}
+
+
+@pytest.mark.parametrize(
+    ("variables", "files", "said"),
+    [
+        ({"far.sync_binlog": "0"}, {}, "unknown node 'far'"),
+        ({}, {"far.cnf": A}, "unknown node 'far'"),
+        ({"sync binlog": "0"}, {}, "--set sync binlog=0 sets no variable"),
+        ({"sync_binlog": "0; x"}, {}, "--set sync_binlog=0; x sets no variable"),
+        ({"clients": "4"}, {}, "--set clients=4 sets no variable"),
+        ({"innodb_read_io_threads": "4"}, {"source.cnf": A}, "is set, and a.cnf line 2 sets it, too"),
+        ({"replica.server_id": "7"}, {}, "server_id cannot be set"),
+    ],
+)
+def test_malformed_options_are_refused_before_anything_starts(variables, files, said, refused):
+    """One message."""
+
+    def asked():
+        options = options_by_node(variables, files, NODES)
+        return LabRequest(catalogue.topology("semisync"), "mariadb", "lab-a", options=options)
+
+    assert said in refused(asked).found
+
+
+@pytest.mark.parametrize("given", [("replica=",), ("a.cnf", "b.cnf"), ("replica=a.cnf", "replica=b.cnf")])
+def test_a_node_has_one_file(given, refused):
+    """Given by [NODE=]FILE."""
+    assert "--cnf" in refused(cnf_files, given).found
+
+
+def test_the_state_of_a_lab_holds_its_options():
+    """`lab show` reads them there; a state of an earlier version has none."""
+    state = State("semisync", "mariadb", [], {}, {"source": [Option("sync_binlog", "0", "a.cnf line 2")]})
+
+    assert json.decode(json.encode(state), type=State) == state
+    assert json.decode(b'{"topology": "a", "engine": "b", "proofs": [], "toxics": {}}', type=State).options == {}
+
+
+def test_options_that_are_no_longer_in_force_are_shown(monkeypatch):
+    """The sabotage: another administrator sets one of them."""
+    lab = FakeLab(FakeWorld(), catalogue.topology("semisync"), "mariadb")
+    wanted = {"source": StartOptions(None, {"sync_binlog": "5"})}
+    options = {node: each.options for node, each in wanted.items()}
+    monkeypatch.setattr(lab, "state", lambda: State("semisync", "mariadb", [], {}, options), raising=False)
+    start_options.start_with(lab, wanted)
+
+    assert [(one.what, one.ok) for one in start_options.current(lab)] == [("source has sync_binlog=5", True)]
+    lab.node("source").server().set_global(sync_binlog=7)
+    assert [(one.found, one.ok) for one in start_options.current(lab)] == [("7", False)]
+
+
+def test_servers_in_machines_are_refused_before_they_start(refused):
+    """On emulated disks of a machine, and on replicated ones."""
+    assert "run in virtual machines" in refused(start_options.refuse_unable, catalogue.topology("drbd"), {}).found
