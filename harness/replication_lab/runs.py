@@ -14,6 +14,7 @@ from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
+from replication_lab.model.noise import WAIT
 from replication_lab.model.progress import Tell
 from replication_lab.model.question import RTT
 from replication_lab.model.record import Record
@@ -41,9 +42,12 @@ def run(
     tell: Tell,
     *,
     world: World | None = None,
+    noise: str = WAIT,
     keep: bool = False,
 ) -> tuple[Path, ExperimentSummary]:
     """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts.
+
+    `noise` is one of model.noise.NOISE: what to do while the machine is busy with other work.
 
     With `keep` the labs of the engines that do not come out as expected stay up, and the run ends there.
     """
@@ -55,7 +59,7 @@ def run(
     for engine in engines:
         asked_drills.planned(experiment, engine)
     with exported({name: os.environ.get(name, value) for name, value in of_preset.compose_env.items()}):
-        return _run(experiment, engines, of_preset, seed, tell=tell, world=world, keep=keep)
+        return _run(experiment, engines, of_preset, seed, tell=tell, world=world, noise=noise, keep=keep)
 
 
 def _check_toxics(experiment: Experiment, preset: Preset) -> None:
@@ -87,7 +91,15 @@ def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> 
 
 
 def _run(
-    experiment: Experiment, engines: list[str], chosen: Preset, seed: int, *, tell: Tell, world: World, keep: bool
+    experiment: Experiment,
+    engines: list[str],
+    chosen: Preset,
+    seed: int,
+    *,
+    tell: Tell,
+    world: World,
+    noise: str,
+    keep: bool,
 ) -> tuple[Path, ExperimentSummary]:
     command = f"ask {','.join(experiment.asked.topologies)}" if experiment.asked else f"run {experiment.name}"
     command += "" if experiment.asked or chosen.name == "quick" else f" --preset {chosen.name}"
@@ -100,7 +112,7 @@ def _run(
     ]
     world.make_ready(together, tell, command)
     journal = Journal(experiment.name)
-    started = Run(experiment, chosen, engines, seed, journal, world, tell, keep)
+    started = Run(experiment, chosen, engines, seed, journal, world, tell, noise=noise, keep=keep)
     return _reported(
         journal,
         started.run,

@@ -66,6 +66,7 @@ class FakeWorld:
     came_up: list[str] = field(default_factory=list)
     taken_down: list[str] = field(default_factory=list)
     left_up: list[str] = field(default_factory=list)
+    waited: list[float] = field(default_factory=list)
 
     def environment(self) -> dict[str, Any]:
         return {"kernel": "fake", "cpus": 2, "docker": "none"}
@@ -93,6 +94,11 @@ class FakeWorld:
 
     def round_trip(self, lab: FakeLab, link: str) -> FakeRoundTrip:
         return FakeRoundTrip(lab.link(link))
+
+    def wait_for_quiet(self, own: Iterable[FakeLab], seconds: float, tell: Callable[[str], None]) -> bool:
+        self.waited.append(seconds)
+        self.clock.pause(seconds)
+        return False
 
     def noise(self, own: Iterable[FakeLab]) -> FakeNoise:
         return FakeNoise(self, tuple(own))

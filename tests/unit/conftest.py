@@ -14,6 +14,7 @@ from replication_lab import runs as running
 from replication_lab.model import toxic
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Preset
+from replication_lab.model.noise import WAIT
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
@@ -108,10 +109,10 @@ def fake_world(monkeypatch):
 def ran(fake_world, runs):
     """Run an experiment in a fake world, without the cost of drawing a report: (summary, record, world)."""
 
-    def run(experiment, engines=("mariadb",), preset="quick", seed=7, **troubles):
+    def run(experiment, engines=("mariadb",), preset="quick", seed=7, noise=WAIT, **troubles):
         world = fake_world(**troubles)
         book = journal.Journal(experiment.name, runs=runs)
-        Run(experiment, experiment.preset(preset), list(engines), seed, book, world, lambda _line: None).run()
+        Run(experiment, experiment.preset(preset), list(engines), seed, book, world, lambda _line: None, noise).run()
         return summarise(experiment, with_results(book.folder, book.record)), book.record, world
 
     return run

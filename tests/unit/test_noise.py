@@ -1,26 +1,33 @@
 """Is work of others than lab and harness noise?"""
 
+import os
+import subprocess
+import sys
+
 import pytest
 from replication_lab.probes import noise
 from replication_lab.world import host
+from replication_lab.world.processes import CpuByProcess
+
+from tests.fakes.clock import FakeClock
 
 
 class Machine:
     """A lab and a host with given CPU seconds."""
 
     def __init__(self, monkeypatch):
-        self.cpu, self.containers = host.CpuTime(busy=0, stolen=0, total=0, own=0), 0.0
+        self.cpu, self.used, self.containers = host.CpuTime(busy=0, stolen=0, total=0, own=0), 0.0, {}
         monkeypatch.setattr(host.CpuTime, "read", lambda: self.cpu)
         monkeypatch.setattr(host, "load1", lambda: 0.5)
         monkeypatch.setattr(host, "cpu_pressure", lambda: None)
 
     def cpu_seconds(self) -> float:
-        return self.containers
+        return self.used
 
     def after(self, **cpu):
         """Return the noise of a load of 100 CPU seconds."""
         meter = noise.NoiseMeter.start([self])
-        self.containers += cpu.pop("containers", 0)
+        self.used += cpu.pop("containers", 0)
         self.cpu = host.CpuTime(**{"busy": 0, "stolen": 0, "total": 100, "own": 0, **cpu})
         return meter.read()
 
@@ -43,3 +50,69 @@ def test_noise_is_what_neither_lab_nor_harness_used(cpu, why, monkeypatch):
 
     assert found.quiet == (not why)
     assert found.why.startswith(why) and found.foreign_cpu >= 0
+
+
+# --- by whom ----------------------------------------------------------------------------------------------------------
+
+
+def by_process(**used: float) -> CpuByProcess:
+    """Return processes with their CPU seconds."""
+    keys = {name: (number, 0.0) for number, name in enumerate(used)}
+    return CpuByProcess({keys[name]: seconds for name, seconds in used.items()}, {keys[name]: name for name in used})
+
+
+def test_the_busiest_processes_are_those_that_used_most_since_then():
+    """Not those that used most since they started."""
+    before, now = by_process(old=500.0, new=0.0), by_process(old=501.0, new=3.0)
+
+    assert now.busiest_since(before) == [("new", 3.0), ("old", 1.0)]
+
+
+def test_a_process_of_this_machine_is_seen_and_this_one_is_not():
+    """A child that computes is named; the harness's own work is no noise."""
+    before = CpuByProcess.read()
+    code = "import time\nwhile time.process_time() < 0.2: pass\nprint(flush=True)\ninput()"
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as child:
+        child.stdout.readline()
+        seen = {pid for pid, _ in busy_since(before)}
+        child.communicate(b"\n")
+
+    assert child.pid in seen
+    assert os.getpid() not in {pid for pid, _ in CpuByProcess.read().used}
+
+
+def busy_since(before):
+    return [key for key, used in CpuByProcess.read().used.items() if used - before.used.get(key, 0.0) >= 0.05]
+
+
+def test_noise_names_who_made_it(monkeypatch):
+    """So that the user knows what to stop."""
+    times = iter([by_process(backup=0.0), by_process(backup=1.5)])
+    monkeypatch.setattr(noise.CpuByProcess, "read", lambda _containers: next(times))
+    monkeypatch.setattr(noise.clock, "timer", iter([0.0, 2.0]).__next__)
+
+    found = Machine(monkeypatch).after(busy=40)
+
+    assert found.why == "other programs used 40% of the CPUs (limit 25%): backup 75% of a CPU"
+
+
+@pytest.mark.parametrize(("becomes_quiet", "expected"), [(True, True), (False, False)])
+def test_waiting_for_quiet_ends_when_it_is_or_when_the_time_is_over(becomes_quiet, expected, monkeypatch):
+    """Three quiet windows one after another are quiet; a machine that stays busy is given up, and both are said."""
+    fake, told = FakeClock(), []
+    monkeypatch.setattr(noise.clock, "timer", fake.timer)
+    monkeypatch.setattr(noise.clock, "pause", fake.pause)
+    monkeypatch.setattr(noise.clock, "wait_until", fake.wait_until)
+    monkeypatch.setattr(noise.CpuByProcess, "read", lambda _containers: by_process(backup=2 * fake.timer()))
+    monkeypatch.setattr(host, "load1", lambda: 0.5)
+    monkeypatch.setattr(host, "cpu_pressure", lambda: None)
+
+    def read():
+        busy = min(fake.timer(), 5.0) if becomes_quiet else fake.timer()
+        return host.CpuTime(busy=busy, stolen=0, total=2 * fake.timer(), own=0)
+
+    monkeypatch.setattr(host.CpuTime, "read", read)
+
+    assert noise.wait_for_quiet([], 60, told.append) is expected
+    assert len(told) == 1 and "backup" in told[0]
+    assert fake.timer() < 15 if expected else fake.timer() >= 60

@@ -11,10 +11,12 @@ from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Data, Experiment, KnownVerdict, Preset
+from replication_lab.model.noise import ACCEPT, STOP
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
+from replication_lab.runner.rounds import PATIENCE, PATIENCE_AT_ONCE
 from replication_lab.runner.session import NOISY_REPEATS
 
 from tests.fakes import troubles
@@ -216,8 +218,36 @@ def test_a_host_that_stays_noisy_gives_unknown(ran):
     summary, _, world = ran(tiny(), noisy=lambda _load: True)
 
     assert world.loads == 2 * 3 * (1 + NOISY_REPEATS)
+    assert world.waited == [PATIENCE_AT_ONCE] * (PATIENCE // PATIENCE_AT_ONCE)
     assert summary.exit_code == 2
     assert "other programs used 60% of the CPUs" in summary.claims[0].reason
+
+
+def test_a_run_waits_for_a_quiet_machine_before_it_measures_again(ran):
+    """One noisy load is followed by one wait; a quiet run waits for nothing."""
+    _, _, disturbed = ran(tiny(), noisy=lambda load: load == 1)
+    _, _, quiet = ran(tiny())
+
+    assert (len(disturbed.waited), quiet.waited) == (1, [])
+
+
+def test_a_run_that_is_to_stop_at_noise_ends_there(ran):
+    """The first noisy measurement is the last one; nothing is decided."""
+    summary, record, world = ran(tiny(), noise=STOP, noisy=lambda load: load == 2)
+
+    assert (world.loads, world.waited, record.end.why) == (2, [], "noisy")
+    assert summary.exit_code == 2
+
+
+def test_accepted_noise_gives_figures_and_never_a_verdict(ran):
+    """Nothing is measured again, nor after the least number of rounds; each claim is UNKNOWN by the noise."""
+    summary, record, world = ran(tiny(), noise=ACCEPT, noisy=lambda _load: True)
+    claim = summary.claims[0]
+
+    assert (world.loads, world.waited) == (2 * 2, [])
+    assert all(measured.noise.accepted for measured in record.measurements)
+    assert (claim.verdict, summary.exit_code) == (Verdict.UNKNOWN, 2)
+    assert claim.measured is not None and "measured on a noisy machine" in claim.reason
 
 
 # --- sabotage: whatever was wrong, the verdict is UNKNOWN and says why ------------------------------------------------

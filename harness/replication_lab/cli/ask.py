@@ -12,7 +12,7 @@ from replication_lab import experiments, runs
 from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import SETTING, of_nodes, pairs
-from replication_lab.cli.options import as_json, keep_failed, of_cnf, of_engine, of_image, percentage
+from replication_lab.cli.options import as_json, keep_failed, of_cnf, of_engine, of_image, on_noise, percentage
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
@@ -121,9 +121,10 @@ IMAGE = "image"
 )
 @click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
+@on_noise
 @keep_failed
 @as_json
-def ask(*, topologies: str, save: str | None, seed: int, keep: bool, json_: bool, **asked: Any) -> None:
+def ask(*, topologies: str, save: str | None, seed: int, noise: str, keep: bool, json_: bool, **asked: Any) -> None:
     """Measure what settings or topologies change, and print each effect with its 95 % interval.
 
     Exit status 0: all effects are known and all claims hold, 1: a claim does not hold, 2: something is not known.
@@ -142,7 +143,7 @@ def ask(*, topologies: str, save: str | None, seed: int, keep: bool, json_: bool
     experiment = experiments.asked(question)
     if save:
         _write(Path(save), question)
-    folder, summary = runs.run(experiment, list(experiment.engines), NAME, seed, tell, keep=keep)
+    folder, summary = runs.run(experiment, list(experiment.engines), NAME, seed, tell, noise=noise, keep=keep)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)

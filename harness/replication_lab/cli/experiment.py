@@ -12,7 +12,7 @@ from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import pairs
-from replication_lab.cli.options import as_json, keep_failed
+from replication_lab.cli.options import as_json, keep_failed, on_noise
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Experiment
@@ -79,10 +79,19 @@ DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "
     "compared with published figures.",
 )
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
+@on_noise
 @keep_failed
 @as_json
 def run(
-    *, experiment: str, engine: str | None, image: tuple[str, ...], seed: int, keep: bool, json_: bool, **options: Any
+    *,
+    experiment: str,
+    engine: str | None,
+    image: tuple[str, ...],
+    seed: int,
+    noise: str,
+    keep: bool,
+    json_: bool,
+    **options: Any,
 ) -> None:
     """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
@@ -102,7 +111,7 @@ def run(
     else:
         found, preset = _chosen(experiment, **options), options["preset"]
     engines = _servers(engine, image, lambda: runs.available(found))
-    folder, summary = runs.run(found, engines, preset, seed, tell, keep=keep)
+    folder, summary = runs.run(found, engines, preset, seed, tell, noise=noise, keep=keep)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)

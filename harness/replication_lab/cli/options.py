@@ -7,6 +7,7 @@ import click
 
 from replication_lab.cli import names
 from replication_lab.model.errors import LabError
+from replication_lab.model.noise import NOISE, WAIT
 from replication_lab.model.storage import AUTO
 
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON instead of text.")
@@ -21,6 +22,14 @@ keep_failed = click.option(
     "--keep",
     is_flag=True,
     help="If a verdict is unexpected or an error occurs, end the run and leave the lab up.",
+)
+on_noise = click.option(
+    "--noise",
+    type=click.Choice(NOISE),
+    default=WAIT,
+    show_default=True,
+    help="What to do while other programs use the CPUs: wait for a quiet machine (a minute for each measurement, ten "
+    "in all) and measure again; stop the run; or accept the figures, whose verdicts are then UNKNOWN.",
 )
 of_engine = click.option(
     "--engine",

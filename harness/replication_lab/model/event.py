@@ -54,8 +54,9 @@ class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):
 class End(Event, frozen=True, kw_only=True, tag="end"):
     """The last line.
 
-    `why` is "decided", "given up", "round limit" or "time limit" of an experiment, "done" of drills, or INTERRUPTED,
-    CRASHED or KEPT. `reason` is then the signal's name, the error that the user saw, or the labs that --keep left up.
+    `why` is "decided", "given up", "noisy", "round limit" or "time limit" of an experiment, "done" of drills, or
+    INTERRUPTED, CRASHED or KEPT. `reason` is then the signal's name, the error that the user saw, or the labs that
+    --keep left up.
     """
 
     why: str

@@ -68,7 +68,10 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
-    """Other work of the host meanwhile; shares are 0…1 of all CPUs, `quiet` is the verdict, `why` its reason."""
+    """Other work of the host meanwhile; shares are 0…1 of all CPUs, `quiet` is the verdict, `why` its reason.
+
+    `accepted` means that figures taken during noise count all the same, as the user wished; each is then in doubt.
+    """
 
     foreign_cpu: float | None = None
     steal: float | None = None
@@ -76,6 +79,11 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     load1: float | None = None
     quiet: bool = True
     why: str = ""
+    accepted: bool = False
+
+    @property
+    def counts(self) -> bool:
+        return self.quiet or self.accepted
 
 
 class Run(Opening, frozen=True, kw_only=True, tag="run"):
@@ -117,9 +125,10 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
 
     @property
     def reasons_to_doubt(self) -> list[str]:
-        """Everything that makes this measurement untrustworthy, noise apart."""
+        """Everything that makes this measurement untrustworthy, but for noise that was not accepted."""
         parts: list[Fault | Proof] = [*self.faults, *self.proofs]
-        return [*self.doubts, *(part.doubt for part in parts if part.doubt)]
+        noise = [f"measured on a noisy machine: {self.noise.why}"] if self.noise.accepted else []
+        return [*self.doubts, *(part.doubt for part in parts if part.doubt), *noise]
 
 
 Kind = TypeVar("Kind", bound=Event)
@@ -243,8 +252,8 @@ class Record:
         return [m for m in self.measurements if (m.engine, m.case) == (engine, case)]
 
     def quiet(self, engine: str, case: str) -> dict[int, Measurement]:
-        """Return the measurement that counts for each round: the last quiet one."""
-        return {m.round: m for m in self.of(engine, case) if m.noise.quiet}
+        """Return the measurement that counts for each round: the last quiet one, or one whose noise was accepted."""
+        return {m.round: m for m in self.of(engine, case) if m.noise.counts}
 
     def series(self, engine: str, case: str, figure: str) -> dict[int, float]:
         """Return a figure by round, quiet rounds only; NaN if its computation failed, absent if it was not taken."""

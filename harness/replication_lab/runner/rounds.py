@@ -17,11 +17,12 @@ from replication_lab.model.evidence import Evidence
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.lab_spec import LabSpec
+from replication_lab.model.noise import STOP, WAIT
 from replication_lab.model.progress import Tell
 from replication_lab.model.relations import Place
 from replication_lab.model.storage import Storage
 from replication_lab.model.verdict import exit_code
-from replication_lab.probes.noise import NoiseMeter
+from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import Session
@@ -33,6 +34,10 @@ from replication_lab.world.journal import Journal
 
 # How the rounds end: all claims decided, or those that are not would need more rounds than planned.
 DECIDED, GIVEN_UP = "decided", "given up"
+# The machine was noisy, and the user wants no run on a noisy machine.
+NOISY = "noisy"
+# For how long a run waits for a quiet machine in all, and before one measurement; seconds.
+PATIENCE, PATIENCE_AT_ONCE = 600, 60
 
 
 class World:
@@ -89,6 +94,9 @@ class World:
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
         return RoundTrip(lab.link(link))
 
+    def wait_for_quiet(self, own: Iterable[Lab], seconds: float, tell: Tell) -> bool:
+        return wait_for_quiet(own, seconds, tell)
+
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
         """Start a noise meter that excludes the work of all running labs, since idle labs use some CPU too."""
         return NoiseMeter.start(own)
@@ -118,9 +126,13 @@ class Run:
     journal: Journal
     world: World = field(default_factory=World)
     tell: Tell = print
+    # What to do about noise: one of model.noise.NOISE.
+    noise: str = WAIT
     # Whether labs stay up whose engine does not come out as expected; the run ends there.
     keep: bool = False
     left_up: str = ""
+    # How long it may still wait for a quiet machine, in seconds.
+    patience: float = PATIENCE
     # The labs of the engines that are measured now: the idle ones work a little too, and are not noise.
     up: list[Lab] = field(default_factory=list)
 
@@ -137,6 +149,14 @@ class Run:
             why = next((why for why in whys if why != DECIDED), DECIDED)
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
+
+    def wait_for_quiet(self) -> None:
+        """Wait until the machine is quiet, as long as the time for it lasts; then measure all the same."""
+        if self.patience <= 0:
+            return
+        began = clock.timer()
+        self.world.wait_for_quiet(self.up, min(self.patience, PATIENCE_AT_ONCE), self.tell)
+        self.patience -= clock.timer() - began
 
     def next_seed(self) -> int:
         """Return another seed for each load: a repeated update changes nothing, and the source does not log it."""
@@ -225,7 +245,8 @@ class Run:
             for position, (session, case) in enumerate(chosen, 1):
                 rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
                 self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
-                session.measure_quietly(case, number)
+                if not session.measure_quietly(case, number) and self.noise == STOP:
+                    return NOISY
         return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
 
     def _without_open_claims(self, sessions: list[Session]) -> str:

@@ -1,0 +1,45 @@
+"""The host's other processes and their CPU time, to name those that disturb a measurement."""
+
+from collections.abc import Iterable
+from contextlib import suppress
+from dataclasses import dataclass
+from pathlib import Path
+
+import psutil
+
+# A process, so that another one with the same number is not taken for it: number and start.
+Process = tuple[int, float]
+
+
+@dataclass(frozen=True)
+class CpuByProcess:
+    """CPU seconds since their start, and the names, of all processes but this one and those of the given containers."""
+
+    used: dict[Process, float]
+    names: dict[Process, str]
+
+    @classmethod
+    def read(cls, containers: Iterable[str] = ()) -> "CpuByProcess":
+        ids, used, names = tuple(containers), {}, {}
+        for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
+            info = process.info
+            if info["pid"] == psutil.Process().pid or info["cpu_times"] is None or _is_in(info["pid"], ids):
+                continue
+            key = (info["pid"], info["create_time"])
+            used[key], names[key] = info["cpu_times"].user + info["cpu_times"].system, info["name"]
+        return cls(used, names)
+
+    def busiest_since(self, before: "CpuByProcess", most: int = 3) -> list[tuple[str, float]]:
+        """Return (name, CPU seconds) of the processes that used most since then, those of one name added up."""
+        by_name: dict[str, float] = {}
+        for key, seconds in self.used.items():
+            spent = seconds - before.used.get(key, 0.0)
+            by_name[self.names[key]] = by_name.get(self.names[key], 0.0) + spent
+        return sorted(by_name.items(), key=lambda item: -item[1])[:most]
+
+
+def _is_in(pid: int, containers: tuple[str, ...]) -> bool:
+    with suppress(OSError):
+        groups = Path(f"/proc/{pid}/cgroup").read_text()
+        return any(one in groups for one in containers)
+    return False
