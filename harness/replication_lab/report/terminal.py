@@ -17,10 +17,12 @@ OUTCOME_STYLES = {"AS_EXPECTED": "bold green", "CHANGED": "bold red", "UNKNOWN":
 
 AS_A_TITLE: dict[str, Any] = {"title_justify": "left", "title_style": "bold"}
 PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break the figures
+WIDE_PIPE = 120  # a table with what drills found has two columns more
 
 
 def show(summary: ExperimentSummary, console: Console | None = None) -> None:
-    console = console or (Console() if sys.stdout.isatty() else Console(width=PIPE_WIDTH))
+    width = WIDE_PIPE if summary.drilled else PIPE_WIDTH
+    console = console or (Console() if sys.stdout.isatty() else Console(width=width))
     console.print(render(summary))
 
 
