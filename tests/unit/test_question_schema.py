@@ -119,6 +119,7 @@ def test_every_field_is_described():
             "--margin",
             "5%",
         ],
+        ["semisync", "--vary", "source.storage=none,raid0:3", "--disk", "source=ssd", "--storage", "single"],
         ["semisync", "--vary", "replication=async,semisync", "--baseline", "replication=semisync"],
         ["semisync", "--vary", "clients=1,4", "--claim", "p50[clients=4] / p50[clients=1] <= 2"],
         ["semisync", "--vary", "clients=1,4", "--workload", "oltp_read_write", "--rounds", "4", "--seconds", "2"],
@@ -173,6 +174,8 @@ def test_the_first_line_leads_an_editor_to_the_schema(saved, tmp_path, monkeypat
         ("topologies: [semisync]\nsettings: {engine: mariadb}", ".settings.engine: unknown"),
         ("topologies: [semisync]\nrounds: 2", ".rounds: out of range"),
         ("topologies: [semisync]\nworkload: oltp_x", ".workload: not one of"),
+        ("topologies: [single]\nvary: {server.storage: [raid5]}\n", "not as"),
+        ("topologies: [single]\nvary: {server.disk: [ssd, 7]}\n", "no string"),
     ],
 )
 def test_what_cannot_be_is_marked(text, said):

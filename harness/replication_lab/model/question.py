@@ -51,10 +51,10 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
     each case. `engine` is that of all cases, unless engines vary; if empty, each topology has its own default engine.
-    A setting is `clients`, `rate`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD) or a server's variable, as
-    `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the others are compared
-    with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is how long each case is
-    loaded in each round.
+    A setting is `clients`, `rate`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD), `storage`, `disk` or a
+    server's variable, as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the
+    others are compared with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is
+    how long each case is loaded in each round.
     `workload` is a load by name, or the user's file; `schema` and `init` are run before it. `cnf` are the files that
     the setting cnf names. `drill` is done for each case after the load, `drill_runs` times (0: DRILL_RUNS).
     With `ledger` its clients run the workload's transactions, each with a row by which it is counted.

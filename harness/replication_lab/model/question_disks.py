@@ -4,12 +4,11 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.storage import ALONE
 
 STORAGE, DISK = "storage", "disk"
 # The value of `storage` by which a node has no emulated disks.
 NONE = "none"
-# A disk without a level is a node's only one.
-ALONE = "single"
 DEFAULT_DISK = "ssd"
 
 

@@ -6,7 +6,9 @@ import msgspec
 
 from replication_lab.model.load import INSERTS, OTHER, SYSBENCH
 from replication_lab.model.question import CHOICES, CLIENTS, ENGINE, LIMITS, OWN, RATE, RTT, VALUE, VARIABLE, Question
+from replication_lab.model.question_disks import DISK, NONE, STORAGE
 from replication_lab.model.question_files import CNF
+from replication_lab.model.storage import ALONE, LEVELS, MOST_DISKS
 
 # What an editor shows beside each field.
 DESCRIBED = {
@@ -34,6 +36,16 @@ SETTINGS: dict[str, dict[str, Any]] = {
     RTT: {"type": "string", "description": "Round trip of every link: 40ms, 40ms±5ms, or the name of a toxic."},
     **{name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()},
 }
+OF_SEVERAL = [level for level in LEVELS if level != ALONE]
+# Of all replicas, or of one node as NODE.storage.
+OF_NODES: dict[str, dict[str, Any]] = {
+    STORAGE: {
+        "type": "string",
+        "pattern": f"^(?:{NONE}|{ALONE}|(?:{'|'.join(OF_SEVERAL)})(?::[2-{MOST_DISKS}])?)$",
+        "description": "Emulated disks under a node's data: a level, and how many disks: raid0:3.",
+    },
+    DISK: {"type": "string", "description": "Model of these disks, as `lab list disks` shows them."},
+}
 ENGINES = {"type": "string", "description": "Engine of the servers."}
 
 
@@ -48,9 +60,10 @@ def schema() -> bytes:
     fields["topologies"] |= {"minItems": 1, "uniqueItems": True}
     # A name beside the files; an editor completes it.
     fields["workload"]["anyOf"][0]["enum"] = [INSERTS, *SYSBENCH]
-    _describe_settings(fields["settings"], SETTINGS, _of_servers())
+    _describe_settings(fields["settings"], SETTINGS, OF_NODES, _of_servers())
     several = {name: _list_of(one) for name, one in {**SETTINGS, ENGINE: ENGINES}.items()}
-    _describe_settings(fields["vary"], several, _list_of(_of_servers()))
+    of_nodes = {name: _list_of(one) for name, one in OF_NODES.items()}
+    _describe_settings(fields["vary"], several, of_nodes, _list_of(_of_servers()))
     return msgspec.json.format(msgspec.json.encode(found), indent=2) + b"\n"
 
 
@@ -66,15 +79,18 @@ def _list_of(one: dict[str, Any]) -> dict[str, Any]:
     return {"type": "array", "items": one, "minItems": 1, "uniqueItems": True}
 
 
-def _describe_settings(field: dict[str, Any], known: dict[str, dict[str, Any]], variable: dict[str, Any]) -> None:
+def _describe_settings(
+    field: dict[str, Any], known: dict[str, Any], of_nodes: dict[str, Any], variable: dict[str, Any]
+) -> None:
     """Name the settings of the lab, and the form of a server's variable; no other key is a setting."""
     files = {"description": f"Files of options for the servers, by their names in the field {CNF}."}
     # JSON schema has the regular expressions of JavaScript, in which a group's name is written without P.
     of_variable = VARIABLE.pattern.replace("(?P<", "(?<")
     own = "|".join(OWN)
     field["properties"] = known
-    field["patternProperties"] = {
-        f"^(?:.*\\.)?{CNF}$": field["additionalProperties"] | files,
-        f"^(?!(?:{own}|{CNF})$|.*\\.{CNF}$)(?:{of_variable})$": variable,
+    of_nodes = {CNF: field["additionalProperties"] | files, **of_nodes}
+    names = "|".join(of_nodes)
+    field["patternProperties"] = {f"^(?:.*\\.)?{name}$": one for name, one in of_nodes.items()} | {
+        f"^(?!(?:{own})$|(?:.*\\.)?(?:{names})$)(?:{of_variable})$": variable
     }
     field["additionalProperties"] = False

@@ -7,7 +7,9 @@ import msgspec
 
 from replication_lab.model.errors import LabError, unknown_name
 
-LEVELS = ("single", "raid0", "raid1")
+# The level of a node's only disk.
+ALONE = "single"
+LEVELS = (ALONE, "raid0", "raid1")
 AUTO = "auto"
 MOST_DISKS = 8
 # The space for an empty data directory, its logs and a test's rows, and what btrfs needs to rebuild a disk.
@@ -52,7 +54,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     def __post_init__(self) -> None:
         if self.level not in LEVELS:
             raise unknown_name("level of storage", self.level, LEVELS, USAGE)
-        least, most = (1, 1) if self.level == "single" else (2, MOST_DISKS)
+        least, most = (1, 1) if self.level == ALONE else (2, MOST_DISKS)
         if not least <= self.members <= most:
             expected = "1 disk" if most == 1 else f"{least} to {most} disks"
             raise LabError(f"{self.level} of {self.disks} disk(s)", expected, USAGE)
@@ -62,7 +64,7 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
 
     @property
     def members(self) -> int:
-        return self.disks or (1 if self.level == "single" else 2)
+        return self.disks or (1 if self.level == ALONE else 2)
 
     @property
     def by(self) -> str:
