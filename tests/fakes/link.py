@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 from replication_lab.model.errors import LabError
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.toxic import LINK_RATE, ToxicBody
+from replication_lab.probes.link_rate import LANES
 from replication_lab.world.echo import EchoConnection
 
 from tests.fakes.clock import FakeClock
@@ -79,8 +80,23 @@ class FakeLink:
         return (BARE + PROXY + asked + (OVER if asked else 0)) * self._dice.lognormvariate(0, OF_COMMITS)
 
     def kilobytes_per_second(self) -> float:
-        rates = [body.attributes["rate"] for body in self._bodies.values() if body.type == "bandwidth"]
-        return min(rates) * OF_RATE if rates else CARRIES
+        """Return what one connection carries alone."""
+        own = [body.attributes["rate"] * OF_RATE for body in self._bodies.values() if body.type == "bandwidth"]
+        return min([*own, self._shared_rate()])
+
+    def sum_of_rates(self) -> float:
+        """Return what several connections carry together."""
+        own = [body.attributes["rate"] * OF_RATE for body in self._bodies.values() if body.type == "bandwidth"]
+        return min([*(LANES * rate for rate in own), self._shared_rate()])
+
+    def _shared_rate(self) -> float:
+        return min([CARRIES, *(body.attributes["rate"] for body in self._bodies.values() if body.type == LINK_RATE)])
+
+    def carried(self, _body: ToxicBody) -> int:
+        return 0
+
+    def shares(self, body: ToxicBody) -> bool:
+        return body.name in self._bodies and self._bodies[body.name].type == LINK_RATE
 
 
 class FakeEcho(EchoConnection):
@@ -132,6 +148,9 @@ class FakeRoundTrip:
 
     def kilobytes_per_second(self, _kilobytes: int) -> float:
         return self.link.kilobytes_per_second()
+
+    def sum_of_rates(self, _body: ToxicBody, _round_trip_ms: int) -> float:
+        return self.link.sum_of_rates()
 
     @contextmanager
     def watching(self) -> Iterator[list[float]]:

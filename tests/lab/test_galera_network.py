@@ -1,9 +1,13 @@
 """All that the nodes of a cluster say to each other crosses Toxiproxy, and nothing gets past it."""
 
+import threading
+from concurrent.futures import ThreadPoolExecutor
+
 import pytest
 from replication_lab import replication
 from replication_lab.faults import toxic_calibration as toxic_fault
 from replication_lab.model.errors import LabError
+from replication_lab.probes import link_rate
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
@@ -134,3 +138,43 @@ def test_only_the_sidecars_may_change_packet_rules(cluster):
 
     assert {"sidecar1", "sidecar2", "sidecar3"} == {service for service, caps in added.items() if caps}
     assert {"NET_ADMIN"} == {cap.removeprefix("CAP_") for caps in added.values() for cap in caps or []}
+
+
+@pytest.mark.long
+def test_the_ports_of_a_link_share_its_rate(whole):
+    """Large writesets cross the group's port while three connections cross SQL's: together they keep the rate.
+
+    Which of two nodes has dialled is not known, so both links get the rate, and one of them carries the group.
+    """
+    server, asked, ended = whole.node("node1").server(), catalogue.toxic("8mbit"), threading.Event()
+    down, up = asked.link_rates
+    ways = [(whole.link("node1-node2"), up), (whole.link("node2-node1"), down)]
+    server.execute("CREATE TABLE lab.wide (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)")
+
+    def write_on():
+        while not ended.is_set():
+            server.execute("INSERT INTO lab.wide (text) VALUES (REPEAT('x', 200000))")
+
+    with ThreadPoolExecutor(1) as pool:
+        try:
+            for link, _ in ways:
+                toxic_fault.put(link, asked)
+            writing = pool.submit(write_on)
+            found = [measured(link, body) for link, body in ways]
+        finally:
+            ended.set()
+            for link, _ in ways:
+                toxic_fault.clear(link)
+        writing.result()
+
+    assert all(link.shares(body) is False for link, body in ways)
+    assert all(0.9 <= rate / asked.rate_kbps <= 1.1 for rate, _ in found), found
+    assert max(share for _, share in found) > 1.1, found
+
+
+def measured(link, body):
+    """Return the KB/s of all connections together, and the bytes of all as a share of those that the lab sent."""
+    assert link.shares(body)
+    before = link.carried(body)
+    rate = link_rate.sum_of_rates(link, body)
+    return rate, (link.carried(body) - before) / (int(body.attributes["rate"]) * 1000 * link_rate.SECONDS)

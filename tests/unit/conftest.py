@@ -16,6 +16,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Preset
 from replication_lab.model.noise import WAIT
 from replication_lab.model.toxic import ToxicBody
+from replication_lab.probes import round_trip
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
@@ -100,6 +101,8 @@ def fake_world(monkeypatch):
         for name in ("timer", "pause", "wait_until"):
             monkeypatch.setattr(clock, name, getattr(world.clock, name))
         monkeypatch.setattr(at_once, "of_each", world.clock.of_each)
+        # Its connections are threads, whose time is their own in the fake world.
+        monkeypatch.setattr(round_trip, "sum_of_rates", lambda link, _body, _trip: link.sum_of_rates())
         return world
 
     return make

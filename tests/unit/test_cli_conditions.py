@@ -75,9 +75,9 @@ def test_conditions_are_put_on_links_by_one_command(monkeypatch, arguments, aske
 
 
 def test_a_condition_is_explained_without_docker():
-    """What it does, and that a rate is each connection's."""
+    """What it does, and that a rate is the link's."""
     assert "10 ms down, 30 ms up" in typed("toxic", "--check", "40ms,down=10ms,up=30ms").stdout
-    assert "2500 KB/s in each direction, per connection" in typed("toxic", "--check", "20mbit").stdout
+    assert "2500 KB/s in each direction, for all connections together" in typed("toxic", "--check", "20mbit").stdout
 
 
 @pytest.mark.parametrize(

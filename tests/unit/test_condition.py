@@ -10,6 +10,7 @@ from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.lab import up
 from replication_lab.lab.status import called
 from replication_lab.model.condition import Condition, condition_of_body, parse_condition, parse_links
+from replication_lab.model.toxic import LINK_RATE
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
@@ -126,12 +127,12 @@ def test_bodies_are_what_toxiproxy_takes(text, name, parts):
     bodies = parse_condition(text).toxic().bodies
     kinds = [body.type for body in bodies]
 
-    assert bodies and kinds == sorted(kinds, key=["latency", "bandwidth"].index)
+    assert bodies and kinds == sorted(kinds, key=["latency", LINK_RATE].index)
     assert len({body.name for body in bodies}) == len(bodies)
     for body in bodies:
         assert body.name.isascii() and "/" not in body.name and " " not in body.name
         assert all(isinstance(value, int) for value in body.attributes.values())
-        assert body.type == "bandwidth" or 0 <= body.attributes.get("jitter", 0) <= body.attributes["latency"]
+        assert body.type == LINK_RATE or 0 <= body.attributes.get("jitter", 0) <= body.attributes["latency"]
         assert condition_of_body(body.name) == Condition(*parts)
 
 
@@ -200,12 +201,12 @@ def test_a_condition_is_calibrated_and_proved(text):
     ("text", "proxies", "said"),
     [
         ("40ms", ("a-b",), "40.2 ms (requested 40 ms); 0."),
-        ("40ms+20mbit", ("a-b",), "KB/s (requested 2500 KB/s) for each connection; 0."),
-        ("20mbit", ("a-b", "a-b-ist", "a-b-sst", "a-b-sql"), "for each connection on each of its 4 ports; 0."),
+        ("40ms+20mbit", ("a-b",), "KB/s up (requested 2500 KB/s) for all connections together; 0."),
+        ("20mbit", ("a-b", "a-b-ist", "a-b-sst", "a-b-sql"), "for all connections together of its 4 ports; 0."),
     ],
 )
-def test_the_proof_of_a_rate_says_that_each_connection_has_its_own(monkeypatch, text, proxies, said):
-    """A link of several ports has a rate on each, and no limit in sum is claimed."""
+def test_the_proof_of_a_rate_says_that_it_is_the_links(monkeypatch, text, proxies, said):
+    """All ports of a link share one rate in each direction."""
     link: Any = FakeLink("a-b")
     link.model = SimpleNamespace(proxies=proxies)
     monkeypatch.setattr(up, "RoundTrip", lambda running, _lanes: FakeRoundTrip(running))
@@ -234,7 +235,7 @@ def test_a_fault_that_is_slow_and_narrow_is_proved_by_both(narrow, slow, proved)
     )
     fault.inject()
     link.round_trip_ms = lambda: slow + 1.0
-    link.kilobytes_per_second = lambda: 8_000 / (8_000 / narrow + 0.04)
+    link.sum_of_rates = lambda: narrow
     (proof,) = fault.verify()
 
     assert proof.ok is proved

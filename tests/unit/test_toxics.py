@@ -227,15 +227,6 @@ def test_a_dead_link_cannot_be_calibrated(link, latency, refused):
     )
 
 
-def test_a_rate_is_calibrated_as_well(link):
-    """A link that carries a tenth less than its toxic says is widened until it carries what was asked."""
-    asked = catalogue.toxic("slow-100mbit")
-    result = calibrated(link, asked, FakeRoundTrip(link))
-
-    assert result.rate_kbps > asked.rate_kbps
-    assert abs(link.kilobytes_per_second() / asked.rate_kbps - 1) < 0.05
-
-
 @pytest.mark.parametrize("name", catalogue.toxics())
 def test_what_a_toxic_does_is_told_in_words(link, name):
     """A link with the toxic on it has the round trips of its file; a bare link has those of the LAN only."""

@@ -4,10 +4,11 @@ import io
 import json
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 import requests
 from replication_lab.model.topology import Link
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.toxic import LINK_RATE, ToxicBody
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
@@ -71,6 +72,60 @@ def test_a_toxic_is_sent_as_the_body_of_the_api(linked):
     body = {"name": "far", "type": "latency", "stream": "downstream", "attributes": {"latency": 42}, "toxicity": 1.0}
     assert api.sent[0] == ("POST /proxies/a/toxics", body)
     assert api.sent[-1] == ("DELETE /proxies/a/toxics/far", None)
+
+
+RATE = ToxicBody("narrow", LINK_RATE, "downstream", {"rate": 100})
+COUNTED = """link_bandwidth_bytes_total{link="a/narrow"} 1.499998e+06
+link_bandwidth_bytes_total{link="a/narrower"} 7
+"""
+
+
+def rate_on_a_port(**changes):
+    return (200, json.dumps([{"name": "narrow", "type": LINK_RATE, "attributes": {"rate": 100, **changes}}]))
+
+
+def test_the_rate_of_a_link_has_one_name_on_all_ports(linked):
+    """Its ports share it by that name, also the one that the far end dials, whose streams are the other way round."""
+    link, api = linked(proxies=("a", "a-sql", "a-back"))
+    link.add(RATE)
+    posted = {path: (body["stream"], body["attributes"]) for path, body in api.sent}
+    attributes = {"rate": 100, "link": "a/narrow"}
+
+    assert posted == {
+        "POST /proxies/a/toxics": ("downstream", attributes),
+        "POST /proxies/a-sql/toxics": ("downstream", attributes),
+        "POST /proxies/a-back/toxics": ("upstream", attributes),
+    }
+
+
+@pytest.mark.parametrize(("link_of_sql", "shared"), [("a/narrow", True), ("a-sql/narrow", False), (None, False)])
+def test_ports_share_a_rate_only_under_one_name(linked, link_of_sql, shared):
+    """A port with another name, or with Toxiproxy's own toxic in its place, has a rate of its own."""
+    on = {
+        "GET /proxies/a/toxics": rate_on_a_port(link="a/narrow"),
+        "GET /proxies/a-sql/toxics": rate_on_a_port(**({"link": link_of_sql} if link_of_sql else {})),
+    }
+    link, _ = linked(on, ("a", "a-sql"))
+
+    assert link.shares(RATE) is shared
+
+
+def test_what_a_link_has_carried_is_read_from_the_metrics(linked):
+    """By the whole name; nothing where the rate has never been."""
+    link, _ = linked({"GET /metrics": (200, COUNTED)})
+
+    assert link.carried(RATE) == 1_499_998
+    assert link.carried(msgspec.structs.replace(RATE, name="other")) == 0
+
+
+def test_a_toxiproxy_without_a_rate_of_a_link_is_an_error_that_says_so(linked, refused):
+    """It refuses the toxic; the error says what is missing, and another refusal stays as it is."""
+    link, _ = linked({"POST /proxies/a/toxics": (400, '{"error":"invalid toxic type","status":400}')})
+
+    assert "narrow limits a link, and the Toxiproxy of this lab limits only each connection" in (
+        refused(link.add, RATE).found
+    )
+    assert "invalid toxic type" in refused(link.add, BODY).found
 
 
 def test_what_is_done_to_a_link_is_done_to_all_of_its_ports(linked):

@@ -5,8 +5,8 @@ from statistics import median
 
 from replication_lab.faults._links import Links
 from replication_lab.faults.fault import register
-from replication_lab.faults.toxic_calibration import rate_of
-from replication_lab.faults.toxic_watch import JITTER_PINGS, RATE_PROVED, varies_enough
+from replication_lab.faults.toxic_rate import realised_rate
+from replication_lab.faults.toxic_watch import JITTER_PINGS, varies_enough
 from replication_lab.model.fault import LINKS, Setting
 from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue
@@ -83,13 +83,12 @@ class AddToxic:
         return median(trips) >= least and (not self.toxic.jitter_ms or varies_enough(trips, self.toxic.jitter_ms))
 
     def _is_narrow(self, name: str, asked: int) -> Proof:
-        # All of the link's ports have a body of their own, and only the probe's is measured.
-        there, rate = self._is_there(name), rate_of(self.links.probes[name], asked, self.toxic.round_trip_ms)
+        there, (carried, ok) = self._is_there(name), realised_rate(self.toxic, self.links.probes[name])
         return Proof(
             what=f"{name} has {self.toxic.name} more",
             expected=f"{asked} KB/s",
-            found=f"{rate:.0f} KB/s" if there else "the toxic was removed",
-            ok=there and abs(rate / asked - 1) <= RATE_PROVED,
+            found=carried if there else "the toxic was removed",
+            ok=there and ok,
         )
 
     def _is_there(self, name: str) -> bool:

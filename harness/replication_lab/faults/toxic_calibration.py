@@ -52,8 +52,8 @@ def _body(found: dict[str, Any]) -> ToxicBody:
 def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     """Correct the toxic by what the proxy adds or loses, so that the link's round trip and rate are as requested.
 
-    Toxiproxy's latency is an integer, and the real one is up to 2 ms longer. Its real rate is lower than requested,
-    because it sleeps slightly too long after each 32 KB. The returned toxic is on the link.
+    Toxiproxy's latency is an integer, and the real one is up to 2 ms longer. The real rate of a connection
+    is lower than requested, because it sleeps slightly too long after each 32 KB. The returned toxic is on the link.
     """
     clear(link)
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
@@ -83,7 +83,8 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> 
         corrected = corrected_by(toxic, asked, undisturbed(min(trips), median(trips)), bare_ms)
         if corrected is not toxic:
             return corrected
-    if asked.rate_kbps:
+    # The rate of a link is exact. While others use it, one connection's share of it would tell nothing.
+    if asked.rate_kbps and not asked.link_rates:
         share = asked.rate_kbps / rate_of(probe, asked.rate_kbps, asked.round_trip_ms)
         return _widened(toxic, share) if abs(share - 1) > RATE_NEAR else toxic
     return toxic

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
-from replication_lab.faults.toxic_calibration import rate_of
+from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.model.record import Fault
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import RoundTrip, spread
@@ -16,8 +16,6 @@ SHARE, PROXY_MS = 0.10, 3.0
 # A single round trip may be this much shorter than the calibrated median, by the proxy's timers.
 TIMERS_MS = 2.0
 SILENCE_SECONDS = 0.5
-# A rate is proved when it is within this share of the requested one.
-RATE_PROVED = 0.1
 # Among this number of round trips some differ by half of the jitter, but seldom by all of it: both directions rarely
 # reach their extremes together.
 JITTER_PINGS, JITTER_SHARE = 20, 0.5
@@ -58,9 +56,8 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
         said = f"round trip {min(trips):.1f} to {max(trips):.1f} ms, median {trip:.1f} ms ({asked_for})"
     if not toxic.rate_kbps:
         return said, near
-    rate = rate_of(probe, toxic.rate_kbps, toxic.round_trip_ms)
-    proved = near and abs(rate / toxic.rate_kbps - 1) <= RATE_PROVED
-    return f"{said}, {rate:.0f} KB/s (requested {toxic.rate_kbps} KB/s)", proved
+    carried, proved = realised_rate(toxic, probe)
+    return f"{said}, {carried}", near and proved
 
 
 @dataclass

@@ -220,10 +220,12 @@ def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
 
 
 def _shared(link: RunningLink, toxic: Toxic) -> str:
-    """Return what a rate holds for: Toxiproxy limits each connection by itself, and a link may have several ports."""
+    """Return what a rate holds for: all connections together or each by itself, on one port or several."""
     if not toxic.rate_kbps:
         return ""
     ports = len(link.model.proxies)
+    if toxic.link_rates:
+        return " for all connections together" + (f" of its {ports} ports" if ports > 1 else "")
     return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
 
 

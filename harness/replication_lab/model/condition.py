@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.toxic import Toxic, ToxicBody
+from replication_lab.model.toxic import LINK_RATE, Toxic, ToxicBody
 
 # The proxy's own timers vary by up to 2 ms: half of the jitter must exceed that, or it cannot be proved.
 LEAST_JITTER_MS = 4
@@ -64,7 +64,7 @@ class Condition:
             jitter = f", each up to {self.jitter_ms} ms shorter or longer" if self.jitter_ms else ""
             said.append(f"{self.trip_ms} ms round trip ({self.down_ms} ms down, {self.up_ms} ms up){jitter}")
         if self.rate_kbps:
-            said.append(f"{self.rate_kbps} KB/s in each direction, per connection")
+            said.append(f"{self.rate_kbps} KB/s in each direction, for all connections together")
         return f"A link written by number: {'; '.join(said)}."
 
     def toxic(self) -> Toxic:
@@ -83,7 +83,7 @@ class Condition:
             if ms
         ]
         rates = [
-            ToxicBody(f"{name}-rate-{way}", "bandwidth", f"{way}stream", {"rate": self.rate_kbps})
+            ToxicBody(f"{name}-rate-{way}", LINK_RATE, f"{way}stream", {"rate": self.rate_kbps})
             for way, _, _ in ways
             if self.rate_kbps
         ]

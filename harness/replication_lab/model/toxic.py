@@ -6,10 +6,13 @@ import msgspec
 
 from replication_lab.model.errors import LabError, unknown_name
 
+# The toxic of images/toxiproxy: one rate for all connections of a link in one direction. The lab adds the link's name.
+LINK_RATE = "link_bandwidth"
 # Toxiproxy 2.12's toxics and their attributes, with the smallest value: a zero would stop some streams for good.
 ATTRIBUTES: dict[str, dict[str, int]] = {
     "latency": {"latency": 0, "jitter": 0},
     "bandwidth": {"rate": 1},
+    LINK_RATE: {"rate": 1},
     "slow_close": {"delay": 0},
     "timeout": {"timeout": 0},
     "reset_peer": {"timeout": 0},
@@ -68,8 +71,13 @@ class Toxic:
     @property
     def rate_kbps(self) -> int | None:
         """KB/s of the slower direction; None if nothing limits it."""
-        rates = [int(body.attributes["rate"]) for body in self.bodies if body.type == "bandwidth"]
+        rates = [int(body.attributes["rate"]) for body in self.bodies if body.type in ("bandwidth", LINK_RATE)]
         return min(rates, default=None)
+
+    @property
+    def link_rates(self) -> tuple[ToxicBody, ...]:
+        """The bodies that limit all connections of a link together, a direction each."""
+        return tuple(body for body in self.bodies if body.type == LINK_RATE)
 
     @property
     def is_latency(self) -> bool:
@@ -78,8 +86,10 @@ class Toxic:
 
     @property
     def is_measured(self) -> bool:
-        """Whether the lab has a measurement for every body of it."""
-        return all(body.type in ("latency", "bandwidth") and body.toxicity == 1 for body in self.bodies)
+        """Whether the lab has a measurement for every body of it: for one of the two kinds of rates, not for both."""
+        kinds = {body.type for body in self.bodies}
+        one_rate = kinds <= {"latency", "bandwidth"} or kinds <= {"latency", LINK_RATE}
+        return one_rate and all(body.toxicity == 1 for body in self.bodies)
 
     @property
     def silences(self) -> bool:

@@ -7,6 +7,8 @@ from contextlib import contextmanager
 from statistics import median
 
 from replication_lab.model.record import Spread
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.probes.link_rate import sum_of_rates
 from replication_lab.world import clock
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.mysql.connection import answers_ping, long_answer
@@ -72,6 +74,10 @@ class RoundTrip:
         with self._busy:
             long_answer(self._connection, kilobytes * 1000)
         return kilobytes / (clock.timer() - began)
+
+    def sum_of_rates(self, body: ToxicBody, round_trip_ms: int) -> float:
+        """Return the KB/s of all connections of the link together, in the direction of a rate on it."""
+        return sum_of_rates(self.link, body, round_trip_ms)
 
     @contextmanager
     def watching(self) -> Iterator[list[float]]:

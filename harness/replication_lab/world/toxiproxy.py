@@ -6,7 +6,7 @@ import msgspec
 import requests
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.toxic import LINK_RATE, ToxicBody
 
 # Toxiproxy refuses requests that look like a browser's; it also answers in milliseconds or not at all.
 HEADERS, SECONDS = {"User-Agent": "replication-lab"}, 5
@@ -45,5 +45,25 @@ class Toxiproxy:
         """Create a proxy, switched on."""
         self.call("POST", "/proxies", {"name": name, "listen": listen, "upstream": upstream, "enabled": True})
 
-    def add(self, proxy: str, body: ToxicBody) -> None:
-        self.call("POST", f"/proxies/{proxy}/toxics", msgspec.to_builtins(body))
+    def add(self, proxy: str, body: ToxicBody, link: str = "") -> None:
+        """Put a toxic on a proxy; a rate of a whole link carries the name that all of the link's ports share."""
+        posted = msgspec.to_builtins(body)
+        if link:
+            posted["attributes"] = {**body.attributes, "link": link}
+        try:
+            self.call("POST", f"/proxies/{proxy}/toxics", posted)
+        except LabError as error:
+            if body.type != LINK_RATE or "invalid toxic type" not in error.found:
+                raise
+            raise LabError(
+                f"{body.name} limits a link, and the Toxiproxy of this lab limits only each connection by itself",
+                "a lab that was started with the image of images/toxiproxy as it is now",
+                "./lab down, then up again",
+            ) from error
+
+    def carried(self, link: str) -> int:
+        """Return the bytes that all connections with this rate of a link have carried; 0 for an unknown name."""
+        answer = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS)
+        counter = f'{LINK_RATE}_bytes_total{{link="{link}"}} '
+        counted = [line.removeprefix(counter) for line in answer.text.splitlines() if line.startswith(counter)]
+        return int(float(counted[0])) if counted else 0

@@ -5,7 +5,7 @@ from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 from replication_lab.model.topology import BACK, Link
-from replication_lab.model.toxic import ToxicBody
+from replication_lab.model.toxic import LINK_RATE, ToxicBody
 from replication_lab.world.echo import Echo
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy
@@ -58,7 +58,24 @@ class RunningLink:
 
     def add(self, body: ToxicBody) -> None:
         for proxy in self.model.proxies:
-            self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body)
+            link = self.line(body) if body.type == LINK_RATE else ""
+            self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body, link)
+
+    def line(self, body: ToxicBody) -> str:
+        """Return the name by which all connections of the link's ports share a rate; a direction has its own."""
+        return f"{self.name}/{body.name}"
+
+    def shares(self, body: ToxicBody) -> bool:
+        """Return whether a rate is on every port, under the one name that makes it the rate of their sum."""
+        own = (body.name, LINK_RATE, self.line(body))
+        return all(
+            own in {(each["name"], each["type"], each["attributes"].get("link")) for each in self._toxics_of(proxy)}
+            for proxy in self.model.proxies
+        )
+
+    def carried(self, body: ToxicBody) -> int:
+        """Return the bytes that all connections of all ports have carried under a rate."""
+        return self.toxiproxy.carried(self.line(body))
 
     def remove(self, toxic: str) -> None:
         """Remove a toxic from every port that it is on; LabError if it is on none."""

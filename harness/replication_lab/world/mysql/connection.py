@@ -1,5 +1,6 @@
 """Operations on an open connection to a server, or to an echo server in its place."""
 
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 
@@ -7,6 +8,9 @@ import pymysql
 
 from replication_lab.model import mysql_errors
 from replication_lab.world.echo import EchoConnection
+
+# More than what a statement adds to the bytes that it carries.
+STATEMENT = 1000
 
 
 class Conflict(Exception):
@@ -41,6 +45,25 @@ def long_answer(connection: pymysql.Connection | EchoConnection, size: int) -> N
     with connection.cursor() as cursor:
         cursor.execute(f"SELECT REPEAT('x', {size})")
         cursor.fetchall()
+
+
+def longest_question(connection: pymysql.Connection | EchoConnection) -> int:
+    """Return the bytes that one question can carry."""
+    if isinstance(connection, EchoConnection):
+        return sys.maxsize
+    with connection.cursor() as cursor:
+        cursor.execute("SELECT @@max_allowed_packet")
+        (most,) = cursor.fetchone() or (0,)
+    return most - STATEMENT
+
+
+def long_question(connection: pymysql.Connection | EchoConnection, size: int) -> None:
+    """Send this many bytes; OSError or an error of MySQL's when they are not accepted."""
+    if isinstance(connection, EchoConnection):
+        connection.long_answer(size)
+        return
+    with connection.cursor() as cursor:
+        cursor.execute(f"DO LENGTH('{'x' * size}')")
 
 
 def answers_ping(connection: pymysql.Connection | EchoConnection) -> bool:

@@ -1,0 +1,38 @@
+"""What all connections of a link carry together, in one direction."""
+
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack
+
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.world import clock
+from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.mysql.connection import long_answer, long_question, longest_question
+
+# Connections at once. A limit of each by itself would let them carry so many times the rate.
+LANES = 3
+# A rate is measured for this long, or with this many KB of each connection if that is less.
+SECONDS, MOST_KB = 1.5, 8_000
+# A link in use by others carries theirs as well.
+ANSWER_SECONDS = 30
+SHORTEST_SECONDS = 0.001
+
+
+def sum_of_rates(link: RunningLink, body: ToxicBody, round_trip_ms: int = 0) -> float:
+    """Return the KB/s of several connections that are never idle, and of whatever else crosses the link meanwhile.
+
+    The others' bytes are known by Toxiproxy's counter of this rate. If these connections alone received more than it
+    counted, as without such a rate, theirs count. The link's own round trip is not counted as time.
+    """
+    size = 1000 * min(MOST_KB, round(int(body.attributes["rate"]) * SECONDS / LANES))
+    send = long_answer if body.stream == "downstream" else long_question
+    with ExitStack() as stack, ThreadPoolExecutor(LANES) as pool:
+        lanes = [link.far_end().connect(address=link.address, answer_seconds=ANSWER_SECONDS) for _ in range(LANES)]
+        for lane in lanes:
+            stack.callback(lane.close)
+        if send is long_question:
+            size = min(size, *map(longest_question, lanes))
+        before, began = link.carried(body), clock.timer()
+        list(pool.map(lambda lane: send(lane, size), lanes))
+        seconds = clock.timer() - began - round_trip_ms / 1000
+        carried = (link.carried(body) - before) / 1000
+    return max(carried, LANES * size / 1000) / max(seconds, SHORTEST_SECONDS)
