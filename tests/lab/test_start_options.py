@@ -117,6 +117,17 @@ def test_the_servers_of_each_topology_are_restarted_and_replicate_again(docker, 
 
 
 @pytest.mark.long
+def test_a_node_of_a_cluster_that_does_not_start_is_told_by_its_own_words(whole):
+    """Not by its library's, and the cluster is whole again."""
+    bad = GivenFile("bad.cnf", "[mysqld]\nno-such-option = 1\n")
+
+    with pytest.raises(LabError, match="unknown variable 'no-such-option=1'"):
+        asked({"node2.cnf": ["bad.cnf", "none"]}, "galera", cnf=[bad]).prepare(whole)
+    assert replication.of(whole).differences() == []
+    assert all(map(replication.of(whole).stands, replication.of(whole).names))
+
+
+@pytest.mark.long
 def test_a_lab_keeps_the_options_that_it_was_started_with(command, name, tmp_path):
     """Also when a node is started again; one that another administrator changes is shown."""
     (tmp_path / "own.cnf").write_text("[mysqld]\ninnodb_read_io_threads = 8\n")

@@ -126,3 +126,13 @@ def test_the_last_errors_of_a_log_are_told():
 
     assert last_errors(log) == ["mysqld: unknown variable 'a=1'"]
     assert last_errors("one\ntwo\n") == ["two"]
+
+
+def test_what_ended_a_node_of_a_cluster_is_told():
+    """Its library complains afterwards that the state transfer did not end; alone, that is what is known."""
+    wsrep = "2026 0 [ERROR] WSREP: Application state transfer failed.\n"
+
+    assert last_errors(f"2026 0 [ERROR] mariadbd: unknown variable 'a=1'\n{wsrep}") == [
+        "mariadbd: unknown variable 'a=1'"
+    ]
+    assert last_errors(wsrep) == ["WSREP: Application state transfer failed."]

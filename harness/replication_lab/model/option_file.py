@@ -188,7 +188,11 @@ class StartOptions:
 
 
 def last_errors(log: str, most: int = 3) -> list[str]:
-    """Return the last errors of a server's log; its last line if it names none."""
+    """Return the last errors of a server's log; its last line if it names none.
+
+    Galera's library has errors of its own (WSREP) after whatever ended the server.
+    """
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.partition("[ERROR] ")[2] for line in lines if "[ERROR] " in line and "Aborting" not in line]
-    return errors[-most:] or lines[-1:]
+    causes = [error for error in errors if not error.startswith("WSREP:")]
+    return causes[-most:] or errors[-most:] or lines[-1:]
