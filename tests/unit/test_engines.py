@@ -7,6 +7,8 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker import bake_file
 from replication_lab.world.mysql.dialects import dialects
 
+from tests.records import tested
+
 from compose_files import COMPOSE
 
 
@@ -81,3 +83,15 @@ def test_a_lonely_server_must_be_one(refused):
 def test_an_unknown_experiment_suggests_the_nearest(refused):
     """A mistyped experiment is answered with the one that was meant."""
     assert "did you mean semisync_wan?" in refused(experiments.load, "semisync-wan").found
+
+
+def test_what_was_tested_is_what_records_are_kept_of():
+    """No engine is told as tested that no record shows; python -m tests.records.tested writes the file anew."""
+    assert catalogue.tested() == tested.tested()
+    assert set(catalogue.tested()) <= set(catalogue.engines())
+
+
+def test_programs_from_an_archive_are_for_its_processor_only():
+    """The archives hold programs for one processor; packages exist for the machine's own."""
+    for name, engine in catalogue.engines().items():
+        assert bool(engine.processors) == engine.source.startswith("Maven"), name

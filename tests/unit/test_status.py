@@ -76,11 +76,18 @@ def test_what_to_do_next_is_what_the_topology_has(topology, links, measure, monk
 def test_engines_are_listed_with_what_they_lack_and_why(monkeypatch):
     """Version, source, features, whether the image is built; a reason once for all engines that share it."""
     monkeypatch.setattr(images, "state", lambda name: "built" if name == "mysql-5.6" else "not built")
+    monkeypatch.setattr(images, "processor", lambda image: "arm64" if image == "replication-lab/mariadb" else "")
+    monkeypatch.setattr(images, "is_present", lambda _image: False)
     known = status.engines()
     text = shown(output.engines, known)
 
     assert [each.image for each in known if each.name in ("mysql-5.6", "mysql-5.5")] == ["built", "not built"]
-    assert next(each for each in known if each.name == "percona").image == "the vendor's, percona/percona-server:8.4"
+    processors = {each.name: each.processor for each in known}
+    assert (processors["mariadb"], processors["mysql-8.0"], processors["mysql"]) == ("arm64", "amd64", "this machine's")
+    assert known[0].tested[0].day in text and "no record kept" in text
+    percona = next(each for each in known if each.name == "percona")
+    assert (percona.origin, percona.image) == ("vendor", "not here; pulled when first needed")
+    assert "vendor: " in text and "local: Debian's" in text
     why = "in this version, semi-sync is a plugin"
     assert f"no semisync in mariadb-10.2, mariadb-10.1, mysql-5.7: {why}" in text.replace("\n", " ")
 
@@ -91,9 +98,12 @@ def test_engines_are_listed_without_docker(monkeypatch):
     def nobody(_name):
         raise LabError("the Docker engine does not answer", "a running engine")
 
-    monkeypatch.setattr(images, "state", nobody)
+    for ask in ("state", "processor", "is_present"):
+        monkeypatch.setattr(images, ask, nobody)
+    known = {each.name: each for each in status.engines()}
 
-    assert status.engines()[0].image == "unknown: the Docker engine does not answer"
+    assert {each.image for each in known.values()} == {"unknown: the Docker engine does not answer"}
+    assert known["mysql-8.0"].processor == "amd64"
 
 
 def test_a_cluster_is_shown_node_by_node_with_what_each_believes():

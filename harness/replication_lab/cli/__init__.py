@@ -27,7 +27,7 @@ COMMANDS = {
         "show": "Show one lab as a tree: roles, links, toxics, state.",
         "env": "Print how to connect to a lab as assignments for the shell.",
         "toxic": "List toxics, or replace the toxics of a LINK; CONDITION none removes them.",
-        "engines": "List the engines: version, source, features, missing features with the reason, image state.",
+        "engines": "List the engines: version, source, processor, features, when tested, image state, what is missing.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
         "clean": "Remove every lab that no running command uses, and the leftovers of killed commands.",
         "completion": "Print the completion script for a shell.",

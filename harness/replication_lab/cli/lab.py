@@ -222,7 +222,9 @@ def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
 @click.command()
 @as_json
 def engines(json_: bool) -> None:
-    """List the engines: version, source, features, missing features with the reason, image state.
+    """List the engines: version, source, processor, features, when tested, image state, what is missing.
+
+    What was tested is what records are kept of; --json has each with its outcome.
 
     Example: lab engines --json
     """

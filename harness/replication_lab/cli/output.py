@@ -15,6 +15,7 @@ from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabVie
 from replication_lab.model.bottleneck import Diagnosis, Sample
 from replication_lab.model.condition import FORMS
 from replication_lab.model.proof import Proof
+from replication_lab.model.server_name import VENDORS
 from replication_lab.model.topology import Link, Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.replication.drbd import HOW_TO_RESOLVE
@@ -250,9 +251,12 @@ def toxics(out: Console, known: Iterable[Toxic]) -> None:
 
 
 def engines(out: Console, known: Iterable[EngineView]) -> None:
-    table = Table("engine", "version", "source", "features", "lacks", "image", box=None, pad_edge=False)
+    table = Table("engine", "version", "source", "processor", "features", "tested", "image", box=None, pad_edge=False)
     for each in known:
-        table.add_row(each.name, each.version, each.source, ", ".join(each.features), ", ".join(each.lacks), each.image)
+        source = f"{each.origin}: {each.source}"
+        table.add_row(
+            each.name, each.version, source, each.processor, ", ".join(each.features), _tested(each), each.image
+        )
     out.print(table)
     reasons: dict[tuple[str, str], list[str]] = {}
     for each in known:
@@ -260,6 +264,18 @@ def engines(out: Console, known: Iterable[EngineView]) -> None:
             reasons.setdefault((feature, why), []).append(each.name)
     for (feature, why), names in reasons.items():
         out.print(f"no {feature} in {', '.join(names)}: {why}", markup=False)
+    out.print(
+        f"\nAny other version: --engine {', '.join(f'{name}:TAG' for name in VENDORS)}. Any image: --image IMAGE."
+    )
+
+
+def _tested(engine: EngineView) -> str:
+    """Return when an engine was last tested, and how often; `--json` has each record."""
+    if not engine.tested:
+        return "no record kept"
+    last = engine.tested[0]
+    count = len(engine.tested)
+    return f"{last.day}, {last.version} on {last.processor}: {count} record{'s' if count > 1 else ''}"
 
 
 def rows(out: Console, found: list[dict[str, Any]]) -> None:

@@ -97,12 +97,19 @@ class ClusterView(msgspec.Struct, frozen=True):
 
 
 class EngineView(msgspec.Struct, frozen=True):
-    """A server that a node can be: its features, what it lacks and why, its topologies, whether its image is built."""
+    """A server that a node can be: its features, what it lacks and why, its topologies, whether its image is built.
+
+    `origin` is local for an image that is built here, else vendor. `processor` is that of the image, or those that it
+    can be built for. `tested` are the kept records of it, the latest first.
+    """
 
     name: str
     about: str
     version: str
+    origin: str
     source: str
+    processor: str
+    tested: list[catalogue.Tested]
     features: list[str]
     lacks: dict[str, str]
     topologies: list[str]
@@ -116,7 +123,10 @@ def engines() -> list[EngineView]:
             name=name,
             about=each.about,
             version=each.version,
+            origin="vendor" if each.image else "local",
             source=each.source,
+            processor=_processor(name, each),
+            tested=catalogue.tested().get(name, []),
             features=sorted(each.features),
             lacks=each.lacks,
             topologies=catalogue.topologies_for(name),
@@ -126,10 +136,18 @@ def engines() -> list[EngineView]:
     ]
 
 
+def _processor(name: str, engine: catalogue.Engine) -> str:
+    """Return the processor that the image is for; if it is not here, those that its programs are for."""
+    with suppress(LabError):
+        if found := images.processor(engine.image or images.PREFIX + name):
+            return found
+    return " or ".join(engine.processors) or ("the vendor's" if engine.image else "this machine's")
+
+
 def _image(name: str, engine: catalogue.Engine) -> str:
-    if engine.image:
-        return f"the vendor's, {engine.image}"
     try:
+        if engine.image:
+            return "pulled" if images.is_present(engine.image) else "not here; pulled when first needed"
         return images.state(name)
     except LabError as error:
         return f"unknown: {error.found}"

@@ -113,6 +113,8 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lacks: dict[str, str] = {}
     # The vendor's image, for an engine that is not built here.
     image: str = ""
+    # The only processors that its programs are for; empty for every one of the distribution.
+    processors: tuple[str, ...] = ()
     megabytes: int = 600
 
 
@@ -120,6 +122,23 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 def engines() -> dict[str, Engine]:
     text = (Path(__file__).parent / "engines.yaml").read_bytes()
     return msgspec.yaml.decode(text, type=dict[str, Engine])
+
+
+class Tested(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """An experiment or the drills of a topology, of which a record is kept: when, in which version, how it ended."""
+
+    what: str
+    day: str
+    version: str
+    processor: str
+    outcome: str
+
+
+@cache
+def tested() -> dict[str, list[Tested]]:
+    """Return what was tested on each engine, the latest first (tested.yaml); an engine without a record is left out."""
+    text = (Path(__file__).parent / "tested.yaml").read_bytes()
+    return msgspec.yaml.decode(text, type=dict[str, list[Tested]])
 
 
 def engine(name: str) -> Engine:

@@ -65,6 +65,14 @@ def is_present(image: str) -> bool:
     return True
 
 
+def processor(image: str) -> str:
+    """Return the processor that an image is for, in Docker's words; an empty string if it is not here."""
+    try:
+        return str(engine.client().images.get(image).attrs.get("Architecture", ""))
+    except ImageNotFound:
+        return ""
+
+
 def have(image: str) -> None:
     """Pull an image that is not here; LabError if it cannot be had."""
     if is_present(image):
