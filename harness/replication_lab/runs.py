@@ -105,7 +105,7 @@ def _run(
     command += "" if experiment.asked or chosen.name == "quick" else f" --preset {chosen.name}"
     changed = experiment.conditions.items()
     command += "".join(f" --{name} {value}" if name == RTT else f" --set {name}={value}" for name, value in changed)
-    command += experiment.only.options
+    command += experiment.only.options + (experiment.against.options if experiment.against else "")
     engines = list(dict.fromkeys(engines))
     together = [
         [lab for engine in part for lab in experiment.labs(chosen, engine)] for part in experiment.together(engines)

@@ -12,15 +12,16 @@ from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import pairs
-from replication_lab.cli.options import as_json, keep_failed, on_noise
+from replication_lab.cli.options import as_json, keep_failed, on_noise, percentage
 from replication_lab.cli.record import print_summary
+from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.only import Only
 from replication_lab.model.question import NAME
 from replication_lab.model.server_name import server_text
 
-DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "settings", "rtt")
+DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "settings", "rtt", "against", "margin")
 
 
 @click.command()
@@ -62,6 +63,20 @@ DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: [claim.id for claim in found.claims]),
     help="Judge this claim only, and measure only the cases that it needs; may be repeated.",
+)
+@click.option(
+    "--against",
+    metavar="ENGINE",
+    shell_complete=names.completed_by(names.engines),
+    help="Server to measure in the same rounds: each case's throughput must not be lower than there by more than "
+    "--margin.",
+)
+@click.option(
+    "--margin",
+    default="10%",
+    show_default=True,
+    metavar="PERCENT",
+    help="How much lower throughput may be than with --against.",
 )
 @click.option(
     "--set",
@@ -111,10 +126,22 @@ def run(
     else:
         found, preset = _chosen(experiment, **options), options["preset"]
     engines = _servers(engine, image, lambda: runs.available(found))
+    if found.against:
+        engines = [found.against.server, *(engines or found.default_engines)]
+        _refuse_the_same(engines)
     folder, summary = runs.run(found, engines, preset, seed, tell, noise=noise, keep=keep)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
+
+
+def _refuse_the_same(engines: Sequence[str]) -> None:
+    if engines[0] in engines[1:]:
+        raise LabError(
+            f"--against {engines[0]} compares {engines[0]} with itself",
+            "two servers",
+            "./lab run EXPERIMENT --engine mariadb --against mariadb-10.11",
+        )
 
 
 def _servers(engine: str | None, image: Sequence[str], available: Callable[[], list[str]]) -> list[str]:
@@ -137,9 +164,14 @@ def _chosen(
     rounds: int | None,
     cases: tuple[str, ...],
     claims: tuple[str, ...],
+    **other: Any,
 ) -> Experiment:
     only = Only(rounds=rounds, cases=[*dict.fromkeys(cases)], claims=[*dict.fromkeys(claims)])
-    return experiments.chosen(experiments.load(name, rtt), preset, pairs("--set", settings), only)
+    return experiments.chosen(experiments.load(name, rtt), preset, pairs("--set", settings), only, _against(**other))
+
+
+def _against(*, against: str | None, margin: str) -> Against | None:
+    return Against(server=against, margin=percentage(margin, "--margin")) if against else None
 
 
 def _refuse_for_a_question() -> None:

@@ -9,6 +9,7 @@ from typing import Any
 
 import msgspec
 
+from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.only import Only
@@ -54,12 +55,14 @@ def of(record: Record) -> Experiment:
         return asked(record.run.question)
     conditions = dict(record.run.conditions)
     found = load(record.run.experiment, conditions.pop(RTT, ""))
-    return _changing().as_recorded(found, conditions, record.run.only)
+    return _changing().as_recorded(found, conditions, record.run.only, record.run.against)
 
 
-def chosen(found: Experiment, preset: str, settings: Values, only: Only) -> Experiment:
+def chosen(found: Experiment, preset: str, settings: Values, only: Only, against: Against | None = None) -> Experiment:
     """Return an experiment as the options of `lab run` change it. Raise LabError for what it does not have."""
     experiment = _changing().with_settings(found, preset, settings) if settings else found
+    if against:
+        experiment = _changing().compared(experiment, against)
     return _changing().restricted(experiment, preset, only)
 
 

@@ -6,11 +6,14 @@ from dataclasses import dataclass, replace
 
 from replication_lab.experiments._question_topologies import nodes_with_servers
 from replication_lab.experiments._question_variables import Kept, server_settings
+from replication_lab.model.against import Against
+from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.measuring import Watch
 from replication_lab.model.only import Only
 from replication_lab.model.proof import Proof
+from replication_lab.model.quantities import Figure, throughput
 from replication_lab.model.question import OWN, Values, on_which_node, refuse_bad_setting
 from replication_lab.model.question_disks import is_of_disks
 from replication_lab.model.question_files import is_cnf
@@ -71,6 +74,37 @@ def _refuse_bad_claims(experiment: Experiment[Lab], only: Only) -> None:
             )
 
 
+def compared(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
+    """Return the experiment that measures a server and another one in the same rounds, with a claim for each case.
+
+    The experiment's own claims are judged for both. Raise LabError for an experiment that compares engines itself.
+    """
+    if experiment.side_by_side:
+        raise LabError(
+            f"--against {asked.server}: {experiment.name} compares engines already",
+            "an experiment that measures one engine after another",
+            f"./lab run {experiment.name} --engine {asked.server},{experiment.default_engines[-1]}",
+        )
+    if not 0 < asked.margin < 1:
+        raise LabError(f"--margin is {asked.margin:.0%}", "more than 0 % and less than 100 %", "--margin 10%")
+    claims = tuple(
+        Claim(
+            f"against:{case.name}",
+            f"{case.about or case.name}: at least {1 - asked.margin:.0%} of the commits/s that {asked.server} does in "
+            "the same rounds",
+            throughput(case.name).over(Figure(case.name, "throughput", asked.server)).at_least(1 - asked.margin),
+        )
+        for case in experiment.cases
+    )
+    return replace(
+        experiment,
+        claims=(*experiment.claims, *claims),
+        engines=tuple(dict.fromkeys([*experiment.engines, asked.server])),
+        side_by_side=True,
+        against=asked,
+    )
+
+
 def with_settings(experiment: Experiment[Lab], preset: str, settings: Values) -> Experiment[Lab]:
     """Return the experiment with these variables set in every case. Raise LabError for one that cannot be set."""
     cases = experiment.chosen(experiment.preset(preset))
@@ -91,9 +125,11 @@ def with_settings(experiment: Experiment[Lab], preset: str, settings: Values) ->
     return as_recorded(experiment, settings, Only())
 
 
-def as_recorded(experiment: Experiment[Lab], settings: Values, only: Only) -> Experiment[Lab]:
-    """Return the experiment as a record has it: with these variables, and judged in part."""
-    found = replace(experiment, only=only)
+def as_recorded(
+    experiment: Experiment[Lab], settings: Values, only: Only, against: Against | None = None
+) -> Experiment[Lab]:
+    """Return the experiment as a record has it: with these variables, judged in part, compared with another server."""
+    found = replace(compared(experiment, against) if against else experiment, only=only)
     if not settings:
         return found
     acting = _Setting(experiment, settings)

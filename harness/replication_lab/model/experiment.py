@@ -9,6 +9,7 @@ from typing import Any, Generic, TypeVar
 
 import msgspec
 
+from replication_lab.model.against import Against
 from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge, without_its_cases
 from replication_lab.model.condition import Condition, parse_condition
 from replication_lab.model.errors import LabError, unknown_name
@@ -215,7 +216,8 @@ class Experiment(Generic[LabT]):
 
     `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another one. An
     experiment under other conditions names them in `conditions`: only its laws are judged, and nothing is compared with
-    published figures. `only` is the part that a run is restricted to.
+    published figures. `only` is the part that a run is restricted to, `against` the server that others are
+    compared with.
     """
 
     name: str
@@ -243,6 +245,7 @@ class Experiment(Generic[LabT]):
     at: "Callable[[int], Experiment[LabT]] | None" = None
     conditions: dict[str, str] = field(default_factory=dict)
     only: Only = field(default_factory=Only)
+    against: Against | None = None
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]

@@ -13,6 +13,7 @@ from typing import Any, TypeVar
 import msgspec
 
 from replication_lab.model import old_record
+from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import (
     CRASHED,
@@ -92,7 +93,7 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
     decide to the reason. `question` is that of `lab ask`, if the run answers one. `conditions` maps each condition that
     the user chose in place of the published one to its value, such as rtt: 40ms or sync_binlog: 0; `only` is the part
-    of the experiment that the user chose.
+    of the experiment that the user chose, `against` the server that the other one is compared with.
     """
 
     experiment: str
@@ -102,6 +103,7 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     question: Question | None = None
     conditions: dict[str, str] = {}
     only: Only = Only()
+    against: Against | None = None
 
 
 class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):

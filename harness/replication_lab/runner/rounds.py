@@ -174,6 +174,7 @@ class Run:
             question=self.experiment.asked,
             conditions=self.experiment.conditions,
             only=self.experiment.only,
+            against=self.experiment.against,
             environment=self.world.environment(),
             started=self.world.now(),
         )

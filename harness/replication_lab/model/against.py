@@ -1,0 +1,18 @@
+"""The server that a run compares with another one in the same rounds."""
+
+import msgspec
+
+
+class Against(msgspec.Struct, frozen=True, kw_only=True):
+    """What `lab run --against` asks for, as a record holds it.
+
+    The throughput of each case may be less than that on `server` by the share `margin`.
+    """
+
+    server: str
+    margin: float
+
+    @property
+    def options(self) -> str:
+        """Return the options of `lab run` that ask for this, each after a space."""
+        return f" --against {self.server} --margin {100 * self.margin:g}%"
