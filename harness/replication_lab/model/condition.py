@@ -22,6 +22,8 @@ NEXT = "./lab toxic"
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-zµ/]*)")
 _TRIP = re.compile(r"(?P<trip>[^±↓↑]+)(?:±(?P<jitter>[^±↓↑]+))?(?:↓(?P<down>[^±↓↑]+)↑(?P<up>[^±↓↑]+))?")
+# What netem of the kernel does to packets.
+_PACKETS = re.compile(r"(loss|dup|duplicate|reorder|corrupt)\s*[0-9.]+\s*%")
 
 
 @dataclass(frozen=True)
@@ -92,7 +94,7 @@ class Condition:
 
 def is_written(text: str) -> bool:
     """Return whether a text can only be meant as a condition by number: a toxic's name begins with a letter."""
-    return bool(text) and not text[0].isalpha()
+    return bool(text) and (not text[0].isalpha() or bool(_PACKETS.match(text)))
 
 
 def condition_of_body(body: str) -> Condition | None:
@@ -117,6 +119,12 @@ def parse_condition(text: str, kind: str = "condition") -> Condition:
     delays: list[str] = []
     rates: list[str] = []
     for part in plain.split("+"):
+        if _PACKETS.fullmatch(part):
+            raise LabError(
+                f"{what}: {part} is about packets, and a link is a proxy that ends TCP on both sides: it sees none",
+                f"a condition {FORMS}",
+                NEXT,
+            )
         number = _NUMBER.fullmatch(part)
         (rates if number and number[2] in KILOBITS else delays).append(part)
     if len(delays) > 1 or len(rates) > 1:
