@@ -33,9 +33,9 @@ IMAGE = "image"
     "varied",
     multiple=True,
     metavar="NAME=VALUE,VALUE…",
-    help="Setting to vary: clients, rate, rtt, replication, wait_point, engine, image, cnf (my.cnf files), "
-    "NODE.storage, NODE.disk, a server's variable (sync_binlog sets it on every server, source.sync_binlog on one). "
-    "Given several times, all combinations are measured.",
+    help="Setting to vary: clients, rate, rtt, replication, wait_point, protocol (of DRBD), engine, image, cnf (my.cnf "
+    "files), NODE.storage, NODE.disk, a server's variable (sync_binlog sets it on every server, source.sync_binlog on "
+    "one). Given several times, all combinations are measured.",
 )
 @click.option("--set", "settings", multiple=True, metavar=SETTING, help="Setting that is the same in every case.")
 @of_cnf
