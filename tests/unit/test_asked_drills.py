@@ -273,7 +273,7 @@ def test_the_table_says_what_is_lost_and_for_how_long_there_is_no_service(ran, u
     assert (summary.verdict, record.end.why) == ("CHANGED", "decided")
     said = told(summary)
     assert "1–3 (" in said and "2.0–4.0" in said
-    assert "async: Source and link fail at the same moment" in said and "The lab promotes replica 2 s after" in said
+    assert "async: Source and link fail at the same moment" in said and "A failover promotes replica 2 s after" in said
     assert "Nothing lost in 3 drills: with 95 % confidence something is lost in at most 63% of such events" in said
     assert msgspec.json.encode(running.judge("latest").drilled) == msgspec.json.encode(summary.drilled)
 

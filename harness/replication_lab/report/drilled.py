@@ -65,7 +65,7 @@ def _takes_over(drill: Drill) -> str:
         return "the servers decide by themselves"
     if drill.initial_primary:
         return f"the cluster manager moves the service to {step.failover}"
-    return f"the lab promotes {step.failover} {step.seconds:g} s after the fault began"
+    return f"a failover promotes {step.failover} {step.seconds:g} s after the fault began"
 
 
 def _range(results: list[Result], figure: str) -> RangeRow | None:
