@@ -76,6 +76,7 @@ def test_disks_are_no_variables_of_a_server():
         ({"settings": {"source.storage": "none", "source.disk": "ssd"}}, "source has no emulated disks"),
         ({"vary": {**LEVELS, "source.disk": ["ssd", "sata-7200"]}}, "source has no emulated disks"),
         ({"topologies": ["drbd"], "settings": {"node1.disk": "ssd"}}, "whose virtual machines have their own disk"),
+        ({"topologies": ["drbd"], "settings": {"node1.storage": "none"}}, "whose virtual machines have their own disk"),
         ({"topologies": ["single"], "settings": {"disk": "ssd"}}, "single has no replicas"),
         ({"vary": {"source.disk": ["ssd", "ssd"]}}, "source.disk has a value twice"),
     ],

@@ -13,7 +13,7 @@ from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question, Values
-from replication_lab.model.question_disks import DISK, STORAGE, Disks, disks_of
+from replication_lab.model.question_disks import DEFAULT_DISK, DISK, STORAGE, Disks, disks_of
 from replication_lab.model.storage import AUTO, Storage
 from replication_lab.model.topology import Topology
 from replication_lab.probes import disk_activity
@@ -37,6 +37,9 @@ def lab_of(values: Values, question: Question, topology: Topology) -> LabSpec:
             f"--{missing[0]} {nodes[0]}={settings[missing[0]]}",
         )
     asked = disks_of(settings, question.vary, nodes, replicas)
+    if asked:
+        # Virtual machines have disks of their own also where none are asked for.
+        up.storage_of(topology.name, [], [f"--{STORAGE}"], disk=DEFAULT_DISK, backend=AUTO)
     placed = {node: _storage(topology, node, each) for node, each in asked.items() if each}
     kept = {node: each for node, each in topology.storage.items() if node not in asked}
     all_ = tuple(sorted((kept | placed).items())) if asked else None
