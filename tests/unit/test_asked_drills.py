@@ -211,7 +211,7 @@ def test_each_condition_of_a_drill_is_proved(running, toxic, semisync, wrong, mo
 # --- done in a model of a lab -----------------------------------------------------------------------------------------
 
 
-def done(run, _engine, what, lost=0, rto=2.0, **changes) -> Evidence:
+def done(run, engine, what, lost=0, rto=2.0, **changes) -> Evidence:
     """Write a ledger of ten rows, of which the copies lack the last `lost`; the service is back after `rto` seconds."""
     own = run.journal.folder / what.folder
     own.mkdir()
@@ -233,7 +233,7 @@ def done(run, _engine, what, lost=0, rto=2.0, **changes) -> Evidence:
         load=(0.0, 10.0),
         acted=[FaultEvidence(what.drill.steps[0], 1.0, 1.1, 5.0, 6.0, 6.0, [ACTED], {}, 1.0)],
         copies=[Copy("source", kept), Copy("replica", kept)],
-        engine="mariadb",
+        engine=engine,
         case=what.case.name,
         run=what.run,
         ledger=f"{what.folder}/{ledger.name}",
@@ -337,6 +337,22 @@ def test_drills_that_were_not_done_are_unknown(ran):
     assert all(len(row.drills) == 2 for row in summary.drilled)
     assert summary.exit_code == 2
     assert world.taken_down == world.came_up
+
+
+def test_engines_that_vary_stand_in_one_table(ran, undrawn):
+    """Each case is drilled on its own engine alone, and a claim about its drill is judged there."""
+    asked = question("semisync", vary={"engine": ["mariadb", "mysql-8.0"]}, claims=["lost[engine=mysql-8.0] <= 0"])
+    summary, record, _ = ran(experiments.asked(asked), engines=("mariadb", "mysql-8.0"), preset="ask", drill=done)
+
+    assert [(row.engine, row.case, row.known) for row in summary.drilled] == [
+        ("mariadb", "engine=mariadb", True),
+        ("mysql-8.0", "engine=mysql-8.0", True),
+    ]
+    assert [(claim.engine, claim.verdict) for claim in summary.claims if claim.id == "claim-1.1"] == [
+        ("mysql-8.0", "HOLDS")
+    ]
+    assert len([each for each in record.events if isinstance(each, Evidence)]) == 6
+    assert told(summary).count("round trips per commit") == 1
 
 
 @pytest.mark.parametrize(
