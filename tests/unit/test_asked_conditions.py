@@ -1,0 +1,76 @@
+"""Is each condition of a question's drill proved on its lab?"""
+
+from dataclasses import dataclass, field
+
+import pytest
+from replication_lab import experiments
+from replication_lab.model.question import Question
+from replication_lab.runner import asked_drills
+from replication_lab.world import catalogue
+from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
+
+from tests.fakes.parts import LabOfNames, let_the_server_answer
+
+
+@dataclass
+class Link:
+    """A link with these toxics, and this round trip."""
+
+    there: list[str] = field(default_factory=list)
+    trip: float = 40.0
+
+    def toxics(self):
+        return [{"name": name} for name in self.there]
+
+    def carries(self, wanted):
+        return wanted <= set(self.there)
+
+    def pings(self):
+        return [self.trip, self.trip + 1]
+
+    def close(self):
+        pass
+
+
+class HeldLab(LabOfNames):
+    """A lab whose source waits, or not."""
+
+    topology = catalogue.topology("semisync")
+
+    def __init__(self, running, semisync=(True, "AFTER_SYNC")):
+        self.running, self.semisync = running, semisync
+
+    def link(self, _name):
+        return self.running
+
+    def server(self, _name):
+        return self
+
+    def status(self):
+        active, point = self.semisync
+        return SemiSyncStatus(True, active, 1, 0, 0, 0, point, 10_000)
+
+
+WAN = [body.name for body in catalogue.toxic("40ms").bodies]
+
+
+@pytest.mark.parametrize(
+    ("running", "toxic", "semisync", "wrong"),
+    [
+        (Link(WAN), "40ms", (True, "AFTER_SYNC"), []),
+        (Link([], 40), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
+        (Link(WAN, 12), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
+        (Link(["slow"]), "lan", (True, "AFTER_SYNC"), ["source-replica is bare"]),
+        (Link(), "lan", (False, "AFTER_SYNC"), ["commits wait for a replica"]),
+        (Link(), "lan", (True, "AFTER_COMMIT"), ["commits wait for a replica"]),
+    ],
+)
+def test_each_condition_of_a_drill_is_proved(running, toxic, semisync, wrong, monkeypatch):
+    """The sabotages: a toxic that is gone or does not act, one that nobody asked for, a source that waits otherwise."""
+    monkeypatch.setattr(asked_drills, "RoundTrip", lambda link: link)
+    let_the_server_answer(monkeypatch, SemiSync, status="status")
+    asked = Question(topologies=["semisync"], drill="lose-source", settings={"wait_point": "AFTER_SYNC"})
+    drill = asked_drills.planned(experiments.asked(asked), "mariadb")[0].drill
+    held = asked_drills.Held(HeldLab(running, semisync), drill, {"source-replica": toxic}, lambda _nodes: [])
+
+    assert [proof.what for proof in held.proofs(["source", "replica"]) if not proof.ok] == wrong
