@@ -12,7 +12,7 @@ from replication_lab.model.server_version import parse_version
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, mixed, project, servers
+from replication_lab.world.docker import images, lab, mixed, project, servers
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import features_of
 
@@ -216,6 +216,20 @@ class Running:
 def test_features_are_read_from_the_running_server(running, features):
     """A plugin that is not loaded is no feature, whatever the version."""
     assert features_of(running) == features
+
+
+@pytest.mark.parametrize(("topology", "has"), [("drbd", True), ("drbd-ha", True), ("semisync", False)])
+def test_machines_of_a_replicated_disk_have_its_feature(monkeypatch, topology, has):
+    """No variable of the server tells: the disk is under it, and cases that need it were not judged."""
+    made = lab.Lab("lab-x", catalogue.topology(topology), "mariadb", "")
+    monkeypatch.setattr(lab, "features_of", lambda _server: frozenset({"gtid"}))
+    monkeypatch.setattr(
+        lab.Lab,
+        "node",
+        lambda *_: SimpleNamespace(run=lambda *_: "", server=lambda: None, dialect=SimpleNamespace(family="mariadb")),
+    )
+
+    assert ("drbd" in made.features) is has
 
 
 def test_a_drill_that_shifts_clocks_needs_the_labs_own_entrypoint(refused):

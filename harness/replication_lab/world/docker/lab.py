@@ -93,7 +93,9 @@ class Lab:
         node = self.node(self.topology.source.name)
         slap = node.run("sh", "-c", f"command -v {SLAPS[node.dialect.family]} || true").strip()
         known = frozenset.intersection(*(features_of(self.node(each).server()) for each in self.different_nodes))
-        return known | (frozenset({"own_slap"}) if slap else frozenset())
+        # A replicated disk is under the server, which knows nothing of it.
+        disk = {"drbd"} if self.topology.replication == "drbd" else set()
+        return known | disk | ({"own_slap"} if slap else set())
 
     @property
     def different_nodes(self) -> list[str]:
