@@ -1,13 +1,20 @@
 """Do the options of everyday commands act on real servers, and is their failure seen?"""
 
+import gzip
 import json
 
 import pytest
 from replication_lab import experiments
+from replication_lab.lab import sql_files
 from replication_lab.model.errors import LabError
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.world import catalogue
 from replication_lab.world.journal import read
+from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.replica import Replica
+
+from tests.lab.conftest import things_of
 
 
 def semisync_wan(settings):
@@ -52,3 +59,39 @@ def test_a_part_of_an_experiment_is_run_and_judged_again(command):
     assert all(proof.ok for measured in record.measurements for proof in measured.proofs)
     assert [claim["id"] for claim in found["claims"]] == ["link-is-85ms"]
     assert found["conditions"] == {"sync_binlog": "1"} and again["claims"] == found["claims"]
+
+
+def test_a_file_of_sql_is_run_up_to_the_statement_that_fails(loaded):
+    """A procedure and another database too; the replica has what was run, and is refused itself."""
+    source = loaded.node("source").server()
+    made = "CREATE DATABASE shop; USE shop;\nCREATE TABLE t (a INT PRIMARY KEY);\nDELIMITER //\n"
+    made += "CREATE PROCEDURE p() BEGIN INSERT INTO t VALUES (3); END//\nDELIMITER ;\nCALL p();\n"
+
+    assert sql_files.load(loaded, "source", GivenFile("shop.sql", made)) == 5
+    with pytest.raises(LabError) as failed:
+        sql_files.load(loaded, "source", GivenFile("more.sql", "USE shop;\nINSERT INTO t VALUES (4);\nCALL p();\n"))
+    with pytest.raises(LabError) as refused:
+        sql_files.load(loaded, "replica", GivenFile("shop.sql", made))
+    replica = Replica(loaded.node("replica").server())
+    replica.wait_for(BinaryLog(source).position())
+
+    assert failed.value.found.startswith("more.sql line 3: source refused `CALL p()`")
+    assert "read-only replica" in refused.value.found
+    assert replica.server.value("SELECT GROUP_CONCAT(a) FROM shop.t") == "3,4"
+    source.execute("DROP DATABASE shop")
+
+
+@pytest.mark.long
+def test_files_are_run_at_a_labs_first_start(command, name, tmp_path):
+    """The replica has the rows when the lab is up; a statement that fails leaves no lab."""
+    good, bad = tmp_path / "good.sql.gz", tmp_path / "bad.sql"
+    good.write_bytes(gzip.compress(b"CREATE TABLE t (a INT);\nINSERT INTO t VALUES (1),(2);\n"))
+    bad.write_text("CREATE TABLE t (a INT);\nINSERT INTO missing VALUES (1);\n")
+    failed = command("up", "semisync", "--lab", name, "--init", str(bad))
+
+    assert failed.returncode == 3 and "bad.sql line 2" in failed.stderr
+    assert things_of(name) == []
+    assert command("up", "semisync", "--lab", name, "--init", str(good)).returncode == 0
+    assert json.loads(command("sql", "replica", "-e", "SELECT COUNT(*) n FROM t", "--lab", name, "--json").stdout) == [
+        {"n": 2}
+    ]

@@ -34,6 +34,7 @@ COMMANDS = {
     },
     "node": {
         "sql": "Open a client on a node as root; default: the source, primary or first cluster node.",
+        "load": "Run the statements of a .sql or .sql.gz file on a node; the first that fails ends it.",
         "logs": "Print the log of a node's container.",
         "exec": "Run a command in a node's container, or in its virtual machine.",
         "stop": "Stop nodes by SIGTERM, and verify that they ended with status 0.",

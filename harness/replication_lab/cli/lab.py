@@ -2,13 +2,14 @@
 
 import shlex
 import sys
+from pathlib import Path
 from typing import Any
 
 import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import FAILED, cli, names, output
+from replication_lab.cli import FAILED, cli, files, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab
@@ -63,6 +64,14 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     help="Start NODE, or all nodes, with this value of a server's variable; may be repeated.",
 )
 @of_cnf
+@click.option(
+    "--init",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Run a .sql or .sql.gz file at the first start, where clients write; may be repeated. If a statement fails, "
+    "the lab is removed.",
+)
 @as_json
 def up(
     *,
@@ -72,6 +81,7 @@ def up(
     name: str | None,
     toxics: tuple[str, ...],
     storage: tuple[str, ...],
+    init: tuple[str, ...],
     json_: bool,
     **others: Any,
 ) -> None:
@@ -88,6 +98,8 @@ def up(
     Example: lab up async --storage raid0 --disk sata-7200
 
     Example: lab up semisync --set replica.sync_binlog=0 --cnf my.cnf
+
+    Example: lab up semisync --init shop.sql.gz
     """
     source = click.get_current_context().get_parameter_source
     settings, cnf = pairs("--set", others.pop("settings")), cnf_files(others.pop("cnf"))
@@ -96,7 +108,10 @@ def up(
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
     server = lab_text(engine, image) or catalogue.default_engine(topology)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
-    lab = labs.up(LabRequest(found, server, name or f"lab-{topology}", changed, placed, options=options), tell)
+    run_first = tuple(files.read(Path(file)) for file in init)
+    lab = labs.up(
+        LabRequest(found, server, name or f"lab-{topology}", changed, placed, options=options, init=run_first), tell
+    )
     if json_:
         print_json(views.view(lab))
     else:

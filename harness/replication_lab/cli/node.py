@@ -1,17 +1,19 @@
-"""The commands for a node: sql, logs, exec, stop, kill, pause, start, resume."""
+"""The commands for a node: sql, load, logs, exec, stop, kill, pause, start, resume."""
 
 import os
 import sys
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
 
 from replication_lab import replication
-from replication_lab.cli import FAILED, names, output
+from replication_lab.cli import FAILED, files, names, output
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import nodes as acting
+from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker import project
@@ -52,6 +54,27 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
 
 def _plain(value: Any) -> Any:
     return value if isinstance(value, (int, float, str, type(None))) else str(value)
+
+
+@click.command()
+@one_node
+@click.argument("file", type=click.Path())
+@of_lab
+@as_json
+def load(node: str, file: str, name: str | None, json_: bool) -> None:
+    """Run the statements of a .sql or .sql.gz file on a node; the first that fails ends it.
+
+    The default database is lab; others may be created and used. A read-only replica is refused.
+
+    Example: lab load source shop.sql.gz
+    """
+    lab = project.find(name)
+    given = files.read(Path(file))
+    lab.topology.node(node)
+    acting.refuse_unless_running(lab, node)
+    number = sql_files.load(lab, node, given)
+    found = {"node": node, "file": given.name, "statements": number}
+    print_json(found) if json_ else out.print(f"{given.name} was run on {node}: statements {number}")
 
 
 @click.command()

@@ -8,7 +8,7 @@ from typing import Unpack
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear
 from replication_lab.faults.toxic_watch import realised
-from replication_lab.lab import disks, start_options
+from replication_lab.lab import disks, sql_files, start_options
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.option_file import Option
@@ -49,6 +49,8 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     project.check_state_transfer()
     for toxic in asked.wanted_toxics.values():
         catalogue.toxic(toxic)
+    for file in asked.init:
+        sql_files.statements_for(file, topology)
     storage = topology.storage | asked.storage
     docker_engine.ensure()
     tidy(tell)
@@ -75,10 +77,12 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
 
 
 def _proofs_with_options(lab: Lab, asked: LabRequest, tell: Tell) -> list[Proof]:
-    """Restart nodes with the options that were asked for, and prove the lab and these."""
+    """Restart nodes with the options that were asked for, run the files of SQL, and prove the lab and the options."""
     if asked.options:
         tell(f"restarting {', '.join(asked.options)} with the given options")
         start_options.start_with(lab, asked.options)
+    # Before the links are slow; the proofs then see the rows on every node.
+    sql_files.run_at_start(lab, asked.init, tell)
     proofs = prove(lab, asked.wanted_toxics, tell)
     settings = start_options.proofs(lab, asked.options)
     for setting in settings:
@@ -152,6 +156,12 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
             f"{lab.name} is already running with {lab.engine}",
             f"{asked.engine}, or another --lab",
             f"./lab down --lab {lab.name}",
+        )
+    if asked.init:
+        raise LabError(
+            f"{lab.name} is already running, and --init runs files at the first start",
+            "`lab load` for a running lab",
+            f"./lab load {replication.of(lab).written_at()} FILE --lab {lab.name}",
         )
     stopped = [service for service, container in lab.containers.items() if container.status != "running"]
     if stopped:

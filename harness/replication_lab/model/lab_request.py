@@ -4,6 +4,7 @@ import re
 from dataclasses import dataclass, field
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.option_file import StartOptions
 from replication_lab.model.storage import Storage
 from replication_lab.model.topology import Topology
@@ -17,7 +18,7 @@ class LabRequest:
     nodes' data on arrays of emulated disks. `load` starts the container of the clients as well. A lab that is not kept
     (`keep`) counts as a leftover once this process has ended. With `clocks_move` a server's time can be set. `launcher`
     starts the topology's own virtual machines; if empty, Compose's default does. `options` are those that nodes are
-    started with, in addition to the lab's.
+    started with, in addition to the lab's. `init` are files of SQL that are run at the first start.
     """
 
     topology: Topology
@@ -30,6 +31,7 @@ class LabRequest:
     clocks_move: bool = False
     launcher: str = ""
     options: dict[str, StartOptions] = field(default_factory=dict)
+    init: tuple[GivenFile, ...] = ()
 
     def __post_init__(self) -> None:
         for link in self.toxics:

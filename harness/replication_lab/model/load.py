@@ -57,20 +57,24 @@ def statements_of(file: GivenFile | None) -> list[Statement]:
     if not found:
         raise LabError(f"{file.name} holds no statement", "statements that end with ;")
     for statement in found:
-        place = f"{file.name} line {statement.line}"
-        if only := ON_ONE_COPY.match(statement.sql):
-            raise LabError(
-                f"{place}: it sets {only[1]}, so the other copies would lack the rows",
-                f"a file that does not set {only[1]}",
-                "mysqldump --set-gtid-purged=OFF …",
-            )
+        refuse_for_one_copy(file, statement)
         if ELSEWHERE.match(statement.sql):
             raise LabError(
-                f"{place}: `{statement.sql[:60]}` leaves the database lab",
+                f"{file.name} line {statement.line}: `{statement.sql[:60]}` leaves the database lab",
                 "tables in the database lab, which is the default database",
                 "mysqldump DATABASE, without --databases",
             )
     return found
+
+
+def refuse_for_one_copy(file: GivenFile, statement: Statement) -> None:
+    """Raise LabError for a statement after which rows would be on one copy only."""
+    if only := ON_ONE_COPY.match(statement.sql):
+        raise LabError(
+            f"{file.name} line {statement.line}: it sets {only[1]}, so the other copies would lack the rows",
+            f"a file that does not set {only[1]}",
+            "mysqldump --set-gtid-purged=OFF …",
+        )
 
 
 def _refuse_too_large(file: GivenFile) -> None:

@@ -32,7 +32,7 @@ DESCRIBED = {
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     CLIENTS: {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "Number of concurrent clients."},
-    RATE: {"type": "string", "description": "Transactions that begin per second, at even times."},
+    RATE: {"type": "string", "description": "Transactions to begin, at even times: 200/s or 12000/m."},
     RTT: {"type": "string", "description": "Round trip of every link: 40ms, 40ms±5ms, or the name of a toxic."},
     **{name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()},
 }
