@@ -213,3 +213,14 @@ def test_options_that_contradict_each_other_are_refused(arguments, said):
     found = CliRunner().invoke(cli.cli, ["ask", "semisync", *clients, *arguments])
 
     assert said in f"{found.exception}{found.output}"
+
+
+@pytest.mark.parametrize(("topology", "node"), [("async", "replica"), ("galera", "node2"), ("single", "server")])
+def test_any_node_of_a_topology_may_have_disks(ran, topology, node):
+    """Also a cluster's member, and a server alone."""
+    asked = question({f"{node}.disk": ["unlimited", "plain-400"]}, topologies=[topology])
+    summary, record, _ = ask(ran, asked)
+
+    assert [row.changed for row in summary.effects] == [f"{node}.disk=plain-400"]
+    assert not any(m.reasons_to_doubt for m in record.measurements)
+    assert all(f"{node}_disk_busy" in m.figures for m in record.measurements)
