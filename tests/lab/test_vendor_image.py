@@ -1,5 +1,6 @@
 """Does a server come up whose image is not one of ours, but follows the vendors' contract?"""
 
+import json
 import subprocess
 from pathlib import Path
 
@@ -46,3 +47,30 @@ def test_an_image_that_cannot_be_had_is_one_error(command, name):
     assert answer.returncode == 3
     assert "image vendor.example/nothing:1 is not on this machine, and pulling it failed" in answer.stderr
     assert "docker load" in answer.stderr and name not in project.all_labs()
+
+
+@pytest.mark.long
+def test_a_question_varies_images(command, vendors_image):
+    """Each image is the engine of its cases, and both are up in the same rounds."""
+    other = "replication-lab/mariadb:latest"
+    answer = command(
+        *("ask", "async", "--vary", f"image={vendors_image},{other}", "--seconds", "1", "--rounds", "3"),
+        *("--margin", "100%", "--json"),
+    )
+    found = json.loads(answer.stdout)
+
+    assert answer.returncode in (0, 2), answer.stderr
+    assert found["engines"] == [vendors_image, other]
+    assert {lab["version"].partition("-")[0] for lab in found["environment"]["labs"]} == {"11.8.9"}
+
+
+@pytest.mark.long
+def test_one_node_runs_an_image_of_others(command, vendors_image, name):
+    """The source has the lab's own image; semi-sync is proved across both."""
+    answer = command("up", "semisync", "--image", f"replica={vendors_image}", "--lab", name)
+
+    assert answer.returncode == 0, answer.stderr
+    lab = project.find(name)
+    assert lab.engine == f"source=mariadb replica={vendors_image}"
+    assert lab.state().proofs and all(proof.ok for proof in lab.state().proofs)
+    assert not lab.node("source").container.attrs["HostConfig"]["CapAdd"]

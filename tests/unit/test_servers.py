@@ -6,6 +6,7 @@ import msgspec
 import pytest
 from docker.errors import APIError, ContainerError
 from replication_lab import faults
+from replication_lab.cli.options import server_of
 from replication_lab.model.errors import LabError
 from replication_lab.model.server_name import ServerName, by_node, lab_text, parse_server, text_of_nodes
 from replication_lab.model.server_version import parse_version
@@ -13,6 +14,7 @@ from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, lab, mixed, project, servers
+from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import features_of
 
@@ -256,6 +258,12 @@ def test_each_node_has_the_server_that_is_given_for_it():
     assert text_of_nodes({"a": "mysql", "b": "mysql"}) == "mysql"
 
 
+def test_a_lab_is_named_by_all_its_nodes():
+    """Also where some were left out, or all turn out to be the same."""
+    assert server_of("async", ["replica=mysql-8.0"], []) == "source=mariadb replica=mysql-8.0"
+    assert server_of("group", ["node2=mysql-8.0"], []) == server_of("group", [], []) == "mysql-8.0"
+
+
 def test_a_node_is_given_one_server(refused):
     """Twice, none, or for a node that there is not."""
     refused(lab_text, ["replica=mysql", "replica=mariadb"], [])
@@ -298,6 +306,16 @@ def test_the_compose_file_of_different_servers_gives_each_node_its_own(machine):
     assert file["configs"]["settings-source"]["file"].endswith("compose/engines/mysql.cnf")
     assert "MASTER_USE_GTID" in file["configs"]["replicate-replica"]["content"]
     assert "replicate-source" not in file["configs"]
+
+
+def test_different_servers_get_one_character_set():
+    """Each node makes the database by itself: by its own default a table would have other columns on a replica."""
+    one, mixes = (
+        Lab("lab-a", catalogue.topology("async"), text, "secret") for text in ("mariadb", "replica=mysql-8.0")
+    )
+
+    assert "LAB_CHARACTERS" not in project._settings(one)
+    assert project._settings(mixes)["LAB_CHARACTERS"].startswith("CHARACTER SET utf8mb4")
 
 
 @pytest.mark.parametrize(

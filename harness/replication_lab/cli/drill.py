@@ -9,10 +9,9 @@ import click
 from replication_lab import runs
 from replication_lab.cli import main, names
 from replication_lab.cli.console import print_json, tell
-from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image
+from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
-from replication_lab.model.server_name import lab_text
 from replication_lab.report import DrillsSummary, drill_page, drill_text
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
@@ -74,8 +73,7 @@ def drill(
             click.echo(drill_text.listing(known))
         )
         return
-    engines, images = of_server["engine"], of_server["image"]
-    server = lab_text(engines, images) or catalogue.default_engine(topology)
+    server = server_of(topology, of_server["engine"], of_server["image"])
     drills, summaries = drill_set.chosen(topology, fault, seconds), []
     for number in range(count):
         folder, summary = runs.drill(topology, server, drills, seed + number, tell, keep=keep)

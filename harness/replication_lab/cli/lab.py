@@ -12,7 +12,7 @@ from click.shell_completion import BashComplete, FishComplete, ZshComplete
 from replication_lab.cli import FAILED, cli, files, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
-from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab
+from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab, server_of
 from replication_lab.lab import doctor as examination
 from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
@@ -21,7 +21,6 @@ from replication_lab.model.condition import parse_links
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_options import options_by_node
 from replication_lab.model.lab_request import LabRequest
-from replication_lab.model.server_name import lab_text
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
@@ -106,7 +105,7 @@ def up(
     given = [f"--{each}" for each in others if source(each) is ParameterSource.COMMANDLINE]
     placed = labs.storage_of(topology, storage, given, **others)
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
-    server = lab_text(engine, image) or catalogue.default_engine(topology)
+    server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(files.read(Path(file)) for file in init)
     lab = labs.up(

@@ -1,6 +1,6 @@
 """The options that several commands share."""
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 import click
@@ -8,7 +8,9 @@ import click
 from replication_lab.cli import names
 from replication_lab.model.errors import LabError
 from replication_lab.model.noise import NOISE, WAIT
+from replication_lab.model.server_name import by_node, lab_text, text_of_nodes
 from replication_lab.model.storage import AUTO
+from replication_lab.world import catalogue
 
 as_json = click.option("--json", "json_", is_flag=True, help="Print JSON instead of text.")
 of_lab = click.option(
@@ -47,6 +49,12 @@ of_image = click.option(
     "It must follow the vendors' images (docs/images.md). --engine then says which engine it is.  "
     "[default: the image is asked]",
 )
+
+
+def server_of(topology: str, engines: Sequence[str], images: Sequence[str]) -> str:
+    """Return the text that names the servers of a topology's nodes: one for all, or that of each."""
+    nodes = [node.name for node in catalogue.topology(topology).nodes]
+    return text_of_nodes(by_node(lab_text(engines, images), nodes, catalogue.default_engine(topology)))
 
 
 of_cnf = click.option(
