@@ -262,15 +262,16 @@ def test_a_lab_in_use_is_one_whose_process_lives(engine):
 
 
 def test_what_clean_would_remove_is_listed_and_stays(engine, state, monkeypatch):
-    """Leftovers, labs that no running command uses, and images where those are asked for."""
+    """Leftovers, labs that no running command uses, what arrays left, and images where those are asked for."""
     monkeypatch.setattr(images, "all_tags", lambda: ["replication-lab/load"])
+    monkeypatch.setattr(up.array, "left_in_dev", lambda kept: [f"{len(kept)} kept"])
     here = str(state.parents[1] / "compose")
     (state / "lab-b.json").write_text("{}")
     used, kept = Thing("lab-a", leftovers.owner()), Thing("lab-b", DEAD, folder=here)
     things = engine(used, kept, Thing("lab-c", "compose"), Thing("d", DEAD, folder=here))
 
-    assert up.removable(with_images=False) == ["d", "lab-b", "lab-c"]
-    assert up.removable(with_images=True) == ["d", "lab-b", "lab-c", "replication-lab/load"]
+    assert up.removable(with_images=False) == ["d", "lab-b", "lab-c", "4 kept"]
+    assert up.removable(with_images=True) == ["d", "lab-b", "lab-c", "4 kept", "replication-lab/load"]
     assert not any(thing.removed for thing in things)
 
 

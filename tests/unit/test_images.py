@@ -3,6 +3,7 @@
 import contextlib
 from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -272,4 +273,21 @@ def test_sweeping_after_arrays_asks_no_registry_where_there_never_was_one(engine
     """The engine would look for an image that it has not; on a machine without the array's there is nothing to undo."""
     engine()
 
-    assert array.sweep([]) == []
+    assert array.sweep([]) == array.left_in_dev([]) == []
+
+
+def test_what_arrays_left_is_listed_without_the_right_to_change_it(monkeypatch):
+    """Without what belongs to a lab that exists; the container may only read, and has no capability."""
+    asked = {}
+
+    def run(_image, _command, **options):
+        asked.update(options)
+        return b"loop device of run-a\nlinks in /dev of run-a\nloop device of run-b\n"
+
+    client = SimpleNamespace(containers=SimpleNamespace(run=run))
+    monkeypatch.setattr(array.images, "is_present", lambda _image: True)
+    monkeypatch.setattr(array.engine, "client", lambda: client)
+
+    assert array.left_in_dev(["run-b"]) == ["loop device of run-a", "links in /dev of run-a"]
+    assert asked["volumes"]["/dev"]["mode"] == "ro" and asked["cap_drop"] == ["ALL"] and "cap_add" not in asked
+    assert asked["device_cgroup_rules"] == ["b 7:* r"]

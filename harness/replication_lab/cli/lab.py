@@ -265,8 +265,6 @@ def doctor(json_: bool) -> None:
 def clean(images_: bool, dry_run: bool, json_: bool) -> None:
     """Remove every lab that no running command uses, and the leftovers of killed commands.
 
-    --dry-run does not list what arrays of disks left in /dev, which is found only by removing it.
-
     Example: lab clean --dry-run
     """
     if dry_run:

@@ -284,10 +284,12 @@ def known_toxic(name: str) -> Toxic:
 
 
 def removable(with_images: bool) -> list[str]:
-    """Return what `clean` would remove, but for what arrays left in the host's /dev; change nothing."""
+    """Return what `clean` would remove; change nothing."""
     docker_engine.client()
     idle = [name for name, lab in project.all_labs().items() if not lab.is_in_use()]
-    found = [*leftovers.left_behind(), *idle, *(images.all_tags() if with_images else [])]
+    # A lab that is removed frees its own devices.
+    of_arrays = array.left_in_dev(sorted(project.projects()))
+    found = [*leftovers.left_behind(), *idle, *of_arrays, *(images.all_tags() if with_images else [])]
     return list(dict.fromkeys(found))
 
 

@@ -42,6 +42,13 @@ READ_ALL = (
     f'[ ! -e "$file" ] || echo "${{file#{DATA}/}}"; done'
 )
 
+# A loop device has its lab's name in its reference, which the kernel gives to readers of the device.
+LIST_LEFT = (
+    "losetup --noheadings --raw --output REF | "
+    "sed -En 's/^replication-lab\\\\x20(\\S+)\\\\x20.*/loop device of \\1/p'; "
+    'for name in /dev/replication-lab/*; do [ ! -e "$name" ] || echo "links in /dev of ${name##*/}"; done'
+)
+
 
 class Load(msgspec.Struct, frozen=True):
     """The load of fio on a disk by direct I/O of 4 KiB: requests, and requests a second."""
@@ -355,3 +362,24 @@ def sweep(kept: list[str]) -> list[str]:
     except (ContainerError, APIError) as error:
         raise LabError(f"leftovers of arrays cannot be removed: {error}", "", "losetup --list") from error
     return said.decode().splitlines()
+
+
+def left_in_dev(kept: list[str]) -> list[str]:
+    """Return what `sweep` would remove from the host's /dev, in its words; change nothing."""
+    if not images.is_present(IMAGE):
+        return []
+    try:
+        said = engine.client().containers.run(
+            IMAGE,
+            ["-c", LIST_LEFT],
+            entrypoint="sh",
+            remove=True,
+            network_disabled=True,
+            cap_drop=["ALL"],
+            device_cgroup_rules=["b 7:* r"],
+            volumes={"/dev": {"bind": "/dev", "mode": "ro"}},
+        )
+    except (ContainerError, APIError) as error:
+        raise LabError(f"leftovers of arrays cannot be listed: {error}", "", "losetup --list") from error
+    found = (line.rpartition(" ") for line in said.decode().splitlines())
+    return [f"{what} {lab}" for what, _, lab in found if lab not in kept]
