@@ -4,6 +4,7 @@ from collections.abc import Collection, Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
+from statistics import median
 from typing import Any
 
 import msgspec
@@ -30,7 +31,7 @@ from replication_lab.world.mysql.semisync import SemiSync
 
 BARE = "lan"
 PROTOCOL_OF_FILE = "C"
-# A busy machine lengthens a round trip; the proxy's timers shorten a single one by less than this.
+# As a share of the requested round trip.
 SEEN_SHARE = 0.9
 
 
@@ -175,12 +176,13 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
         trips = probe.pings()
     least = SEEN_SHARE * toxic.shortest_trip_ms
     carried = running.carries({body.name for body in toxic.bodies})
-    said = f"{min(trips):.1f} ms" if trips else "no answer"
+    # The proxy's timers make a single round trip shorter, and a load most of them longer.
+    said = f"{median(trips):.1f} ms" if trips else "no answer"
     return Proof(
         what=f"{link} has {name}",
         expected=f"a round trip of {least:.1f} ms at least",
         found=said if carried else f"{said}, but the toxic was removed",
-        ok=carried and bool(trips) and min(trips) >= least,
+        ok=carried and bool(trips) and median(trips) >= least,
     )
 
 
