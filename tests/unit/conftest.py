@@ -5,11 +5,13 @@ import gc
 import os
 import signal
 import socket
+import sys
 import time
 from pathlib import Path
 
 import docker
 import pytest
+from replication_lab import cli
 from replication_lab import runs as running
 from replication_lab.model import toxic
 from replication_lab.model.errors import LabError
@@ -65,6 +67,27 @@ def nothing_remembered():
     yield
     for answer in remembered:
         answer.cache_clear()
+
+
+@pytest.fixture
+def lab(monkeypatch, capsys):
+    """Type a command: (exit status, standard output, standard error)."""
+
+    def typed(*arguments):
+        monkeypatch.setattr(sys, "argv", ["lab", *arguments])
+        handlers = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
+        try:
+            cli.main()
+            status = 0
+        except SystemExit as end:
+            status = end.code or 0
+        finally:
+            for number, handler in handlers:
+                signal.signal(number, handler)
+        said = capsys.readouterr()
+        return status, said.out, said.err
+
+    return typed
 
 
 @pytest.fixture

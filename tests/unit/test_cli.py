@@ -33,27 +33,6 @@ def no_labs(monkeypatch):
     monkeypatch.setattr(project, "start", lambda *_, **__: pytest.fail("a lab was started"))
 
 
-@pytest.fixture
-def lab(monkeypatch, capsys):
-    """Type a command: (exit status, standard output, standard error)."""
-
-    def typed(*arguments):
-        monkeypatch.setattr(sys, "argv", ["lab", *arguments])
-        handlers = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
-        try:
-            cli.main()
-            status = 0
-        except SystemExit as end:
-            status = end.code or 0
-        finally:
-            for number, handler in handlers:
-                signal.signal(number, handler)
-        said = capsys.readouterr()
-        return status, said.out, said.err
-
-    return typed
-
-
 # --- help -------------------------------------------------------------------------------------------------------------
 
 

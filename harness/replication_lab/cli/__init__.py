@@ -106,7 +106,13 @@ class Deferred(click.Command):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
         """Hand over to the command itself: click continues with the command that its context names."""
-        return self.load().make_context(info_name, args, parent, **extra)
+        command = self.load()
+        try:
+            return command.make_context(info_name, args, parent, **extra)
+        except click.UsageError as error:
+            # An option without its value does not know its command, whose help is the way on.
+            error.ctx = error.ctx or click.Context(command, parent, info_name)
+            raise
 
 
 class Sections(click.Group):
@@ -144,6 +150,9 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
     signal.signal(signal.SIGINT, _stop)
     try:
         command(prog_name=name, standalone_mode=False)
+    except click.UsageError as error:
+        _complain("[red]error:[/] ", str(_with_the_way_on(error)))
+        sys.exit(FAILED)
     except click.ClickException as error:
         error.show()
         sys.exit(FAILED)
@@ -159,6 +168,15 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
     except Exception:
         traceback.print_exc()
         sys.exit(FAILED)
+
+
+def _with_the_way_on(error: click.UsageError) -> LabError:
+    """Return the error of an option or argument that click refused, with how the command is used."""
+    found = error.format_message().removesuffix(".")
+    if error.ctx is None:
+        return LabError(found, "", "./lab --help")
+    usage = " ".join(error.ctx.get_usage().removeprefix("Usage: ").split())
+    return LabError(found, usage, f"./{error.ctx.command_path} --help")
 
 
 def _complain(head: str, said: str) -> None:

@@ -2,6 +2,7 @@
 
 import os
 import sys
+from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
@@ -24,10 +25,18 @@ from replication_lab.model.server_name import lab_text, server_text
 from replication_lab.world import catalogue
 
 IMAGE = "image"
+# Each load has a seed of its own, a thousand times this at most, which sysbench reads as a number of 32 bits.
+HIGHEST_SEED = 2_000_000
 
 
 @click.command()
-@click.argument("topologies", metavar="TOPOLOGY[,TOPOLOGY…]", shell_complete=names.completed_by(catalogue.topologies))
+@click.argument(
+    "topologies",
+    nargs=-1,
+    required=True,
+    metavar="TOPOLOGY[,TOPOLOGY…]",
+    shell_complete=names.completed_by(catalogue.topologies),
+)
 @click.option(
     "--vary",
     "varied",
@@ -107,7 +116,6 @@ IMAGE = "image"
 @click.option("--max-minutes", default=0.0, help="Start no round after this number of minutes.  [default: no limit]")
 @click.option(
     "--drill",
-    default="",
     metavar="NAME",
     help="Drill to do for each case after the load, such as lose-source: tells how many rows are lost, and how long "
     "there is no service. A claim may then use lost and rto.",
@@ -124,7 +132,9 @@ IMAGE = "image"
 @on_noise
 @keep_failed
 @as_json
-def ask(*, topologies: str, save: str | None, seed: int, noise: str, keep: bool, json_: bool, **asked: Any) -> None:
+def ask(
+    *, topologies: tuple[str, ...], save: str | None, seed: int, noise: str, keep: bool, json_: bool, **asked: Any
+) -> None:
     """Measure what settings or topologies change, and print each effect with its 95 % interval.
 
     Exit status 0: all effects are known and all claims hold, 1: a claim does not hold, 2: something is not known.
@@ -139,7 +149,8 @@ def ask(*, topologies: str, save: str | None, seed: int, noise: str, keep: bool,
 
     Example: lab ask semisync --rtt 10ms --vary clients=1,16 --schema shop.sql.gz --workload orders.sql
     """
-    question = _question(topologies.split(","), asked)
+    _refuse_bad_options(topologies, seed, {**asked, "save": save})
+    question = _question(topologies[0].split(","), asked)
     experiment = experiments.asked(question)
     if save:
         _write(Path(save), question)
@@ -147,6 +158,21 @@ def ask(*, topologies: str, save: str | None, seed: int, noise: str, keep: bool,
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
+
+
+def _refuse_bad_options(topologies: tuple[str, ...], seed: int, asked: Mapping[str, Any]) -> None:
+    if len(topologies) > 1:
+        raise LabError(
+            f"more than one argument: {' '.join(topologies)}",
+            "topologies, and values of a setting, separated by commas without spaces",
+            "./lab ask semisync,async --vary clients=1,16",
+        )
+    if not 0 <= seed <= HIGHEST_SEED:
+        raise LabError(f"seed is {seed}", f"a whole number from 0 to {HIGHEST_SEED}", "--seed 7")
+    for name, value in asked.items():
+        if value == "":
+            option = f"--{name.replace('_', '-')}"
+            raise LabError(f"{option} has an empty value", "a value", f"leave out {option}")
 
 
 def _images_as_engines(vary: dict[str, list[str]]) -> dict[str, list[str]]:
@@ -182,8 +208,9 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
         engine=lab_text(asked["engine"], asked["image"]),
+        drill=asked["drill"] or "",
         drill_runs=_number_of_drills(asked["drill_runs"]),
-        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "drill", "ledger")},
+        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "ledger")},
     )
 
 

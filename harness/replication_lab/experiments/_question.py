@@ -9,6 +9,7 @@ from replication_lab.experiments._question_disks import lab_of, on_disks
 from replication_lab.experiments._question_engines import engines_of, on_its_engine
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
+from replication_lab.experiments._question_overridden import refuse_overridden
 from replication_lab.experiments._question_state import arrange, hold, make_ready
 from replication_lab.experiments._question_topologies import refuse_what_a_topology_cannot, replication_of
 from replication_lab.experiments._question_variables import server_settings
@@ -53,6 +54,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
     topologies = {name: catalogue.topology(name) for name in question.topologies}
     for topology in topologies.values():
         refuse_what_a_topology_cannot(question, topology)
+        refuse_overridden(question, topology)
     effects = list(question.effects())
     load = load_of(question)
     return Experiment(

@@ -90,8 +90,9 @@ def _of_nodes(option: str, texts: Sequence[str]) -> dict[str, str]:
     for text in texts:
         node, value = told.groups() if (told := _OF_NODE.fullmatch(text)) else ("", text)
         if not value or node in found:
-            what = f"{node or 'all nodes'} twice" if value else f"no server for {node}"
-            raise LabError(f"{option} {text!r} names {what}", f"{option} NODE=ENGINE once a node", "./lab engines")
+            what = f"{node or 'all nodes'} twice" if value else f"no server{f' for {node}' if node else ''}"
+            form = f"[NODE=]{option.removeprefix('--').upper()}"
+            raise LabError(f"{option} {text!r} names {what}", f"{option} {form}, once for each node", "./lab engines")
         found[node] = value
     return found
 

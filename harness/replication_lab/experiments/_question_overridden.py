@@ -1,0 +1,27 @@
+"""A setting of all nodes that would change nothing, because each node has its own."""
+
+from collections.abc import Sequence
+
+from replication_lab.experiments._question_topologies import nodes_with_servers
+from replication_lab.model.errors import LabError
+from replication_lab.model.question import OWN, Question
+from replication_lab.model.question_disks import is_of_disks
+from replication_lab.model.topology import Topology
+
+
+def refuse_overridden(question: Question, topology: Topology) -> None:
+    """Raise LabError for a setting of all servers, or of all replicas' disks, that no node takes its value from."""
+    asked = [*question.vary, *question.settings]
+    for name in asked:
+        if name in OWN or "." in name:
+            continue
+        nodes: Sequence[str] = nodes_with_servers(topology)
+        if is_of_disks(name):
+            nodes = [node.name for node in topology.replicas]
+        own = [f"{node}.{name}" for node in nodes]
+        if own and set(own) <= set(asked):
+            raise LabError(
+                f"{name} would change nothing: {', '.join(own)} {'are' if len(own) > 1 else 'is'} given, too",
+                f"{name}, or those of the nodes",
+                f"leave out {name}",
+            )

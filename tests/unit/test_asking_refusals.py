@@ -1,0 +1,256 @@
+"""Is each mistake in the options of `lab ask` refused in one error, before Docker is asked for anything?"""
+
+import shlex
+from typing import Any
+
+import click
+import pytest
+from replication_lab import cli
+from replication_lab.runner import rounds
+
+# Files that the mistakes below name, and what is in them.
+FILES = {
+    "binary.sql": b"\xff\xfe\x00",
+    "client.cnf": b"[client]\nuser = x\n",
+    "empty.cnf": b"",
+    "empty.sql": b"",
+    "large.sql": b"INSERT INTO t VALUES (1);\n" * 700_000,
+    "load.lua": b"function event() end",
+    "load.txt": b"SELECT 1;",
+    "my.cnf": b"[mysqld]\nsync_binlog = 1\n",
+    "no-group.cnf": b"sync_binlog = 1\n",
+    "packed.sql.gz": b"no gzip",
+    "port.cnf": b"[mysqld]\nport = 1\n",
+    "reads.sql": b"SELECT 1;\n",
+    "use.sql": b"USE mysql;\n",
+    "writes.sql": b"INSERT INTO t VALUES (1);\n",
+}
+# What is typed after `lab ask semisync --vary clients=1,2`: what is found, and in the next command or what is expected.
+IN_A_QUESTION = [
+    ("--vary clients=3", "--vary names clients twice", "each setting once"),
+    ("--vary sync_binlog", "--vary 'sync_binlog' names no value", "--vary NAME=VALUE"),
+    ("--vary sync_binlog=", "--vary 'sync_binlog=' names no value", "--vary NAME=VALUE"),
+    ("--vary =0,1", "--vary '=0,1' names no value", "--vary NAME=VALUE"),
+    ("--vary sync_binlog=0,,1", "sync_binlog is ''", "without quotes and spaces"),
+    ("--vary sync_binlog=0,0", "sync_binlog has a value twice", "values that differ"),
+    ("--vary sync_binlog=0, 1", "more than one argument: semisync 1", "separated by commas without spaces"),
+    ("--vary SYNC_BINLOG=0,1", "'SYNC_BINLOG' is no setting", "a server's variable"),
+    ("--vary nod.sync_binlog=0,1", "semisync has no node 'nod'", "one of source, replica"),
+    ("--vary topology=async,semisync", "topology is no setting", "./lab ask async,semisync"),
+    ("--vary replication=sync", "unknown replication 'sync'; did you mean async?", "one of async, none, semisync"),
+    ("--vary wait_point=after_sync", "unknown wait_point 'after_sync'", "one of AFTER_COMMIT, AFTER_SYNC"),
+    ("--vary protocol=A,C", "semisync has no replicated disk", "./lab ask drbd --vary protocol=A,B,C"),
+    ("--vary rtt=,40ms", "unknown toxic ''", "40ms"),
+    ("--vary rate=1/s,200/s", "fewer than 10 transactions begin in 3 s", "--seconds 10"),
+    ("--vary seconds=1,2", "seconds is no setting", "--seconds …"),
+    ("--vary workload=a,b", "workload is no setting", "--workload …"),
+    ("--vary source.clients=1,2", "source.clients: clients is not a setting of one node", "--set clients=…"),
+    ("--vary sync_binlog=0,1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16", "the question has 34 cases", "at most 32"),
+    ("--vary engine=mariadb,oracle", "unknown engine 'oracle'", "./lab engines"),
+    ("--vary engine=mariadb --vary image=mysql:8.4", "--vary names engines and images", "one of the two"),
+    ("--vary engine=mariadb,mysql --engine mysql", "--engine and --vary engine=… both name", "leave out --engine"),
+    ("--vary image=mysql:8.4,mysql:8.0 --image mysql:8.4", "--image and --vary engine=…", "leave out --image"),
+    ("--vary image=,mysql:8.4", "'' is no image", "REPOSITORY:TAG"),
+    ("--vary cnf=none,missing.cnf", "missing.cnf cannot be read: No such file", "a file"),
+    ("--set clients=4", "clients is both varied and set", "leave out --set clients=…"),
+    ("--set sync_binlog=1 --set sync_binlog=0", "--set names sync_binlog twice", "each setting once"),
+    ("--set sync_binlog", "--set 'sync_binlog' names no value", "--set NAME=VALUE"),
+    ("--set rtt=abc", "unknown toxic 'abc'", "./lab toxic"),
+    ("--set engine=mysql", "engine is no setting", "--engine mysql"),
+    ("--set image=mysql:8.4", "image is no setting", "--image …"),
+    ("--set sync_binlog=1;", "sync_binlog is '1;'", "a number, ON, OFF or a word"),
+    ("--set source.rtt=40ms", "source.rtt: rtt is not a setting of one node", "--set rtt=…"),
+    (
+        "--set sync_binlog=1 --set source.sync_binlog=0 --set replica.sync_binlog=0",
+        "sync_binlog would change nothing: source.sync_binlog, replica.sync_binlog are given, too",
+        "leave out sync_binlog",
+    ),
+    ("--set replication=async --set wait_point=AFTER_SYNC", "has a wait point, but its replication", "leave out wait_"),
+    ("--cnf missing.cnf", "missing.cnf cannot be read: No such file", "a file"),
+    ("--cnf .", ". cannot be read: Is a directory", "a file"),
+    ("--cnf binary.sql", "binary.sql is not text: byte 0 is not UTF-8", "a text in UTF-8"),
+    ("--cnf client.cnf", "client.cnf line 1: '[client]' is not for the server", "[mysqld]"),
+    ("--cnf port.cnf", "port.cnf line 2: port cannot be set", "other options"),
+    ("--cnf empty.cnf", "empty.cnf has no option", "[mysqld]"),
+    ("--cnf no-group.cnf", "no-group.cnf line 1: 'sync_binlog = 1' is in no group", "a line [mysqld] before it"),
+    ("--cnf my.cnf --cnf my.cnf", "--cnf 'my.cnf' names a node twice", "each node once"),
+    ("--cnf my.cnf --set sync_binlog=0", "sync_binlog is set, and my.cnf line 2 sets it, too", "one of the two"),
+    ("--cnf nod=my.cnf", "semisync has no node 'nod'", "one of source, replica"),
+    ("--rtt abc", "unknown toxic 'abc'", "./lab toxic"),
+    ("--rtt 40", "40 has no unit", "ms or s for a round trip"),
+    ("--rtt -5ms", "toxic '-5ms' cannot be read", "./lab toxic"),
+    ("--rtt ''", "--rtt has an empty value", "leave out --rtt"),
+    ("--rtt 10mbit", "rtt is '10mbit', which sets no round trip", "a toxic with a latency"),
+    ("--rtt 40ms --set rtt=10ms", "rtt is 10ms and 40ms", "leave out --set rtt=…"),
+    ("--rtt 40ms --vary rtt=0,10ms", "rtt is both varied and set", "one of the two"),
+    ("--clients 4", "clients is both varied and set", "one of the two"),
+    ("--rate 200", "rate is '200'", "--rate 200/s"),
+    ("--rate 0/s", "rate is '0/s'", "more than 0/s"),
+    ("--rate 2/s", "fewer than 10 transactions begin in 3 s", "--seconds 5"),
+    ("--rate 200/s --vary rate=100/s,200/s", "rate is both varied and set", "one of the two"),
+    ("--storage raid7", "unknown level of storage 'raid7'", "one of raid0, raid1, single"),
+    ("--storage source=raid0:1", "raid0 of 1 disk(s)", "2 to 8 disks"),
+    ("--storage nod=raid0", "semisync has no node 'nod'", "one of source, replica"),
+    ("--storage source=", "--storage 'source=' names no value", "[NODE=]VALUE"),
+    ("--storage none --disk ssd", "disk is ssd, but replica has no emulated disks", "leave out disk"),
+    ("--storage raid0 --storage replica=raid1", "storage would change nothing", "leave out storage"),
+    ("--disk floppy", "unknown disk 'floppy'", "./lab list disks"),
+    ("--disk source=ssd --disk source=sata-7200", "--disk 'source=sata-7200' names a node twice", "each node once"),
+    ("--disk source=ssd --storage source=none", "source.disk is ssd, but source has no emulated disks", "a level"),
+    ("--baseline rtt=40ms", "unknown varied setting in the baseline 'rtt'", "one of clients"),
+    ("--baseline clients=3", "unknown value of clients in the baseline '3'", "one of 1, 2"),
+    ("--baseline clients", "--baseline 'clients' names no value", "--baseline NAME=VALUE"),
+    ("--baseline clients=1 --baseline clients=2", "--baseline names clients twice", "each setting once"),
+    ("--claim ''", "the claim '' cannot be read", "QUANTITY[SETTING=VALUE] >= NUMBER"),
+    ("--claim 'p50[clients=1] < 3'", "the claim 'p50[clients=1] < 3' cannot be read", "<= NUMBER"),
+    ("--claim 'speed[clients=1] >= 3'", "unknown quantity 'speed'", "throughput"),
+    ("--claim 'p50[client=1] <= 3'", "unknown varied setting in the claim 'client'", "clients"),
+    ("--claim 'p50[clients=3] <= 3'", "unknown value of clients in the claim '3'", "one of 1, 2"),
+    ("--claim 'p50[clients=1]/p50[] <= 3'", "names clients on one side only", "on both sides"),
+    ("--claim 'lost[clients=1] <= 0'", "lost is found by a drill, and none is named", "--drill lose-source"),
+    ("--workload tpcc", "unknown workload 'tpcc'", "FILE.lua or FILE.sql"),
+    ("--workload ''", "--workload has an empty value", "leave out --workload"),
+    ("--workload missing.sql", "missing.sql cannot be read: No such file", "a file"),
+    ("--workload binary.sql", "binary.sql is not text", "a text in UTF-8"),
+    ("--workload empty.sql", "empty.sql holds no statement", "read docs/asking.md"),
+    ("--workload large.sql", "large.sql has 17 MiB", "at most 16 MiB"),
+    ("--workload load.txt", "load.txt is neither .sql nor .lua", "--workload load.sql"),
+    ("--workload packed.sql.gz", "packed.sql.gz cannot be unpacked", "a file packed by gzip"),
+    ("--schema missing.sql", "missing.sql cannot be read: No such file", "a file"),
+    ("--schema ''", "--schema has an empty value", "leave out --schema"),
+    ("--schema use.sql", "leaves the database lab", "without --databases"),
+    ("--schema large.sql", "large.sql has 17 MiB", "at most 16 MiB"),
+    ("--init ''", "--init has an empty value", "leave out --init"),
+    ("--init empty.sql", "empty.sql holds no statement", "statements that end with ;"),
+    ("--engine oracle", "unknown engine 'oracle'", "./lab engines"),
+    ("--engine ''", "--engine '' names no server", "[NODE=]ENGINE"),
+    ("--engine nod=mysql", "unknown node 'nod'", "one of replica, source"),
+    ("--engine source=mysql --engine source=mariadb", "--engine 'source=mariadb' names source twice", "each node"),
+    ("--image ''", "--image '' names no server", "[NODE=]IMAGE"),
+    ("--image 'a b'", "'a b' is no image", "REPOSITORY:TAG"),
+    ("--seconds 0", "seconds is 0", "--seconds 3"),
+    ("--seconds 1.5", "Invalid value for '--seconds': '1.5' is not a valid integer", "./lab ask --help"),
+    ("--margin 0", "margin is 0%", "from 0.1% to 100%"),
+    ("--margin 200%", "margin is 200%", "--margin 10%"),
+    ("--margin nan", "margin is nan%", "--margin 10%"),
+    ("--margin small", "--margin 'small' is not a percentage", "--margin 10%"),
+    ("--rounds 2", "rounds is 2", "a number from 3 to 100"),
+    ("--rounds many", "Invalid value for '--rounds': 'many' is not a valid integer", "./lab ask --help"),
+    ("--max-minutes -1", "max-minutes is -1", "a number from 0 to 1440"),
+    ("--max-minutes long", "Invalid value for '--max-minutes': 'long' is not a valid float", "./lab ask --help"),
+    ("--drill explode", "semisync has no drill explode", "lose-source"),
+    ("--drill ''", "--drill has an empty value", "leave out --drill"),
+    ("--drill-runs 2", "2 drills, but none is named", "--drill lose-source"),
+    ("--drill lose-source --drill-runs 0", "drill-runs is 0", "a number from 1 to 50"),
+    ("--drill lose-source --drill-runs 99", "drill-runs is 99", "a number from 1 to 50"),
+    (
+        "--drill lose-source --claim 'lost[] / lost[] <= 1'",
+        "divides by or through lost",
+        "a bound of lost or rto alone",
+    ),
+    ("--ledger", "a ledger, but no drill that loses anything", "--drill lose-source"),
+    ("--ledger --drill lose-source", "a ledger of the load inserts, which is no list", "--workload FILE.sql"),
+    ("--ledger --drill lose-source --workload load.lua", "a ledger of the load load.lua", "--workload FILE.sql"),
+    ("--ledger --drill lose-source --workload reads.sql", "no transaction of reads.sql writes", "leave out --ledger"),
+    ("--save missing/question.yaml", "missing/question.yaml cannot be written: No such file", "an existing folder"),
+    ("--save .", ". cannot be written: Is a directory", "an existing folder"),
+    ("--save ''", "--save has an empty value", "leave out --save"),
+    ("--seed -1", "seed is -1", "a whole number from 0 to"),
+    ("--seed x", "Invalid value for '--seed': 'x' is not a valid integer", "./lab ask --help"),
+    ("--noise loud", "Invalid value for '--noise': 'loud' is not one of 'wait', 'stop', 'accept'", "./lab ask --help"),
+    ("--keep=yes", "Option '--keep' does not take a value", "./lab ask --help"),
+    ("--json=yes", "Option '--json' does not take a value", "./lab ask --help"),
+    ("--help=yes", "Option '--help' does not take a value", "./lab ask --help"),
+    ("--vary", "Option '--vary' requires an argument", "./lab ask --help"),
+    ("--lab name", "No such option '--lab'", "./lab ask --help"),
+]
+# The whole of what is typed after `lab ask`.
+BY_ITSELF = [
+    ("", "Missing argument", "./lab ask --help"),
+    ("semisync", "nothing is varied", "./lab ask semisync --vary sync_binlog=0,1"),
+    ("semi --vary clients=1,2", "unknown topology 'semi'; did you mean semisync?", "./lab list topologies"),
+    ("semisync, --vary clients=1,2", "unknown topology ''", "./lab list topologies"),
+    ("semisync,semisync", "topology semisync is named twice", "each topology once"),
+    ("semisync async", "more than one argument: semisync async", "./lab ask semisync,async"),
+    ("raid --vary clients=1,2", "the replicas of raid, on slow disks, do not keep up", "./lab run raid_replica"),
+    ("single --vary clients=1,2 --rtt 40ms", "single has no link, so that rtt=40ms would change nothing", "./lab ask"),
+    ("single --vary clients=1,2 --disk ssd", "single has no replicas", "--disk server=ssd"),
+    ("single --vary clients=1,2 --drill lose-source", "single has no drill lose-source", "./lab drill"),
+    (
+        "single --vary sync_binlog=0,1 --set server.sync_binlog=1",
+        "sync_binlog would change nothing: server.sync_binlog is given, too",
+        "leave out sync_binlog",
+    ),
+    ("async --vary wait_point=AFTER_SYNC,AFTER_COMMIT", "has a wait point, but its replication is async", "semisync"),
+    ("async --vary replication=async,semisync", "async are not set up for semi-sync", "./lab ask semisync"),
+    ("chain --vary replication=none,async", "chain has no setting replication", "./lab ask semisync"),
+    (
+        "galera --vary replication=none,async",
+        "galera has no setting replication: it is a cluster",
+        "./lab ask semisync",
+    ),
+    ("galera-2 --drill lose-source", "galera-2 has no drill lose-source", "./lab drill"),
+    ("group --vary clients=1,2 --engine mariadb", "engine mariadb has no group", "--engine mysql"),
+    ("drbd --vary clients=1,2 --storage node1=raid0", "virtual machines have their own disk", "./lab disk limit"),
+    ("drbd --vary clients=1,2 --disk node1=ssd", "virtual machines have their own disk", "./lab disk limit"),
+    ("drbd --vary cnf=none,my.cnf", "virtual machines, which are not restarted with a file", "./lab ask drbd"),
+    ("drbd --vary node2.sync_binlog=0,1", "no server runs on node2 of drbd", "node1.sync_binlog"),
+    ("drbd-ha --vary protocol=A,B", "DRBD has no protocol A in drbd-ha", "./lab ask drbd"),
+    ("drbd,semisync --vary protocol=A,B", "semisync has no replicated disk", "./lab ask drbd"),
+    ("galera,async --engine source=mysql-8.0", "unknown node 'source'", "./lab list topologies"),
+    ("semisync --drill lose-source --baseline topology=async", "unknown value of topology", "one of semisync"),
+]
+QUESTION = "semisync --vary clients=1,2"
+MISTAKES = [(f"{QUESTION} {typed}", found, on) for typed, found, on in IN_A_QUESTION] + BY_ITSELF
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Return a folder with the files that the mistakes name."""
+    made = tmp_path_factory.mktemp("mistakes")
+    for name, content in FILES.items():
+        (made / name).write_bytes(content)
+    return made
+
+
+@pytest.fixture
+def files(monkeypatch, folder):
+    """Work in that folder, on a machine whose Docker engine may not be asked."""
+    monkeypatch.chdir(folder)
+    monkeypatch.setattr(rounds.docker_engine, "ensure", lambda: pytest.fail("the mistake was not refused"))
+
+
+@pytest.mark.parametrize(("typed", "found", "way_on"), MISTAKES, ids=[typed for typed, _, _ in MISTAKES])
+def test_a_mistake_is_one_error_before_anything_starts(lab, files, typed, found, way_on):
+    """It says what happened, what was expected, and what to type next where a command helps."""
+    status, out, err = lab("ask", *shlex.split(typed))
+    lines = err.strip().splitlines()
+
+    assert (status, out) == (3, "")
+    assert lines[0].startswith("error: ") and found in lines[0]
+    assert [line.partition(": ")[0] for line in lines[1:]] in (["expected"], ["expected", "next"]), err
+    assert way_on in "\n".join(lines[1:])
+
+
+def test_every_option_is_mistaken_at_least_once():
+    """A new option comes with the mistakes that can be made in it."""
+    context = click.Context(cli.cli, info_name="lab")
+    deferred: dict[str, Any] = cli.cli.commands
+    command = deferred["ask"].load()
+    options = {name for each in command.get_params(context) if isinstance(each, click.Option) for name in each.opts}
+    tried = {word.partition("=")[0] for typed, _, _ in MISTAKES for word in typed.split() if word.startswith("--")}
+
+    assert options - {"-h"} <= tried
+    assert len(MISTAKES) >= 40
+
+
+def test_a_question_is_saved_before_anything_is_measured(lab, files, folder, monkeypatch):
+    """A folder that is missing ends the command before the measurements, not after them."""
+    saved = []
+    monkeypatch.setattr(
+        rounds.docker_engine, "ensure", lambda: saved.append((folder / "question.yaml").exists()) or 1 / 0
+    )
+
+    lab("ask", *shlex.split(QUESTION), "--save", "question.yaml")
+
+    assert saved == [True]
