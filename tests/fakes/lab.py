@@ -2,6 +2,7 @@
 
 import queue
 from collections import defaultdict
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from random import Random
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -118,7 +119,9 @@ class FakeNode:
     def put(self, path: str, content: bytes) -> None:
         self.lab.files[path] = self.lab.files_of[self.name][path] = content
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, environment: Mapping[str, str] | None = None) -> str:
+        if self.name in self.lab.beside:
+            return self.lab.own_command(environment or {})
         return self.lab.programs.run(self.name, command)
 
 
@@ -152,6 +155,8 @@ class FakeLab:
         self.programs = Programs(self)
         # Files put into its containers, and statements of sessions.
         self.files: dict[str, bytes] = {}
+        # The services that were started beside those of the topology, and their images.
+        self.beside: dict[str, str] = {}
         self.files_of: dict[str, dict[str, bytes]] = defaultdict(dict)
         self.said: list[str] = []
         # Nodes that were stopped; the log of each that did not start; whether servers ignore their files.
@@ -199,6 +204,22 @@ class FakeLab:
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         return {}
+
+    def run_beside(self, _like: str, name: str, image: str) -> None:
+        self.beside[name] = image
+
+    def own_command(self, environment: Mapping[str, str]) -> str:
+        """Return what a user's load command prints: each client inserts, and reads after each insert."""
+        seconds, rate = float(environment["LAB_SECONDS"]), float(environment["LAB_RATE"] or 0)
+        clients, lines = int(environment["LAB_CLIENTS"]), []
+        for client in range(clients):
+            number, free = client, 0.0
+            while (number / rate if rate else free) < seconds:
+                start = number / rate if rate else free
+                answered = max(start, free) + self.commit(clients).answered / 1000
+                lines += [(start, answered, "write"), *([] if rate else [(answered, answered + 0.0005, "read")])]
+                free, number = answered, number + clients
+        return "".join(f"{start * 1e6:.0f} {(end - start) * 1e6:.0f} {kind} ok\n" for start, end, kind in lines)
 
     def load_begins(self, number: int) -> None:
         """Count commits from here on towards the trouble of the load of that number."""

@@ -7,9 +7,10 @@ import pytest
 from click.testing import CliRunner
 from msgspec import structs
 from replication_lab import cli, experiments
+from replication_lab.model.asked_claim import parse_claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.latencies import FEWEST_FOR_P999, p999, pooled
-from replication_lab.model.question import Question, parse_claim
+from replication_lab.model.question import Question
 from replication_lab.model.rate import kept, per_second, planned
 from replication_lab.model.record import Measurement
 from replication_lab.report import terminal

@@ -123,6 +123,7 @@ def test_every_field_is_described():
         ["semisync", "--vary", "replication=async,semisync", "--baseline", "replication=semisync"],
         ["semisync", "--vary", "clients=1,4", "--claim", "p50[clients=4] / p50[clients=1] <= 2"],
         ["semisync", "--vary", "clients=1,4", "--workload", "oltp_read_write", "--rounds", "4", "--seconds", "2"],
+        ["semisync", "--vary", "clients=1,4", "--load-command", "python3 /load.py", "--load-image", "shop:1"],
     ],
 )
 def test_what_is_saved_is_as_the_schema_says_and_is_read_again(saved, arguments):

@@ -89,15 +89,21 @@ HIGHEST_SEED = 2_000_000
     multiple=True,
     metavar="CLAIM",
     help="Claim to judge, such as 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'; it may use "
-    "throughput, p50, p95, p99 and p99.9.",
+    "throughput, p50, p95, p99, p99.9, errors (the share that failed) and lag (seconds).",
 )
 @click.option(
     "--workload",
-    default=INSERTS,
-    show_default=True,
     metavar="NAME|FILE",
     help="Load: inserts, a sysbench script such as oltp_read_write, FILE.lua (a script for sysbench) or FILE.sql "
-    "(transactions between lines --).",
+    "(transactions between lines --).  [default: inserts]",
+)
+@click.option(
+    "--load-command",
+    metavar="CMD",
+    help="Load in place of --workload: a command for sh that prints a line for each transaction (docs/asking.md).",
+)
+@click.option(
+    "--load-image", default="", metavar="IMAGE", help="Image that --load-command runs in.  [default: that of the load]"
 )
 @click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
@@ -192,6 +198,8 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
     for option in ("--engine", "--image"):
         if ENGINE in vary and asked[option.removeprefix("--")]:
             raise LabError(f"{option} and --vary engine=… both name engines", "one of the two", f"leave out {option}")
+    if asked["load_command"] is not None and asked["workload"] is not None:
+        raise LabError("--workload and --load-command both name a load", "one of the two", "leave out --workload")
     of_options = [short, *(of_nodes(f"--{name}", name, asked[name]) for name in (CNF, STORAGE, DISK))]
     settings = files.once(pairs("--set", asked["settings"]), *of_options)
     return Question(
@@ -204,13 +212,13 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         cnf=list(cnf.values()),
         claims=list(asked["claims"]),
         margin=percentage(asked["margin"], "--margin"),
-        workload=_load(asked["workload"]),
+        workload=INSERTS if asked["workload"] is None else _load(asked["workload"]),
         schema=_given(asked["schema"]),
         init=_given(asked["init"]),
         engine=lab_text(asked["engine"], asked["image"]),
         drill=asked["drill"] or "",
         drill_runs=_number_of_drills(asked["drill_runs"]),
-        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "ledger")},
+        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "ledger", "load_command", "load_image")},
     )
 
 

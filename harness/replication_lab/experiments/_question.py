@@ -7,34 +7,32 @@ from functools import partial
 
 from replication_lab.experiments._question_disks import lab_of, on_disks
 from replication_lab.experiments._question_engines import engines_of, on_its_engine
+from replication_lab.experiments._question_lag import WithLag, refuse_lag_without_replicas
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
 from replication_lab.experiments._question_overridden import refuse_overridden
 from replication_lab.experiments._question_state import arrange, hold, make_ready
 from replication_lab.experiments._question_topologies import refuse_what_a_topology_cannot, replication_of
 from replication_lab.experiments._question_variables import server_settings
+from replication_lab.model.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, asks_for, parse_claim
 from replication_lab.model.claim import Claim
 from replication_lab.model.drilled import Drills, WorstOfDrills
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.load import INSERTS
-from replication_lab.model.quantities import Figure, latency_p50, throughput
+from replication_lab.model.quantities import ErrorShare, Figure, latency_p50, throughput
 from replication_lab.model.question import (
     CLIENTS,
     NAME,
-    OF_DRILLS,
     OWN,
     PROTOCOL,
     RATE,
     RTT,
     TOPOLOGY,
-    AskedClaim,
     Effect,
     Question,
     Values,
     is_bare,
     named,
-    parse_claim,
 )
 from replication_lab.model.question_disks import is_of_disks
 from replication_lab.model.question_files import files_of, is_cnf
@@ -55,6 +53,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
     for topology in topologies.values():
         refuse_what_a_topology_cannot(question, topology)
         refuse_overridden(question, topology)
+    refuse_lag_without_replicas(question, topologies.values())
     effects = list(question.effects())
     load = load_of(question)
     return Experiment(
@@ -78,7 +77,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         engines=engines_of(question),
         default_engines=engines_of(question),
         side_by_side=True,
-        workload=partial(_workload, load),
+        workload=partial(_workload, question, load),
         prepare=partial(_prepare, question, load),
         arrange=on_disks(arrange),
         hold=partial(hold, question),
@@ -90,7 +89,7 @@ def _sentence(question: Question) -> str:
     varied = " and ".join(f"{name} ({', '.join(values)})" for name, values in question.axes.items())
     where = f" on {question.topologies[0]}" if len(question.topologies) == 1 else ""
     fixed = f", with {named(question.settings)}" if question.settings else ""
-    load = f", under the load {question.load_name}" if question.workload != INSERTS else ""
+    load = f", under the load {question.load_name}" if not question.makes_inserts else ""
     drill = f", and what is lost in {question.drill}" if question.drill else ""
     return f"What does {varied} change{where}{fixed}{load}{drill}?"
 
@@ -148,7 +147,8 @@ def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
             if asked.over[0] in OF_DRILLS.values():
                 yield Claim(name, asked.sentence, _of_drills(question, asked))
                 continue
-            over = Figure(asked.over[1], asked.over[0])
+            kind = ErrorShare if asked.over[0] == ERRORS else Figure
+            over = kind(asked.over[1], asked.over[0])
             of = over.over(Figure(asked.under[1], asked.under[0])) if asked.under else over
             yield Claim(
                 name,
@@ -175,9 +175,10 @@ def _of_drills(question: Question, asked: AskedClaim) -> Drills:
 # --- the load ---------------------------------------------------------------------------------------------------------
 
 
-def _workload(load: Load, case: Case, preset: Preset) -> Load:
-    extent = {"clients": case.settings["clients"], "seconds": preset.sizes["seconds"]}
-    return replace(load, **extent, rate=case.settings["rate"]) if "rate" in case.settings else replace(load, **extent)
+def _workload(question: Question, load: Load, case: Case, preset: Preset) -> Load | WithLag:
+    rate = {"rate": case.settings["rate"]} if "rate" in case.settings else {}
+    sized = replace(load, clients=case.settings["clients"], seconds=preset.sizes["seconds"], **rate)
+    return WithLag(sized) if asks_for(LAG, question) else sized
 
 
 def _prepare(question: Question, load: Load, lab: Lab) -> None:

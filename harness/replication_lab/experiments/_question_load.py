@@ -4,6 +4,7 @@ from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, SYSBENCH, statements_of
 from replication_lab.model.question import Question
 from replication_lab.model.sql_load import transactions
+from replication_lab.workloads.own_command import OwnCommand
 from replication_lab.workloads.sequential_inserts import TABLE, SequentialInserts
 from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
@@ -11,7 +12,9 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
 from replication_lab.world.mysql.server import Server
 
-Load = SequentialInserts | TimedScript
+Load = SequentialInserts | TimedScript | OwnCommand
+# That of the container load, built like every image of the lab.
+OWN_IMAGE = "replication-lab/load"
 ROWS = 10_000
 # The published inserts at a rate.
 PACED_INSERTS = f"""{script_of(transactions(GivenFile(INSERTS, "INSERT INTO foo (text) VALUES ('{text:8}');")))}
@@ -24,6 +27,9 @@ end
 def load_of(question: Question) -> Load:
     """Return the load for one client; a case has its own number of clients."""
     workload = question.workload
+    if question.load_command is not None:
+        # A case has its own rate; that it has one is enough to try whether the command obeys it.
+        return OwnCommand(question.load_command, question.load_image or OWN_IMAGE, rate=float(question.is_paced))
     if workload == INSERTS:
         return TimedScript(PACED_INSERTS) if question.is_paced else SequentialInserts()
     if isinstance(workload, GivenFile):
@@ -52,7 +58,7 @@ def prepare(question: Question, load: Load, lab: Lab) -> None:
     _run(source, question.schema)
     load.prepare(lab)
     _run(source, question.init)
-    if isinstance(load, TimedScript):
+    if isinstance(load, TimedScript | OwnCommand):
         load.try_out(lab)
 
 

@@ -10,7 +10,7 @@ from statistics import median
 
 from replication_lab.model.record import Measurement, Record
 from replication_lab.model.relations import Bounds, NoneSeen, Place, SomeSeen
-from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean, interval_of_ratio
+from replication_lab.model.statistics import Interval, NoInterval, highest_share, interval_of_mean, interval_of_ratio
 
 
 class Quantity(ABC):
@@ -91,6 +91,20 @@ class Figure(Quantity):
 
     def series(self, record: Record, engine: str) -> dict[int, float]:
         return record.series(self.engine or engine, self.case, self.name)
+
+
+@dataclass(frozen=True)
+class ErrorShare(Figure):
+    """The share of attempts that failed. None in any round leaves room for as many as chance could have hidden."""
+
+    attempts: str = "attempts"
+
+    def interval(self, record: Record, engine: str, level: float) -> Interval:
+        shares = list(self.series(record, engine).values())
+        if any(shares) or not shares:
+            return super().interval(record, engine, level)
+        made = Figure(self.case, self.attempts, self.engine).series(record, engine)
+        return Interval(0.0, 0.0, highest_share(round(math.fsum(made.values())), level), len(shares), level)
 
 
 @dataclass(frozen=True)
@@ -252,7 +266,12 @@ class Total:
 
 
 def unit_of(name: str) -> str:
-    """Return a figure's unit by its name: `…_ms` is in milliseconds, throughput in 1/s, all others are counts."""
+    """Return a figure's unit by its name: `…_ms` is in milliseconds, the lag in seconds, throughput in 1/s.
+
+    All others are counts or shares.
+    """
     if name.endswith("_ms"):
         return "ms"
+    if name == "lag_s":
+        return "s"
     return "1/s" if name == "throughput" else ""

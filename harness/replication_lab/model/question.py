@@ -8,6 +8,7 @@ from itertools import product
 
 import msgspec
 
+from replication_lab.model.command_load import refuse_bad_command
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, refuse_bad_load, statements_of
@@ -56,8 +57,9 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     server's variable, as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the
     others are compared with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is
     how long each case is loaded in each round.
-    `workload` is a load by name, or the user's file; `schema` and `init` are run before it. `cnf` are the files that
-    the setting cnf names. `drill` is done for each case after the load, `drill_runs` times (0: DRILL_RUNS).
+    `workload` is a load by name, or the user's file; in its place `load_command` may be run in a container of
+    `load_image`, by default the lab's own. `schema` and `init` are run before it. `cnf` are the files that the setting
+    cnf names. `drill` is done for each case after the load, `drill_runs` times (0: DRILL_RUNS).
     With `ledger` its clients run the workload's transactions, each with a row by which it is counted.
     """
 
@@ -67,6 +69,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     baseline: Values = {}
     claims: list[str] = []
     workload: str | GivenFile = INSERTS
+    load_command: str | None = None
+    load_image: str = ""
     schema: GivenFile | None = None
     init: GivenFile | None = None
     cnf: list[GivenFile] = []
@@ -99,6 +103,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for rate in self._values(RATE):
             refuse_too_few(rate, self.seconds)
         refuse_bad_load(self.workload)
+        workload = self.workload if isinstance(self.workload, str) else self.workload.name
+        refuse_bad_command(self.load_command, self.load_image, "" if workload == INSERTS else workload)
         for file in (self.schema, self.init):
             statements_of(file)
 
@@ -114,10 +120,17 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     @property
     def counts(self) -> str:
         """Return what the load makes: each insert is a commit, of another load some transactions may only read."""
-        return "commit" if self.workload == INSERTS else "transaction"
+        return "commit" if self.makes_inserts else "transaction"
+
+    @property
+    def makes_inserts(self) -> bool:
+        """Return whether the load is that of the published test."""
+        return self.workload == INSERTS and self.load_command is None
 
     @property
     def load_name(self) -> str:
+        if self.load_command is not None:
+            return f"`{self.load_command}`"
         return self.workload if isinstance(self.workload, str) else self.workload.name
 
     @property
@@ -293,90 +306,3 @@ def on_which_node(name: str) -> tuple[str, str]:
     """Return (node, variable) of a setting such as "source.sync_binlog"; the node is empty for every server."""
     found = VARIABLE.fullmatch(name)
     return (found["node"] or "", found["name"]) if found else ("", name)
-
-
-# --- claims in the user's words ---------------------------------------------------------------------------------------
-
-QUANTITIES = {
-    "throughput": "throughput",
-    "p50": "latency_p50_ms",
-    "p95": "latency_p95_ms",
-    "p99": "latency_p99_ms",
-    "p99.9": "latency_p999_ms",
-}
-# Those of a drill.
-OF_DRILLS = {"lost": "lost", "rto": "rto_s"}
-CLAIM = re.compile(
-    r"\s*(?P<over>[\w.]+)\[(?P<case>[^\]]*)\]"
-    r"(?:\s*/\s*(?P<under>[\w.]+)\[(?P<base>[^\]]*)\])?"
-    r"\s*(?P<op><=|>=)\s*(?P<bound>\d+(?:\.\d+)?)\s*"
-)
-
-
-@dataclass(frozen=True)
-class AskedClaim:
-    """A claim of the user's, for one combination of the values that it leaves open; `under` is empty for no ratio.
-
-    `over` and `under` are (figure, case); `at_least` tells >= from <=.
-    """
-
-    sentence: str
-    over: tuple[str, str]
-    under: tuple[str, str] | None
-    at_least: bool
-    bound: float
-
-
-def parse_claim(text: str, question: Question) -> list[AskedClaim]:
-    """Return the claims that a text such as `throughput[clients=16] / throughput[clients=1] >= 4` states.
-
-    Settings that a case in brackets does not name have the same value on both sides; there is one claim for each such
-    combination. Raise LabError for a text that is none, and for unknown names.
-    """
-    found = CLAIM.fullmatch(text)
-    if not found:
-        raise LabError(
-            f"the claim {text!r} cannot be read",
-            "QUANTITY[SETTING=VALUE] >= NUMBER, or QUANTITY[…] / QUANTITY[…] <= NUMBER",
-            "--claim 'throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9'",
-        )
-    sides = [_side(found["over"], found["case"], question)]
-    if found["under"]:
-        sides.append(_side(found["under"], found["base"], question))
-        if drilled := [figure for figure, _ in sides if figure in OF_DRILLS.values()]:
-            raise LabError(
-                f"the claim {text!r} divides by or through {drilled[0]}",
-                "a bound of lost or rto alone",
-                "--claim 'lost[topology=semisync] <= 0'",
-            )
-    fixed = {name for _, values in sides for name in values}
-    for _, values in sides:
-        if missing := sorted(fixed - values.keys()):
-            raise LabError(
-                f"the claim {text!r} names {missing[0]} on one side only",
-                f"{missing[0]}=… on both sides, or on neither",
-            )
-    claims = {}
-    for values in question.combinations():
-        rest = {name: value for name, value in values.items() if name not in fixed}
-        over, *under = [(figure, named({**values, **chosen})) for figure, chosen in sides]
-        told = f"{text.strip()}{f', with {named(rest)}' if rest else ''}"
-        claims[told] = AskedClaim(told, over, under[0] if under else None, found["op"] == ">=", float(found["bound"]))
-    return list(claims.values())
-
-
-def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
-    if quantity in OF_DRILLS and not question.drill:
-        raise LabError(f"{quantity} is found by a drill, and none is named", "--drill NAME", "--drill lose-source")
-    known = {**QUANTITIES, **(OF_DRILLS if question.drill else {})}
-    if quantity not in known:
-        raise unknown_name("quantity", quantity, known)
-    values = {}
-    for part in filter(None, (each.strip() for each in case.split(","))):
-        name, _, value = part.partition("=")
-        if name not in question.axes:
-            raise unknown_name("varied setting in the claim", name, question.axes)
-        if value not in question.axes[name]:
-            raise unknown_name(f"value of {name} in the claim", value, question.axes[name])
-        values[name] = value
-    return known[quantity], values

@@ -18,6 +18,8 @@ DESCRIBED = {
     "baseline": "Values that the others are compared with. Default: the first value of the first setting that varies.",
     "claims": "Claims to judge, such as: throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9",
     "workload": f"Load: {INSERTS}, a script of sysbench by name, or a file with its text ({OTHER}).",
+    "load_command": "Load in place of workload: a command for sh that prints a line for each transaction.",
+    "load_image": "Image that load_command runs in; empty: that of the load.",
     "schema": "SQL that makes tables before the load.",
     "init": "SQL to run before the load, after the tables are made.",
     "cnf": "The files that the setting cnf names.",

@@ -1,5 +1,6 @@
 """Sequential autocommit inserts: the published test, by one client or by many at once."""
 
+import re
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
@@ -12,16 +13,23 @@ from replication_lab.workloads import _sysbench
 from replication_lab.world.docker.lab import Lab
 
 SCRIPT = Path(__file__).with_suffix(".lua")
+LOST = re.compile(r"^lost (\d+)$", re.MULTILINE)
 TABLE = "CREATE TABLE IF NOT EXISTS lab.foo (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, text VARCHAR(8)) ENGINE=InnoDB"
 
 
 @dataclass(frozen=True)
 class Inserted:
-    """What the clients measured: commits acknowledged, commits a second, and each commit's latency in ms."""
+    """What the clients measured: commits acknowledged, commits a second, and each commit's latency in ms.
+
+    `lost` counts attempts that failed and were made again. `lag_s` is how long replicas applied after the load, if it
+    was timed.
+    """
 
     commits: int
     throughput: float
     latencies_ms: list[float]
+    lost: int = 0
+    lag_s: float | None = None
 
     @property
     def samples(self) -> dict[str, list[float]]:
@@ -29,6 +37,7 @@ class Inserted:
 
     @property
     def figures(self) -> Mapping[str, float | None]:
+        attempts = self.lost + len(self.latencies_ms)
         low, middle, high, higher = np.quantile(self.latencies_ms, [0, 0.5, 0.95, 0.99])
         return {
             "commits": self.commits,
@@ -39,6 +48,9 @@ class Inserted:
             "latency_p99_ms": round(float(higher), 3),
             "latency_p999_ms": p999(self.latencies_ms),
             "latency_max_ms": max(self.latencies_ms),
+            "attempts": attempts,
+            "errors": self.lost / attempts,
+            **({} if self.lag_s is None else {"lag_s": round(self.lag_s, 3)}),
         }
 
 
@@ -50,7 +62,8 @@ def parse(printed: str) -> Inserted:
         raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
     # From the first statement to the last answer, so that the time in which clients queue behind each other counts.
     seconds = max(float(client[1]) for client in clients) - min(float(client[0]) for client in clients)
-    return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies)
+    lost = sum(map(int, LOST.findall(printed)))
+    return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies, lost)
 
 
 @dataclass(frozen=True)

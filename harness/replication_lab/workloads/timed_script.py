@@ -79,11 +79,16 @@ class TimedScript:
         every = parse(printed)
         wrote = [(int(number), int(fastest) / 1000) for number, fastest in WROTE.findall(printed)]
         fastest = min((fastest for _, fastest in wrote), default=None)
-        found = Timed(sum(number for number, _ in wrote), every.throughput, every.latencies_ms, fastest)
+        commits = sum(number for number, _ in wrote)
         if not self.rate:
-            return found
-        achieved = len(found.latencies_ms) / self.seconds
-        return Paced(found.commits, achieved, found.latencies_ms, fastest, self.rate, achieved)
+            return Timed(commits, every.throughput, every.latencies_ms, every.lost, fastest_commit_ms=fastest)
+        achieved = len(every.latencies_ms) / self.seconds
+        return Paced(
+            *(commits, achieved, every.latencies_ms, every.lost),
+            fastest_commit_ms=fastest,
+            rate=self.rate,
+            achieved=achieved,
+        )
 
     @property
     def _extent(self) -> tuple[str, ...]:

@@ -12,8 +12,8 @@ from docker.models.containers import Container
 from replication_lab.model.option_file import Option
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
+from replication_lab.world.docker import beside, labels, leftovers, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import labels, leftovers, servers
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.files import write_whole
@@ -141,6 +141,10 @@ class Lab:
         for service, numbers in given.items():
             self.service(service).container.update(cpuset_cpus=numbers)
         return given
+
+    def run_beside(self, like: str, name: str, image: str) -> None:
+        """Start a service of another image, with the network and the CPUs of a service that is there."""
+        beside.start(self, like, name, image)
 
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}

@@ -3,7 +3,7 @@
 import io
 import socket
 import tarfile
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -81,10 +81,10 @@ class Service:
                 return address, port
         return self.published(port)
 
-    def run(self, *command: str) -> str:
+    def run(self, *command: str, environment: Mapping[str, str] | None = None) -> str:
         """Return what a command in a container prints; LabError with its last lines when it fails."""
         try:
-            answer = self.container.exec_run(list(command), demux=True)
+            answer = self.container.exec_run(list(command), demux=True, environment=dict(environment or {}))
         except APIError as error:
             raise LabError(
                 f"`{' '.join(command)[:120]}` cannot be run in {self.name}: {error.explanation or error}",

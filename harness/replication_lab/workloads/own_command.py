@@ -1,0 +1,94 @@
+"""A load by a command of the user's, in a container of the user's image beside those of the lab."""
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field, replace
+
+from replication_lab.model.command_load import even, lasted, lines_of, seconds_of
+from replication_lab.model.errors import LabError
+from replication_lab.model.proof import Proof
+from replication_lab.model.rate import kept
+from replication_lab.workloads.timed_script import Timed
+from replication_lab.world.docker.lab import Lab
+
+SERVICE = "load-command"
+PORT = 3306
+# A command that takes longer than its load by this is stuck.
+MORE_SECONDS = 60
+TRY_SECONDS, TRY_RATE = 1, 20
+
+
+@dataclass(frozen=True)
+class Commanded(Timed):
+    """The same as the command told it; `fastest_commit_ms` is None with a rate, where latencies include waiting.
+
+    Transactions that failed count in `lost` alone.
+    """
+
+    rates: Mapping[str, float] = field(default_factory=dict)
+    proofs: Sequence[Proof] = ()
+
+    @property
+    def figures(self) -> Mapping[str, float | None]:
+        return {**super().figures, **self.rates}
+
+
+@dataclass(frozen=True)
+class OwnCommand:
+    """`command` by `sh` in a container of `image`, with what it needs to know in its environment."""
+
+    command: str
+    image: str
+    clients: int = 1
+    seconds: int = TRY_SECONDS
+    rate: float = 0
+
+    def prepare(self, lab: Lab) -> None:
+        """Start the container that the command runs in."""
+        lab.run_beside("load", SERVICE, self.image)
+
+    def try_out(self, lab: Lab) -> None:
+        """Run the command for a second by one client; LabError for a line that does not fit, or a rate not obeyed."""
+        tried = replace(self, rate=TRY_RATE if self.rate else 0)
+        lines = lines_of(tried._printed(lab, 1))
+        if tried.rate and (doubt := even(lines, tried.rate, tried.clients).doubt):
+            raise LabError(
+                f"the load command does not keep a rate: {doubt}",
+                "with LAB_RATE, starts at even times",
+                "leave out --rate, or read docs/asking.md, section A command of your own",
+            )
+
+    def run(self, lab: Lab, seed: int) -> Commanded:
+        """Run the command; LabError when it fails, or prints a line that does not fit."""
+        lines = lines_of(self._printed(lab, seed))
+        good = [line for line in lines if line.ok]
+        commits = [line.duration / 1000 for line in good if line.writes]
+        achieved = len(lines) / self.seconds
+        return Commanded(
+            commits=len(commits),
+            throughput=len(good) / (self.seconds if self.rate else seconds_of(lines)),
+            latencies_ms=[line.duration / 1000 for line in good],
+            lost=len(lines) - len(good),
+            fastest_commit_ms=None if self.rate else min(commits, default=None),
+            rates={"rate_asked": self.rate, "rate_achieved": round(achieved, 3)} if self.rate else {},
+            proofs=[kept(self.rate, achieved), even(lines, self.rate, self.clients)]
+            if self.rate
+            else [lasted(lines, self.seconds)],
+        )
+
+    def _printed(self, lab: Lab, seed: int) -> str:
+        known = {
+            "HOST": lab.topology.source.name,
+            "PORT": PORT,
+            "USER": "lab",
+            "PASSWORD": lab.password,
+            "DATABASE": "lab",
+            "CLIENTS": self.clients,
+            "SECONDS": self.seconds,
+            "SEED": seed,
+            "RATE": f"{self.rate:.10g}" if self.rate else "",
+        }
+        limit = str(self.seconds + MORE_SECONDS)
+        return lab.service(SERVICE).run(
+            *("timeout", limit, "sh", "-c", self.command),
+            environment={f"LAB_{name}": str(value) for name, value in known.items()},
+        )

@@ -1,0 +1,44 @@
+"""A container of another image beside a lab's own: in their network, and removed with them."""
+
+from typing import TYPE_CHECKING
+
+from docker.errors import DockerException
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker import engine, images, labels
+
+if TYPE_CHECKING:
+    from replication_lab.world.docker.lab import Lab
+
+# What it was made for is run in it from outside.
+WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
+
+
+def start(lab: "Lab", like: str, name: str, image: str) -> None:
+    """Start a container with the network, CPUs, labels and missing privileges of the service `like`, without its name.
+
+    Raise LabError if it does not stay up.
+    """
+    images.have(image)
+    model = lab.service(like).container
+    model.reload()
+    try:
+        made = engine.client().containers.create(
+            image,
+            entrypoint=["sh", "-c", WAIT],
+            command=[],
+            name=f"{lab.name}-{name}",
+            labels={**model.labels, labels.SERVICE: name},
+            network=next(iter(model.attrs["NetworkSettings"]["Networks"])),
+            cpuset_cpus=model.attrs["HostConfig"]["CpusetCpus"],
+            cap_drop=["ALL"],
+            security_opt=["no-new-privileges:true"],
+        )
+        made.start()
+    except DockerException as error:
+        raise LabError(
+            f"image {image} cannot run a load: {getattr(error, 'explanation', '') or error}",
+            "an image with sh, sleep and timeout",
+            f"docker run --rm --entrypoint sh {image} -c 'command -v sleep timeout'",
+        ) from error
+    lab.refresh()
