@@ -102,9 +102,7 @@ HIGHEST_SEED = 2_000_000
     metavar="CMD",
     help="Load in place of --workload: a command for sh that prints a line for each transaction (docs/asking.md).",
 )
-@click.option(
-    "--load-image", default="", metavar="IMAGE", help="Image that --load-command runs in.  [default: that of the load]"
-)
+@click.option("--load-image", metavar="IMAGE", help="Image that --load-command runs in.  [default: that of the load]")
 @click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
 @of_engine
@@ -218,7 +216,8 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
         engine=lab_text(asked["engine"], asked["image"]),
         drill=asked["drill"] or "",
         drill_runs=_number_of_drills(asked["drill_runs"]),
-        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "ledger", "load_command", "load_image")},
+        load_image=asked["load_image"] or "",
+        **{name: asked[name] for name in ("seconds", "rounds", "max_minutes", "ledger", "load_command")},
     )
 
 
