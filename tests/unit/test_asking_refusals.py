@@ -59,6 +59,18 @@ IN_A_QUESTION = [
     ("--set engine=mysql", "engine is no setting", "--engine mysql"),
     ("--set image=mysql:8.4", "image is no setting", "--image …"),
     ("--set sync_binlog=1;", "sync_binlog is '1;'", "a number, ON, OFF or a word"),
+    ("--set server_id=3", "server_id cannot be set: each node has its own number", "other options"),
+    ("--set replica.read_only=0", "read_only cannot be set: it follows from the node's role", "other options"),
+    (
+        "--set replication=none --drill lose-source",
+        "has none replication on semisync, where no drill can be done",
+        "./",
+    ),
+    (
+        "--set wait_point=AFTER_COMMIT --drill lose-source-after-sync",
+        "sets the wait point AFTER_SYNC itself",
+        "--drill",
+    ),
     ("--set source.rtt=40ms", "source.rtt: rtt is not a setting of one node", "--set rtt=…"),
     (
         "--set sync_binlog=1 --set source.sync_binlog=0 --set replica.sync_binlog=0",
@@ -81,6 +93,7 @@ IN_A_QUESTION = [
     ("--rtt -5ms", "toxic '-5ms' cannot be read", "./lab toxic"),
     ("--rtt ''", "--rtt has an empty value", "leave out --rtt"),
     ("--rtt 10mbit", "rtt is '10mbit', which sets no round trip", "a toxic with a latency"),
+    ("--rtt 40ms+2mbit", "rtt is '40ms+2mbit', which is more than a latency", "40ms±5ms"),
     ("--rtt 40ms --set rtt=10ms", "rtt is 10ms and 40ms", "leave out --set rtt=…"),
     ("--rtt 40ms --vary rtt=0,10ms", "rtt is both varied and set", "one of the two"),
     ("--clients 4", "clients is both varied and set", "one of the two"),

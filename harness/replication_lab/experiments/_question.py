@@ -124,8 +124,15 @@ def _variables(settings: Values) -> Values:
 
 
 def _refuse_what_is_no_round_trip(name: str) -> None:
-    if not catalogue.toxic(name).round_trip_ms:
+    toxic = catalogue.toxic(name)
+    if not toxic.round_trip_ms:
         raise LabError(f"rtt is {name!r}, which sets no round trip", "a toxic with a latency", "./lab toxic")
+    if not toxic.is_latency:
+        raise LabError(
+            f"rtt is {name!r}, which is more than a latency: round trips during the load cannot prove the rest",
+            "a latency, with or without jitter, such as 40ms or 40ms±5ms",
+            f"./lab up semisync --toxic source-replica={name}",
+        )
 
 
 def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:

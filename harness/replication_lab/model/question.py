@@ -13,7 +13,7 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, refuse_bad_load, statements_of
 from replication_lab.model.question_files import CNF, refuse_bad_files
-from replication_lab.model.question_options import refuse_an_option, refuse_of_a_node, refuse_out_of_limits
+from replication_lab.model.question_options import refuse_no_setting, refuse_out_of_limits
 from replication_lab.model.rate import per_second, refuse_too_few
 from replication_lab.model.sql_load import Transaction, transactions
 
@@ -272,8 +272,7 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
     """Raise LabError for a setting that cannot be, before anything starts."""
     if name == TOPOLOGY:
         raise LabError("topology is no setting", "topologies as the argument", f"./lab ask {','.join(values)} …")
-    refuse_an_option(name)
-    refuse_of_a_node(name, OWN)
+    refuse_no_setting(name, OWN)
     if not values:
         raise LabError(f"{name} has no value", "at least one", f"--vary {name}=VALUE,VALUE")
     if len(set(values)) < len(values):

@@ -1,6 +1,7 @@
-"""Names that are no settings of a question: options that are the same for all cases, and settings of no one node."""
+"""Options of a question that are no settings, and the limits of those that are numbers."""
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.option_file import Option, refuse_reserved
 
 # Options of `lab ask` that a user may take for settings.
 OPTIONS = (
@@ -24,19 +25,20 @@ OPTIONS = (
 )
 
 
-def refuse_an_option(name: str) -> None:
-    """Raise LabError for an option that is given as a setting: a server has no variable of that name."""
+def refuse_no_setting(name: str, of_all_nodes: tuple[str, ...]) -> None:
+    """Raise LabError for a name that no setting can have.
+
+    It is an option that is the same for all cases, a setting `of_all_nodes` that is given for one of them, or a
+    variable that the lab sets itself.
+    """
     option = name.replace("-", "_")
     if option in OPTIONS:
         typed = option.replace("_", "-")
         raise LabError(f"{name} is no setting", f"the option --{typed}, the same for all cases", f"--{typed} …")
-
-
-def refuse_of_a_node(name: str, of_all: tuple[str, ...]) -> None:
-    """Raise LabError for a setting of the whole case that is given for one node, such as "source.clients"."""
-    node, dot, what = name.partition(".")
-    if dot and what in of_all:
+    node, _, what = name.rpartition(".")
+    if node and what in of_all_nodes:
         raise LabError(f"{name}: {what} is not a setting of one node", f"{what}, without {node}", f"--set {what}=…")
+    refuse_reserved(Option(what, ""))
 
 
 # A value of each number, for the next command to type.

@@ -86,8 +86,8 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
     if settings["replication"] != found.replication:
         raise LabError(
             f"case {case.name} has {settings['replication']} replication on {topology}, where no drill can be done",
-            f"a topology with {settings['replication']} replication",
-            f"./lab ask async,{topology} --drill {question.drill}",
+            f"the replication of the topology, {found.replication}; other topologies are asked beside it",
+            f"./lab ask async,semisync --drill {question.drill}",
         )
     if settings["protocol"] not in (None, PROTOCOL_OF_FILE):
         raise LabError(
@@ -108,8 +108,8 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
             raise LabError(
                 f"drill {drill.name} of {topology} sets the wait point {semisync.wait_point} itself, "
                 f"and case {case.name} asks for {point}",
-                f"--set wait_point={semisync.wait_point}",
-                "or --drill lose-source",
+                f"--set wait_point={semisync.wait_point}, or the drill lose-source, which has no wait point of its own",
+                "--drill lose-source",
             )
         semisync = msgspec.structs.replace(semisync or Waiting(), wait_point=point)
     writer = drill.initial_primary or found.source.name

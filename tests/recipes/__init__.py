@@ -1,0 +1,1 @@
+"""The recipes of docs/recipes.md, and the files that they name."""
