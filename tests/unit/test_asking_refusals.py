@@ -119,6 +119,8 @@ IN_A_QUESTION = [
     ("--claim 'speed[clients=1] >= 3'", "unknown quantity 'speed'", "throughput"),
     ("--claim 'p50[client=1] <= 3'", "unknown varied setting in the claim 'client'", "clients"),
     ("--claim 'p50[clients=3] <= 3'", "unknown value of clients in the claim '3'", "one of 1, 2"),
+    ("--claim 'p50[clients=1,clients=2] <= 3'", "names clients twice", "each setting once"),
+    ("--claim 'p50[clients=1] <= 3' --claim 'p50[clients=1] <= 3'", "is given twice", "each claim once"),
     ("--claim 'p50[clients=1]/p50[] <= 3'", "names clients on one side only", "on both sides"),
     ("--claim 'lost[clients=1] <= 0'", "lost is found by a drill, and none is named", "--drill lose-source"),
     ("--workload tpcc", "unknown workload 'tpcc'", "FILE.lua or FILE.sql"),

@@ -105,5 +105,7 @@ def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
             raise unknown_name("varied setting in the claim", name, question.axes)
         if value not in question.axes[name]:
             raise unknown_name(f"value of {name} in the claim", value, question.axes[name])
+        if name in values:
+            raise LabError(f"the case [{case}] of a claim names {name} twice", "each setting once", f"[{name}={value}]")
         values[name] = value
     return known[quantity], values

@@ -149,6 +149,8 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             )
         if twice := [name for name in self.topologies if self.topologies.count(name) > 1]:
             raise LabError(f"topology {twice[0]} is named twice", "each topology once")
+        if twice := [claim for claim in self.claims if self.claims.count(claim) > 1]:
+            raise LabError(f"the claim {twice[0]!r} is given twice", "each claim once")
         if self.drill_runs and not self.drill:
             raise LabError(f"{self.drill_runs} drills, but none is named", "the name of a drill", "--drill lose-source")
         if self.ledger:

@@ -86,7 +86,7 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
     if settings["replication"] != found.replication:
         raise LabError(
             f"case {case.name} has {settings['replication']} replication on {topology}, where no drill can be done",
-            f"the replication of the topology, {found.replication}; other topologies are asked beside it",
+            f"replication={found.replication} there, or a topology with {settings['replication']} replication",
             f"./lab ask async,semisync --drill {question.drill}",
         )
     if settings["protocol"] not in (None, PROTOCOL_OF_FILE):
