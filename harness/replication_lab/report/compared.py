@@ -62,7 +62,7 @@ def _verdicts(change: Change) -> str:
 
 
 def ratio(change: Change) -> str:
-    """Return "0.87 [0.83–0.91]", with "~" before it where the interval holds 1, so that no change is shown."""
+    """Return "0.87 [0.83–0.91]", with "~" before it if the interval includes 1, which shows no change."""
     found = change.ratio
     if found is None:
         return "–"
@@ -71,7 +71,7 @@ def ratio(change: Change) -> str:
 
 
 def _reasons(found: Comparison) -> Iterator[str]:
-    """Yield a line for each judged figure that is worse, or of which that is unknown."""
+    """Yield a line for each judged figure that is worse, or for which it is unknown whether it is worse."""
     for change in found.changes:
         if change.judged and change.outcome is not Outcome.FINE:
             figure = f"{change.figure} of {change.of}" if change.figure else change.of

@@ -28,7 +28,7 @@ def row_of(result: Result) -> DrillRow:
 
 
 def of_any_judgement(judgement: Judgement) -> dict[str, Any]:
-    """Return the fields of every judgement's row."""
+    """Return the fields that the rows of all kinds of judgements share."""
     return {
         "sentence": judgement.sentence,
         "relation": judgement.relation,

@@ -59,7 +59,7 @@ def _row(experiment: Experiment, record: Record, engine: str, case: Case) -> Dri
 
 
 def _takes_over(drill: Drill) -> str:
-    """Return who decides that another node takes over, and when."""
+    """Return what decides that another node takes over, and when."""
     step = next((step for step in drill.steps if step.failover), None)
     if step is None:
         return "the servers decide by themselves"
@@ -77,7 +77,7 @@ def _range(results: list[Result], figure: str) -> RangeRow | None:
 
 
 def lost(row: DrilledRow) -> str:
-    """Return "0", or "12–31 (0.04 s)": how many rows are lost in a drill, those of at most how many seconds."""
+    """Return "0", or "12–31 (0.04 s)": the rows lost in a drill, and the most seconds of writes that they are."""
     if row.lost is None:
         return NOT_VERIFIED
     seconds = f" ({row.rpo_s.high:.2f} s)" if row.rpo_s and row.rpo_s.high else ""
@@ -95,7 +95,7 @@ def _from_to(found: RangeRow, form: str) -> str:
 
 
 def notes(rows: list[DrilledRow]) -> Iterator[str]:
-    """Yield what a reader of the table has to know: what was drilled, who took over, and what was not verified."""
+    """Yield the notes below the table: which drills were run, how a node took over, and what was not verified."""
     if not rows:
         return
     first = rows[0]

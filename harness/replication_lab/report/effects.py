@@ -1,6 +1,6 @@
 """The effect of each setting of a user's question: on the throughput as a share, on the median latency in ms.
 
-At a given rate the throughput is what was asked for, so that only latencies differ.
+At a given rate the throughput is the requested one, so only latencies differ.
 """
 
 from replication_lab.model.claim import ClaimJudgement

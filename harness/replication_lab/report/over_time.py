@@ -11,7 +11,7 @@ from replication_lab.model.over_time import FEWEST_RUNS, Change, Place, Series
 from replication_lab.report.wording import number
 
 BARS = "▁▂▃▄▅▆▇█"
-# The latest values of a series that are drawn.
+# The number of latest values of a series that a sparkline shows.
 DRAWN = 24
 
 
@@ -54,7 +54,7 @@ def percent(change: Change) -> str:
 
 
 def sparkline(values: Sequence[float]) -> str:
-    """Return a bar for each value, between the least and the most of them."""
+    """Return a bar for each value, scaled between the smallest and the largest."""
     least, most = min(values), max(values)
     if most <= least:
         return BARS[0] * len(values)

@@ -75,7 +75,7 @@ class FigureRow(Row, frozen=True, kw_only=True):
 class CaseRow(Row, frozen=True, kw_only=True):
     """One case on one engine: `rounds` quiet rounds, which count, and `noisy` measurements, which do not.
 
-    `pooled` holds percentiles and the largest of all latencies of the quiet rounds together, of a load with a rate.
+    For a load with a rate, `pooled` holds percentiles and the maximum of all latencies of the quiet rounds together.
     """
 
     engine: str
@@ -112,8 +112,8 @@ class JudgementRow(Row, frozen=True, kw_only=True):
 class ClaimRow(JudgementRow, frozen=True, kw_only=True):
     """A claim's verdict on one engine.
 
-    `rounds_needed` is the number of rounds after which an undecided one would be decided, about, if spread and estimate
-    stayed the same; null of others.
+    `rounds_needed` is about the number of rounds after which an undecided claim would be decided, if spread and
+    estimate stayed the same; null for decided claims.
     """
 
     id: str
@@ -191,7 +191,7 @@ class CurvesRow(Row, frozen=True, kw_only=True):
 
 
 class CellRow(Row, frozen=True, kw_only=True):
-    """One case on one engine over its quiet rounds: the mean of the averages, the least and the most of all."""
+    """One case on one engine over its quiet rounds: the mean of the averages, the minimum and the maximum."""
 
     average: float
     least: float
@@ -236,10 +236,10 @@ class EffectRow(Row, frozen=True, kw_only=True):
     """One answer to a user's question: how `case` compares with `baseline`.
 
     `changed` names what differs between the two, `common` the varied settings that are the same. `throughput_ratio` is
-    that of case divided by that of baseline; of a load with a rate it is null, and `latency_p50_ratio` and
-    `latency_p99_difference_ms` are known in its place. All intervals have the confidence level of one look of the run.
-    If `known` is false, the ratio is not precise enough or not proved, and `sentence` says why. `claims` lists the ids
-    of the claims about this ratio.
+    the throughput of the case divided by that of the baseline. For a load with a rate it is null, and
+    `latency_p50_ratio` and `latency_p99_difference_ms` have values instead. All intervals have the confidence level of
+    one look of the run. If `known` is false, the ratio is not precise enough or not proved, and `sentence` says why.
+    `claims` lists the ids of the claims about this ratio.
     """
 
     engine: str
@@ -257,7 +257,7 @@ class EffectRow(Row, frozen=True, kw_only=True):
 
 
 class RangeRow(Row, frozen=True, kw_only=True):
-    """The least and the most of n drills."""
+    """The smallest and the largest value of n drills."""
 
     low: float
     high: float
@@ -267,11 +267,11 @@ class RangeRow(Row, frozen=True, kw_only=True):
 class DrilledRow(Row, frozen=True, kw_only=True):
     """What the drills of a user's question found in one case: `asked` names the drill, `drills` are its `runs`.
 
-    `lost` is the number of acknowledged rows that are missing, `rpo_s` the seconds of writes that they are, `rto_s` the
-    seconds from the fault until a write was acknowledged again. All three are null if a drill is missing or not proved,
-    which is then in `not_proved`. `counts` says whose rows `lost` counts: "rows of the drill's own clients" or
-    "transactions of the workload". `takes_over` says who decides that another node takes over. `claims` lists the ids
-    of the claims that both figures are known.
+    `lost` is the number of acknowledged rows that are missing. `rpo_s` is the recovery point: the seconds of writes
+    that they are. `rto_s` is the time in seconds from the fault until a write was acknowledged again. All three are
+    null if a drill is missing or not proved; `not_proved` then has the reasons. `counts` names what `lost` counts:
+    "rows of the drill's own clients" or "transactions of the workload". `takes_over` names what decides that another
+    node takes over. `claims` lists the ids of the claims that both figures are known.
     """
 
     engine: str
@@ -292,7 +292,7 @@ class DrilledRow(Row, frozen=True, kw_only=True):
 
 
 class ExperimentSummary(AnySummary, frozen=True, kw_only=True, tag="experiment"):
-    """A run of an experiment; `counts` is what its load makes, commits or transactions, of which some may only read."""
+    """A run of an experiment; `counts` is the unit of its load: commits, or transactions, some of which only read."""
 
     experiment: str
     question: str

@@ -69,7 +69,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
 
 
 def _code(experiment: Experiment, record: Record, judgements: Sequence[ClaimJudgement]) -> int:
-    """Return the exit code of the verdicts; what a user asked and an engine cannot have is not known."""
+    """Return the exit code of the verdicts; what a user asked for and an engine cannot have counts as unknown."""
     unanswered = experiment.asked and experiment.not_judged(record)
     return exit_code(judgements) or (UNKNOWN if unanswered else 0)
 
@@ -85,7 +85,7 @@ def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary
 
 
 def _of_any_run(record: Record, code: int) -> dict[str, Any]:
-    """Return the fields of every summary; `code` is that of the verdicts; a run that broke off is not as expected."""
+    """Return the fields of every summary. `code` is that of the verdicts; a run that broke off is not as expected."""
     code = CRASHED if record.crashed is not None else code or (UNKNOWN if record.broke_off else 0)
     return {
         "seed": record.opening.seed,

@@ -34,7 +34,7 @@ def render(summary: ExperimentSummary) -> RenderableType:
     if summary.comparison:
         parts += [_comparison(summary.comparison), ""]
     if summary.drilled:
-        # What is decided between stands in one table, also where topologies have engines of their own.
+        # The cases that a user compares are in one table, also if topologies have engines of their own.
         parts += [_cases(summary.engines, summary), "", *map(Text, drilled.notes(summary.drilled)), ""]
     for engine in summary.engines:
         if not summary.drilled:
@@ -64,7 +64,7 @@ def _cases(engines: list[str], summary: ExperimentSummary) -> Table:
 
     Then what its drills found, if it has any.
 
-    Of a load with a rate the tail tells most: the rarest latencies of all rounds together stand beside the others.
+    For a load with a rate the tail matters most: the highest percentiles, of all rounds together, are shown as well.
     """
     servers = "; ".join(_server(engine, summary) for engine in engines)
     table = Table(title=servers, **AS_A_TITLE, box=None, pad_edge=False)
@@ -75,7 +75,7 @@ def _cases(engines: list[str], summary: ExperimentSummary) -> Table:
     headings = (f"{counts}s/s", "p50 ms", "p95 ms", "p99 ms", *of_tail, f"round trips per {counts}")
     drills = {(row.engine, row.case): row for row in summary.drilled}
     for heading in (*headings, *(("lost", "s without service") if drills else ())):
-        # A narrow table breaks a heading between its words, and cuts none of them off.
+        # In a narrow table a heading wraps between words instead of being cut off.
         table.add_column(heading, justify="right", min_width=max(map(len, heading.split())))
     for case in summary.cases:
         if case.engine in engines:
@@ -139,7 +139,7 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
     answered = {name for effect in summary.effects for name in effect.claims}
     answered |= {name for row in summary.drilled for name in row.claims}
     for claim in summary.claims:
-        # What is known is in the answers; what is not must be seen.
+        # Known effects are in the answers above; unknown ones must be visible here.
         if claim.engine == engine and not (claim.id in answered and claim.verdict is Verdict.HOLDS):
             table.add_row(Text(wording.verdict(claim), style=STYLES[wording.tone(claim)]), _told(claim))
     return table

@@ -14,7 +14,7 @@ from replication_lab.report.rows import (
     Summary,
 )
 
-# From these on a number is not written out in full, and has no decimals.
+# Whole numbers below LONG, and all numbers from FOUR_DIGITS on, are written without decimals.
 LONG, FOUR_DIGITS = 1e6, 1000
 # The name of a recorded setting.
 DISKS = "disks of machines"
@@ -25,7 +25,7 @@ OVERALL = {
     "UNKNOWN": "not everything could be decided",
     "CRASHED": "the run crashed",
 }
-# The same of a user's question.
+# The same for a user's question.
 ANSWERED = {
     "AS_EXPECTED": "everything that was asked is known",
     "CHANGED": "a claim does not hold",
@@ -52,7 +52,7 @@ def measured(row: FigureRow | ClaimRow) -> str:
 
 
 def cell(found: CellRow | None) -> str:
-    """Format a cell as the literature prints it: average (least–most)."""
+    """Format a cell as in the literature: average (minimum–maximum)."""
     return "–" if found is None else f"{number(found.average)} ({number(found.least)}–{number(found.most)})"
 
 
@@ -129,14 +129,14 @@ def changed_conditions(summary: Summary) -> str:
 
 
 def restricted(summary: Summary) -> str:
-    """Return the part of the experiment that the user chose; an empty string if it is all that the preset has."""
+    """Return the part of the experiment that the user chose; an empty string if it is the whole preset."""
     if not isinstance(summary, ExperimentSummary) or not summary.only.sentence:
         return ""
     return f"restricted by the user: {summary.only.sentence}"
 
 
 def storage(summary: Summary) -> str:
-    """Return the makers of disk arrays, such as "btrfs on loop devices, not md"; an empty string if there were none."""
+    """Return how disk arrays were made, such as "btrfs on loop devices, not md"; an empty string if there were none."""
     told = [str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if "storage " in key]
     makers = dict.fromkeys(text.partition(" by ")[2] for text in told)
     return f"arrays of emulated disks made by {'; '.join(makers)}" if makers else ""
@@ -154,7 +154,7 @@ def machines(summary: Summary) -> str:
 def of_a_case(case: CaseRow) -> list[float | None]:
     """Return a case's throughput, its latencies at the 50th, 95th and 99th percentile, and its median in round trips.
 
-    A commit that waits for nothing takes a fraction of one; without a toxic on the links there is no round trip.
+    A commit that waits for no other node takes a fraction of a round trip. Without a toxic there is no round trip.
     """
 
     def value(name: str) -> float | None:
@@ -166,7 +166,7 @@ def of_a_case(case: CaseRow) -> list[float | None]:
 
 
 def headlines(figures: dict[str, FigureRow]) -> dict[str, FigureRow]:
-    """Return the figures that a table shows: those known from theory or literature and the usual ones; else all.
+    """Return the figures that a table shows: those with a predicted or published value and the usual ones; else all.
 
     A case's other figures stay in summary.json.
     """

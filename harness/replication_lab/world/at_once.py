@@ -11,7 +11,7 @@ Answer = TypeVar("Answer")
 def of_each(act: Callable[[Part], Answer], parts: Iterable[Part]) -> list[Answer]:
     """Call `act` with each part, all at once, and return the answers in the parts' order.
 
-    Every call is waited for; then the error of the first part that has one is raised.
+    Wait for every call; then raise the error of the first part that has one.
     """
     asked = list(parts)
     with ThreadPoolExecutor(len(asked) or 1) as pool:

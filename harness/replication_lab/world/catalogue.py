@@ -113,7 +113,7 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     lacks: dict[str, str] = {}
     # The vendor's image, for an engine that is not built here.
     image: str = ""
-    # The only processors that its programs are for; empty for every one of the distribution.
+    # The processors that its programs are built for; empty for all that the distribution supports.
     processors: tuple[str, ...] = ()
     megabytes: int = 600
 
@@ -125,7 +125,7 @@ def engines() -> dict[str, Engine]:
 
 
 class Tested(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """An experiment or the drills of a topology, of which a record is kept: when, in which version, how it ended."""
+    """A recorded test of an engine, an experiment or the drills of a topology: when, in which version, how it ended."""
 
     what: str
     day: str

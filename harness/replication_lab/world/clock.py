@@ -20,7 +20,7 @@ from tenacity import (
 from replication_lab.model.errors import LabError
 
 Found = TypeVar("Found")
-# A working process reports a new state more often than this, also on a slow machine; otherwise it has stalled.
+# A working process reports a new state within this time, even on a slow machine; otherwise it has stalled.
 STALLED_SECONDS = 180
 
 
@@ -50,7 +50,7 @@ def wait_until(
     every: float = 0.05,
     hint: str = "",
 ) -> Found:
-    """Return the first truthy answer of `condition`; LabError after `seconds`, with what was waited for."""
+    """Return the first truthy answer of `condition`; LabError after `seconds`, naming what did not happen."""
     attempts = Retrying(
         retry=retry_if_exception_type(TryAgain),
         stop=stop_after_delay(seconds),
@@ -66,8 +66,8 @@ def wait_until(
 def wait_while_moving(look: Callable[[], tuple[Found | None, str]], what: str, every: float, hint: str = "") -> Found:
     """Return the first truthy answer of `look`, however long it takes, as long as its state changes.
 
-    `look` gives its answer and the state in words; Stalled when no new state came for STALLED_SECONDS. A state that was
-    seen before is no progress.
+    `look` returns its answer and the state in words. Raise Stalled if no new state came for STALLED_SECONDS. A state
+    that was seen before does not count as progress.
     """
     seen, since = set[str](), timer()
 
@@ -95,6 +95,6 @@ def _found(answer: Found | None) -> Found:
 
 
 def try_again(ask: Callable[[], Found], after: type[Exception], tries: int) -> Found:
-    """Return the answer of `ask`; repeat it after an error of this type, and raise the last error if all fail."""
+    """Return the answer of `ask`. Repeat it after an error of type `after`, up to `tries` calls."""
     attempts = Retrying(retry=retry_if_exception_type(after), stop=stop_after_attempt(tries), sleep=pause, reraise=True)
     return attempts(ask)

@@ -18,7 +18,7 @@ PRIMARY, CONNECTED, STAND_ALONE = "Primary", "Connected", "StandAlone"
 # The disk under a machine's resource.
 DISK = "disk1"
 UP_TO_DATE, DISKLESS = "UpToDate", "Diskless"
-# A comparison under way: both machines have all data, and every write goes to both.
+# The states of a running comparison, in which both machines have all data and every write goes to both.
 COMPARING = ("VerifyS", "VerifyT")
 BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
 # How long a running machine may stay unresponsive before this is reported.
@@ -39,9 +39,9 @@ SYNCED = re.compile(r"(?:sync'ed|verified):\s*([\d.]+)%")
 class Status(msgspec.Struct, frozen=True, kw_only=True):
     """A machine's resource by /proc/drbd of DRBD 8.4; counts are in KiB since it was brought up.
 
-    `out_of_sync_kib` is DRBD's oos: what is known to differ. `write_order` is how DRBD keeps the order of writes on the
-    disk under it: f flushes it, d waits until it is idle, n does nothing. `synced_percent` is that of a resync or a
-    comparison under way. `activity_log_writes` are those of the log of recently written extents. `connected_at` and
+    `out_of_sync_kib` is DRBD's oos: the data known to differ. `write_order` is how DRBD keeps the order of writes on
+    its disk: f flushes it, d waits until it is idle, n does nothing. `synced_percent` is the progress of a running
+    resync or comparison. `activity_log_writes` counts writes to the log of recently written extents. `connected_at` and
     `compared_at` are the times of the last connection and of the end of the last comparison, by the guest's clock;
     empty if there was none.
     """
@@ -75,7 +75,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def has_all(self) -> bool:
-        """Whether this machine has all data; if its peer lost the disk, what is out of sync is missing there."""
+        """Whether this machine has all data; if its peer lost the disk, data out of sync are missing there only."""
         complete = not self.out_of_sync_kib or self.peer_disk == DISKLESS
         return self._meets and self.disk == UP_TO_DATE and complete
 
@@ -89,7 +89,7 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         return f"{self._state()}, oos {self.out_of_sync_kib} KiB{synced}"
 
     def recovered(self) -> str:
-        """Return the progress of the recovery in words; clients' writes without the peer are no progress."""
+        """Return the progress of the recovery in words, without what clients' writes change while the peer is away."""
         away = self.synced_percent is None and self.connection != CONNECTED
         return self._state() if away else self.words()
 
@@ -140,7 +140,7 @@ class Peer:
         return Spindle(self.lab.service(f"{self.node}-{DISK}").container)
 
     def tell(self, *words: str) -> str:
-        """Return the output of `resource WORD…` in the guest; LabError with its own words when it refuses."""
+        """Return the output of `resource WORD…` in the guest; LabError with its message when it refuses."""
         return self.machine.run("guest", "resource", *words)
 
     def refuse_unless_set(self, words: Sequence[str]) -> None:
@@ -208,7 +208,7 @@ class Peer:
         return None
 
     def going_on(self) -> Status:
-        """Return its status; LabError if it has stopped trying to connect, because waiting is then useless."""
+        """Return its status; LabError if it has stopped trying to connect, because it would never recover."""
         found = self.status()
         if found.connection == STAND_ALONE:
             raise LabError(
@@ -224,10 +224,10 @@ class Peer:
         return f"The end of {self.node}'s kernel log about DRBD:\n  {words}"
 
     def differing_kib(self, progress: Callable[[float], None] = lambda _: None) -> int:
-        """Compare both disks block by block, while they are used; return how much differs, in KiB.
+        """Compare both disks block by block while they are in use; return the amount of differing data in KiB.
 
-        `progress` is called with the percentage that has been compared, about once a second. LabError for a comparison
-        that did not end, or whose differences have been resynced since.
+        `progress` is called with the percentage compared, about once a second. Raise LabError for a comparison that did
+        not end, or whose differences have been resynced since.
         """
         before = self.status()
         self.tell("verify")
@@ -256,8 +256,8 @@ class Peer:
 def wait_until_whole(lab: Lab, progress: Callable[[float], None] = lambda _: None) -> None:
     """Wait until both machines have the same data again, resync included, for as long as the state changes.
 
-    Raise LabError if a machine has stopped trying, or nothing changes. `progress` is called with the percentage of a
-    resync, a few times a second.
+    Raise LabError if a machine has stopped trying to connect, or the state no longer changes. `progress` is called with
+    the percentage of a resync, a few times a second.
     """
     both = list(peers(lab).values())
     try:
@@ -282,7 +282,7 @@ def _recovery(both: list[Peer], progress: Callable[[float], None]) -> tuple[bool
 
 
 def verify(lab: Lab, progress: Callable[[float], None] = lambda _: None) -> int:
-    """Compare all blocks of both disks; return how much differs, in KiB. `progress` is called with percentages."""
+    """Compare all blocks of both disks; return the differing data in KiB. `progress` is called with percentages."""
     return next(iter(peers(lab).values())).differing_kib(progress)
 
 

@@ -23,7 +23,7 @@ def own_memory_mib() -> float:
 
 
 def available_mib() -> int:
-    """Return the memory that new processes can take without swapping, in MiB."""
+    """Return the memory in MiB that new processes can use without swapping."""
     return psutil.virtual_memory().available >> 20
 
 

@@ -144,7 +144,7 @@ class Cluster:
         return self._tell("address").strip().partition("/")[0]
 
     def tell(self, word: str, node: str) -> None:
-        """Send the command standby or online."""
+        """Run the command standby or online for a machine."""
         self._tell(word, node)
 
     def _tell(self, *words: str, node: str = "") -> str:
@@ -178,8 +178,8 @@ class Cluster:
     def wait_until_served_by(self, *nodes: str) -> str:
         """Wait until one of these machines has the service's address, reports it and has a quorum; return its name.
 
-        A lost machine is waited for until its watchdog has reset it; then come promotion, mount and recovery, for as
-        long as the state changes.
+        A lost machine must first be reset by its watchdog. Then promotion, mount and recovery follow. Wait for as long
+        as the state changes.
         """
         return clock.wait_while_moving(
             lambda: self._served_by(nodes),

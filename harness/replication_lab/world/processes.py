@@ -7,13 +7,13 @@ from pathlib import Path
 
 import psutil
 
-# A process, so that another one with the same number is not taken for it: number and start.
+# A process by its number and its start time: a later process with the same number is a different one.
 Process = tuple[int, float]
 
 
 @dataclass(frozen=True)
 class CpuByProcess:
-    """CPU seconds since their start, and the names, of all processes but this one and those of the given containers."""
+    """CPU seconds since their start, and names, of all processes except this one and those of the given containers."""
 
     used: dict[Process, float]
     names: dict[Process, str]
@@ -30,7 +30,7 @@ class CpuByProcess:
         return cls(used, names)
 
     def busiest_since(self, before: "CpuByProcess", most: int = 3) -> list[tuple[str, float]]:
-        """Return (name, CPU seconds) of the processes that used most since then, those of one name added up."""
+        """Return (name, CPU seconds) of the processes that used the most CPU since `before`, added up by name."""
         by_name: dict[str, float] = {}
         for key, seconds in self.used.items():
             spent = seconds - before.used.get(key, 0.0)

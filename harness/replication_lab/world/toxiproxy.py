@@ -8,7 +8,7 @@ import requests
 from replication_lab.model.errors import LabError
 from replication_lab.model.toxic import LINK_RATE, ToxicBody
 
-# Toxiproxy refuses requests that look like a browser's; it also answers in milliseconds or not at all.
+# Toxiproxy refuses requests with a browser's user agent. It answers within milliseconds or not at all.
 HEADERS, SECONDS = {"User-Agent": "replication-lab"}, 5
 
 
@@ -19,11 +19,11 @@ class Toxiproxy:
         self.address = address
         self._session = requests.Session()
         self._session.headers.update(HEADERS)
-        # A company's HTTP proxy must not be used for loopback.
+        # A company's HTTP proxy, set in the environment, must not be used for loopback.
         self._session.trust_env = False
 
     def call(self, method: str, path: str, body: Any = None) -> Any:
-        """Return the decoded JSON of an answer; LabError with Toxiproxy's own words when it refuses or is silent."""
+        """Return the decoded JSON of an answer; LabError with Toxiproxy's message if it refuses or is silent."""
         try:
             answer = self._session.request(method, f"http://{self.address}{path}", json=body, timeout=SECONDS)
         except requests.RequestException as error:
@@ -46,7 +46,7 @@ class Toxiproxy:
         self.call("POST", "/proxies", {"name": name, "listen": listen, "upstream": upstream, "enabled": True})
 
     def add(self, proxy: str, body: ToxicBody, link: str = "") -> None:
-        """Put a toxic on a proxy; a rate of a whole link carries the name that all of the link's ports share."""
+        """Add a toxic to a proxy. `link` is the name under which all ports of a link share a rate."""
         posted = msgspec.to_builtins(body)
         if link:
             posted["attributes"] = {**body.attributes, "link": link}
@@ -62,7 +62,7 @@ class Toxiproxy:
             ) from error
 
     def carried(self, link: str) -> int:
-        """Return the bytes that all connections with this rate of a link have carried; 0 for an unknown name."""
+        """Return the bytes that all connections sharing the rate `link` have carried; 0 for an unknown name."""
         answer = self._session.get(f"http://{self.address}/metrics", timeout=SECONDS)
         counter = f'{LINK_RATE}_bytes_total{{link="{link}"}} '
         counted = [line.removeprefix(counter) for line in answer.text.splitlines() if line.startswith(counter)]

@@ -26,7 +26,7 @@ KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
 PROCESSORS = ("x86_64", "AMD64")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TRIED = catalogue.RUNS / "kvm.json"
-# As in images/vm/machine and compose/_parts.yaml, and the extra memory of launcher, container and network.
+# The memory of a guest, as in images/vm/machine and compose/_parts.yaml, plus that of launcher, container and network.
 GUEST_MIB, AROUND_MIB = 640, 120
 # With a working KVM a guest answers within two seconds; with a broken one most hang before their first message.
 KVM_TRIAL_SECONDS = 15
@@ -74,7 +74,7 @@ def _refuse_host() -> None:
         found = f"the processor is {platform.machine()}, but the image of the virtual machines is for {PROCESSORS[0]}"
         expected = "a host with such a processor; every other topology runs on this host"
         raise LabError(found, expected, "./lab up semisync")
-    # An engine in a machine of its own has a device of its own.
+    # A Docker engine in another machine has devices of its own.
     if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
         raise LabError(f"{TUN} does not exist", "the device for a guest's network", "sudo modprobe tun")
 
@@ -143,7 +143,7 @@ def _try_kvm() -> bool:
 
 
 def each_mib() -> int:
-    """Return the memory that a machine takes with what is around it. Raise LabError if LAB_MEMORY is no number."""
+    """Return the memory in MiB of a machine with what is around it. Raise LabError if LAB_MEMORY is no number."""
     return _guest_mib() + AROUND_MIB
 
 
@@ -155,7 +155,7 @@ def _guest_mib() -> int:
 
 
 def check_memory(machines: int) -> None:
-    """Refuse machines that do not fit into memory: the host would swap or kill one, at the worst moment."""
+    """Refuse machines that do not fit into memory: the host would swap, or kill one during a measurement."""
     needed, available = machines * each_mib(), psutil.virtual_memory().available >> 20
     if available < needed:
         raise LabError(
@@ -169,7 +169,7 @@ def check_memory(machines: int) -> None:
 
 
 def _labels(name: str) -> dict[str, str]:
-    """Return the labels of a Compose project of one container, by which leftovers of a killed process are found."""
+    """Return the labels of a Compose project with one container, by which leftovers of a killed process are found."""
     return {
         labels.LABEL: leftovers.owner(),
         labels.PROJECT: name,
@@ -221,7 +221,7 @@ class Machine:
     def name(self) -> str:
         return str(self.container.name)
 
-    # Run in its container, which distinguishes a guest that is not up yet from an engine that does not answer.
+    # Runs in its container: this distinguishes a guest that is not up yet from a Docker engine that does not answer.
     def is_ready(self) -> bool:
         """Return whether the agent answers."""
         try:
@@ -230,7 +230,7 @@ class Machine:
             return False
 
     def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> None:
-        """Wait for the agent; LabError with the end of the console when the guest ended or never came up."""
+        """Wait until the agent answers; LabError with the end of the console if the guest ended or did not come up."""
         self._wait(self.is_ready, "its agent", seconds)
 
     def _wait(self, condition: Callable[[], bool], what: str, seconds: float) -> None:
@@ -255,7 +255,7 @@ class Machine:
 
     def _trouble(self, found: str, expected: str) -> LabError:
         lines = self.console().strip().splitlines()
-        # A kernel that panics prints the reason before its stack, which may be longer than what is shown.
+        # A panicking kernel prints the reason before its stack, and the stack may be longer than the lines shown.
         why = [line for line in lines[:-CONSOLE_LINES] if "Kernel panic" in line or "Out of memory" in line]
         last = "\n  ".join(why + lines[-CONSOLE_LINES:])
         return LabError(

@@ -25,7 +25,7 @@ Answer = TypeVar("Answer")
 STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
 IMAGE = "replication-lab/array"
 WITHIN = 0.05
-# The tries for a disk that does not keep its limits, and the duration of the first one.
+# How often a disk that misses its limits is measured, and the seconds of the first measurement.
 TRIES, MEASURED_SECONDS = 5, 0.8
 PROGRESS_SECONDS = 0.5
 MEASURED_FILE = f"{DATA}/.measured"
@@ -51,7 +51,7 @@ LIST_LEFT = (
 
 
 class Load(msgspec.Struct, frozen=True):
-    """The load of fio on a disk by direct I/O of 4 KiB: requests, and requests a second."""
+    """The result of fio on a disk by direct I/O of 4 KiB: number of requests, and requests a second."""
 
     disk: str
     read_iops: float
@@ -76,7 +76,7 @@ class Array:
     node: str
     storage: Storage
 
-    # The words before a command in the node's container, to run it where its server is.
+    # Words to put before a command in the node's container, so that it runs where the node's server is.
     inside: ClassVar[tuple[str, ...]] = ()
 
     @property
@@ -107,7 +107,7 @@ class Array:
     def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
         """Measure all disks at once by direct I/O on a part that the array does not use; return rates by short name.
 
-        The rates include what the disk did for others meanwhile: fio gets only what a server leaves of a disk.
+        The rates include the disk's requests for others: fio gets only the capacity that a server leaves.
         """
         limits = self.limits().values()
         depths = [_depth(max(getattr(one, name) or NO_LIMIT for one in limits)) for name in RATES]
@@ -144,11 +144,11 @@ class Array:
         return volume_name(self.lab.name, self.storage.place or self.node) in volumes
 
     def status(self) -> str:
-        """Return the state in the words of the file system's or md's own tools."""
+        """Return the state as the tools of the file system or of md print it."""
         return self.service.run("array", "status")
 
     def unreadable(self) -> list[str]:
-        """Return the files of the data directory that cannot be read from the disks, whatever caches hold of them."""
+        """Return the files of the data directory that cannot be read from the disks, bypassing all caches."""
         if self.server_node.state()[0] == "running":
             return self.server_node.run(*self.inside, "sh", "-c", READ_ALL).splitlines()
         return self.service.run("array", "unreadable").splitlines()
@@ -203,7 +203,7 @@ class MachineArray(Array):
     def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
         """Measure each disk while a file of the array is read and then written by direct I/O, by the disks' counters.
 
-        The guest has no unused part of a disk; many requests at a time leave no disk of the array idle.
+        The guest has no unused part of a disk. Many requests at a time keep all disks of the array busy.
         """
         self._fio("--rw=write", "--bs=1M")
         try:
@@ -268,7 +268,7 @@ class MachineArray(Array):
 
 
 def _with_others(load: Load, before: Stats, after: Stats) -> Measured:
-    """Return a load's rates, and what the disk served besides between two readings around it."""
+    """Return the rates of a load, including the disk's other requests between the two readings around it."""
     seconds = max(after.clock_us - before.clock_us, 1) / 1e6
     reads, writes = after.reads - before.reads - load.reads, after.writes - before.writes - load.writes
     return Measured(load.disk, load.read_iops + max(reads, 0) / seconds, load.write_iops + max(writes, 0) / seconds)
@@ -290,7 +290,7 @@ def arrays(lab: Lab) -> dict[str, Array]:
 
 
 def _in_service(lab: Lab, node: str) -> Array | None:
-    """Return the array whose volume the node has; while a node migrates there is another."""
+    """Return the array whose volume the node uses; while a node migrates there is a second array."""
     mine = known(lab, node)
     has = (
         {mount.get("Name") for mount in lab.node(node).container.attrs["Mounts"]}
@@ -325,10 +325,10 @@ def keeps(measured: Measured, limits: Limits) -> bool:
 
 
 def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
-    """Return what each disk does, by short name; repeat, each time for longer, while one does not keep its limits.
+    """Return the measured rates of each disk, by short name. Repeat for longer while a disk misses its limits.
 
-    Machines have busy moments. A slow disk stays slow, and one that has kept its limits once is not doubted for a
-    moment in which another one is measured again.
+    A busy moment of the machine passes; a slow disk stays slow. A disk that has kept its limits once keeps that result
+    while another one is measured again.
     """
     found: dict[str, Measured] = {}
     for number in range(1, TRIES + 1):
@@ -343,7 +343,7 @@ def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
 def sweep(kept: list[str]) -> list[str]:
     """Remove what arrays of labs other than these left in the host's /dev; return what was removed.
 
-    Without a built image there was no array; running it would download it from a registry.
+    Do nothing if the array's image was not built: there was no array, and Docker would try to pull the image.
     """
     if not images.is_present(IMAGE):
         return []

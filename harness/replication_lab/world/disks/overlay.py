@@ -15,7 +15,7 @@ from replication_lab.world.docker import engine
 # The kernel is examined in the array's image.
 IMAGES = ("spindle", "array")
 MACHINE = "vm"
-# Real md first; then the one as fast; then the one that every host has.
+# In order of preference: real md; then the backend that is as fast; then the one that works on every host.
 PREFERENCE = ("md", "btrfs", MACHINE)
 LINKS = "/dev/replication-lab"
 # The kernel's own lists; read in a container, since the engine may run in another machine than this process.
@@ -44,7 +44,7 @@ def _settled(storage: Storage, words: set[str]) -> Storage:
 
 
 def missing(backend: Backend, words: Iterable[str]) -> list[str]:
-    """Return what a backend needs and these words of the kernel do not show."""
+    """Return the requirements of a backend that do not occur in these words of the kernel."""
     needs, shown = backend.needs, set(words)
     return [
         *(f"the file system {each}" for each in needs.filesystems if each not in shown),

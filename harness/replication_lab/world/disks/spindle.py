@@ -31,8 +31,8 @@ class Settings(msgspec.Struct, frozen=True):
 class Stats(msgspec.Struct, frozen=True):
     """A spindle's counters since its start. Rates are differences of two, by `clock_us`, its own clock.
 
-    `errors` were answered with EIO; `dirty_bytes` are of blocks that hold something unflushed; `busy_us` is the time
-    for which the arm had work.
+    `errors` counts requests answered with EIO. `dirty_bytes` is the size of all blocks with unflushed data. `busy_us`
+    is the time for which the arm had work.
     """
 
     reads: int
@@ -111,7 +111,7 @@ class Spindle:
         return _decoded(self._query("stats"), Stats)
 
     def fail(self) -> None:
-        """Answer every request with EIO, until healed."""
+        """Make the disk answer every request with EIO, until it is healed."""
         self._exec("fail")
 
     def heal(self) -> None:
@@ -122,14 +122,14 @@ class Spindle:
         self._exec("corrupt", str(offset))
 
     def find(self, text: str) -> list[int]:
-        """Return the byte offsets on the disk at which a text is stored; its cache is not searched."""
-        # grep counts bytes wrong in lines that end with a zero, and in a file with holes.
+        """Return the byte offsets on the disk at which a text is stored; the write cache is not searched."""
+        # grep reports wrong byte offsets in lines that end with a zero byte, and in a file with holes.
         search = "tr '\\0' '\\n' </disk/image | grep --text --byte-offset --only-matching --fixed-strings -e \"$1\""
         code, output = self._run("sh", "-c", search, "find", text)
         return [int(line.partition(b":")[0]) for line in output.splitlines() if code == 0]
 
     def exchange(self) -> None:
-        """Take the disk out and put an empty one of the same size and the same limits into its place."""
+        """Replace the disk by an empty one of the same size and the same limits."""
         self.container.exec_run(["rm", "-f", "/disk/image"])
         self.container.restart(timeout=1)
         clock.wait_until(self._answers, f"{self.container.name} with an empty disk", START_SECONDS)
@@ -140,7 +140,7 @@ class Spindle:
         return False
 
     def power_cut(self) -> None:
-        """End the disk without what it had not flushed, and its container with it; a later start finds the rest."""
+        """Stop the disk and its container without flushing. A later start finds only the flushed data."""
         self.stats()
         with suppress(APIError):
             # The answer may be lost with the container.
@@ -187,6 +187,6 @@ Said = TypeVar("Said")
 
 
 def _decoded(answer: str, into: type[Said]) -> Said:
-    """Convert an answer's words, NAME=VALUE each."""
+    """Return the words of an answer, each NAME=VALUE, as an object of type `into`."""
     pairs = (word.split("=", 1) for word in answer.split())
     return msgspec.convert({name: SWITCH.get(value, value) for name, value in pairs}, into, strict=False)

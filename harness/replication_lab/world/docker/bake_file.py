@@ -1,4 +1,4 @@
-"""The sources of an image: its target in docker-bake.hcl, the targets that this one uses, and all their folders."""
+"""The sources of an image: its target in docker-bake.hcl, the targets that it uses, and all their folders."""
 
 import hashlib
 import re
@@ -18,7 +18,7 @@ def target(name: str) -> str:
 
 
 def targets() -> dict[str, str]:
-    """Return the block of each target in docker-bake.hcl, by name; a matrix is as many targets as it has engines."""
+    """Return the block of each target in docker-bake.hcl, by name; a matrix gives a target for each of its engines."""
     found = _TARGET.findall((catalogue.IMAGES / "docker-bake.hcl").read_text())
     return dict(each for name, block in found for each in _expanded(name, block))
 
@@ -32,7 +32,7 @@ def _expanded(name: str, block: str) -> list[tuple[str, str]]:
 
 
 def targets_of(name: str) -> dict[str, str]:
-    """Return the targets that go into an image: its own, and those that it uses or inherits, at any distance."""
+    """Return the targets that go into an image: its own, and those that it uses or inherits, directly or indirectly."""
     known, found, left = targets(), {}, [target(name)]
     while left:
         each = left.pop()

@@ -22,7 +22,7 @@ USUAL_ENDPOINT = "unix:///var/run/docker.sock"
 LOG = Path("/var/log/replication-lab-dockerd.log")
 PID = Path("/var/run/replication-lab-dockerd.pid")
 
-# The first release of Debian whose own engine is new enough.
+# The first release of Debian whose Docker packages are new enough.
 TRIXIE = 13
 # Debian 12's own engine is 20.10 and its Compose the obsolete v1; these of Debian 13 work with Debian 12's libc.
 DEBIAN_PACKAGES = ("docker.io", "containerd", "docker-cli", "docker-compose", "docker-buildx")
@@ -31,7 +31,7 @@ UBUNTU_PACKAGES = ("docker.io", "docker-compose-v2", "docker-buildx")
 
 @cache
 def client() -> docker.DockerClient:
-    """Return a client of the running engine; LabError if there is none, or it is too old or not permitted."""
+    """Return a client of the running engine; LabError if there is none, it is too old, or this user may not use it."""
     try:
         found = docker.from_env(timeout=120)
         version = found.version()
@@ -96,7 +96,7 @@ def ensure() -> docker.DockerClient:
 
 def _provide() -> None:
     if _answers():
-        # Another command had the same need, and was first.
+        # Another command has started it in the meantime.
         return
     if not _installed():
         _install()
@@ -104,7 +104,7 @@ def _provide() -> None:
 
 
 def is_running() -> bool:
-    """Return whether an engine answers that this user may use."""
+    """Return whether an engine runs that this user may use."""
     try:
         return bool(docker.from_env(timeout=5).ping())
     except (DockerException, OSError):
@@ -132,7 +132,7 @@ def _follow_context() -> None:
 
 
 def _answers() -> bool:
-    """Return whether something listens on the engine's socket; True also without permission, which is checked later."""
+    """Return whether an engine listens on its socket; True also without permission, which is checked later."""
     try:
         docker.from_env(timeout=5).ping()
     except (DockerException, OSError) as error:
@@ -186,7 +186,7 @@ def _debian_commands() -> list[list[str]]:
 
 
 def allow_install(what: str, commands: Sequence[Sequence[str]]) -> None:
-    """Print what is installed; LabError with the commands if LAB_INSTALL=no."""
+    """Print what will be installed; LabError with the commands if LAB_INSTALL=no."""
     by_hand = "\n  ".join(" ".join(["sudo", *command] if os.geteuid() else command) for command in commands)
     if os.environ.get("LAB_INSTALL") == "no":
         raise LabError(

@@ -1,4 +1,4 @@
-"""The lab's images: which are missing or out of date, and building just those."""
+"""The lab's images: find those that are missing or out of date, and build only those."""
 
 import os
 import re
@@ -22,7 +22,7 @@ BASE = f"{PREFIX}base"
 PULLED_BASE = ("debian", "trixie-slim")
 RECIPE = "replication-lab.recipe"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
-# Sizes besides the engines' own figures in engines.yaml, in MB.
+# Megabytes needed to build the images that are no engine; those of engines are in engines.yaml.
 MEGABYTES = {
     "base": 300,
     "toxiproxy": 900,
@@ -38,10 +38,10 @@ MEGABYTES = {
 
 
 def ensure(names: Iterable[str]) -> None:
-    """Build what is missing or older than its folder of images/; only these images, and the base under them."""
+    """Build those of these images that are missing or older than their recipe, and the base image if needed."""
     names = list(names)
     if not all(map(is_current, names)):
-        # Two commands that need the same image build it once: the second one finds it after waiting for the lock.
+        # Two commands that need the same image build it once: the second one waits for the lock, then finds the image.
         with lock.held("images"):
             _build([name for name in names if not is_current(name)])
 
@@ -66,7 +66,7 @@ def is_present(image: str) -> bool:
 
 
 def processor(image: str) -> str:
-    """Return the processor that an image is for, in Docker's words; an empty string if it is not here."""
+    """Return the processor that an image is for, as Docker names it; an empty string if the image is not present."""
     try:
         return str(engine.client().images.get(image).attrs.get("Architecture", ""))
     except ImageNotFound:
@@ -74,7 +74,7 @@ def processor(image: str) -> str:
 
 
 def have(image: str) -> None:
-    """Pull an image that is not here; LabError if it cannot be had."""
+    """Pull an image that is not present; LabError if that is impossible."""
     if is_present(image):
         return
     print(f"pulling {image} (once)", file=sys.stderr, flush=True)
@@ -164,7 +164,7 @@ def _bake(names: list[str]) -> None:
         if Path(bundle).exists():
             command += ["--set", f"*.secrets=id=ca,src={bundle}"]
             break
-    # The images under this one are built and tagged along with it, and would lose their labels.
+    # Bake also builds and tags the images under this one; without labels here they would lose theirs.
     for each in sorted({each for name in names for each in bake_file.images_of(name)}):
         command += ["--set", f"{each}.labels.{RECIPE}={bake_file.digest(each)}"]
     said: list[str] = []

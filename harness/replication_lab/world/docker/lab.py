@@ -1,4 +1,4 @@
-"""One lab: a Compose project, its containers by service, its servers and its links."""
+"""A running lab: a Compose project with its containers by service, its servers and its links."""
 
 import os
 from concurrent.futures import ThreadPoolExecutor
@@ -23,7 +23,7 @@ from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
 DEATH_LINES = 60
-# The load tool of a server's own version, by family.
+# The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
 
 
@@ -40,7 +40,7 @@ class State(msgspec.Struct, frozen=True):
 
 @dataclass(frozen=True)
 class Lab:
-    """A lab by its Compose project's name; making one is cheap, since the engine is asked only when needed."""
+    """A lab by its Compose project's name. An object is cheap: Docker is queried only when an answer is needed."""
 
     name: str
     topology: Topology
@@ -69,7 +69,7 @@ class Lab:
 
     @cached_property
     def containers(self) -> dict[str, Container]:
-        """The lab's containers by service, as of the first access."""
+        """The lab's containers by service, cached at the first access."""
         return {container.labels[labels.SERVICE]: container for container in labels.containers(self.name)}
 
     @cached_property
@@ -78,7 +78,7 @@ class Lab:
         return Toxiproxy(f"{host}:{port}")
 
     def refresh(self) -> None:
-        """Forget what was read: ports and states change when a container is restarted."""
+        """Discard cached containers: ports and states change when a container is restarted."""
         for name in ("containers", "toxiproxy", "servers"):
             self.__dict__.pop(name, None)
 
@@ -89,17 +89,17 @@ class Lab:
 
     @cached_property
     def features(self) -> frozenset[str]:
-        """What all its running servers can do, by the names of engines.yaml; of equal servers one is asked."""
+        """The features that all its servers have, by the names of engines.yaml; equal servers are queried once."""
         node = self.node(self.topology.source.name)
         slap = node.run("sh", "-c", f"command -v {SLAPS[node.dialect.family]} || true").strip()
         known = frozenset.intersection(*(features_of(self.node(each).server()) for each in self.different_nodes))
-        # A replicated disk is under the server, which knows nothing of it.
+        # A replicated disk is a feature of the topology: the server on it cannot report it.
         disk = {"drbd"} if self.topology.replication == "drbd" else set()
         return known | disk | ({"own_slap"} if slap else set())
 
     @property
     def different_nodes(self) -> list[str]:
-        """A node for each engine or image that nodes run: one, unless they differ."""
+        """One node for each different engine or image; a single node if all run the same."""
         found = servers.of_nodes(self.topology, self.engine)
         return list({text: node for node, text in reversed(found.items())}.values())[::-1]
 
@@ -127,10 +127,10 @@ class Lab:
             return sum(answer["cpu_stats"]["cpu_usage"]["total_usage"] for answer in answers) / 1e9
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
-        """Pin each site (a tuple of services) to CPUs of its own, as if in machines apart; return {service: CPUs}.
+        """Pin each site (a tuple of services) to CPUs of its own, like separate machines; return {service: CPUs}.
 
-        Otherwise the scheduler moves client and server between sharing a core and not, and the same load commits now
-        7 000, now 16 000 rows a second. Does nothing if there are fewer CPUs than sites.
+        Without this the scheduler sometimes puts client and server on one core and sometimes not, and the same load
+        commits 7 000 or 16 000 rows a second. Do nothing if there are fewer CPUs than sites.
         """
         cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
         share = len(cpus) // len(sites)
@@ -150,7 +150,7 @@ class Lab:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}
 
     def exit_reason(self) -> str:
-        """Return which container has ended by itself and its last log lines, or an empty string."""
+        """Return the name and last log lines of a container that has ended by itself, or an empty string."""
         self.refresh()
         for service, container in self.containers.items():
             if container.status in ("exited", "dead"):
@@ -169,16 +169,16 @@ class Lab:
     def save_state(
         self, proofs: list[Proof], toxics: dict[str, str], options: dict[str, list[Option]] | None = None
     ) -> None:
-        """Save that this lab came up in full: from now on it is no leftover."""
+        """Save that this lab came up completely: from now on it does not count as a leftover."""
         state = State(self.topology.name, self.engine, proofs, toxics, options or {})
         write_whole(self.state_file, msgspec.json.format(msgspec.json.encode(state)))
 
     def is_own(self) -> bool:
-        """Return whether this very process started it."""
+        """Return whether this process started the lab."""
         return leftovers.owner() in {container.labels[labels.LABEL] for container in self.containers.values()}
 
     def is_in_use(self) -> bool:
-        """Return whether the process that started it still runs: a run or a test of its own, not to be removed."""
+        """Return whether the process that started it still runs: a run or a test then uses it; do not remove it."""
         marks = {container.labels[labels.LABEL] for container in self.containers.values()}
         return any(leftovers.is_alive(mark) for mark in marks)
 

@@ -17,7 +17,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels
 
 STATE = catalogue.RUNS / "labs"
-# A step of the clock moves every start time by less.
+# Seconds; a step of the system clock changes a process's start time by less.
 STEP_SECONDS = 60
 
 
@@ -76,7 +76,7 @@ def owner() -> str:
 def is_alive(mark: str) -> bool:
     pid, _, started = mark.partition("-")
     try:
-        # A stepped clock moves every start time; the same number within a minute is the same process.
+        # A stepped clock changes every start time. With the same number and nearly the same start it is this process.
         return abs(psutil.Process(int(pid)).create_time() - float(started)) < STEP_SECONDS
     except (psutil.Error, ValueError):
         return False

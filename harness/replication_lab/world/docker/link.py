@@ -1,4 +1,4 @@
-"""One link of a running lab: its toxics, its switch, and what answers at its far end."""
+"""One link of a running lab: its toxics, its on/off switch, and the server at its far end."""
 
 from dataclasses import dataclass
 from functools import cached_property
@@ -18,8 +18,8 @@ if TYPE_CHECKING:
 class RunningLink:
     """A link as it is in its lab's Toxiproxy; `model` is its description in the topology.
 
-    Where it has several ports, each is an entry of Toxiproxy: a toxic or a cut applies to all of them, and the link's
-    state is that of the worst of them.
+    A link with several ports has an entry in Toxiproxy for each. A toxic or a cut applies to all of them, and the
+    link's state is the worst of theirs.
     """
 
     lab: "Lab"
@@ -35,17 +35,17 @@ class RunningLink:
 
     @cached_property
     def address(self) -> tuple[str, int]:
-        """Return where this machine reaches the port of the link that leads to its far end."""
+        """Return (host, port) at which this machine reaches the link's far end, across the link."""
         return self.lab.service("toxiproxy").direct_address(self.model.port)
 
     def far_end(self) -> Server | Echo:
-        """Return what answers at the far end."""
+        """Return the server at the far end, or the echo in its place."""
         if self.model.echoes:
             return Echo(self.model.server)
         return self.lab.node(self.model.server).server()
 
     def toxics(self) -> list[dict[str, Any]]:
-        """Return the toxics that are on any of the link's ports."""
+        """Return the toxics of all ports of the link."""
         found = {toxic["name"]: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
         return list(found.values())
 
@@ -62,11 +62,11 @@ class RunningLink:
             self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body, link)
 
     def line(self, body: ToxicBody) -> str:
-        """Return the name by which all connections of the link's ports share a rate; a direction has its own."""
+        """Return the name under which all connections of the link's ports share a rate; each direction has its own."""
         return f"{self.name}/{body.name}"
 
     def shares(self, body: ToxicBody) -> bool:
-        """Return whether a rate is on every port, under the one name that makes it the rate of their sum."""
+        """Return whether a rate is on every port under the same name, which makes it the rate of all ports together."""
         own = (body.name, LINK_RATE, self.line(body))
         return all(
             own in {(each["name"], each["type"], each["attributes"].get("link")) for each in self._toxics_of(proxy)}
@@ -74,7 +74,7 @@ class RunningLink:
         )
 
     def carried(self, body: ToxicBody) -> int:
-        """Return the bytes that all connections of all ports have carried under a rate."""
+        """Return the bytes that the connections of all ports have carried under a rate."""
         return self.toxiproxy.carried(self.line(body))
 
     def remove(self, toxic: str) -> None:
@@ -101,5 +101,5 @@ class RunningLink:
         return all(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)
 
     def lets_through(self) -> bool:
-        """Return whether any of its ports is on: a link is cut when none is."""
+        """Return whether any of its ports is switched on; a link is cut when none is."""
         return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)

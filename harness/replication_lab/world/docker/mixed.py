@@ -10,7 +10,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker import images, servers
 
 ENGINES = catalogue.COMPOSE / "engines"
-# Servers differ in their default, and a table would have other columns on a replica. Every version knows these.
+# Servers have different defaults, so a table would differ on a replica. All versions have these values.
 CHARACTERS = "CHARACTER SET utf8mb4 COLLATE utf8mb4_general_ci"
 HEAD = """\
 # The servers of nodes that differ, written by `lab up`. With plain Compose:

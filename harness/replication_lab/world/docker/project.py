@@ -45,11 +45,11 @@ STATE_TRANSFERS = ("mariabackup", "rsync")
 def start(asked: LabRequest) -> Lab:
     """Start a topology and wait until every node is healthy; on any failure remove it again and report the reason.
 
-    The backends of its storage have been chosen.
+    `asked` must name the backends of its storage: `auto` is not resolved here.
     """
     from testcontainers.compose import DockerCompose  # only here: half a second that `lab status` need not wait
 
-    # It logs a failed command at length; the error that is raised from it here says what a user can do.
+    # It logs every failed command at length. The LabError raised here tells the user what to do instead.
     logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
     name, topology, password = asked.name, asked.topology, secrets.token_urlsafe(12)
     lab = Lab(name, topology, asked.engine, password, asked.launcher, asked.clocks_move)
@@ -68,10 +68,10 @@ def start(asked: LabRequest) -> Lab:
         profiles=["load"] if asked.load else None,
     )
     try:
-        # An exported ENGINE would override the file that is passed to Compose.
+        # A variable ENGINE in the environment would override the file that is passed to Compose.
         with exported(_settings(lab)), _ended_when_a_node_is_lost(lab):
             if arrays := storage_overlay.array_names(asked.storage):
-                # Compose mounts a node's volumes when it makes the container: the devices have to exist by then.
+                # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
                 replace(compose, services=arrays).start()
             compose.start()
         _refuse_another_server(lab)
@@ -88,7 +88,7 @@ def start(asked: LabRequest) -> Lab:
 
 
 def _refuse_another_server(lab: Lab) -> None:
-    """Raise LabError if the server of somebody else's image is not of the engine whose files it was started with."""
+    """Raise LabError if the server of an image of others is not of the engine whose files it was started with."""
     for node, text in servers.of_nodes(lab.topology, lab.engine).items():
         server = servers.ready(text)
         if not server.image:
@@ -110,7 +110,7 @@ def _refuse_another_server(lab: Lab) -> None:
 
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
-    """Start or change services of a running lab as an overlay says; unchanged services stay as they are."""
+    """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
     from testcontainers.compose import DockerCompose
 
     logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
@@ -129,7 +129,7 @@ def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
 
 @contextmanager
 def _ended_when_a_node_is_lost(lab: Lab) -> Iterator[None]:
-    """End `docker compose up` once a node cannot become healthy any more: it would wait minutes for that."""
+    """Stop `docker compose up` as soon as a node cannot become healthy any more, instead of waiting for minutes."""
     done = threading.Event()
 
     def watch() -> None:
@@ -153,7 +153,7 @@ def _ended_when_a_node_is_lost(lab: Lab) -> Iterator[None]:
 def _is_lost(container: Container) -> bool:
     """Return whether a container has ended, its machine has given up starting, or its server has given up its source.
 
-    images/vm/guest/server and images/database/lab-health say so.
+    The health checks of images/vm/guest/server and images/database/lab-health report the last two.
     """
     if container.status in ("exited", "dead") or _refused_by_its_source(container):
         return True
@@ -165,14 +165,14 @@ def _checks(container: Container) -> list[dict[str, Any]]:
 
 
 def _refused_by_its_source(container: Container) -> str:
-    """Return why a replica cannot follow its source, in the server's own words; an empty string if it may."""
+    """Return the server's error if a replica cannot replicate from its source; an empty string if it can."""
     last = _checks(container)[-1:]
     found = NOT_REPLICATING.match(last[0]["Output"].strip()) if last else None
     return (found["stopped"] or found["refused"]) if found else ""
 
 
 def check_state_transfer() -> None:
-    """Refuse a method of full state transfer that a Galera node would refuse a minute later."""
+    """Refuse a method of full state transfer at once that a Galera node would refuse only a minute later."""
     chosen = os.environ.get("LAB_SST", STATE_TRANSFERS[0])
     if chosen not in STATE_TRANSFERS:
         raise LabError(f"LAB_SST is {chosen!r}", " or ".join(STATE_TRANSFERS), "unset LAB_SST")
@@ -215,7 +215,7 @@ def _settings(lab: Lab) -> dict[str, str]:
     return {
         "COMPOSE_PROJECT_NAME": lab.name,
         "ENGINE": server.engine,
-        # Empty for the engine's own image, and where nodes differ: an exported one must not be taken.
+        # Empty for the engine's own image and for different nodes, so that an exported LAB_IMAGE is not used.
         "LAB_IMAGE": "" if mixes else server.image,
         **({"LAB_CHARACTERS": mixed.CHARACTERS} if mixes else {}),
         "LAB_PASSWORD": lab.password,
@@ -235,7 +235,7 @@ def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError
     for service, container in lab.containers.items():
         if reason := _refused_by_its_source(container):
             return _cannot_follow(lab, service, reason)
-    # A lost node comes first: it is the reason why others wait in vain.
+    # Report a lost node first: it is the reason why others do not become healthy.
     for service, container in sorted(lab.containers.items(), key=lambda each: not _is_lost(each[1])):
         health = container.attrs["State"].get("Health", {})
         if container.status != "running" or health.get("Status") not in (None, "healthy"):
@@ -280,7 +280,7 @@ def find(name: str | None = None) -> Lab:
 
 
 def all_labs() -> dict[str, Lab]:
-    """Return all labs on this machine whose topology this checkout has, by name."""
+    """Return all labs on this machine, by name, whose topology exists in this checkout."""
     found: dict[str, list[Container]] = {}
     for container in labels.containers():
         found.setdefault(container.labels[labels.PROJECT], []).append(container)
@@ -289,12 +289,12 @@ def all_labs() -> dict[str, Lab]:
 
 
 def projects() -> set[str]:
-    """Return all projects with containers of a lab, also of checkouts with other topologies."""
+    """Return all Compose projects with containers of a lab, including those of checkouts with other topologies."""
     return {container.labels[labels.PROJECT] for container in labels.containers()}
 
 
 def _lab_of(name: str, containers: list[Container]) -> Lab | None:
-    # Not every container of a project is Compose's own: the one that copies a volume has fewer labels.
+    # A container that copies a volume is not created by Compose, and lacks some of its labels.
     node = next((one for one in containers if labels.ENGINE_LABEL in one.labels), None)
     if node is None:
         return None

@@ -1,4 +1,4 @@
-"""The servers that a lab was asked for: their images made ready, and what an image is the image of."""
+"""The servers that a lab is to run: prepare their images, and find out which server an image contains."""
 
 from collections.abc import Iterable
 from dataclasses import replace
@@ -14,7 +14,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, images
 from replication_lab.world.mysql.dialects import dialect_of
 
-# The family whose servers can be this kind of replication.
+# The only family of servers that supports a kind of replication.
 FAMILIES = {"galera": "mariadb", "group": "mysql"}
 ASK_VERSION = "mariadbd --version 2>/dev/null || mysqld --version"
 
@@ -24,12 +24,12 @@ MIXED = ("async", "semisync")
 
 
 def of_nodes(topology: Topology, text: str) -> dict[str, str]:
-    """Return the text of each node's server; LabError for a node that the topology has not."""
+    """Return the text of each node's server; LabError for a node that is not in the topology."""
     return by_node(text, [node.name for node in topology.nodes], catalogue.default_engine(topology.name))
 
 
 def check(topology: Topology, text: str, command: str = "") -> None:
-    """Refuse what needs no Docker to be refused; `command` is as in `catalogue.engine_for`."""
+    """Refuse servers that can be refused without Docker; `command` is as in `catalogue.engine_for`."""
     texts = dict.fromkeys(of_nodes(topology, text).values())
     if len(texts) > 1 and topology.replication not in MIXED:
         raise LabError(
@@ -66,13 +66,13 @@ def named(text: str) -> ServerName:
 
 
 def shown(topology: Topology, text: str) -> str:
-    """Return how a running lab's servers are shown: each by its engine, or by an image that is not the engine's own."""
+    """Return the words that show a lab's servers: the engine of each, or its image if that is not the engine's own."""
     asked = {node: named(each) for node, each in of_nodes(topology, text).items()}
     return text_of_nodes({node: each.image or each.engine for node, each in asked.items()})
 
 
 def own_images(texts: Iterable[str]) -> list[str]:
-    """Return the images of images/ that servers need; none for a server whose image is somebody else's."""
+    """Return the images of images/ that servers need; none for a server from an image of others."""
     asked = map(named, dict.fromkeys(texts))
     return [each.engine for each in asked if not each.image]
 
@@ -87,8 +87,8 @@ def others_images(topology: Topology, text: str) -> list[str]:
 def ready(text: str) -> ServerName:
     """Return the server with its engine known.
 
-    If its image is somebody else's, pull a missing one, and read its version.
-    LabError if the image cannot be had, or is not of the engine that was asked for.
+    For an image of others: pull it if it is missing, and read the server's version from it. Raise LabError if the
+    image is not available, or is not of the requested engine.
     """
     asked = named(text)
     if not asked.image:
@@ -98,7 +98,7 @@ def ready(text: str) -> ServerName:
         version = version_of(asked.image)
     except LabError as error:
         if asked.engine:
-            # Asked again once it runs.
+            # The running server is asked again.
             return asked
         raise LabError(
             f"image {asked.image} does not say which server it has: {error.found}",
@@ -116,7 +116,7 @@ def ready(text: str) -> ServerName:
 
 
 def make_ready(topology: Topology, text: str) -> None:
-    """Have the images of a lab's servers as `ready` does; LabError also if one's family has no such replication."""
+    """Prepare the images of a lab's servers, as `ready` does; LabError also if one cannot replicate in this way."""
     for each in dict.fromkeys(of_nodes(topology, text).values()):
         _refuse_misfit(topology, ready(each))
 
@@ -132,7 +132,7 @@ def _refuse_misfit(topology: Topology, found: ServerName) -> None:
 
 
 def version_of(image: str) -> Version:
-    """Return the version that the server's program in an image says of itself."""
+    """Return the version that the server program in an image reports."""
     try:
         said = engine.client().containers.run(
             image, ["-c", ASK_VERSION], entrypoint="sh", remove=True, network_disabled=True, cap_drop=["ALL"]

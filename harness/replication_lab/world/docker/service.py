@@ -1,4 +1,4 @@
-"""One service of a lab: its container, and the actions on it; a node is one that runs a database server."""
+"""One service of a lab: its container and the actions on it. A node is a service that runs a database server."""
 
 import io
 import socket
@@ -38,7 +38,7 @@ class Service:
 
     @property
     def container(self) -> Container:
-        """The container as of the lab's first access; LabError if there is none."""
+        """The container as it was at the lab's first access; LabError if there is none."""
         containers = self.lab.containers
         if self.name not in containers:
             raise LabError(
@@ -73,8 +73,8 @@ class Service:
     def direct_address(self, port: int) -> tuple[str, int]:
         """Return the most direct address of a port: the container's own if there is a route to it, else the published.
 
-        A published port of loopback goes through the engine's userland proxy, 0.2 to 0.4 ms a round trip: as much as a
-        link without toxics. If the engine runs in a machine of its own there is no other way.
+        A published port on loopback goes through the engine's userland proxy, which adds 0.2 to 0.4 ms to a round trip:
+        as much as a link without toxics. If the engine runs in another machine, only the published port is reachable.
         """
         for address in self.addresses():
             if _is_reachable(address, port):
@@ -82,7 +82,7 @@ class Service:
         return self.published(port)
 
     def run(self, *command: str, environment: Mapping[str, str] | None = None) -> str:
-        """Return what a command in a container prints; LabError with its last lines when it fails."""
+        """Run a command in the container and return its output; LabError with its last lines if it fails."""
         try:
             answer = self.container.exec_run(list(command), demux=True, environment=dict(environment or {}))
         except APIError as error:
@@ -113,7 +113,7 @@ class Service:
         self.container.put_archive(str(Path(path).parent), packed.getvalue())
 
     def text_of(self, path: str) -> str:
-        """Return a file of a container, which need not run; an empty string if there is none."""
+        """Return the text of a file in the container, which need not run; an empty string if there is no such file."""
         try:
             chunks, _ = self.container.get_archive(path)
         except NotFound:
@@ -123,7 +123,7 @@ class Service:
             return content.read().decode() if content else ""
 
     def usage(self) -> dict[str, Any]:
-        """Return the engine's statistics of a container: its API's stats, of one moment."""
+        """Return one sample of the Docker API's statistics of the container."""
         return docker_engine.client().api.stats(str(self.container.id), stream=False, one_shot=True)
 
     def memory_mib(self) -> float:
@@ -156,7 +156,7 @@ class Service:
         self._apply(lambda container: container.unpause())
 
     def start_again(self) -> None:
-        """Start a container that has ended; its data and its network are as it left them."""
+        """Start a container that has ended; its data and its network are unchanged."""
         self._apply(lambda container: container.start())
         self.lab.refresh()
 
@@ -179,7 +179,7 @@ class Service:
         return container.attrs["State"].get("Health", {}).get("Status") == "healthy"
 
     def failed_check(self) -> str:
-        """Return the last health check's output if it failed, such as the share of data that arrived; else ""."""
+        """Return the last health check's output if it failed, such as "joining: 154 MiB …"; else ""."""
         checks = self.container.attrs["State"].get("Health", {}).get("Log")
         return checks[-1]["Output"].strip() if checks and checks[-1]["ExitCode"] else ""
 
@@ -216,7 +216,7 @@ class Service:
     def limit_memory(self, limit: int) -> None:
         """Limit a container to this many bytes, swap included; 0 for no limit.
 
-        The engine cannot remove a limit: one of all the machine's memory has the same effect.
+        The engine cannot remove a limit. A limit of the machine's whole memory has the same effect.
         """
         most = limit or docker_engine.memory()
         self.container.update(mem_limit=most, memswap_limit=most)
@@ -232,7 +232,7 @@ class Node(Service):
     """A service that runs a database server."""
 
     def server(self) -> Server:
-        """Return its server, one for all callers; LabError if the container does not run."""
+        """Return its server, the same object for all callers; LabError if the container does not run."""
         self.lab.topology.node(self.name)
         if self.name not in self.lab.servers:
             self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.password)
@@ -240,11 +240,11 @@ class Node(Service):
 
     @property
     def dialect(self) -> Dialect:
-        """The dialect of the engine whose files it was started with; a start proves that its version has that one."""
+        """The dialect of the engine whose files it was started with; the start verified it by the server's version."""
         return dialects()[catalogue.engine(self.container.labels[ENGINE_LABEL]).dialect]
 
     def set_clock(self, seconds: int) -> None:
-        """Set a server's time this far from the machine's, within about a second; only if the lab's clocks can move."""
+        """Set a server's clock this many seconds ahead, within about a second; only in a lab with movable clocks."""
         self.run("sh", "-c", f"echo {seconds:+d} >{CLOCK}")
 
     def data_device(self) -> str:

@@ -6,7 +6,7 @@ from contextlib import contextmanager
 
 
 class signals_held:  # noqa: N801 - it is used as contextlib's lower-case classes are
-    """A block that ignores Ctrl-C and SIGTERM while interrupted work is removed; a second one would stop that."""
+    """Ignore Ctrl-C and SIGTERM within the block, so that a second one cannot stop the removal of interrupted work."""
 
     def __enter__(self) -> None:
         self._before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
@@ -18,7 +18,7 @@ class signals_held:  # noqa: N801 - it is used as contextlib's lower-case classe
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Defer Ctrl-C and SIGTERM to the end of the block: unfinished objects have no name yet by which to remove them."""
+    """Defer Ctrl-C and SIGTERM to the end of the block: an unfinished object has no name yet by which to remove it."""
     before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM})
     try:
         yield

@@ -13,7 +13,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.labels import LABEL, PROJECT, SERVICE
 from replication_lab.world.docker.service import DATA
 
-# Read again and compared: a full or failing disk may have cut the copy short.
+# Read the copy again and compare: a full or failing disk may have truncated it.
 COPY = (
     "find /to -mindepth 1 -delete && cp -a /from/. /to/ && sync -f /to && diff --recursive --brief --no-dereference "
     "/from /to"
@@ -22,7 +22,7 @@ COPY_SECONDS = 3600
 
 
 def of(lab: Lab, node: str) -> list[str]:
-    """Return the engine's names of the volumes at a node's data directory: one."""
+    """Return Docker's names of the volumes at a node's data directory: a list of one."""
     mounts = lab.node(node).container.attrs["Mounts"]
     return [mount["Name"] for mount in mounts if mount["Destination"] == DATA and "Name" in mount]
 

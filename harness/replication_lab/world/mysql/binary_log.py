@@ -35,7 +35,7 @@ class BinaryLog:
         return gtid.transactions_in(self.server.value(self.server.dialect.transactions) or "")
 
     def reset_gtids_to(self, gtids: str) -> None:
-        """Reset the binary log to these GTIDs: the state of the server from which this server's data were copied."""
+        """Reset the binary log to these GTIDs, the state of the server that this server's data were copied from."""
         for number, statement in enumerate(self.server.dialect.reset, 1):
             try:
                 self.server.execute(statement)

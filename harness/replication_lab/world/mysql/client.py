@@ -1,4 +1,4 @@
-"""A client like that of an application: the outcome of each transaction, and a connection that is reopened."""
+"""A client like that of an application: it knows each transaction's outcome, and reopens a lost connection."""
 
 from collections.abc import Callable, Sequence
 from contextlib import suppress
@@ -11,7 +11,7 @@ from replication_lab.model.history import Outcome
 from replication_lab.model.mysql_errors import NO_CONNECTION, code_of, is_definite, is_lost
 from replication_lab.world.mysql.server import Server
 
-# Longer than a group takes to exclude a silent node, so that a stall ends with the server's error, not the client's.
+# Longer than a group needs to exclude a silent node, so that a stall ends with the server's error, not a timeout.
 ANSWER_SECONDS = 30
 
 
@@ -39,13 +39,13 @@ class Client:
         try:
             connection = self._connect()
         except LabError as error:
-            # No server listened, or a proxy closed the connection: no statement was sent.
+            # No server listened, or a proxy closed the connection. In both cases no statement was sent.
             code = code_of(error.__cause__)
             return Answer(Outcome.FAILED, NO_CONNECTION if is_lost(code) else code, error.found)
         steps = statements if len(statements) == 1 else ["BEGIN", *statements, "COMMIT"]
         for number, statement in enumerate(steps, 1):
             try:
-                # Without a cursor, which would take as long as the rest of an insert in the library.
+                # A cursor would double the library's time for an insert.
                 connection.query(statement)
             except (pymysql.err.MySQLError, OSError) as error:
                 return self._after(connection, error, is_last=number == len(steps))

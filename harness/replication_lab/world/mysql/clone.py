@@ -1,4 +1,4 @@
-"""A copy of a server's databases to another one by SQL, with its place in the binary log."""
+"""Copy a server's databases to another one by SQL, with their position in the binary log."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -13,7 +13,7 @@ ROWS_AT_A_TIME = 1000
 
 
 def clone(source: Server, target: Server) -> str:
-    """Replace the databases of `target` by those of `source`, whose writers wait meanwhile; return the copy's GTIDs."""
+    """Replace the databases of `target` by those of `source` and return the copy's GTIDs; writers on `source` wait."""
     with source.session() as reader, target.session() as writer:
         _execute(reader, "FLUSH TABLES WITH READ LOCK")
         gtids = BinaryLog(source).gtids()

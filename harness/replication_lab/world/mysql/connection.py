@@ -9,7 +9,7 @@ import pymysql
 from replication_lab.model import mysql_errors
 from replication_lab.world.echo import EchoConnection
 
-# More than what a statement adds to the bytes that it carries.
+# Bytes; more than a statement adds to the data in it.
 STATEMENT = 1000
 
 
@@ -48,7 +48,7 @@ def long_answer(connection: pymysql.Connection | EchoConnection, size: int) -> N
 
 
 def longest_question(connection: pymysql.Connection | EchoConnection) -> int:
-    """Return the bytes that one question can carry."""
+    """Return the most bytes that one statement can carry."""
     if isinstance(connection, EchoConnection):
         return sys.maxsize
     with connection.cursor() as cursor:

@@ -1,9 +1,9 @@
-"""Pages written back before a load begins: else the load waits for pages that earlier loads have changed."""
+"""Write dirty pages back before a load begins: otherwise it waits for pages that earlier loads have changed."""
 
 from replication_lab.world import clock
 from replication_lab.world.mysql.server import Server
 
-# The rate of writing dirty pages back by default, and the settings that leave none when a measurement begins.
+# The default rate of writing dirty pages back, and settings that leave no dirty page when a measurement begins.
 USUALLY = {"innodb_io_capacity": 200, "innodb_io_capacity_max": 2000, "innodb_max_dirty_pages_pct": 90}
 AT_ONCE = {"innodb_io_capacity_max": 40_000, "innodb_io_capacity": 20_000, "innodb_max_dirty_pages_pct": 0}
 # The server dirties its last system pages again as soon as they are written.

@@ -10,8 +10,8 @@ from replication_lab.world.mysql.server import Server
 class GaleraStatus:
     """A cluster in the view of one of its nodes; counts are since that node's start, times in ms.
 
-    `view` counts the changes of the cluster's membership. `replication_ms` is (shortest, mean, longest) of what the
-    group took to deliver this node's messages lately, or None if it sent none.
+    `view` counts the changes of the cluster's membership. `replication_ms` is the (shortest, mean, longest) recent time
+    in which the group delivered a message of this node, or None if it sent none.
     """
 
     ready: bool
@@ -62,5 +62,5 @@ class GaleraNode:
         )
 
     def wait_for_writesets(self) -> None:
-        """Wait until this node has applied everything that its group had ordered before this call."""
+        """Wait until this node has applied all writesets that its group had ordered before this call."""
         self.server.execute("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1")

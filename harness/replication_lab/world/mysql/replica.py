@@ -28,7 +28,7 @@ class ReplicaStatus:
 
 @dataclass(frozen=True)
 class Progress:
-    """A replica's place in its source's log, (file, place) each; its applier's state, and that thread's number."""
+    """A replica's positions in its source's log, each (file, place); its applier's state, and that thread's number."""
 
     received: tuple[str, int]
     applied: tuple[str, int]
@@ -87,7 +87,7 @@ class Replica:
             return bool(self.server.value(f"SELECT GTID_SUBSET('{received}', '{done}')"))
         received = (row["Master_Log_File"], row["Read_Master_Log_Pos"])
         applied = (row["Relay_Master_Log_File"], row["Exec_Master_Log_Pos"])
-        # A transaction that was cut off in the middle is received in part, and will never be applied.
+        # If the connection ended within a transaction, a part of it was received that will never be applied.
         return received == applied or "has read all relay log" in (row.get("Slave_SQL_Running_State") or "")
 
     def wait_for(self, position: dict[str, Any], seconds: int = 50) -> None:
@@ -116,7 +116,7 @@ class Replica:
         self.server.execute(self.server.dialect.stop_applier)
 
     def replicate_from(self, host: str, port: int) -> None:
-        """Replicate from another address from the present place on; apply what was received first (CHANGE drops it)."""
+        """Apply what was received (CHANGE would drop it), then replicate from another address at that position."""
         self._drain()
         row = self._status_row()
         place = {"file": row.get("Relay_Master_Log_File"), "place": row.get("Exec_Master_Log_Pos")}
@@ -131,7 +131,7 @@ class Replica:
         try:
             wait_until(self.has_applied_all, f"{name} to have applied what it received", 60, hint=f"./lab sql {name}")
         except BaseException:
-            # Also if this is interrupted. Raise the reason why the wait ended, not that the server is lost as well.
+            # Also after an interruption. Raise the reason why the wait ended, not the loss of the server that followed.
             with suppress(LabError):
                 self.server.execute(self.server.dialect.start_io)
             raise
@@ -143,7 +143,7 @@ class Replica:
         self.server.execute(self.server.dialect.forget)
 
     def follow(self, host: str, port: int) -> None:
-        """Replicate from the server at this address all transactions that this one lacks."""
+        """Replicate all transactions that this server lacks from the server at this address."""
         self.server.execute(self.server.dialect.follow.format(host=host, port=port, password=self.server.password))
         self.start()
         wait_until(lambda: self._is_connected_to(host), f"{self.server.name} to be connected to {host}:{port}", 30)

@@ -1,4 +1,4 @@
-"""Statements of a file, run one after another on a server."""
+"""Run the statements of a file one after another on a server."""
 
 from collections.abc import Iterable
 

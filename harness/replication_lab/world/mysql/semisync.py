@@ -21,7 +21,7 @@ class SemiSyncStatus:
 
 @dataclass(frozen=True)
 class SemiSync:
-    """A server's part in semi-sync."""
+    """A server's semi-sync settings and counters."""
 
     server: Server
 
@@ -44,7 +44,7 @@ class SemiSync:
         return {row["Variable_name"].lower(): row["Value"] for row in self.server.rows(statement)}
 
     def set(self, enabled: bool, wait_point: str | None = None, timeout_ms: int | None = None) -> None:
-        """Set the source's side of semi-sync; `wait_point` is AFTER_SYNC or AFTER_COMMIT, if there is a choice."""
+        """Set the source's side of semi-sync. `wait_point` is AFTER_SYNC or AFTER_COMMIT, on servers that have both."""
         prefix = self.server.dialect.semisync_source
         if wait_point:
             self.server.execute(f"SET GLOBAL {prefix}_wait_point = '{wait_point}'")

@@ -67,8 +67,8 @@ class Server:
     def as_application(self) -> "Server":
         """Return the same server for a user without the administrators' rights, which a read-only server refuses.
 
-        Not encrypted: the library reads all certificate authorities of the machine into memory for each connection, and
-        a load of 256 clients on loopback would measure that.
+        It connects without TLS. For TLS the library reads all certificate authorities of the machine into memory for
+        each connection, and a load of 256 clients on loopback would measure that.
         """
         return Server(self.name, self.address, self.dialect, self.password, user="lab", encrypted=False)
 
@@ -117,7 +117,7 @@ class Server:
             self.rows(statement)
 
     def seconds_ahead(self) -> float:
-        """Return how far this server's whole seconds are ahead of this machine's time, which every container shares."""
+        """Return the seconds by which this server's clock, which counts whole ones, is ahead of this machine's."""
         return float(self.value("SELECT UNIX_TIMESTAMP()")) - time.time()
 
     def version(self) -> str:
@@ -149,7 +149,7 @@ class Server:
 
     @contextmanager
     def session(self, database: str = "lab", answer_seconds: float = ANSWER_SECONDS) -> Iterator[pymysql.Connection]:
-        """Yield a connection of its own, closed at the end."""
+        """Yield a new connection, and close it at the end of the block."""
         connection = self.connect(database=database, answer_seconds=answer_seconds)
         try:
             yield connection
