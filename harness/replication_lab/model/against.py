@@ -4,9 +4,9 @@ import msgspec
 
 
 class Against(msgspec.Struct, frozen=True, kw_only=True):
-    """What `lab run --against` asks for, as a record holds it.
+    """The request of `lab run --against`, as a record holds it.
 
-    The throughput of each case may be less than that on `server` by the share `margin`.
+    The throughput of each case may be lower than on `server` by at most the share `margin`.
     """
 
     server: str

@@ -8,7 +8,7 @@ import msgspec
 # A resource in use for at least this share of the time counts as saturated.
 SATURATED = 0.85
 MOSTLY = 0.6
-# The bound for a disk on which one thread waits all the time: between its requests the file system leaves pauses.
+# The bound for a disk on which one thread waits all the time: the file system pauses between its requests.
 HALF = 0.4
 
 
@@ -56,8 +56,8 @@ class Device(msgspec.Struct, frozen=True):
 class Applier(msgspec.Struct, frozen=True):
     """A replica's applier: its thread, the state that the server reports, and its backlog.
 
-    `behind` is whether something received was not applied, `starved` whether something written on the source was not
-    received; each both at the beginning and at the end. `rate` is bytes of the source's log applied a second.
+    `behind` means that received transactions were not applied, `starved` that transactions written on the source were
+    not received; each at both the beginning and the end. `rate` is bytes of the source's log applied a second.
     """
 
     tid: int | None
@@ -143,7 +143,7 @@ def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
 
 
 def _most_of(device: Device) -> Bottleneck:
-    """Return what a disk was busy with; for a disk that reports no shares, the more frequent kind of request."""
+    """Return the kind of request that kept a disk busy longest; if it reports no shares, the most frequent kind."""
     if device.reading or device.writing or device.flushing:
         shares = {
             Bottleneck.FSYNC: device.flushing,

@@ -1,8 +1,8 @@
 """Where the level of a series changes: E-divisive, with a permutation test for each split.
 
 Matteson and James, "A nonparametric approach for multiple change point analysis of multivariate data", 2014, with the
-distance |x - y|. A series is split where its two sides differ most by their energy distance, if fewer than RISK of its
-permutations can be split as well; then each side is looked at in the same way.
+distance |x - y|. A series is split where the energy distance of its two sides is largest, if less than the share RISK
+of its permutations has a split as good. Then each side is examined in the same way.
 """
 
 from collections.abc import Sequence
@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # it takes long to import
 RISK = 0.01
 PERMUTATIONS = 499
 SEED = 1
-# One run alone is no level.
+# A single run does not make a level.
 FEWEST_ON_A_SIDE = 2
 
 

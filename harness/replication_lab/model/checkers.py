@@ -56,7 +56,7 @@ def _content(copy: Copy) -> tuple[list[int], int | None, int | None]:
 
 
 def committed_unknown(history: Iterable[Attempt], copies: Sequence[Copy]) -> set[int]:
-    """Return the rows whose client got no answer and which are on every copy: they had been committed."""
+    """Return the rows whose client got no answer and which are on every copy: these were committed."""
     unknown = {attempt.id for attempt in history if attempt.outcome is Outcome.UNKNOWN}
     return unknown.intersection(*(copy.ids for copy in copies))
 
@@ -76,7 +76,7 @@ def _counter(copy: Copy) -> int:
 
 
 def ahead(copies: Sequence[Copy]) -> dict[str, int]:
-    """Return by node the number of rows that its copy holds and the copy of its source does not."""
+    """Return, by node, the number of rows that its copy has and its source's copy lacks."""
     held = {copy.node: set(copy.ids) for copy in copies}
     return {copy.node: len(held[copy.node] - held[copy.source]) for copy in copies if copy.source in held}
 
@@ -124,7 +124,7 @@ def _number(look: Look) -> int:
 
 
 class _Newest:
-    """The newest acknowledged row of each client at any moment; the ids of a client grow."""
+    """The newest acknowledged row of each client at any moment. The ids of a client only increase."""
 
     def __init__(self, history: Iterable[Attempt]):
         self._rows: dict[int, tuple[list[float], list[int]]] = {}
@@ -157,14 +157,14 @@ def back_after(history: Iterable[Attempt], moment: float) -> float | None:
 
 def within(history: Iterable[Attempt], windows: Sequence[Window]) -> list[Attempt]:
     """Return the attempts that were sent within one of the windows."""
-    if len(windows) == 1:  # the rule; `any` for each of a long load's attempts takes longer than all else here
+    if len(windows) == 1:  # the usual case; `any` for each attempt of a long load takes longer than all other checks
         begin, end = windows[0]
         return [attempt for attempt in history if begin <= attempt.invoked <= end]
     return [attempt for attempt in history if any(begin <= attempt.invoked <= end for begin, end in windows)]
 
 
 def latency_ratio(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
-    """Return the median latency of statements sent within the windows, over that of those that ended before.
+    """Return the median latency of statements sent within the windows, divided by that of statements that ended before.
 
     None if there is nothing to compare, or the latencies before are too short for the ledger's clock.
     """
@@ -174,7 +174,7 @@ def latency_ratio(history: Sequence[Attempt], windows: Sequence[Window]) -> floa
 
 
 def throughput_ratio(history: Sequence[Attempt], windows: Sequence[Window]) -> float | None:
-    """Return the acknowledgements a second of statements sent within the windows, over the rate before them.
+    """Return the acknowledgements a second of statements sent within the windows, divided by the rate before.
 
     A throttled server alternates between full speed and no answer at all, so its median latency does not show the loss.
     """
@@ -240,7 +240,7 @@ def reads(
 
 
 def service(history: Sequence[Attempt], load: Window, windows: Sequence[Window]) -> tuple[Figures, list[str]]:
-    """Return the figures of time and of answers: over all nodes (NAME), and for each (NAME.NODE).
+    """Return the figures about times and answers: for all nodes together (NAME), and for each (NAME.NODE).
 
     `windows` are the times in which a fault acted; during.* counts the statements sent within them.
     """
@@ -279,7 +279,7 @@ def checked(checkers: Mapping[str, Checker]) -> tuple[Figures, list[str]]:
     for name, check in checkers.items():
         try:
             found = check()
-        except Exception as error:  # whatever it is: one unknown figure must not remove the others
+        except Exception as error:  # of any type: one figure that fails must not remove the others
             failures.append(f"the checker of {name} failed: {type(error).__name__}: {error}")
             continue
         if found is not None:

@@ -12,7 +12,7 @@ from replication_lab.model.relations import Bounds, Finding, NoneSeen, SomeSeen
 from replication_lab.model.statistics import Interval, NoInterval, Plan, highest_share
 from replication_lab.model.verdict import TO_HOLD, Expected, Judgement, Verdict
 
-# A claim of "never" has to state its number of trials if, with that few, the bad share could exceed this (at 95 %).
+# A claim of "never" has to state its number of trials if with that number the bad share could exceed this (at 95 %).
 MOST_UNSAID = 0.2
 
 Relation = Bounds | NoneSeen | SomeSeen | Drills
@@ -21,10 +21,10 @@ Prediction = Quantity | float | Callable[[Record, str], float | None] | None
 
 @dataclass(frozen=True)
 class Claim:
-    """A sentence that can turn out false; `published` and `predicted` are in the unit that the relation measures.
+    """A sentence that can be refuted; `published` and `predicted` are in the unit that the relation measures.
 
     A `law` holds by theory under any conditions, so it is judged also under conditions other than the published ones.
-    `engine` is the only one on which it is judged; if empty, it is judged on each.
+    If `engine` is set, the claim is judged on that engine only; otherwise on each.
     """
 
     id: str
@@ -36,7 +36,7 @@ class Claim:
     engine: str = ""
 
     def __post_init__(self) -> None:
-        """Refuse a "never" over a few trials without their number: none seen in 4 still allows for 53 % of all."""
+        """Refuse a "never" over few trials without their number: none seen in 4 still allows for a share of 53 %."""
         if not isinstance(self.relation, NoneSeen):
             return
         needed = self.relation.at_least
@@ -69,7 +69,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
     try:
         finding = _find(claim, record, engine, plan)
         predicted = _predict(claim.predicted, record, engine)
-    except Exception as error:  # whatever went wrong, it must not look like a decision
+    except Exception as error:  # of any type: an error must not look like a decision
         reason = f"the judge failed: {type(error).__name__}: {error}"
         finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
     return ClaimJudgement(
@@ -126,7 +126,7 @@ def _find(claim: Claim, record: Record, engine: str, plan: Plan) -> Finding:
 
 
 def _doubts(claim: Claim, record: Record, engine: str) -> list[str]:
-    """Return the reasons to doubt the figures that a claim reads, those about the whole run once."""
+    """Return the reasons to doubt the figures that a claim reads; reasons about the whole run only once."""
     counted = claim.relation.counted(record, engine)
     servers = dict.fromkeys([engine, *(server for server, _ in claim.relation.measured_on(engine))])
     told = [record.doubts(server, [m for m in counted if m.engine == server]) for server in servers]

@@ -14,7 +14,7 @@ LEVEL = 0.95
 
 
 class Outcome(StrEnum):
-    """What a comparison says of a figure; in the exit code the first of them that occurs counts."""
+    """The result for one figure of a comparison; the first one that occurs determines the exit code."""
 
     WORSE = "worse"
     UNKNOWN = "unknown"
@@ -25,8 +25,9 @@ class Outcome(StrEnum):
 class Change:
     """How a figure of a case, or the ratio of a claim, changed: `ratio` is after divided by before.
 
-    `of` is the case or the claim, `figure` empty for a claim. `judged` tells whether it decides the exit code; `needed`
-    is the number of rounds in each run that would tell, about. `before` and `after` are the verdicts of a claim.
+    `of` is the case or the claim; for a claim `figure` is empty. `judged` means that it counts for the exit code.
+    `needed` is about the number of rounds in each run that would decide it. `before` and `after` are a claim's
+    verdicts.
     """
 
     engine: str
@@ -43,7 +44,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Comparison:
-    """Two runs, what differs in how they were measured, and how their figures changed."""
+    """Two runs: the differences in how they were measured, and the changes of their figures."""
 
     before: Digest
     after: Digest
@@ -52,7 +53,7 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if something judged is worse, 2 if that is unknown of something or nothing is judged, else 0."""
+        """Return 1 if a judged figure is worse, 2 if one is unknown or none is judged, else 0."""
         outcomes = {change.outcome for change in self.changes if change.judged}
         if Outcome.WORSE in outcomes:
             return 1
@@ -62,9 +63,9 @@ class Comparison:
 def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str] = ("throughput",)) -> Comparison:
     """Compare two runs of the same experiment or question.
 
-    Figures of cases are judged if both runs were made on the same kind of machine, ratios of claims if not: they do not
-    depend on it. An unexpected verdict that was none before is worse in any case. Raise LabError if they are not runs
-    of the same experiment, or have no engine in common.
+    Judge the figures of cases if both runs were made on the same kind of machine. Otherwise judge the ratios of claims,
+    which do not depend on the machine. A verdict that became an unexpected one is always worse. Raise LabError if the
+    runs are of different experiments or have no engine in common.
     """
     if (before.experiment, before.question) != (after.experiment, after.question):
         raise LabError(
@@ -101,7 +102,7 @@ def _pairs(before: Digest, after: Digest) -> list[tuple[str, str]]:
 
 
 def _differences(before: Digest, after: Digest) -> Iterator[str]:
-    """Yield what differs in how the runs were measured."""
+    """Yield a line for each difference in how the runs were measured."""
     for what in ("preset", "conditions"):
         old, new = getattr(before, what), getattr(after, what)
         if old != new:
@@ -157,13 +158,13 @@ def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: f
 
 
 def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:
-    """Return the bounds of a ratio that is not worse; a ratio of one half is as far from 1 as one of two."""
+    """Return the bounds of a ratio that is not worse, symmetric in logarithms: 1/2 is as far from 1 as 2."""
     low = 0 if more_is_better is False else 1 - margin
     return low, math.inf if more_is_better else 1 / (1 - margin)
 
 
 def _judged(blank: Change, values: tuple[Sequence[float], Sequence[float]], allowed: tuple[float, float]) -> Change:
-    """Return a change with its ratio and outcome: after divided by before lies inside what is allowed, or not."""
+    """Return a change with its ratio, after divided by before, and its outcome: within the `allowed` bounds or not."""
     try:
         ratio = interval_between(*values, LEVEL)
     except NoInterval as error:

@@ -10,7 +10,7 @@ from replication_lab.model.toxic import LINK_RATE, Toxic, ToxicBody
 
 # The proxy's own timers vary by up to 2 ms: half of the jitter must exceed that, or it cannot be proved.
 LEAST_JITTER_MS = 4
-# A ping must come back before its probe gives up, and must not be delayed by the rate itself.
+# Bounds within which a ping comes back before its probe gives up, and is not delayed by the rate itself.
 MOST_MS, SLOWEST_KBPS, FASTEST_KBPS = 2000, 16, 125_000
 # Toxiproxy counts a rate in KB/s of 1000 bytes.
 KBIT_PER_KB = 8
@@ -22,13 +22,13 @@ NEXT = "./lab toxic"
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-zµ/]*)")
 _TRIP = re.compile(r"(?P<trip>[^±↓↑]+)(?:±(?P<jitter>[^±↓↑]+))?(?:↓(?P<down>[^±↓↑]+)↑(?P<up>[^±↓↑]+))?")
-# What netem of the kernel does to packets.
+# Effects of the kernel's netem on packets, which Toxiproxy cannot produce.
 _PACKETS = re.compile(r"(loss|dup|duplicate|reorder|corrupt)\s*[0-9.]+\s*%")
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A link's delay in each direction and a jitter, in ms, and its rate in KB/s; zero for what it does not have."""
+    """A link's delay in each direction and its jitter, in ms, and its rate in KB/s; 0 means none."""
 
     down_ms: int = 0
     up_ms: int = 0
@@ -41,7 +41,7 @@ class Condition:
 
     @property
     def name(self) -> str:
-        """Its shortest spelling: two texts of one meaning have the same name."""
+        """The shortest spelling: texts with the same meaning have the same name."""
         return "+".join(filter(None, (self._delay, self._rate)))
 
     @property
@@ -60,7 +60,7 @@ class Condition:
 
     @property
     def about(self) -> str:
-        """What it does, in a sentence."""
+        """A sentence that describes the condition."""
         said = []
         if self.trip_ms:
             jitter = f", each up to {self.jitter_ms} ms shorter or longer" if self.jitter_ms else ""
@@ -70,13 +70,13 @@ class Condition:
         return f"A link written by number: {'; '.join(said)}."
 
     def toxic(self) -> Toxic:
-        """Return the toxic that makes it. Body names are plain ASCII, since they are part of Toxiproxy's addresses."""
+        """Return the toxic with this effect. Body names are plain ASCII, since they are part of Toxiproxy's URLs."""
         name = self.name
         for ascii_, sign in SPELLINGS.items():
             name = name.replace(sign, ascii_)
         down_jitter = self.jitter_ms * self.down_ms // self.trip_ms if self.trip_ms else 0
         ways = (("down", self.down_ms, down_jitter), ("up", self.up_ms, self.jitter_ms - down_jitter))
-        # The delay comes first: behind the rate, Toxiproxy counts the time that data wait for the rate as delay.
+        # The delay comes first: after the rate, Toxiproxy would count the time that data wait for the rate as delay.
         delays = [
             ToxicBody(
                 f"{name}-delay-{way}", "latency", f"{way}stream", {"latency": ms, **({"jitter": by} if by else {})}
@@ -98,7 +98,7 @@ def is_written(text: str) -> bool:
 
 
 def condition_of_body(body: str) -> Condition | None:
-    """Return the condition that a body of this name belongs to; None if it is not of a written one."""
+    """Return the condition by number that a body of this name belongs to; None for other bodies."""
     made = re.fullmatch(r"(.+)-(?:delay|rate)-(?:down|up)", body)
     if not made or not is_written(made[1]):
         return None
@@ -138,7 +138,7 @@ def parse_condition(text: str, kind: str = "condition") -> Condition:
 
 
 def _delay(what: str, text: str) -> tuple[int, int, int]:
-    """Return the milliseconds down and up, and those of the jitter."""
+    """Return (down, up, jitter) in ms."""
     found = _TRIP.fullmatch(text)
     if not found:
         raise LabError(f"{what} cannot be read", f"a condition {FORMS}", NEXT)

@@ -1,4 +1,4 @@
-"""What is kept of a run to compare it with another one: figures by round, verdicts, and where it was measured."""
+"""The digest of a run, for comparing it with another one: figures by round, verdicts, and where it was measured."""
 
 import math
 from typing import Any
@@ -17,9 +17,9 @@ from replication_lab.model.verdict import Verdict
 SCHEMA = 1
 # The figures of a case that can be compared, and whether more is better.
 FIGURES = {"throughput": True, "latency_p50_ms": False, "latency_p95_ms": False, "latency_p99_ms": False}
-# What must be the same for rates and latencies, in 1/s and ms, to be compared.
+# The properties of a machine that must be equal before rates (1/s) and latencies (ms) are compared.
 MACHINE = ("machine", "cpu", "cpus", "memory_mib")
-# Six digits, so that a file that is committed stays small.
+# Significant digits in the file, so that a committed baseline stays small.
 DIGITS = 6
 
 
@@ -31,9 +31,9 @@ class CaseDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class ClaimDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A claim: its verdict, whether that is an unexpected one, and its ratio by round, if it is one of a ratio.
+    """A claim: its verdict, whether that is unexpected, and the ratio by round if the claim is about a ratio.
 
-    `more_is_better` is null where neither direction is: a ratio that is to lie between two bounds.
+    `more_is_better` is null if neither direction is better, as for a ratio between two bounds.
     """
 
     sentence: str
@@ -44,7 +44,7 @@ class ClaimDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class EngineDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What was measured on an engine."""
+    """The measurements on one engine."""
 
     version: str
     settings: dict[str, Any]
@@ -53,7 +53,7 @@ class EngineDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Digest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What of a run is compared with another one; a baseline's file holds it."""
+    """The part of a run that is compared with another run; the contents of a baseline's file."""
 
     schema: int = SCHEMA
     run: str
@@ -71,7 +71,7 @@ class Digest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
 
 
 def digest(run: str, experiment: Experiment[Any], record: Record) -> Digest:
-    """Return what is kept of a recorded run of an experiment."""
+    """Return the digest of a recorded run of an experiment."""
     return Digest(
         run=run,
         started=record.opening.started,
@@ -85,7 +85,7 @@ def digest(run: str, experiment: Experiment[Any], record: Record) -> Digest:
 
 
 def decode(text: bytes, name: str) -> Digest:
-    """Return the digest in a baseline's file. Raise LabError for a file that holds none."""
+    """Return the digest in a baseline's file. Raise LabError for a file that is no baseline."""
     try:
         found = msgspec.json.decode(text, type=Digest)
     except msgspec.MsgspecError as error:
@@ -96,7 +96,7 @@ def decode(text: bytes, name: str) -> Digest:
 
 
 def encode(found: Digest) -> bytes:
-    """Return a baseline's file: one line for each figure, so that a version control shows what changed."""
+    """Return the contents of a baseline's file: one line for each figure, for readable diffs in version control."""
     return msgspec.json.format(msgspec.json.encode(found), indent=1) + b"\n"
 
 
@@ -129,7 +129,7 @@ def _claim(judged: ClaimJudgement, experiment: Experiment[Any], record: Record) 
 
 
 def _more_is_better(relation: Bounds) -> bool | None:
-    """Return which direction of a ratio is better: away from its only bound, else that of the figure on top."""
+    """Return whether a larger ratio is better: away from its only bound, else as for the figure in the numerator."""
     if math.isinf(relation.low) != math.isinf(relation.high):
         return math.isinf(relation.high)
     return None if math.isfinite(relation.low) else _of_figure(relation.quantity)

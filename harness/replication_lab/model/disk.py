@@ -11,7 +11,8 @@ BLOCK_BYTES = 4096
 class Limits(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=True):
     """The limits of a disk: requests a second, bytes a second (None: no limit), microseconds of a flush.
 
-    A request takes the longer of the times that the two rates give. A figure out of range is a LabError on creation.
+    A request takes the longer of the two times that follow from the rates. Raise LabError on creation for a value that
+    is out of range.
     """
 
     read_iops: int | None = None

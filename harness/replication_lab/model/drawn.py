@@ -1,4 +1,4 @@
-"""A user's transactions as the clients of a drill send them: in random orders, each with values of its own."""
+"""The transactions of a user's workload, as the clients of a drill send them: in random order, with random values."""
 
 import string
 from collections.abc import Iterator, Sequence
@@ -17,7 +17,7 @@ class Drawn:
 
 
 def drawn(transactions: Sequence[Transaction], seed: int, client: int) -> Iterator[Drawn]:
-    """Yield transactions without end: all in a random order, then in another one, as the load's clients do."""
+    """Yield transactions endlessly: all in a random order, then again in another one, like the load's clients."""
     dice = Random(f"{seed}:{client}")
     while True:
         for transaction in dice.sample(transactions, len(transactions)):
@@ -33,5 +33,5 @@ def _value(wanted: Numbers | Letters, dice: Random) -> str:
 
 
 def _statement(pieces: Sequence[str], values: dict[str, str]) -> str:
-    """Return the text of pieces that are text and a parameter's name in turn."""
+    """Return the statement made of `pieces`, which alternate between text and the name of a parameter."""
     return "".join(values[piece] if number % 2 else piece for number, piece in enumerate(pieces))

@@ -16,7 +16,7 @@ from replication_lab.model.verdict import Expected, Verdict
 
 # The longest random wait before the first fault. The seed draws it, so that runs hit different moments.
 DRAWN_SECONDS = 0.5
-# The keys of a drill's file and of its record that contain faults.
+# The keys of a drill's file, and of its record, whose values are faults.
 HOLD_FAULTS = frozenset({"drills", "drill", "acted", "steps", "step", "also"})
 
 
@@ -105,13 +105,14 @@ class Expectation(_Strict, frozen=True):
 class Drill(_Strict, frozen=True):
     """A topology under load, the faults injected there, and the expected results. Times are seconds.
 
-    `clients` maps nodes to how many clients write there. `reads` maps such a node to the one on which its clients look
-    for their rows after each statement. `think_ms` is the pause of each client after a statement; `watchers` only read.
-    `before` and `after` are the times without a fault. `settings` are global variables that every node has meanwhile,
-    `semisync` is how the source waits, `initial_primary` is the node that serves first where the
-    topology leaves that open. `options` are those of DRBD on both machines meanwhile, by kind (disk, net), and of its
-    file system (mount). `tolerates` names patterns of forbidden.yaml. `answers` is the name by which `lab ask --drill`
-    finds the drill, besides its own: drills that answer to one name mean the same in each topology.
+    `clients` maps each node to the number of clients that write there. `reads` maps such a node to the node on which
+    its clients look for their rows after each statement. `think_ms` is the pause of each client after a statement.
+    `watchers` are clients that only read. `before` and `after` are the times without a fault. `settings` are global
+    variables of every node during the drill. `semisync` is how the source waits. `initial_primary` is the node that
+    serves first, in a topology that allows more than one. `options` are those of DRBD on both machines during the
+    drill, by kind (disk, net), and of its file system (mount). `tolerates` names patterns of forbidden.yaml. `answers`
+    is a further name by which `lab ask --drill` finds the drill; drills with the same name mean the same in each
+    topology.
     """
 
     name: str
@@ -135,7 +136,7 @@ class Drill(_Strict, frozen=True):
 
     @property
     def changes_roles(self) -> bool:
-        """Whether another node is the source afterwards, or a node restarted its transaction numbers."""
+        """Whether the drill leaves another source, or a node that restarted its transaction numbers."""
         return any(step.failover for step in self.steps)
 
     @property
@@ -149,7 +150,7 @@ class Drill(_Strict, frozen=True):
         return any(kinds[spec.fault].moves_clocks for spec in self.fault_specs)
 
     def with_duration(self, seconds: float | None) -> "Drill":
-        """Return the same drill with this duration of its faults, or of its undisturbed load if it has no fault."""
+        """Return the same drill with this duration of its faults; without a fault, of its load."""
         if seconds is None:
             return self
         if not self.steps:
@@ -163,7 +164,7 @@ class Drill(_Strict, frozen=True):
 
 
 def file_of(topology: str, name: str) -> str:
-    """Return where the file of a drill is, for messages."""
+    """Return the path of a drill's file, for messages."""
     return f"harness/replication_lab/drills/{topology}/{name}.yaml"
 
 
@@ -199,7 +200,8 @@ def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping
 def with_settings_apart(found: Any, keys: Collection[str], unset: Collection[Value] = ()) -> Any:
     """Return the document with the `keys` of its faults moved into a dict of their own, without `unset` values.
 
-    A drill's file has them beside the other keys. Parts of another shape stay as they are; the conversion refuses them.
+    A drill's file has them among the other keys. Parts of an unexpected shape are not changed; the later conversion
+    refuses them.
     """
     if isinstance(found, list):
         return [with_settings_apart(each, keys, unset) for each in found]

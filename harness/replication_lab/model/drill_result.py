@@ -14,7 +14,7 @@ from replication_lab.model.evidence import Evidence
 from replication_lab.model.history import Attempt, Look
 from replication_lab.model.verdict import Judgement, Verdict, exit_code
 
-# Applies to every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
+# An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
 QUIET_LOGS = Expectation("no forbidden pattern in any server log", "forbidden", equals=0)
 
 
@@ -41,7 +41,7 @@ class Result(msgspec.Struct, frozen=True, dict=True):
 
 
 class Drilled(Event, frozen=True, kw_only=True, tag="drilled"):
-    """The result of one drill of a question, for one of its cases; no record holds it, it is judged from the ledger."""
+    """The result of one drill of a question, for one case. No record contains it: it is judged from the ledger."""
 
     engine: str
     case: str
@@ -49,15 +49,16 @@ class Drilled(Event, frozen=True, kw_only=True, tag="drilled"):
     result: Result
 
 
-# What a drill of a question measures. Its file's bounds for these are known for a bare link and its own clients.
+# The figures that a drill of a question measures. The bounds in the drill's file are for a bare link and its own
+# clients only, so they do not apply.
 ANSWERS = ("lost", "rto_s")
 OF_ANSWERS = (*ANSWERS, "rpo_s")
 
 
 def not_proved(result: Result) -> list[str]:
-    """Return why a drill of a question shows nothing: doubts, a checker's finding, an expectation that does not hold.
+    """Return why a drill of a question proves nothing: doubts, failed checkers, expectations that do not hold.
 
-    What the drill measures itself needs no expectation; all others have to come out as its file says.
+    Expectations about the figures that the drill measures are ignored. All others must have their expected verdict.
     """
     wrong = [
         f"{each.sentence}: {each.reason}"
@@ -91,7 +92,7 @@ def _unproved(evidence: Evidence) -> Iterator[str]:
 
 
 def not_done(drill: Drill, why: str) -> Result:
-    """Return the result of a drill without evidence: each of its expectations is unknown."""
+    """Return the result of a drill without evidence: each of its expectations is UNKNOWN."""
     return Result(drill, {}, [_judgement(each, Verdict.UNKNOWN, None, why) for each in drill.expected], [why])
 
 
@@ -152,5 +153,5 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
 
 
 def _none_counted(figure: str) -> int | None:
-    """Return 0 for errors of a kind that never occurred: only those that occurred have a figure."""
+    """Return 0 for an error that never occurred: only those that occurred have a figure. None for other figures."""
     return 0 if ".error." in f".{figure}" else None

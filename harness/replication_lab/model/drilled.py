@@ -1,4 +1,4 @@
-"""Claims about the drills of a user's question: what the worst of them lost, and how long it was without service."""
+"""Claims about the drills of a user's question: the rows lost, and the time without service, in the worst of them."""
 
 import math
 from collections.abc import Iterator
@@ -19,7 +19,7 @@ def drilled(record: Record, engine: str, case: str) -> dict[int, Drilled]:
 
 
 def gaps(record: Record, engine: str, case: str, runs: int) -> Iterator[str]:
-    """Yield why not all runs of a case's drill are there and proved."""
+    """Yield the reasons why runs of a case's drill are missing or not proved."""
     found = drilled(record, engine, case)
     for run in range(1, runs + 1):
         if run not in found:
@@ -30,9 +30,9 @@ def gaps(record: Record, engine: str, case: str, runs: int) -> Iterator[str]:
 
 @dataclass(frozen=True)
 class Drills:
-    """A relation of one figure (lost, rto_s) of all runs of a case's drill: it is known in each of them.
+    """The relation that a figure (lost, rto_s) is known in all runs of a case's drill.
 
-    UNKNOWN if a run is missing or not proved. More rounds of load change nothing, so it is always settled.
+    UNKNOWN if a run is missing or not proved. More rounds of load cannot change it, so it is always settled.
     """
 
     case: str
@@ -57,7 +57,7 @@ class Drills:
         return ((engine, self.case),)
 
     def counted(self, _record: Record, _engine: str) -> list[Measurement]:
-        """Return nothing: no load's measurement is read, and a drill has doubts of its own."""
+        """Return an empty list: the claim reads no measurement of a load, and drills have their own doubts."""
         return []
 
     def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
@@ -75,7 +75,7 @@ class Drills:
 
 @dataclass(frozen=True)
 class WorstOfDrills(Drills):
-    """The same figure lies between `low` and `high` in the worst run, and so in each."""
+    """The relation that the figure is between `low` and `high` in the worst run, and so in every run."""
 
     low: float = -math.inf
     high: float = math.inf

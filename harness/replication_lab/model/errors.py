@@ -23,7 +23,7 @@ class LabError(Exception):
 def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "", other: str = "") -> LabError:
     """Return the error for a name that does not exist, with the nearest one that does.
 
-    `other` says what else can stand in its place.
+    `other` is another kind of value that is accepted there.
     """
     names = sorted(known)
     nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)

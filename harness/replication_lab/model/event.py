@@ -1,4 +1,4 @@
-"""The lines of a record that every run writes, whether of an experiment or of drills."""
+"""The lines of a record that every run writes, of an experiment or of drills."""
 
 from typing import Any
 
@@ -8,7 +8,7 @@ import msgspec
 SCHEMA = 5
 INTERRUPTED, CRASHED, KEPT = "interrupted", "crashed", "kept"
 RECORD = "record.jsonl"
-# The record of drills before the schema from which on both kinds of run share one.
+# The file of drills' records before the schema that both kinds of run share.
 OLD_RECORD, SHARED_SINCE = "drill.jsonl", 4
 
 
@@ -17,7 +17,7 @@ class Event(msgspec.Struct, frozen=True, kw_only=True, tag_field="event"):
 
 
 class Opening(Event, frozen=True, kw_only=True):
-    """The first line: what was asked for, and on which machine; each kind of run has its own."""
+    """The first line: the request, and the machine. Each kind of run has its own type."""
 
     schema: int = SCHEMA
     seed: int
@@ -27,9 +27,9 @@ class Opening(Event, frozen=True, kw_only=True):
 
 
 class Lab(Event, frozen=True, kw_only=True, tag="lab"):
-    """A lab that came up; a run on several, or one that had to renew its lab, has one event for each.
+    """A lab that came up. A run with several labs, or one that had to renew its lab, has an event for each.
 
-    `about` tells it from the engine's other labs of the run; empty in records of older versions.
+    `about` distinguishes it from the engine's other labs of the run; empty in records of older versions.
 
     `not_applicable` maps the cases that are not measured to the reason: the engine cannot have them, or the preset
     leaves them out. It is the same in all labs of an engine.

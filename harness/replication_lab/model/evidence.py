@@ -9,9 +9,9 @@ from replication_lab.model.proof import Proof
 
 
 class View(msgspec.Struct, frozen=True):
-    """A node's own view (Primary, replicating, semi-sync ON, …), or the error of one that did not answer.
+    """The state that a node reported (Primary, replicating, semi-sync ON, …), or the error if it did not answer.
 
-    In a cluster also how many nodes it saw, and which history it had; for a replica, its reported lag.
+    In a cluster also the number of nodes that it saw and its history (UUID); for a replica its reported lag.
     """
 
     says: str = ""
@@ -30,7 +30,7 @@ class FaultEvidence(msgspec.Struct, frozen=True):
     `broke` is when its injection began, `struck` when all its parts had been injected, `held` when it was verified,
     `healed` when its recovery began, `whole` when all nodes were healthy, `gone` when its removal was verified.
 
-    `views` are the nodes' own just before the recovery.
+    `views` are the states that the nodes reported just before the recovery.
     """
 
     step: Step
@@ -45,14 +45,14 @@ class FaultEvidence(msgspec.Struct, frozen=True):
 
     @property
     def window(self) -> tuple[float, float]:
-        """The time in which all parts of the fault acted: an injection such as a kill takes a moment."""
+        """Begin and end of the time in which all parts of the fault acted: an injection takes a moment."""
         return (self.broke if self.struck is None else self.struck), self.healed
 
 
 class Return(msgspec.Struct, frozen=True):
     """The return of a node: by IST, SST, led (it went first) or nothing (it had missed nothing).
 
-    `writesets` is how many it was sent; it was Synced this many seconds after the fault was undone.
+    `writesets` is the number of writesets that it received. `synced_s` is the time after the fault was undone.
     """
 
     by: str
@@ -68,15 +68,15 @@ class Drills(Opening, frozen=True, kw_only=True, tag="drills"):
 
 
 class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
-    """Everything about one finished drill but its ledger; `load` is its begin and end in seconds.
+    """Everything about one finished drill except its ledger; `load` is its begin and end in seconds.
 
     `compared` is the result of comparing the copies below their rows: differing_kib of two replicated disks. `harness`
-    is what the clients cost: memory_mib, the most that their process has used, and cpu_share, of one CPU. `doubts` are
-    reasons to believe none of its figures.
+    is the cost of the clients: memory_mib is the most that their process has used, cpu_share its share of one CPU.
+    `doubts` are reasons to distrust all of its figures.
 
-    In a run that answers a question, `engine`, `case` and `run` say which of its cases the drill was done for, and
-    which repetition this is, from 1; `ledger` is the name of its ledger's file, and `conditions` prove that the case's
-    settings applied just before the first fault, and at the end where no fault undid them.
+    In a run that answers a question, `engine` and `case` are those that the drill was run for, and `run` is the
+    repetition, from 1. `ledger` is the name of its ledger's file. `conditions` prove that the case's settings applied
+    just before the first fault, and at the end as well unless a fault undid them.
     """
 
     drill: Drill

@@ -21,8 +21,8 @@ from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import TO_HOLD, Expected, Verdict
 
-# The shortest round trip beside which the servers' own time is small, as the laws need it, and the longest at which the
-# sizes of a run, and the servers' timeouts, leave every client some commits.
+# Milliseconds. The laws need a round trip that is long compared with the servers' own time. The sizes of a run and the
+# servers' timeouts need one that is short enough for some commits of every client.
 LEAST_RTT_MS, MOST_RTT_MS = 10, 500
 
 
@@ -30,7 +30,7 @@ LEAST_RTT_MS, MOST_RTT_MS = 10, 500
 class Case:
     """One setting of the experiment's variable; `needs` are the engine features that it requires.
 
-    `lab` is the one that it is measured on; if None, one of the experiment's topology.
+    `lab` is the lab that it is measured on; if None, a lab of the experiment's topology.
     """
 
     name: str
@@ -42,11 +42,11 @@ class Case:
 
 @dataclass(frozen=True)
 class Preset:
-    """The extent of a run: its rounds, the workload's sizes, and which cases (by name; all if none is given).
+    """The extent of a run: its rounds, the workload's sizes, and its cases (by name; all if none is given).
 
-    `undecidable` maps the claims that it is not expected to decide to the reason: no round is spent on them, and they
-    have no verdict unless the figures suffice all the same. `compose_env` are variables of the topology's Compose file
-    that its sizes need (LAB_DISK_SIZE); the user's own values take precedence.
+    `undecidable` maps the claims that it is not expected to decide to the reason. No round is spent on them, and they
+    have no verdict unless the figures of the other claims' rounds suffice. `compose_env` are variables of the
+    topology's Compose file that its sizes need (LAB_DISK_SIZE); the user's own values take precedence.
     """
 
     name: str
@@ -57,7 +57,7 @@ class Preset:
     cases: tuple[str, ...] = ()
     undecidable: dict[str, str] = field(default_factory=dict)
     compose_env: dict[str, str] = field(default_factory=dict)
-    # After so many minutes no other round begins; 0: no limit.
+    # After this many minutes no further round begins; 0: no limit.
     max_minutes: float = 0
 
     @property
@@ -67,7 +67,7 @@ class Preset:
 
 @dataclass(frozen=True)
 class Curves:
-    """A figure of many cases, drawn as lines over the number that tells them apart; both axes are logarithmic.
+    """A figure of many cases, drawn as lines over a number that differs between cases; both axes are logarithmic.
 
     `panels` maps a panel's title to its lines, a line's label to its points, a point's place on the x axis to its case.
     """
@@ -151,9 +151,9 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     expected: list[KnownVerdict] = []
 
     def under_other_conditions(self, claims: Iterable[str], known_at: str) -> "Data":
-        """Return what is left where conditions changed: no published figure, and the verdicts known for these claims.
+        """Return the data that apply under changed conditions: the verdicts known for `claims`, no published figure.
 
-        `known_at` says under which conditions they are known.
+        `known_at` names the conditions under which the verdicts are known.
         """
         kept, source = set(claims), self.published.source
         return Data(
@@ -167,7 +167,7 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
-    """Decode the YAML beside an experiment. Raise LabError that names the bad key and the nearest good one."""
+    """Decode the YAML beside an experiment. Raise LabError that names an unknown key and the most similar known one."""
     try:
         return msgspec.yaml.decode(text, type=Data)
     except msgspec.MsgspecError as error:
@@ -204,20 +204,19 @@ def _not_arranged(_lab: object, case: Case) -> AbstractContextManager[Watch]:
 class Experiment(Generic[LabT]):
     """One question, answered by claims over cases.
 
-    `workload`, `prepare`, `fill` (the data whose size the preset sets) and `arrange` are called by the runner. The kind
-    of lab that they act on is opaque here. `hold` sets a case's variables on the lab of a drill and returns what
-    proves them. `predict` maps a case and its measured figures (such as rtt_p50_ms) to the
-    figures that theory gives for it. LabError when its parts do not fit.
+    The runner calls `workload`, `prepare`, `fill` (the data whose size the preset sets) and `arrange`; the type of lab
+    that they act on is not used here. `hold` sets a case's variables on the lab of a drill and returns a function that
+    proves them. `predict` maps a case and its measured figures (such as rtt_p50_ms) to the figures that theory gives.
+    Raise LabError on creation if the parts do not fit together.
 
-    With `side_by_side` the labs of all engines are up at once and share their rounds, so that claims may compare
-    engines. `default_engines` are measured when no engine is named, `settings` are the servers' variables that are
-    recorded besides those of every experiment. `disks` says in words what a write and a flush cost on its disks.
-    `asked` is the user's question that it was made from; a record keeps it.
+    With `side_by_side` the labs of all engines run at once and share their rounds, so that claims may compare engines.
+    `default_engines` are measured if no engine is named. `settings` are further variables of the servers to record.
+    `disks` is the cost of a write and a flush on its disks, in words. `asked` is the user's question that the
+    experiment was made from; it is kept in the record.
 
-    `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another one. An
-    experiment under other conditions names them in `conditions`: only its laws are judged, and nothing is compared with
-    published figures. `only` is the part that a run is restricted to, `against` the server that others are
-    compared with.
+    `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another round trip.
+    `conditions` names those that differ from the published ones: then only laws are judged, and nothing is compared
+    with published figures. `only` is the part that a run is restricted to. `against` is the server to compare with.
     """
 
     name: str
@@ -276,7 +275,7 @@ class Experiment(Generic[LabT]):
         return self.presets[name]
 
     def with_rtt(self, text: str) -> "Experiment[LabT]":
-        """Return the experiment with the round trip that a text says; itself if that is its own one."""
+        """Return the experiment with the round trip in a text such as "40ms"; itself if that is its own one."""
         again = f"./lab run {self.name}"
         if self.at is None:
             raise LabError(f"--rtt {text}: {self.name} has no round trip to choose", "an experiment with one", again)
@@ -296,7 +295,7 @@ class Experiment(Generic[LabT]):
         return replace(found, data=data, conditions={"rtt": asked.name})
 
     def with_variables(self, changed: dict[str, str]) -> "Experiment[LabT]":
-        """Return the experiment under changed conditions: its servers have these variables."""
+        """Return the experiment under changed conditions: with these variables on its servers."""
         laws = (claim.id for claim in self.claims if claim.law)
         data = self.data if self.conditions else self.data.under_other_conditions(laws, "with the published settings")
         return replace(self, data=data, conditions={**self.conditions, **changed})
@@ -309,7 +308,7 @@ class Experiment(Generic[LabT]):
         return tuple(case for case in self.cases if not preset.cases or case.name in preset.cases)
 
     def together(self, engines: Sequence[str]) -> list[list[str]]:
-        """Return the engines in parts whose labs are up at the same time."""
+        """Return the engines in groups whose labs run at the same time."""
         return [list(engines)] if self.side_by_side else [[engine] for engine in engines]
 
     def labs(self, preset: Preset, engine: str) -> tuple[LabSpec, ...]:
@@ -362,14 +361,14 @@ class Experiment(Generic[LabT]):
         return NotJudged(claim.id, engine, "not a claim that --claim names")
 
     def not_compared(self, claim: Claim, engine: str) -> NotJudged | None:
-        """Return why a claim is not judged where conditions changed: it is one about the published ones."""
+        """Return why a claim is not judged under changed conditions: it is about the published ones, and no law."""
         if not self.conditions or claim.law:
             return None
         changed = ", ".join(f"{what} {value}" for what, value in self.conditions.items())
         return NotJudged(claim.id, engine, f"not compared: conditions changed ({changed})")
 
     def _judged(self, claim: Claim, record: Record, engine: str) -> ClaimJudgement | NotJudged:
-        """Return the verdict; a NotJudged if only figures are missing and the preset does not try to decide it."""
+        """Return the verdict; NotJudged if only more figures could decide it and the preset does not try to."""
         known = self.data.claims.get(claim.id, ClaimData())
         of = claim if known.published is None else replace(claim, published=known.published)
         found = judge(of, record, engine, self.plan(record), self.expected(claim.id, engine))
@@ -391,8 +390,8 @@ class Experiment(Generic[LabT]):
 def schedule(cases: Sequence[Each], rounds: int, seed: int) -> Iterator[tuple[int, list[Each]]]:
     """Yield (round, cases in that round's order), rounds from 1; each round is shuffled on its own, by the seed.
 
-    Interleaving spreads what drifts (a filling disk, a warming CPU) over all cases alike. A round's order depends on
-    the seed and its number only, so a repeated round is the same round.
+    Interleaving spreads drifts (a filling disk, a warming CPU) evenly over all cases. A round's order depends only on
+    the seed and the round's number, so a repeated round has the same order.
     """
     for number in range(1, rounds + 1):
         order = list(cases)

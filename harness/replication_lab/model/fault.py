@@ -15,10 +15,10 @@ Value = int | float | str
 
 @dataclass(frozen=True)
 class Setting:
-    """A setting of a fault in a drill's step, which one kind of fault takes.
+    """A setting in a drill's step that only one kind of fault has.
 
-    `said` is how an error message names a value of it, `unset` is its default. `check` raises LabError for a value that
-    does not fit; it also gets the file of the drill, to name it.
+    `said` is how an error message names a value of the setting. `unset` is its default. `check` raises LabError for a
+    bad value; it gets the path of the drill's file for the message.
     """
 
     name: str
@@ -32,9 +32,9 @@ class Setting:
 
 @dataclass(frozen=True)
 class Need:
-    """A requirement of a fault: whether a topology's targets meet it, and the error if they do not.
+    """A requirement of a fault: a check of a topology's targets, and the error if they do not meet it.
 
-    `nodes` is how nodes that meet it are called. `refusal` may use {fault}, {topology} and {manager}.
+    `nodes` is the name for nodes that meet it. `refusal` may use {fault}, {topology} and {manager}.
     """
 
     nodes: str

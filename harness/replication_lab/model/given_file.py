@@ -1,10 +1,10 @@
-"""A file of the user's: its name for messages, and its text, so that nothing later depends on the file."""
+"""A file of the user: its name for messages, and its text, so that the file is not read again later."""
 
 import msgspec
 
 
 class GivenFile(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A file of the user's, as a question and a record hold it."""
+    """A file of the user, as questions and records contain it."""
 
     name: str
     text: str

@@ -10,9 +10,9 @@ Domain = dict[str, int]
 
 
 def beyond(mine: str, theirs: str) -> dict[str, Ranges]:
-    """Return what the first server has and the second lacks, as inclusive ranges by the server that numbered them.
+    """Return the transactions in `mine` that `theirs` lacks, as inclusive ranges by the server that numbered them.
 
-    MySQL's are sets, UUID:1-5:8. MariaDB's are a binary log's state: the last number of each server in each domain.
+    MySQL's GTIDs are sets: UUID:1-5:8. MariaDB's are a binary log's state: the last number of each server per domain.
     """
     if ":" in mine or ":" in theirs:
         known = _mysql(theirs)
@@ -26,7 +26,7 @@ def beyond(mine: str, theirs: str) -> dict[str, Ranges]:
 
 
 def transactions_in(text: str) -> int:
-    """Count a text's transactions: MariaDB's 0-1-42 is 42, and 0-1-42,0-2-50 is 50; MySQL's UUID:1-5:8 is 6."""
+    """Return the number of transactions: 42 for MariaDB's 0-1-42, 50 for 0-1-42,0-2-50; 6 for MySQL's UUID:1-5:8."""
     return count(beyond(text, ""))
 
 
@@ -53,9 +53,10 @@ def _mariadb(text: str) -> dict[str, Domain]:
 
 
 def _unknown(mine: Domain, theirs: Domain) -> dict[str, Ranges]:
-    """Return the ranges of a domain that only the first has; a domain's numbers go on when another server writes.
+    """Return the ranges of a domain that only `mine` has. Within a domain all servers share one sequence of numbers.
 
-    A state does not say where a server's numbers began: not before the one ahead of it ended, nor in what both have.
+    A state does not contain where a server's numbers began. They begin after those of the server before it, and after
+    the numbers that both states have.
     """
     common = _common(mine, theirs)
     found = {}
@@ -67,9 +68,9 @@ def _unknown(mine: Domain, theirs: Domain) -> dict[str, Ranges]:
 
 
 def _common(mine: Domain, theirs: Domain) -> int:
-    """Return the last number up to which both have the same: the last that a server gave to both.
+    """Return the number up to which both states are the same: the last one that both have from the same server.
 
-    Where no server is in both states, all of the second one is taken as common, as far as the first goes beyond it.
+    If no server is in both states, all of `theirs` counts as common, as far as `mine` goes beyond it.
     """
     shared = [min(mine[giver], theirs[giver]) for giver in mine.keys() & theirs.keys()]
     return max(shared or theirs.values(), default=0)

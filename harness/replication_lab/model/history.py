@@ -1,7 +1,7 @@
 """The history of the clients' statements: one JSON object a line, two lines for each statement.
 
-The line `invoked` is written before a statement is sent, the line `ended` before the next one. A statement that has no
-second line was under way when its client was cut off: its outcome is unknown.
+The line `invoked` is written before a statement is sent, the line `ended` before the next statement. A statement
+without a second line was in flight when the recording stopped: its outcome is unknown.
 """
 
 import math
@@ -15,7 +15,7 @@ from replication_lab.model.lines import Lines
 
 
 class Outcome(StrEnum):
-    """The outcome of a statement for its client; UNKNOWN: the answer was lost, the row may be there or not."""
+    """The outcome of a statement for its client; UNKNOWN: the answer was lost, and the row may be present or not."""
 
     ACKNOWLEDGED = "acknowledged"
     FAILED = "failed"
@@ -57,7 +57,7 @@ class Look(msgspec.Struct, frozen=True, tag_field="event", tag="look"):
 
 
 class Attempt(msgspec.Struct, frozen=True):
-    """One statement with its end; `ended` is infinite where the record stops before it. Times are seconds."""
+    """One statement with its answer; `ended` is infinite if the record stops before it. Times are in seconds."""
 
     id: int
     client: int
@@ -80,7 +80,7 @@ class Attempt(msgspec.Struct, frozen=True):
 class Copy(msgspec.Struct, frozen=True):
     """The final rows of one node: ids as inclusive ranges (an id twice is in two), and the server's own checksum.
 
-    `counter` is the hot row's value where the load had one, `source` the node that the rows came from.
+    `counter` is the hot row's value, if the load had one. `source` is the node that the rows were replicated from.
     """
 
     node: str
@@ -105,7 +105,7 @@ def encode(line: Invoked | Ended | Look) -> bytes:
 def parse(lines: Iterable[bytes]) -> tuple[list[Attempt], list[Look]]:
     """Return the attempts and the reads of a history in their order; LabError for an unreadable line.
 
-    A last line that was cut off in the middle of its writing is left out.
+    A truncated last line is left out.
     """
     attempts: dict[int, Attempt] = {}
     looks: list[Look] = []

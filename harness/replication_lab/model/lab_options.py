@@ -12,7 +12,7 @@ Given = TypeVar("Given")
 
 
 def by_node(asked: Mapping[str, Given], nodes: Sequence[str]) -> dict[tuple[str, str], Given]:
-    """Return what is asked for of each (node, setting); one node's own goes before that of all."""
+    """Return the value for each (node, setting); a value for one node takes precedence over that for all nodes."""
     found: dict[tuple[str, str], Given] = {}
     for setting, value in sorted(asked.items(), key=lambda item: "." in item[0]):
         node, _, name = setting.rpartition(".")
@@ -25,7 +25,7 @@ def options_by_node(
 ) -> dict[str, StartOptions]:
     """Return the options of each node that has any, from {[NODE.]NAME: VALUE} and {[NODE.]cnf: file}.
 
-    Raise LabError for a name or value that cannot be one, a node that is none, and a variable that a file sets, too.
+    Raise LabError for a bad name or value, an unknown node, and a variable that a file sets as well.
     """
     for setting in [*variables, *files]:
         node = setting.rpartition(".")[0]

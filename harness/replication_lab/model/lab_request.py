@@ -1,4 +1,4 @@
-"""What is asked for when a lab is started."""
+"""The request to start a lab."""
 
 import re
 from dataclasses import dataclass, field
@@ -12,13 +12,13 @@ from replication_lab.model.topology import Topology
 
 @dataclass(frozen=True)
 class LabRequest:
-    """A lab to be started; LabError on creation for a name that Compose refuses, or for an unknown link or node.
+    """A lab to be started. Raise LabError on creation for a name that Compose refuses, or for an unknown link or node.
 
-    `toxics` maps links to names in toxics/ or conditions by number, in place of the topology's own. `storage` puts
-    nodes' data on arrays of emulated disks. `load` starts the container of the clients as well. A lab that is not kept
-    (`keep`) counts as a leftover once this process has ended. With `clocks_move` a server's time can be set. `launcher`
-    starts the topology's own virtual machines; if empty, Compose's default does. `options` are those that nodes are
-    started with, in addition to the lab's. `init` are files of SQL that are run at the first start.
+    `toxics` maps links to names in toxics/ or conditions by number, which replace the topology's own. `storage` puts
+    nodes' data on arrays of emulated disks. `load` also starts the container of the clients. Without `keep` the lab
+    counts as a leftover once this process has ended. With `clocks_move` a server's clock can be set. `launcher` is the
+    program that runs the topology's own virtual machines; if empty, Compose's default. `options` are start options of
+    nodes in addition to the lab's own. `init` are SQL files to run at the first start.
     """
 
     topology: Topology

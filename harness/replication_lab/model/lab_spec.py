@@ -1,4 +1,4 @@
-"""What a lab of an experiment's run is: cases that need an equal one are measured on the same lab."""
+"""The description of a lab of an experiment's run; cases with equal descriptions are measured on the same lab."""
 
 from dataclasses import dataclass, replace
 
@@ -23,6 +23,6 @@ class LabSpec:
 
     @property
     def about(self) -> str:
-        """Return what tells it from other labs of the same engine, such as "semisync, source on raid0 of 2 ssd"."""
+        """Return what distinguishes it from the engine's other labs, such as "semisync, source on raid0 of 2 ssd"."""
         disks = (f", {node} on {each.level} of {each.members} {each.disk}" for node, each in self.storage or ())
         return "".join([self.topology, *disks])

@@ -1,4 +1,4 @@
-"""The number of rows that replicas are behind their source at several moments, and what follows from it."""
+"""The rows that replicas are behind their source at several moments, and the slopes and rates that follow."""
 
 from dataclasses import dataclass, field
 from itertools import pairwise
@@ -30,7 +30,7 @@ class LagReadings:
     def rate(self, replica: str, first: float, last: float) -> float | None:
         """Return the rows a second that a replica applied between two moments; None if there are too few readings.
 
-        It is a slope: an applier works in bursts, and a difference of two counts depends on where the moments fall.
+        The rate is a slope: an applier works in bursts, so the difference of two counts depends on the two moments.
         """
         counts = self._between(self.applied[replica], first, last)
         if len(counts) >= FEWEST and counts[0][1] == counts[-1][1]:

@@ -4,7 +4,7 @@ from collections.abc import Iterable, Sequence
 
 from replication_lab.model.record import Measurement
 
-# With fewer values the 99.9th percentile would be little else than the largest one.
+# With fewer values the 99.9th percentile would be almost the same as the maximum.
 FEWEST_FOR_P999 = 1000
 SHARES = {"p50_ms": 0.5, "p95_ms": 0.95, "p99_ms": 0.99}
 
@@ -21,7 +21,7 @@ def p999(latencies: Sequence[float]) -> float | None:
 
 
 def pooled(measurements: Iterable[Measurement]) -> dict[str, float]:
-    """Return percentiles and the largest of all latencies of several measurements together."""
+    """Return percentiles and the maximum of the latencies of several measurements together."""
     every = [ms for each in measurements for ms in each.samples.get("latency_ms", [])]
     if not every:
         return {}

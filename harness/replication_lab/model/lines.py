@@ -8,7 +8,7 @@ import msgspec
 class Lines:
     """The numbered lines of a file, without empty ones and without a truncated last one.
 
-    The file is read once, line by line: a ledger of many clients is too large for memory. `torn` is known at the end.
+    The file is read once, line by line: a ledger of many clients is too large for memory. `torn` is valid at the end.
     """
 
     def __init__(self, lines: Iterable[bytes]):

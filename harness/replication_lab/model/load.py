@@ -8,7 +8,7 @@ from replication_lab.model.sql_load import transactions
 from replication_lab.model.sql_text import Statement, statements
 
 INSERTS = "inserts"
-# sysbench's scripts, and whether each transaction changes a row. The events of bulk_insert are no transactions.
+# sysbench's scripts, and whether each transaction changes a row. Without bulk_insert: its events are no transactions.
 SYSBENCH = {
     "oltp_delete": False,  # the row may be missing already
     "oltp_insert": True,
@@ -23,10 +23,10 @@ SYSBENCH = {
 }
 FORMS = (".sql", ".lua")
 OTHER = "FILE.lua or FILE.sql"
-# It is part of the record, which is read as a whole.
+# Bytes. The file becomes part of the record, which is read as a whole.
 LARGEST = 16 << 20
 HAS_EVENTS = re.compile(r"\bevent\b|\brequire\b|\bdofile\b")
-# A dump with one of them would change only one copy, or tables that the load cannot reach and no check compares.
+# With one of these a dump would change only one copy, or tables that the load cannot reach and no check compares.
 ON_ONE_COPY = re.compile(r"(?:/\*!\d*\s*)?SET\b.*\b(sql_log_bin|gtid_purged)\b", re.IGNORECASE | re.DOTALL)
 ELSEWHERE = re.compile(
     r"(?:/\*!\d*\s*)?(?:(?:CREATE|DROP|ALTER)\s+(?:DATABASE|SCHEMA)\b|USE\s+(?!`?lab`?\s*$))", re.IGNORECASE
@@ -34,7 +34,7 @@ ELSEWHERE = re.compile(
 
 
 def refuse_bad_load(workload: str | GivenFile) -> None:
-    """Raise LabError for a load that is unknown, or whose file cannot be one."""
+    """Raise LabError for an unknown load, or a file that cannot be a load."""
     if isinstance(workload, str):
         if workload not in (INSERTS, *SYSBENCH):
             raise unknown_name("workload", workload, (INSERTS, *SYSBENCH), other=OTHER)
@@ -49,7 +49,7 @@ def refuse_bad_load(workload: str | GivenFile) -> None:
 
 
 def statements_of(file: GivenFile | None) -> list[Statement]:
-    """Return the statements of a schema or of rows to begin with. Raise LabError for a file that cannot be one."""
+    """Return the statements of a schema or of initial rows. Raise LabError for a file that cannot be either."""
     if file is None:
         return []
     _refuse_too_large(file)
@@ -68,7 +68,7 @@ def statements_of(file: GivenFile | None) -> list[Statement]:
 
 
 def refuse_for_one_copy(file: GivenFile, statement: Statement) -> None:
-    """Raise LabError for a statement after which rows would be on one copy only."""
+    """Raise LabError for a statement that would leave rows on one copy only."""
     if only := ON_ONE_COPY.match(statement.sql):
         raise LabError(
             f"{file.name} line {statement.line}: it sets {only[1]}, so the other copies would lack the rows",

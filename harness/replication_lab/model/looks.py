@@ -1,7 +1,7 @@
-"""The risk that each look of a sequential run may take, so that all looks together take no more than was accepted.
+"""The risk of each look of a sequential run, chosen so that all looks together have no more than the accepted risk.
 
-The paths of Student's t under normal noise depend on neither mean nor spread, so one set of simulated paths answers for
-every claim. docs/statistics.md compares this with what else was tried.
+The paths of Student's t under normal noise depend on neither mean nor spread, so one set of simulated paths is valid
+for every claim. docs/statistics.md compares this method with others.
 """
 
 import math
@@ -14,16 +14,16 @@ if TYPE_CHECKING:  # it takes long to import
 
 PATHS = 40_000
 SEED = 1
-# Halvings of the interval in which the risk is looked for: to a 65 000th of it.
+# Bisections of the interval in which the risk is searched: to a 65 000th of it.
 STEPS = 16
 
 
 @cache
 def risk_of_a_look(min_rounds: int, max_rounds: int, alpha: float) -> float:
-    """Return the risk of one look on one side, if all looks on that side together may take `alpha`.
+    """Return the risk of one look on one side, if all looks on that side together may have the risk `alpha`.
 
-    The run looks after each round from `min_rounds` to `max_rounds`. Two standard errors of the simulation are left as
-    a margin.
+    The run looks after each round from `min_rounds` to `max_rounds`. The risk is reduced by a margin of two standard
+    errors of the simulation.
     """
     if min_rounds == max_rounds:
         return alpha

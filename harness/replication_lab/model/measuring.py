@@ -5,10 +5,10 @@ from typing import Protocol, TypeVar, runtime_checkable
 
 from replication_lab.model.proof import Proof
 
-# What a workload is run on. The model knows no lab.
+# The type of lab that a workload runs on. The model does not depend on it.
 LabT = TypeVar("LabT")
 LabIn = TypeVar("LabIn", contravariant=True)
-# Returns the proofs of a state on the nodes that are named.
+# A function that returns the proofs of a state on the given nodes.
 ProofsOfNodes = Callable[[Collection[str]], list[Proof]]
 
 
@@ -27,7 +27,7 @@ class Outcome(Protocol):
 
 @runtime_checkable
 class HasProofs(Protocol):
-    """An outcome with proofs of its own: a load of several phases has some for each of them."""
+    """An outcome with proofs of its own, such as those for each phase of a load."""
 
     @property
     def proofs(self) -> Sequence[Proof]: ...
@@ -55,7 +55,7 @@ class Watch(Protocol):
     """A check that the arranged state lasts for the whole load."""
 
     def figures(self) -> Mapping[str, float]:
-        """Return what it counted during the load."""
+        """Return the figures that the watch counted during the load."""
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
         """Prove the state over a load of `commits` transactions, the fastest of which took `fastest_ms`."""

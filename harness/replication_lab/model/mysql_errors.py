@@ -6,8 +6,8 @@ from typing import NamedTuple
 class MySQLError(NamedTuple):
     """One error that the lab may meet.
 
-    After one that is not definite the transaction may be committed or not. `conflict` is how a writer lost against
-    another one; it may try again.
+    After an error that is not `definite`, the transaction may be committed or not. `conflict` is the way in which a
+    writer lost against another one; it may try again.
     """
 
     meaning: str
@@ -16,7 +16,7 @@ class MySQLError(NamedTuple):
 
 
 NO_CONNECTION = 2003
-# The answers to SET for a variable that needs a restart, and for a value that does.
+# The errors of SET for a variable that needs a restart, and for a value that needs one.
 READ_ONLY_VARIABLE, WRONG_ARGUMENTS = 1238, 1210
 # The client library's own numbers.
 CLIENT_ERRORS = range(2000, 3000)

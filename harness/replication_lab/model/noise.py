@@ -1,4 +1,4 @@
-"""What a run does while other programs use the CPUs, by the names of the option --noise."""
+"""The values of the option --noise: how a run reacts while other programs use the CPUs."""
 
 # Wait for a quiet machine and measure again; stop the run; or accept the figures, with verdicts UNKNOWN.
 WAIT, STOP, ACCEPT = "wait", "stop", "accept"

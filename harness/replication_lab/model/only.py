@@ -1,10 +1,10 @@
-"""What a run is restricted to by the options of `lab run`, besides its preset."""
+"""The part of an experiment that options of `lab run` restrict a run to, besides its preset."""
 
 import msgspec
 
 
 class Only(msgspec.Struct, frozen=True, kw_only=True):
-    """A part of an experiment, as a record holds it: nothing is left out where a field is empty.
+    """A part of an experiment, as a record contains it; an empty field leaves nothing out.
 
     `rounds` is the maximum number of rounds in place of the preset's, `cases` are the only ones that are measured,
     `claims` the only ones that are judged.
@@ -16,7 +16,7 @@ class Only(msgspec.Struct, frozen=True, kw_only=True):
 
     @property
     def why_not_measured(self) -> str:
-        """Return the reason why a case that exists is not measured; empty if no option leaves cases out."""
+        """Return the reason why other cases are not measured; empty if no option leaves cases out."""
         if self.cases:
             return "not a case that --case names"
         return "no claim that --claim names needs it" if self.claims else ""

@@ -1,4 +1,4 @@
-"""A my.cnf file of the user's: its options with their lines, and which options the lab needs for itself."""
+"""The user's my.cnf file: its options with their lines, and the options that only the lab may set."""
 
 import re
 from collections.abc import Iterable, Mapping
@@ -15,8 +15,8 @@ QUOTED = re.compile(r"""(['"])(.*)\1""")
 # A server ignores an option with this prefix if it does not know it.
 LOOSE = "loose_"
 
-# Options by pattern, and why a file may not have them. What the Compose files, compose/engines and the images set so
-# that a node is reached, replicates and can be compared.
+# Options by pattern, and why a file may not set them. The Compose files, compose/engines and the images set them, so
+# that a node is reachable, replicates and can be compared.
 RESERVED: dict[str, str] = {
     "server_id": "each node has its own number, and its link's port follows from it",
     "report_*": "peers find a node by it",
@@ -94,7 +94,7 @@ class Option:
 
 
 def options_of(file: GivenFile) -> list[Option]:
-    """Return the options of a file. Raise LabError, with file and line, for one that cannot be given to a server."""
+    """Return the options of a file. Raise LabError, with file and line, for an option that a server must not get."""
     found: dict[str, Option] = {}
     group = ""
     for number, line in enumerate(map(str.strip, file.text.splitlines()), 1):
@@ -147,7 +147,7 @@ def refuse_reserved(option: Option) -> None:
 
 
 def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None:
-    """Raise LabError for a variable that a file of the same node sets, too; both settings may begin with NODE."""
+    """Raise LabError for a variable that a file of the same node sets as well; both settings may begin with "NODE."."""
     node = setting.rpartition(".")[0]
     options = {option.name: option for option in options_of(file)}
     for variable in variables:
@@ -162,7 +162,7 @@ def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None
 
 @dataclass(frozen=True)
 class StartOptions:
-    """What a node is started with: the user's file, and variables that it refuses to change while it runs."""
+    """The options that a node is started with: the user's file, and variables that cannot be changed at run time."""
 
     file: GivenFile | None = None
     variables: Mapping[str, str] | None = None
@@ -180,7 +180,7 @@ class StartOptions:
 
     @property
     def text(self) -> str:
-        """Return the contents of the node's file; empty if there is nothing that the node does not have anyway."""
+        """Return the contents of the node's option file; empty if it needs no options besides the lab's."""
         lines = [f"{name} = {value}" for name, value in sorted((self.variables or {}).items())]
         own = "\n".join(["[mysqld]", *lines, ""]) if lines else ""
         given = self.file.text.rstrip("\n") + "\n" if self.file else ""
@@ -190,7 +190,8 @@ class StartOptions:
 def last_errors(log: str, most: int = 3) -> list[str]:
     """Return the last errors of a server's log; its last line if it names none.
 
-    Galera's library has errors of its own (WSREP) after whatever ended the server.
+    Galera's errors (WSREP) are left out if there are others: its library logs some after the error that ended the
+    server.
     """
     lines = [line.strip() for line in log.splitlines() if line.strip()]
     errors = [line.partition("[ERROR] ")[2] for line in lines if "[ERROR] " in line and "Aborting" not in line]

@@ -8,15 +8,15 @@ from dataclasses import dataclass
 from replication_lab.model.change_points import change_points
 from replication_lab.model.digest import Digest
 
-# A change of fewer per cent than this is not worth a line, however sure it is.
+# A smaller relative change is not shown, even if it is significant.
 LEAST_CHANGE = 0.03
-# A series that is shorter than this cannot show a change: too few permutations differ.
+# A shorter series cannot show a change: it has too few different permutations.
 FEWEST_RUNS = 8
 
 
 @dataclass(frozen=True)
 class Place:
-    """What the runs of a series have in common: only these can be compared over time."""
+    """The properties that all runs of a series share, without which they cannot be compared over time."""
 
     experiment: str
     question: str

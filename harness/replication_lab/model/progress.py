@@ -1,4 +1,4 @@
-"""What tells a user, line by line, how far something is."""
+"""The function that reports progress to the user, line by line."""
 
 from collections.abc import Callable
 

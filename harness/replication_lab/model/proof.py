@@ -4,7 +4,7 @@ import msgspec
 
 
 class Proof(msgspec.Struct, frozen=True):
-    """A state that was checked, not assumed, such as "semi-sync stayed on"; `what` may include the expectation."""
+    """A state that was checked and not assumed, such as "semi-sync stayed on"; `what` may include the expectation."""
 
     what: str
     found: str
