@@ -1,5 +1,6 @@
 """Is each mistake in the options of `lab ask` refused in one error, before Docker is asked for anything?"""
 
+import gzip
 import shlex
 from typing import Any
 
@@ -15,6 +16,7 @@ FILES = {
     "empty.cnf": b"",
     "empty.sql": b"",
     "large.sql": b"INSERT INTO t VALUES (1);\n" * 700_000,
+    "large.sql.gz": gzip.compress(bytes(17 << 20), 1),
     "load.lua": b"function event() end",
     "load.txt": b"SELECT 1;",
     "my.cnf": b"[mysqld]\nsync_binlog = 1\n",
@@ -33,6 +35,8 @@ IN_A_QUESTION = [
     ("--vary =0,1", "--vary '=0,1' names no value", "--vary NAME=VALUE"),
     ("--vary sync_binlog=0,,1", "sync_binlog is ''", "without quotes and spaces"),
     ("--vary sync_binlog=0,0", "sync_binlog has a value twice", "values that differ"),
+    ("--vary sync_binlog=0,OFF", "sync_binlog has a value twice", "values that differ"),
+    ("--vary rtt=0,0ms", "rtt has a value twice", "values that differ"),
     ("--vary sync_binlog=0, 1", "more than one argument: semisync 1", "separated by commas without spaces"),
     ("--vary SYNC_BINLOG=0,1", "'SYNC_BINLOG' is no setting", "a server's variable"),
     ("--vary nod.sync_binlog=0,1", "semisync has no node 'nod'", "one of source, replica"),
@@ -128,7 +132,7 @@ IN_A_QUESTION = [
     ("--workload missing.sql", "missing.sql cannot be read: No such file", "a file"),
     ("--workload binary.sql", "binary.sql is not text", "a text in UTF-8"),
     ("--workload empty.sql", "empty.sql holds no statement", "read docs/asking.md"),
-    ("--workload large.sql", "large.sql has 17 MiB", "at most 16 MiB"),
+    ("--workload large.sql", "large.sql has more than 16 MiB", "at most 16 MiB"),
     ("--workload load.txt", "load.txt is neither .sql nor .lua", "--workload load.sql"),
     ("--load-command ''", "--load-command has an empty value", "leave out --load-command"),
     ("--load-command ' '", "--load-command is empty", "a command for sh"),
@@ -136,9 +140,11 @@ IN_A_QUESTION = [
     ("--load-image ours:1", "--load-image ours:1 has no command", "--load-command 'CMD'"),
     ("--workload packed.sql.gz", "packed.sql.gz cannot be unpacked", "a file packed by gzip"),
     ("--schema missing.sql", "missing.sql cannot be read: No such file", "a file"),
+    ("--schema /dev/zero", "/dev/zero has more than 16 MiB", "at most 16 MiB"),
+    ("--schema large.sql.gz", "large.sql.gz has more than 16 MiB", "at most 16 MiB"),
     ("--schema ''", "--schema has an empty value", "leave out --schema"),
     ("--schema use.sql", "leaves the database lab", "without --databases"),
-    ("--schema large.sql", "large.sql has 17 MiB", "at most 16 MiB"),
+    ("--schema large.sql", "large.sql has more than 16 MiB", "at most 16 MiB"),
     ("--init ''", "--init has an empty value", "leave out --init"),
     ("--init empty.sql", "empty.sql holds no statement", "statements that end with ;"),
     ("--engine oracle", "unknown engine 'oracle'", "./lab engines"),
@@ -173,6 +179,7 @@ IN_A_QUESTION = [
     ("--ledger --drill lose-source --workload reads.sql", "no transaction of reads.sql writes", "leave out --ledger"),
     ("--save missing/question.yaml", "missing/question.yaml cannot be written: No such file", "an existing folder"),
     ("--save .", ". cannot be written: Is a directory", "an existing folder"),
+    ("--save my.cnf", "my.cnf exists, and no question was saved in it", "a new file"),
     ("--save ''", "--save has an empty value", "leave out --save"),
     ("--seed -1", "seed is -1", "a whole number from 0 to"),
     ("--seed x", "Invalid value for '--seed': 'x' is not a valid integer", "./lab ask --help"),
@@ -273,3 +280,13 @@ def test_a_question_is_saved_before_anything_is_measured(lab, files, folder, mon
     lab("ask", *shlex.split(QUESTION), "--save", "question.yaml")
 
     assert saved == [True]
+
+
+def test_a_saved_question_is_saved_again(lab, files, folder, monkeypatch):
+    """Only a file of another kind is kept."""
+    monkeypatch.setattr(rounds.docker_engine, "ensure", lambda: 1 / 0)
+    for clients in ("1,4", "1,8"):
+        lab("ask", "semisync", "--vary", f"clients={clients}", "--save", "again.yaml")
+
+    assert "'8'" in (folder / "again.yaml").read_text()
+    assert (folder / "my.cnf").read_bytes() == FILES["my.cnf"]

@@ -188,7 +188,10 @@ def test_a_file_is_given_by_its_path_and_packed_or_not(tmp_path):
     """A name without a dot and a slash is that of a load."""
     (tmp_path / "a.sql.gz").write_bytes(gzip.compress(b"SELECT 1;"))
 
+    (tmp_path / "marked.sql").write_bytes("\ufeffSELECT 1;".encode())
+
     assert read(tmp_path / "a.sql.gz") == GivenFile("a.sql", "SELECT 1;")
+    assert read(tmp_path / "marked.sql") == GivenFile("marked.sql", "SELECT 1;")
     assert _load("oltp_insert") == "oltp_insert"
 
 

@@ -25,6 +25,8 @@ from replication_lab.model.server_name import lab_text, server_text
 from replication_lab.world import catalogue
 
 IMAGE = "image"
+# What a saved question begins with, before the path of its schema.
+FIRST_LINE = "# yaml-language-server: $schema="
 # Each load has a seed of its own, a thousand times this at most, which sysbench reads as a number of 32 bits.
 HIGHEST_SEED = 2_000_000
 
@@ -231,15 +233,17 @@ def _number_of_drills(given: int | None) -> int:
 def _load(text: str) -> str | GivenFile:
     """Return the name of a load, or the file that is one."""
     is_file = Path(text).suffix or "/" in text
-    return files.read(Path(text)) if is_file else text
+    return files.read_for_a_record(Path(text)) if is_file else text
 
 
 def _given(path: str | None) -> GivenFile | None:
-    return files.read(Path(path)) if path else None
+    return files.read_for_a_record(Path(path)) if path else None
 
 
 def _write(path: Path, question: Question) -> None:
     try:
+        if path.exists() and not path.read_bytes().startswith(FIRST_LINE.encode()):
+            raise LabError(f"{path} exists, and no question was saved in it", "a new file, or a saved question")
         path.write_bytes(_schema_for(path).encode() + msgspec.yaml.encode(question))
     except OSError as error:
         raise LabError(f"{path} cannot be written: {error.strerror}", "a file in an existing folder") from error
@@ -249,4 +253,4 @@ def _schema_for(path: Path) -> str:
     """Return the line by which editors find the schema: relative within this checkout, so that both can move."""
     schema, folder = catalogue.ROOT / "docs" / "question.schema.json", path.resolve().parent
     found = os.path.relpath(schema, folder) if folder.is_relative_to(catalogue.ROOT.resolve()) else str(schema)
-    return f"# yaml-language-server: $schema={found}\n"
+    return f"{FIRST_LINE}{found}\n"

@@ -2,10 +2,12 @@
 
 import gzip
 import zlib
+from codecs import getincrementaldecoder
 from pathlib import Path
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
+from replication_lab.model.load import LARGEST
 from replication_lab.model.question import Values
 from replication_lab.model.question_files import CNF, NONE, is_cnf
 
@@ -13,10 +15,29 @@ SETTING = "NAME=VALUE"
 
 
 def read(path: Path) -> GivenFile:
+    """Return a text with its name; a packed one is unpacked, and a byte order mark is left out."""
+    return _text(path, -1)
+
+
+def read_for_a_record(path: Path) -> GivenFile:
+    """Return a text that a record is to hold. Raise LabError for one that is too large, without reading all of it."""
+    file = _text(path, LARGEST + 1)
+    if len(file.text.encode()) > LARGEST:
+        raise LabError(
+            f"{path} has more than {LARGEST >> 20} MiB",
+            f"at most {LARGEST >> 20} MiB, since the record holds it",
+            "make rows by --init: INSERT … SELECT",
+        )
+    return file
+
+
+def _text(path: Path, most: int) -> GivenFile:
+    """Return the first `most` bytes of a text; -1 for all. A character that they cut is left out."""
     try:
-        content = path.read_bytes()
-        plain = gzip.decompress(content) if path.suffix == ".gz" else content
-        return GivenFile(path.name.removesuffix(".gz"), plain.decode())
+        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
+            content = file.read(most)
+        plain = getincrementaldecoder("utf-8-sig")().decode(content, final=len(content) != most)
+        return GivenFile(path.name.removesuffix(".gz"), plain)
     except UnicodeDecodeError as error:
         raise LabError(f"{path} is not text: byte {error.start} is not UTF-8", "a text in UTF-8") from error
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
@@ -76,7 +97,7 @@ def named(setting: str, values: list[str], read_before: dict[str, GivenFile]) ->
 def _name(path: str, read_before: dict[str, GivenFile]) -> str:
     if path == NONE:
         return NONE
-    file = read(Path(path))
+    file = read_for_a_record(Path(path))
     if read_before.setdefault(file.name, file) != file:
         raise LabError(f"two files are called {file.name}", "files with names that differ", "rename one of them")
     return file.name

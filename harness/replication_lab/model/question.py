@@ -4,7 +4,7 @@ import math
 import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
-from itertools import product
+from itertools import combinations, product
 
 import msgspec
 
@@ -12,10 +12,12 @@ from replication_lab.model.command_load import refuse_bad_command
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import INSERTS, refuse_bad_load, statements_of
-from replication_lab.model.question_files import CNF, refuse_bad_files
+from replication_lab.model.question_disks import is_of_disks
+from replication_lab.model.question_files import CNF, is_cnf, refuse_bad_files
 from replication_lab.model.question_options import refuse_no_setting, refuse_out_of_limits
 from replication_lab.model.rate import per_second, refuse_too_few
 from replication_lab.model.sql_load import Transaction, transactions
+from replication_lab.model.variable import is_same
 
 Values = dict[str, str]
 
@@ -277,7 +279,7 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
     refuse_no_setting(name, OWN)
     if not values:
         raise LabError(f"{name} has no value", "at least one", f"--vary {name}=VALUE,VALUE")
-    if len(set(values)) < len(values):
+    if any(is_same_value(name, *pair) for pair in combinations(values, 2)):
         raise LabError(f"{name} has a value twice: {', '.join(values)}", "values that differ", f"--vary {name}=…")
     for value in values:
         if name in CHOICES and value not in CHOICES[name]:
@@ -296,6 +298,14 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
             f"{', '.join(OWN)}, {CNF}, a server's variable or NODE.VARIABLE",
             "--vary sync_binlog=0,1",
         )
+
+
+def is_same_value(name: str, one: str, other: str) -> bool:
+    """Return whether two values of a setting mean the same: 0 and OFF of a variable, 0 and 0ms of a round trip."""
+    if one == other or (name == RTT and is_bare(one) and is_bare(other)):
+        return True
+    is_variable = name not in OWN and not is_cnf(name) and not is_of_disks(name)
+    return (is_variable or name == CLIENTS) and is_same(one, other)
 
 
 def is_bare(trip: str) -> bool:
