@@ -91,3 +91,34 @@ def test_only_the_first_node_begins_a_history():
 def test_a_history_whose_data_are_gone_is_not_begun_anew():
     """All empty, but there was something once: that is for a person to decide."""
     assert "but this cluster had a history (u)" in told("node1", "empty/empty/empty")[-1]
+
+
+TURN = """
+source {script}
+LAB_NODE=node3 LAB_MEMBERS="node1 node2 node3" TICK=0
+declare -A FROM=({serves})
+is_alive() {{ [[ -v FROM[$1] ]]; }}
+serves() {{ ((TICK >= FROM[$1])); }}
+sleep() {{ TICK=$((TICK + 1)) SECONDS=$TICK; if ((TICK > 90)); then echo never; exit; fi; }}
+log() {{ echo "$1"; }}
+SECONDS=0
+wait_for_turn
+echo "joins after $TICK s"
+"""
+
+
+@pytest.mark.parametrize(
+    ("serves", "joins"),
+    [
+        ("[node1]=0 [node2]=0", "joins after 0 s"),
+        ("[node1]=1 [node2]=4", "joins after 4 s"),
+        ("[node1]=1", "joins after 1 s"),
+        ("[node1]=1 [node2]=70", "joins after 20 s"),
+        ("[node1]=50 [node2]=70", "joins after 50 s"),
+        ("[node1]=999 [node2]=999", "never"),
+    ],
+    ids=["at once", "in turn", "a dead node", "beside one that takes long", "a slow first node", "nobody to join"],
+)
+def test_a_node_joins_in_turn_and_only_where_another_one_serves(serves, joins):
+    """Without one that serves, the server would give up after 30 seconds, and the cluster would lack a node."""
+    assert bash(TURN.format(script=SCRIPT, serves=serves))[-1] == joins
