@@ -1,4 +1,4 @@
-"""A toxic on links without another one, calibrated to the round trips of its file, for the time of a measured load."""
+"""A toxic on links that have no other, calibrated to its file's round trip, for the duration of a measured load."""
 
 from collections.abc import Sequence
 
@@ -11,7 +11,7 @@ from replication_lab.world.docker.lab import Lab
 
 
 class CalibratedToxic:
-    """Bare links that get a toxic; after recovery they are bare again."""
+    """Links without a toxic that get one; recovery removes it again."""
 
     def __init__(self, lab: Lab, links: Sequence[str], toxic: Toxic):
         self.links, self.toxic = Links(lab, links), toxic

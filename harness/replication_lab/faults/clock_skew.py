@@ -28,7 +28,7 @@ def _check_skew(where: str, skew: int) -> None:
         raise SKEW.refusal(where, "clock", skew, 'the fault "clock", and a "skew" other than 0')
 
 
-# Seconds; a positive skew puts the clock ahead.
+# In seconds; a positive skew sets the clock ahead.
 SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
 
 
@@ -55,7 +55,7 @@ class ClockSkew(OnNodes):
         return [self._is_off(node, self.skew) for node in self.nodes]
 
     def recover(self) -> None:
-        # A server that was killed meanwhile starts with the right time.
+        # A server that was killed during the fault starts with the right time.
         self.each(self._set_right)
 
     def _set_right(self, node: str) -> None:

@@ -8,7 +8,7 @@ from replication_lab.model.fault import NODES
 from replication_lab.model.proof import Proof
 from replication_lab.world.docker.lab import Lab
 
-# As a share of one CPU; a server with a hundredth answers, but hardly works.
+# As a share of one CPU. With a hundredth of a CPU a server answers, but makes hardly any progress.
 CPU_SHARE, PERIOD_US = 0.05, 100_000
 
 
@@ -48,7 +48,7 @@ class CpuSqueeze(OnNodes):
         try:
             self._waited = {name: self.lab.node(name).throttled() - then for name, then in self._throttled.items()}
         finally:
-            # Also if that cannot be read: an experiment measures its next case on the same lab.
+            # Also if the throttling cannot be read: an experiment measures its next case on the same lab.
             self.each(lambda node: self.lab.node(node).limit_cpu(self._had[node], PERIOD_US))
 
     def verify_recovered(self) -> list[Proof]:

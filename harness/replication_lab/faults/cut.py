@@ -30,7 +30,7 @@ class Cut:
         self.links.each(lambda name: self._running[name].cut())
 
     def verify(self) -> list[Proof]:
-        """Prove that each link's connection has ended and no new one is possible: the switch alone proves nothing."""
+        """Prove that each link's connection has ended and no new one is possible; the proxy's state is no proof."""
         return self.links.each(self._is_cut)
 
     def verify_still_cut(self) -> list[Proof]:
@@ -42,7 +42,7 @@ class Cut:
         through = [
             *(["the old connection still gets an answer"] if old is not None else []),
             *(["a new connection still gets an answer"] if self._connects(name) else []),
-            # Only if the far end works: where it is dead as well nothing answers in any case.
+            # Only if the far end works: a dead far end answers in no case.
             *(["the link is switched on"] if self._running[name].lets_through() else []),
         ]
         return Proof(

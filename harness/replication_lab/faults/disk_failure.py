@@ -46,7 +46,7 @@ class DiskFail(OnNodes):
         self.each(lambda node: self._arrays[node].disk(DISK).fail())
 
     def verify(self) -> list[Proof]:
-        """Prove by the disk's state that it fails; at the fault's end it is proved that the array met the failure."""
+        """Prove by the disk's state that it fails; in a later call also that the array has met the failure."""
         return [self._fails(node) for node in self.nodes]
 
     def _fails(self, node: str) -> Proof:

@@ -11,13 +11,13 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.docker.lab import Lab
 
 FILE, STEP = ".full", 1 << 20
-# In ever smaller steps, and the rest byte by byte: how much a file system keeps for itself is not documented.
+# In ever smaller steps, and the rest byte by byte: the space that a file system reserves is not documented.
 FILL = (
     f"touch {FILE}; for step in 256MiB 32MiB 4MiB 1MiB; do "
     f"while fallocate --offset $(stat --format=%s {FILE}) --length $step {FILE} 2>/dev/null; do :; done; done; "
     f"cat /dev/zero >>{FILE}.rest 2>/dev/null; sync --file-system .; true"
 )
-# Free space may shrink by what the server wrote meanwhile, and btrfs keeps a metadata chunk of 256 MiB.
+# MiB. The server writes during the fault, and btrfs keeps a metadata chunk of 256 MiB, so less space may be free.
 SPARE = (64 + 256) << 20
 
 
@@ -29,7 +29,7 @@ SPARE = (64 + 256) << 20
     needs=(EMULATED_DISKS,),
 )
 class DiskFull(OnNodes):
-    """Nodes without space for another page; recovery gives them the space that they had."""
+    """Nodes whose file system has no space for another page; recovery frees the space again."""
 
     def __init__(self, lab: Lab, nodes: Sequence[str]):
         super().__init__(lab, nodes)

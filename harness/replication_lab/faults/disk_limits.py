@@ -28,7 +28,7 @@ class DiskLimits(OnNodes):
         self._changed.enter_context(changed(self._arrays, self._limits))
 
     def verify(self) -> list[Proof]:
-        """Prove the limits by direct I/O at first, and later by the disks' reported limits.
+        """Prove the limits by direct I/O in the first call, and by the disks' reported limits in later calls.
 
         Under load a measurement would queue behind the server's requests.
         """
@@ -78,7 +78,7 @@ def limited(disks: Sequence[Spindle], limits: Limits) -> Iterator[None]:
 
 
 def limit(disks: Sequence[Spindle], limits: Limits) -> None:
-    """Set the limits of these disks at the same time: one without limits must not run ahead of the others."""
+    """Set the limits of these disks at the same time: a disk without limits must not run ahead of the others."""
     at_once.of_each(lambda spindle: spindle.limit(limits), disks)
 
 
@@ -92,7 +92,7 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
     both = (("reads/s", measured.read_iops, limits.read_iops), ("writes/s", measured.write_iops, limits.write_iops))
     said = ", ".join(f"{found:.0f} of {limit or 'any'} {what}" for what, found, limit in both)
     ok = arrays.keeps(measured, limits)
-    # A disk that is too slow means a busy machine: a spindle delays requests and never speeds them up.
+    # A disk below its limit means a busy machine: a spindle delays requests and never speeds them up.
     remedy = "" if ok else "; use a less busy host or a slower --disk (see compose/storage/disks.yaml)"
     return Proof(
         what=f"{measured.disk} keeps its limits",

@@ -16,7 +16,7 @@ from replication_lab.world.disks.array import Array
 from replication_lab.world.docker.lab import Lab
 
 WRITE_IOPS = 20
-# A load that leaves the disks idle half of the time does not show their cost.
+# The share of busy time below which a load does not show the disks' cost.
 BUSY = 0.5
 
 
@@ -46,8 +46,8 @@ class DiskSlow(OnNodes):
     def verify(self) -> list[Proof]:
         """Prove by the disks' reported limits that they are slow.
 
-        A measurement by I/O would queue behind the server's requests. At the fault's end the disks' work under load is
-        proved.
+        A measurement by I/O would queue behind the server's requests. In later calls prove also that the disks were
+        busy.
         """
         return [self._is(node, self._slow(node)) for node in self.nodes]
 

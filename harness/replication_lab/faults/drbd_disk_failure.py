@@ -54,7 +54,7 @@ class DrbdDiskFail(OnNodes):
         self.each(self._attach)
 
     def _attach(self, node: str) -> None:
-        # A disk that DRBD never detached cannot be attached: that error would hide why the proof failed.
+        # A disk that DRBD never detached cannot be attached; the error of that would hide why the proof failed.
         if self._before[node] == DISKLESS:
             self._peers[node].tell("attach")
 

@@ -11,8 +11,8 @@ from replication_lab.model.proof import Proof
 class Fault(Protocol):
     """A fault made for a lab and its targets, with its settings by their names.
 
-    `inject` breaks the targets and `verify` proves it, also repeatedly. `recover` undoes exactly what `inject` did,
-    also after a partial `inject`; `verify_recovered` proves it. `close` releases connections and threads.
+    `inject` breaks the targets, and `verify` proves it; it may be called repeatedly. `recover` undoes exactly what
+    `inject` did, also after a partial `inject`; `verify_recovered` proves it. `close` releases connections and threads.
     """
 
     def inject(self) -> None: ...
@@ -44,13 +44,13 @@ def _unproved(fault: Fault, what: str) -> Proof:
 
 
 class Registered(NamedTuple):
-    """A kind of fault, and what makes one of a lab, its targets and the settings by their names."""
+    """A kind of fault, and the function that makes a fault of a lab, its targets and its settings by name."""
 
     kind: FaultKind
     make: Callable[..., Fault]
 
 
-# By the names that drills give them.
+# All kinds, by the names that drills give them.
 FAULTS: dict[str, Registered] = {}
 Make = TypeVar("Make", bound=Callable[..., Fault])
 

@@ -1,4 +1,4 @@
-"""A fault for the length of a block, as an experiment needs it: injected, verified, and recovered at its end."""
+"""A fault for the duration of a block, for experiments: injected, verified, and recovered at the end of the block."""
 
 from collections.abc import Iterator
 from contextlib import closing, contextmanager
@@ -31,9 +31,9 @@ class Injected:
 
 @contextmanager
 def injected(fault: Fault) -> Iterator[Injected]:
-    """Inject the fault within the block, unless it is ended earlier; recover in any case.
+    """Inject the fault for the block, or until `end` is called; recover in any case.
 
-    LabError if it did not take hold: a load under it would show nothing.
+    Raise LabError if the fault did not take hold: a load under it would show nothing.
     """
     acting = Injected(fault, [])
     with closing(fault):

@@ -9,7 +9,7 @@ from replication_lab.model.proof import Proof
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import DATA
 
-# Memory left above the server's use when the fault begins.
+# MiB that the limit is above the server's use when the fault begins.
 MEMORY_SPARE_MIB = 16
 # More data than the remaining memory can cache.
 READ_FILES = f"cat {DATA}/ib* >/dev/null"
@@ -43,7 +43,7 @@ class MemorySqueeze(OnNodes):
         self.lab.node(node).run("sh", "-c", READ_FILES)
 
     def verify(self) -> list[Proof]:
-        """Prove that the limit is set; at the fault's end it is proved that the server ran into it."""
+        """Prove that the limit is set; in a later call also that the server has reached it."""
         return [self._has(node, "has hardly any memory left", self._asked[node]) for node in self.nodes]
 
     def _has(self, node: str, what: str, limit: int) -> Proof:

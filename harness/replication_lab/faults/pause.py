@@ -27,7 +27,7 @@ class Pause(OnNodes):
         return [self._is_frozen(node) for node in self.nodes]
 
     def _is_frozen(self, node: str) -> Proof:
-        # A machine without a server answers no query anyway: its container's state says whether it is frozen.
+        # A machine without a running server answers no query; its container's state shows whether it is frozen.
         answers, state = self._answers(node), self.lab.node(node).state()[0]
         return Proof(
             what=f"{node} is frozen",
@@ -44,7 +44,7 @@ class Pause(OnNodes):
     def _ask(self, node: str, answered: threading.Event) -> None:
         server = self.lab.node(node).server()
         try:
-            # A connection of its own: the lab's must not be lost by the timeout.
+            # A separate connection, so that the timeout does not end the lab's connection.
             server.connect(answer_seconds=SILENCE_SECONDS).close()
         except LabError:
             return

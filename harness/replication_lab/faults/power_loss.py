@@ -51,7 +51,7 @@ class PowerCut(Kill):
     def recover(self) -> None:
         for peer in self._peers.values():
             peer.power_on()
-        # Unless another machine was promoted meanwhile.
+        # Unless another machine was promoted during the fault.
         if not any(peer.status().primary for peer in drbd.peers(self.lab).values()):
             drbd.wait_until_whole(self.lab)
             replicated_disk.promote(self.lab, self._primary)

@@ -13,9 +13,9 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
 SILENCE_SECONDS = 0.5
-# As a share of the requested latency: the proxy's timers are late, never early, and the link's own round trip varies.
+# A share of the requested latency. The proxy's timers are late, never early, and the link's own round trip varies.
 SEEN_SHARE = 0.9
-# The round trips that prove a delay without a jitter.
+# The number of round trips that prove a delay without a jitter.
 TRIPS = 3
 
 
@@ -52,7 +52,7 @@ class AddToxic:
             self._running[name].add(body)
 
     def verify(self) -> list[Proof]:
-        """Prove the toxic by a measurement across each link, and in later calls that it is still there."""
+        """Prove the toxic by a measurement across each link; in later calls, that it is still there."""
         return self.links.each(self._acts)
 
     def _acts(self, name: str) -> Proof:
@@ -79,7 +79,7 @@ class AddToxic:
         )
 
     def _delays(self, trips: Sequence[float], least: float) -> bool:
-        # A jitter as long as its delay leaves single round trips as they were: then their differences prove it.
+        # With a jitter as long as the delay, single round trips may be as before. Their differences prove the toxic.
         return median(trips) >= least and (not self.toxic.jitter_ms or varies_enough(trips, self.toxic.jitter_ms))
 
     def _is_narrow(self, name: str, asked: int) -> Proof:
@@ -95,7 +95,7 @@ class AddToxic:
         return self._running[name].carries({body.name for body in self.toxic.bodies})
 
     def _is_silent(self, name: str) -> Proof:
-        # A probe without an answer occupies its connection: afterwards the toxic's presence has to suffice.
+        # A probe without an answer blocks its connection; later calls can only check that the toxic is present.
         answered = False if name in self._silent else self._answers(name)
         there = self._is_there(name)
         return Proof(
@@ -106,7 +106,7 @@ class AddToxic:
         )
 
     def _is_reset(self, name: str) -> Proof:
-        # A kill of the far end ends the connection as well, and it stays ended: the toxic has to be there.
+        # A kill of the far end also ends the connection for good, so the toxic itself must be present.
         answered, there = self.links.probes[name].ping() is not None, self._is_there(name)
         return Proof(
             what=f"{name} ends connections",
@@ -120,7 +120,7 @@ class AddToxic:
             trip = self.links.probes[name].answer_within(SILENCE_SECONDS)
         except TimeoutError:
             trip = 0.0
-        # A connection that ended, as after a kill of its far end, gives no round trip and proves nothing.
+        # A connection that ended, for example by a kill of its far end, has no round trip and proves nothing.
         if not trip:
             self._silent.add(name)
         return bool(trip)

@@ -11,22 +11,22 @@ from replication_lab.model.toxic import Toxic, ToxicBody
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world.docker.link import RunningLink
 
-# Round trips as short as this are not calibrated. A fifth of one is an idle proxy's timers, which add less under load:
-# a corrected link would be too short then, and one of a millisecond would have no delay at all.
+# Round trips up to this are not calibrated. An idle proxy's timers are a fifth of such a round trip, and add less under
+# load. A corrected link would then be too fast, and one of a millisecond would have no delay at all.
 SHORT_MS = 10
-# By how much the median of a link's round trips exceeds the shortest on a quiet machine.
+# The most by which the median of a link's round trips exceeds the shortest on a quiet machine.
 QUEUED_MS = 2.0
-# What a link without a toxic, and the proxy's timers, add to a toxic's latency: more is a busy machine's.
+# The most that the proxy's timers add to a toxic's latency, besides the bare link; the rest comes from a busy machine.
 ADDED_MS = 3.0
 CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
-# A rate is measured with this many KB, or for this many seconds if that is less.
+# A rate is measured with this many KB, or for this many seconds if that is shorter.
 RATE_KB, RATE_SECONDS = 8_000, 4
-# More than any link carries: an answer that came sooner than its round trip has no rate.
+# More than any link carries. It stands for the rate of an answer that came sooner than its round trip.
 FASTEST_KBPS = 10_000_000
 
 
 def put(link: RunningLink, toxic: Toxic) -> None:
-    """Put a toxic on a link in place of any other toxic there; put the old ones back if Toxiproxy refuses."""
+    """Put a toxic on a link in place of all others there; restore the others if Toxiproxy refuses it."""
     before = link.toxics()
     clear(link)
     try:
@@ -50,10 +50,10 @@ def _body(found: dict[str, Any]) -> ToxicBody:
 
 
 def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
-    """Correct the toxic by what the proxy adds or loses, so that the link's round trip and rate are as requested.
+    """Correct the toxic by the proxy's errors, so that the link's round trip and rate are as requested.
 
-    Toxiproxy's latency is an integer, and the real one is up to 2 ms longer. The real rate of a connection
-    is lower than requested, because it sleeps slightly too long after each 32 KB. The returned toxic is on the link.
+    Toxiproxy's latency is an integer, and the real one is up to 2 ms longer. The real rate of a connection is lower
+    than requested, because Toxiproxy sleeps slightly too long after each 32 KB. The returned toxic is on the link.
     """
     clear(link)
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
@@ -69,7 +69,7 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
 
 
 def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> Toxic:
-    """Return a toxic nearer to the requested link, by a measurement of the present one; the same one if it is near."""
+    """Measure the link and return a toxic that brings it closer to the request; the same one if it is close."""
     if asked.silences or asked.resets:
         return toxic
     if asked.round_trip_ms:
@@ -83,7 +83,7 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> 
         corrected = corrected_by(toxic, asked, undisturbed(min(trips), median(trips)), bare_ms)
         if corrected is not toxic:
             return corrected
-    # The rate of a link is exact. While others use it, one connection's share of it would tell nothing.
+    # The rate of a link is exact. While other connections use it, the share of one shows nothing.
     if asked.rate_kbps and not asked.link_rates:
         share = asked.rate_kbps / rate_of(probe, asked.rate_kbps, asked.round_trip_ms)
         return _widened(toxic, share) if abs(share - 1) > RATE_NEAR else toxic
@@ -91,7 +91,7 @@ def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> 
 
 
 def rate_of(probe: RoundTrip, asked_kbps: int, round_trip_ms: int = 0) -> float:
-    """Return the measured KB/s of a link that should carry `asked_kbps`, apart from the toxic's own round trip."""
+    """Return the measured KB/s of a link that should carry `asked_kbps`, without the time of the toxic's round trip."""
     kilobytes = min(RATE_KB, asked_kbps * RATE_SECONDS)
     seconds = kilobytes / probe.kilobytes_per_second(kilobytes)
     return kilobytes / max(seconds - round_trip_ms / 1000, kilobytes / FASTEST_KBPS)
@@ -100,17 +100,17 @@ def rate_of(probe: RoundTrip, asked_kbps: int, round_trip_ms: int = 0) -> float:
 def undisturbed(shortest_ms: float, typical_ms: float) -> float:
     """Return the typical round trip as it would be on a quiet machine.
 
-    A short lack of CPU lengthens most round trips and not the shortest. A toxic corrected for that would be too short
-    as soon as the machine is quiet again.
+    A short lack of CPU lengthens most round trips, but not the shortest. A toxic corrected for it would be too short as
+    soon as the machine is quiet again.
     """
     return min(typical_ms, shortest_ms + QUEUED_MS)
 
 
 def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float, bare_ms: float) -> Toxic:
-    """Return the toxic with its latency corrected by the measured round trip; the same one if it is near.
+    """Return the toxic with its latency corrected by the measured round trip; the same toxic if it is close enough.
 
-    It is never shortened by more than the link's own round trip, `bare_ms`, and what the proxy's timers add: what a
-    busy machine added would be missing as soon as the machine is quiet again.
+    It is shortened at most by the link's own round trip, `bare_ms`, plus the delay of the proxy's timers. Correcting
+    the delay of a busy machine would make the link too fast as soon as the machine is quiet again.
     """
     most = int(toxic.round_trip_ms - asked.round_trip_ms + bare_ms + ADDED_MS)
     over = min(round(found_ms - asked.round_trip_ms), most)

@@ -1,4 +1,4 @@
-"""The evidence of a rate: what crosses the link in a second, by all connections together or by one."""
+"""The evidence of a rate: the data that cross the link in a second, on all connections together or on one."""
 
 from replication_lab.faults.toxic_calibration import rate_of
 from replication_lab.model.toxic import Toxic, ToxicBody
@@ -6,15 +6,15 @@ from replication_lab.probes.round_trip import RoundTrip
 
 # A rate is proved when it is within this share of the requested one.
 RATE_PROVED = 0.1
-# A busy machine makes a link slower and never faster: then once more.
+# A busy machine makes a link slower and never faster; a slow measurement is repeated.
 TRIES = 3
 WAYS = {"downstream": "down", "upstream": "up"}
 
 
 def realised_rate(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
-    """Return in words what the link carries with a rate on it, and whether that is what was asked for.
+    """Return the measured rate of the link in words, and whether it is the requested one.
 
-    A rate of the link is measured in each direction by several connections at once; one of each connection by one.
+    The rate of a link is measured by several connections at once in each direction, the rate of each connection by one.
     """
     asked = toxic.rate_kbps or 0
     if not toxic.link_rates:

@@ -13,11 +13,11 @@ from replication_lab.world.docker.link import RunningLink
 
 # A link counts as slowed when its round trip is within a tenth of the requested one; the proxy itself costs < 3 ms.
 SHARE, PROXY_MS = 0.10, 3.0
-# A single round trip may be this much shorter than the calibrated median, by the proxy's timers.
+# A single round trip may be shorter than the calibrated median by this much, because of the proxy's timers.
 TIMERS_MS = 2.0
 SILENCE_SECONDS = 0.5
-# Among this number of round trips some differ by half of the jitter, but seldom by all of it: both directions rarely
-# reach their extremes together.
+# In this number of round trips some differ by half of the jitter, but rarely by all of it: both directions seldom
+# reach their extremes at the same time.
 JITTER_PINGS, JITTER_SHARE = 20, 0.5
 
 
@@ -27,9 +27,9 @@ def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
 
 
 def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:  # noqa: PLR0911 - one for each kind of toxic
-    """Return in words what the link does with `toxic` on it, and whether that is what its file says.
+    """Measure the link with `toxic` on it; return the result in words, and whether it matches the toxic's file.
 
-    `bare_ms` is its round trip without any toxic: a toxic without latency does not change it, and an emulated machine
+    `bare_ms` is the round trip without any toxic. A toxic without latency does not change it, and an emulated machine
     answers late across any link.
     """
     if toxic.silences:
@@ -45,7 +45,7 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else probe.pings()
     if not trips:
         return "no round trip completes across it", False
-    # A busy machine lengthens a round trip and never shortens one: the shortest proves what the link itself adds.
+    # A busy machine lengthens a round trip and never shortens it, so the shortest one proves the link's own delay.
     trip = median(trips) if toxic.jitter_ms else min(trips)
     asked = toxic.round_trip_ms or min(trip, bare_ms)
     near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05) and trip >= asked / 2
@@ -62,7 +62,7 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
 
 @dataclass
 class ToxicOnLink:
-    """A toxic at work and its measurements; `fault()` is the evidence once the block has ended."""
+    """An active toxic and its measurements; after the block has ended, `fault()` returns the evidence."""
 
     link: str
     toxic: str
@@ -95,7 +95,7 @@ class ToxicOnLink:
             return f"{self.toxic} is more than a latency, so round trips do not verify it"
         if not self.trips:
             return f"{asked}, no round trip completed during the load"
-        # Every single round trip counts: a toxic missing for one second of ten has bent the figures as well.
+        # Every single round trip counts: a toxic that is missing for one second of ten also distorts the figures.
         if min(self.trips) < self.asked_ms - self.tolerance_ms:
             return f"{asked}, link RTT was {min(self.trips):.1f} ms during the load"
         typical = round(median(self.trips), 3)
@@ -108,7 +108,7 @@ class ToxicOnLink:
         for when, found in (("before", self.before_ms), ("after", self.after_ms)):
             if self.asked_ms > PROXY_MS and (found is None or found > self.asked_ms / 2):
                 return f"{asked}, but the round trip was {found} ms without it, {when} the load"
-        # A jitter as long as its delay may make a single round trip as short as without it.
+        # With a jitter as long as the delay, a single round trip may be as short as without the toxic.
         return "" if self.there_to_the_last else f"{asked}, the toxic was removed during the load"
 
 
@@ -118,12 +118,12 @@ def _rounded(value: float | None) -> float | None:
 
 @contextmanager
 def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) -> Iterator[ToxicOnLink]:
-    """Apply `toxic` (calibrated from `asked`) to the link within the block, and watch it all the time.
+    """Apply `toxic` (calibrated from `asked`) to the link within the block, and measure it during the whole block.
 
     Only the bodies that were added are removed. One that was removed by other means is not an error here: the evidence
     shows it.
     """
-    # A link without any effect of the toxic must never be within the tolerance.
+    # The tolerance must never include a link on which the toxic has no effect.
     varies = max(asked.round_trip_ms * SHARE, min(TIMERS_MS, asked.round_trip_ms / 2))
     tolerance = varies + asked.jitter_ms
     acting = ToxicOnLink(

@@ -17,7 +17,7 @@ QUANTITIES = {
     ERRORS: "errors",
     "lag": LAG,
 }
-# Those of a drill.
+# Figures of a drill.
 OF_DRILLS = {"lost": "lost", "rto": "rto_s"}
 CLAIM = re.compile(
     r"\s*(?P<over>[\w.]+)\[(?P<case>[^\]]*)\]"
@@ -28,9 +28,10 @@ CLAIM = re.compile(
 
 @dataclass(frozen=True)
 class AskedClaim:
-    """A claim of the user's, for one combination of the values that it leaves open; `under` is empty for no ratio.
+    """A claim of the user, for one combination of the settings that it does not name.
 
-    `over` and `under` are (figure, case); `at_least` tells >= from <=.
+    `over` and `under` are (figure, case) of the numerator and the denominator; `under` is empty if the claim is about
+    no ratio. `at_least` is True for >= and False for <=.
     """
 
     sentence: str
@@ -43,8 +44,8 @@ class AskedClaim:
 def parse_claim(text: str, question: Question) -> list[AskedClaim]:
     """Return the claims that a text such as `throughput[clients=16] / throughput[clients=1] >= 4` states.
 
-    Settings that a case in brackets does not name have the same value on both sides; there is one claim for each such
-    combination. Raise LabError for a text that is none, and for unknown names.
+    Settings that the brackets do not name have the same value on both sides; there is one claim for each combination
+    of their values. Raise LabError for a text that is no claim, and for unknown names.
     """
     found = CLAIM.fullmatch(text)
     if not found:

@@ -14,7 +14,7 @@ from replication_lab.model.statistics import Interval, NoInterval, highest_share
 
 
 class Quantity(ABC):
-    """A value that is read of a record by round."""
+    """A value that is computed from a record, by round."""
 
     @property
     @abstractmethod
@@ -40,11 +40,11 @@ class Quantity(ABC):
 
     @property
     def references(self) -> frozenset[str]:
-        """The engines that others are compared with."""
+        """The engines that serve as references in a comparison."""
         return frozenset(figure.engine for figure in self.figures if figure.engine)
 
     def measured_on(self, engine: str) -> tuple[Place, ...]:
-        """Return (engine, case) of everything that is read for a claim about `engine`."""
+        """Return the (engine, case) of all figures that are read for a claim about `engine`."""
         return tuple(dict.fromkeys((figure.engine or engine, figure.case) for figure in self.figures))
 
     def over(self, other: "Quantity") -> "Ratio":
@@ -70,7 +70,7 @@ class Quantity(ABC):
 
 @dataclass(frozen=True)
 class Figure(Quantity):
-    """A figure as it was recorded for a case, on the engine that is judged or on the `engine` that is named."""
+    """A recorded figure of a case, on the judged engine or, if set, on `engine`."""
 
     case: str
     name: str
@@ -111,7 +111,7 @@ class ErrorShare(Figure):
 class PerRoundTrip(Quantity):
     """The law clients/RTT: commits a second of `clients` that each wait for one measured round trip (1/s).
 
-    `trip` is the figure of the round trip: the median one, or the shortest, which no commit can beat.
+    `trip` is the figure for the round trip: the median, or the shortest, which no commit can undercut.
     """
 
     case: str
@@ -135,7 +135,7 @@ class PerRoundTrip(Quantity):
 
 @dataclass(frozen=True)
 class Ratio(Quantity):
-    """One quantity over another, paired by round."""
+    """One quantity divided by another, paired by round."""
 
     numerator: Quantity
     denominator: Quantity
@@ -167,7 +167,7 @@ class Ratio(Quantity):
 
 @dataclass(frozen=True)
 class Difference(Quantity):
-    """One quantity less another of the same unit, paired by round."""
+    """One quantity minus another of the same unit, paired by round."""
 
     more: Quantity
     less: Quantity
@@ -228,7 +228,7 @@ def rtt(case: str) -> Figure:
 
 
 def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
-    """Return the law's upper bound, by the shortest ping: half of the round trips are shorter than the median one."""
+    """Return the law's upper bound, from the shortest ping: half of all round trips are shorter than the median."""
     return PerRoundTrip(case, clients, "rtt_min_ms")
 
 
@@ -236,8 +236,7 @@ def per_shortest_round_trip(case: str, clients: int = 1) -> PerRoundTrip:
 class Total:
     """A count summed over all rounds. Noisy rounds count too: a lost row is lost, however busy the host was.
 
-    `quiet` leaves noisy rounds out: a count that depends on time, such as the replicas that caught up, needs quiet
-    ones.
+    With `quiet` noisy rounds are left out, for a count that depends on time, such as the replicas that caught up.
     """
 
     case: str
@@ -245,7 +244,7 @@ class Total:
     quiet: bool = False
 
     def is_zero(self, trials: str, at_least: int = 30) -> "NoneSeen":
-        """Return the relation that it never happened, in at least this many trials, counted by the figure `trials`."""
+        """Return the relation that it never happened in at least `at_least` trials; the figure `trials` counts them."""
         return NoneSeen(self, trials, at_least)
 
     def is_positive(self) -> "SomeSeen":

@@ -1,4 +1,4 @@
-"""A user's question: topologies, settings to vary, how narrow the answer must be; its cases and what to compare."""
+"""A user's question: topologies, settings to vary, the precision of the answer; the cases and effects that follow."""
 
 import math
 import re
@@ -24,7 +24,7 @@ Values = dict[str, str]
 # The name of a question's experiment and of its only preset.
 NAME = "ask"
 
-# The settings besides a server's variables, and what each may be.
+# The settings that are no server's variables, and the pattern of their values.
 PROTOCOL = "protocol"
 CHOICES = {
     "replication": ("none", "async", "semisync"),
@@ -36,7 +36,7 @@ OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE)
 MOST_CLIENTS = 512
 MOST_CASES = 32
 DRILL_RUNS = 3
-# The least and the most that the fields of these names may be.
+# The smallest and the largest value of these fields.
 LIMITS = {
     "seconds": (1, 3600),
     "rounds": (3, 100),
@@ -51,14 +51,14 @@ VALUE = re.compile(r"[\w.:/+-]+")
 
 
 class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """What is asked, as a file and a record hold it.
+    """The question, as a file and a record contain it.
 
     `vary` maps a setting to its values; all combinations are measured, on each topology. `settings` are the same in
     each case. `engine` is that of all cases, unless engines vary; if empty, each topology has its own default engine.
     A setting is `clients`, `rate`, `rtt`, `replication`, `wait_point`, `protocol` (of DRBD), `storage`, `disk` or a
-    server's variable, as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that the
-    others are compared with. `margin` is the share by which a ratio to the baseline may be off, at 95 %; `seconds` is
-    how long each case is loaded in each round.
+    server's variable, such as `sync_binlog` (on every server) or `source.sync_binlog`. `baseline` holds the values that
+    the others are compared with. `margin` is the largest relative error of a ratio to the baseline, at 95 %. `seconds`
+    is the duration of each case's load in each round.
     `workload` is a load by name, or the user's file; in its place `load_command` may be run in a container of
     `load_image`, by default the lab's own. `schema` and `init` are run before it. `cnf` are the files that the setting
     cnf names. `drill` is done for each case after the load, `drill_runs` times (0: DRILL_RUNS).
@@ -111,17 +111,17 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             statements_of(file)
 
     def _values(self, name: str) -> list[str]:
-        """Return the values of a setting that is varied, or the same in each case; none if it is not given."""
+        """Return the values of a setting, varied or the same in each case; an empty list if it is not given."""
         return self.vary.get(name) or [value for key, value in self.settings.items() if key == name]
 
     @property
     def is_paced(self) -> bool:
-        """Return whether the load begins its transactions at a rate, so that only latencies differ between cases."""
+        """Return whether the load has a rate of transactions, so that only latencies can differ between cases."""
         return bool(self._values(RATE))
 
     @property
     def counts(self) -> str:
-        """Return what the load makes: each insert is a commit, of another load some transactions may only read."""
+        """Return the unit of the load: commits for inserts; else transactions, some of which may only read."""
         return "commit" if self.makes_inserts else "transaction"
 
     @property
@@ -137,7 +137,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def engines(self) -> list[str]:
-        """Return the engines that are named; none where each topology has its own."""
+        """Return the engines that the question names; none if each topology uses its default."""
         return self.vary.get(ENGINE, [self.engine] if self.engine else [])
 
     def _refuse_a_bad_extent(self) -> None:
@@ -180,14 +180,14 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     @property
     def transactions(self) -> list[Transaction]:
-        """Return the transactions of a workload in SQL; none of any other."""
+        """Return the transactions of a workload in SQL; none for other workloads."""
         return transactions(self.workload) if isinstance(self.workload, GivenFile) else []
 
     @property
     def axes(self) -> dict[str, list[str]]:
-        """Return what differs between cases, with its values: the topology, if there are several, then what varies.
+        """Return each setting that differs between cases, with its values: first the topology if there are several.
 
-        A question about a drill needs nothing that differs.
+        For a question about a drill the result may be empty.
         """
         only_drill = bool(self.drill) and not self.vary
         return {**({TOPOLOGY: self.topologies} if len(self.topologies) > 1 or only_drill else {}), **self.vary}
@@ -212,7 +212,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             yield dict(zip(self.axes, values, strict=True))
 
     def trials(self) -> Iterator[Values]:
-        """Yield the settings of the fewest cases that together have every value."""
+        """Yield the settings of a smallest set of cases in which every value occurs."""
         for number in range(max(map(len, self.vary.values()), default=1)):
             yield {
                 **self.settings,
@@ -220,7 +220,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             }
 
     def effects(self) -> Iterator["Effect"]:
-        """Yield each case with the one it is compared with: that with the baseline's values, all others the same."""
+        """Yield each case with the one it is compared with, which has the baseline's values and is otherwise equal."""
         for values in self.combinations():
             base = {**values, **self.base}
             if base != values:
@@ -229,7 +229,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
 @dataclass(frozen=True)
 class Effect:
-    """The values of a case and those of the one that it is compared with; `known` names what must be known of it."""
+    """A case's values and those of the case that it is compared with; `known` names the figures that must be known."""
 
     values: Values
     base: Values
@@ -250,7 +250,7 @@ class Effect:
 
     @property
     def replaced(self) -> str:
-        """Return what the baseline has in place of it, such as "sync_binlog=0"."""
+        """Return the baseline's value of what differs, such as "sync_binlog=0"."""
         return named({name: value for name, value in self.base.items() if value != self.values[name]})
 
     @property
@@ -263,7 +263,7 @@ class Effect:
 
     @property
     def common(self) -> str:
-        """Return what is the same on both sides, such as "clients=16"; empty if nothing else is varied."""
+        """Return the varied settings that both sides share, such as "clients=16"; empty if nothing else is varied."""
         return named({name: value for name, value in self.values.items() if value == self.base[name]})
 
 
@@ -273,7 +273,7 @@ def named(values: Mapping[str, str]) -> str:
 
 
 def refuse_bad_setting(name: str, values: list[str]) -> None:
-    """Raise LabError for a setting that cannot be, before anything starts."""
+    """Raise LabError for an impossible setting, before anything starts."""
     if name == TOPOLOGY:
         raise LabError("topology is no setting", "topologies as the argument", f"./lab ask {','.join(values)} …")
     refuse_no_setting(name, OWN)
@@ -309,7 +309,7 @@ def is_same_value(name: str, one: str, other: str) -> bool:
 
 
 def is_bare(trip: str) -> bool:
-    """Return whether a round trip is that of a link without a toxic."""
+    """Return whether a round trip means a link without a toxic."""
     return trip in ("0", "0ms", "none", "lan")
 
 

@@ -1,4 +1,4 @@
-"""The settings `storage` and `disk` of a question: the emulated disks that a node's data are on, if any."""
+"""The settings `storage` and `disk` of a question: the emulated disks for a node's data, if any."""
 
 from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -7,14 +7,14 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.storage import ALONE
 
 STORAGE, DISK = "storage", "disk"
-# The value of `storage` by which a node has no emulated disks.
+# The value of `storage` for a node without emulated disks.
 NONE = "none"
 DEFAULT_DISK = "ssd"
 
 
 @dataclass(frozen=True)
 class Disks:
-    """A node's storage as it was asked for: LEVEL or LEVEL:DISKS, and the model of its disks."""
+    """The requested storage of a node: LEVEL or LEVEL:DISKS, and the model of its disks."""
 
     level: str
     disk: str
@@ -29,8 +29,8 @@ def disks_of(
 ) -> dict[str, Disks | None]:
     """Return the storage of each node that a case's settings name; None for one without emulated disks.
 
-    A setting without a node is that of all replicas; a node's own goes before it. `varied` are the settings that differ
-    between cases. Raise LabError for a disk of a node that has none.
+    A setting without a node applies to all replicas; a setting of one node takes precedence. `varied` are the settings
+    that differ between cases. Raise LabError for a disk of a node that has none.
     """
     found = {node: _asked(settings, node, node in replicas) for node in nodes}
     return {node: _disks(node, names, settings, varied) for node, names in found.items() if names}
@@ -47,7 +47,7 @@ def _disks(node: str, names: dict[str, str], settings: Mapping[str, str], varied
     disk = settings[names[DISK]] if DISK in names else DEFAULT_DISK
     if level != NONE:
         return Disks(level, disk)
-    # One disk for the levels that vary is no contradiction to that of them which has none.
+    # If levels vary, one of them may be without disks: then a model of disks is no contradiction.
     if DISK in names and (names[DISK] in varied or names[STORAGE] not in varied):
         raise LabError(
             f"{names[DISK]} is {disk}, but {node} has no emulated disks with {names[STORAGE]}=none",

@@ -1,4 +1,4 @@
-"""The setting cnf of a question: which my.cnf file each node is started with."""
+"""The setting cnf of a question: the my.cnf file that each node is started with."""
 
 from collections.abc import Mapping, Sequence
 
@@ -7,23 +7,23 @@ from replication_lab.model.given_file import GivenFile
 from replication_lab.model.option_file import options_of, refuse_both
 
 CNF = "cnf"
-# The value for a node without a file of the user's.
+# The value for a node without a file of the user.
 NONE = "none"
 
 
 def is_cnf(name: str) -> bool:
-    """Return whether a setting is cnf, or that of one node, such as replica.cnf."""
+    """Return whether a setting is cnf or NODE.cnf."""
     return name.rpartition(".")[2] == CNF
 
 
 def files_of(values: Mapping[str, str], files: Sequence[GivenFile]) -> dict[str, GivenFile | None]:
-    """Return the file of each setting that is one; None for a node that is to have none."""
+    """Return the file of each cnf setting; None for a node without a file."""
     by_name = {file.name: file for file in files}
     return {name: by_name.get(value) for name, value in values.items() if is_cnf(name)}
 
 
 def refuse_bad_files(asked: Mapping[str, Sequence[str]], files: Sequence[GivenFile]) -> None:
-    """Raise LabError for a file that servers cannot be given, one that is missing, or that no setting names."""
+    """Raise LabError for a file that servers cannot use, a missing file, and a file that no setting names."""
     names = [file.name for file in files]
     if twice := next((name for name in names if names.count(name) > 1), ""):
         raise LabError(f"two files are called {twice}", "files with names that differ", "rename one of them")

@@ -1,4 +1,4 @@
-"""The JSON schema of a question's file, by which editors complete and check it: docs/question.schema.json."""
+"""The JSON schema of a question's file, for completion and checks in editors: docs/question.schema.json."""
 
 from typing import Any
 
@@ -10,7 +10,7 @@ from replication_lab.model.question_disks import DISK, NONE, STORAGE
 from replication_lab.model.question_files import CNF
 from replication_lab.model.storage import ALONE, LEVELS, MOST_DISKS
 
-# What an editor shows beside each field.
+# The description of each field that an editor shows.
 DESCRIBED = {
     "topologies": "Names of topologies, as `lab list topologies` shows them. Each is measured.",
     "vary": "Settings to vary, each with its values as texts. All combinations are measured.",
@@ -39,7 +39,7 @@ SETTINGS: dict[str, dict[str, Any]] = {
     **{name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()},
 }
 OF_SEVERAL = [level for level in LEVELS if level != ALONE]
-# Of all replicas, or of one node as NODE.storage.
+# Settings of all replicas, or of one node as NODE.storage.
 OF_NODES: dict[str, dict[str, Any]] = {
     STORAGE: {
         "type": "string",
@@ -60,7 +60,7 @@ def schema() -> bytes:
     for name, (least, most) in LIMITS.items():
         fields[name] |= {"minimum": least, "maximum": most}
     fields["topologies"] |= {"minItems": 1, "uniqueItems": True}
-    # A name beside the files; an editor completes it.
+    # An alternative to a file: a name that an editor completes.
     fields["workload"]["anyOf"][0]["enum"] = [INSERTS, *SYSBENCH]
     _describe_settings(fields["settings"], SETTINGS, OF_NODES, _of_servers())
     several = {name: _list_of(one) for name, one in {**SETTINGS, ENGINE: ENGINES}.items()}
@@ -84,7 +84,7 @@ def _list_of(one: dict[str, Any]) -> dict[str, Any]:
 def _describe_settings(
     field: dict[str, Any], known: dict[str, Any], of_nodes: dict[str, Any], variable: dict[str, Any]
 ) -> None:
-    """Name the settings of the lab, and the form of a server's variable; no other key is a setting."""
+    """Describe the settings of the lab, and the form of a server's variable; no other key is allowed."""
     files = {"description": f"Files of options for the servers, by their names in the field {CNF}."}
     # JSON schema has the regular expressions of JavaScript, in which a group's name is written without P.
     of_variable = VARIABLE.pattern.replace("(?P<", "(?<")

@@ -1,4 +1,4 @@
-"""The judgement of a race: a load between the rates of two replicas, and which of them kept up with it."""
+"""The judgement of a race: a load between the rates of two replicas, and whether each kept up with it."""
 
 import math
 
@@ -10,11 +10,11 @@ REPLICAS = (*ON_ONE_DISKS_WRITES, "raid0")
 
 # A replica has caught up when it is at most this many seconds of the load behind.
 CAUGHT_UP_SECONDS = 0.3
-# A level replica comes so near at least once in this time: bursts come every second or two.
+# Seconds. A level replica comes this near at least once in this time, since bursts come every one or two seconds.
 LEVEL_SECONDS = 4
 READ_EVERY = 0.5
-# Where the load lies between the (logarithms of the) rates of RAID1 and RAID0: nearer to RAID0, that rests less later;
-# nearer to RAID1, the lag of that grows less.
+# The place of the load between the logarithms of the rates of RAID1 and RAID0. Nearer to RAID0, RAID0 is idle less
+# after it has caught up; nearer to RAID1, the lag of RAID1 grows less.
 BETWEEN = 0.35
 # The rows of one burst: an applier that waited for the redo log applies them at once.
 BURST = 400
@@ -23,7 +23,7 @@ BURST = 400
 def rate_between(applied: dict[str, float]) -> float:
     """Return a load that RAID0 catches up with and RAID1 does not, in rows per second."""
     single, raid1, raid0 = (applied[name] for name in REPLICAS)
-    # RAID1 applies as one disk does: the two are two readings of one rate.
+    # RAID1 applies at the rate of one disk, so both are readings of the same rate.
     rate: float = math.sqrt(raid1 * single) ** (1 - BETWEEN) * raid0**BETWEEN
     if rate < 1:
         raise LabError(
@@ -49,8 +49,8 @@ def judged(lag: LagReadings, rate: float, began: float, caught_up: float | None)
 def _caught_up(lag: LagReadings, rate: float, began: float, was_level: bool) -> bool | None:
     """Return whether RAID0 is level at the end: False if it ends more than a burst behind, None if that is ambiguous.
 
-    It is also None for a RAID0 that was not level before the end and is catching up: it had too little time. Within a
-    burst of the source, whether a reading finds it level is chance.
+    It is also None if RAID0 was not level before the end and is catching up: it had too little time. Within a burst of
+    the source, it depends on chance whether a reading finds it level.
     """
     least = _least_at_the_end(lag, "raid0")
     if was_level and least <= near(rate):
@@ -68,7 +68,7 @@ def _kept_up(lag: LagReadings, rate: float, began: float) -> bool | None:
 
 
 def _stood_still(lag: LagReadings, name: str) -> bool:
-    """Return whether an applier waited for its disks for so long at the end that no trough of its lag can be seen."""
+    """Return whether an applier waited for its disks so long at the end that no trough of its lag is visible."""
     return lag.longest_pause(name, lag.at[-1] - LEVEL_SECONDS, lag.at[-1]) >= LEVEL_SECONDS / 2
 
 

@@ -1,4 +1,4 @@
-"""The rate of a load: how many transactions are to begin each second, however long each of them takes."""
+"""The rate of a load: the transactions that begin each second, no matter how long they take."""
 
 import math
 import re
@@ -9,15 +9,15 @@ from replication_lab.model.proof import Proof
 ASKED = re.compile(r"(\d+(?:\.\d+)?)/(s|m)")
 SECONDS = {"s": 1, "m": 60}
 HIGHEST = 1_000_000
-# A load of fewer transactions has no percentiles worth a comparison.
+# With fewer transactions the percentiles of a load are too imprecise to compare.
 FEWEST = 10
-# A load that began a smaller share of its transactions did not keep its rate.
+# A load that began a smaller share of its planned transactions did not keep its rate.
 KEPT = 0.95
 FORM = "a number of transactions a second or a minute, such as 200/s or 12000/m"
 
 
 def per_second(text: str) -> float:
-    """Return "200/s" or "12000/m" as 200. Raise LabError for what is no rate."""
+    """Return transactions per second: 200 for "200/s" or "12000/m". Raise LabError for a text that is no rate."""
     found = ASKED.fullmatch(text)
     if not found:
         raise LabError(f"rate is {text!r}", FORM, "--rate 200/s")
@@ -28,7 +28,7 @@ def per_second(text: str) -> float:
 
 
 def refuse_too_few(text: str, seconds: int) -> None:
-    """Raise LabError for a rate at which hardly anything happens in a load of this many seconds."""
+    """Raise LabError for a rate that gives too few transactions in a load of this many seconds."""
     if planned(per_second(text), seconds) < FEWEST:
         needed = math.ceil(FEWEST / per_second(text))
         raise LabError(
@@ -45,7 +45,7 @@ def planned(rate: float, seconds: float) -> int:
 
 
 def kept(rate: float, achieved: float) -> Proof:
-    """Prove that a load kept its rate: what began late began at all, before the load's end."""
+    """Prove that a load kept its rate: transactions may begin late, but must begin before the load's end."""
     return Proof(
         what=f"the load kept {rate:g}/s",
         expected=f"at least {KEPT * rate:.5g}/s begun",

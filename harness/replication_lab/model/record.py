@@ -69,9 +69,9 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
-    """Other work of the host meanwhile; shares are 0…1 of all CPUs, `quiet` is the verdict, `why` its reason.
+    """Other work of the host during a measurement; shares are 0…1 of all CPUs, `why` is the reason if not `quiet`.
 
-    `accepted` means that figures taken during noise count all the same, as the user wished; each is then in doubt.
+    `accepted` means that the user wanted figures to count despite noise; each of them is then in doubt.
     """
 
     foreign_cpu: float | None = None
@@ -127,7 +127,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
 
     @property
     def reasons_to_doubt(self) -> list[str]:
-        """Everything that makes this measurement untrustworthy, but for noise that was not accepted."""
+        """All reasons to distrust this measurement, except noise that was not accepted."""
         parts: list[Fault | Proof] = [*self.faults, *self.proofs]
         noise = [f"measured on a noisy machine: {self.noise.why}"] if self.noise.accepted else []
         return [*self.doubts, *(part.doubt for part in parts if part.doubt), *noise]
@@ -149,7 +149,7 @@ def encode(event: Event) -> bytes:
 class Record:
     """All events of a run in their order. Immutable: `plus` gives a longer record.
 
-    `torn` is True when the last line was cut off in the middle of its writing, as after a SIGKILL.
+    `torn` is True if the last line is truncated, as after a SIGKILL.
     """
 
     def __init__(self, events: Iterable[Event] = (), torn: bool = False) -> None:
@@ -209,7 +209,7 @@ class Record:
 
     @cached_property
     def end(self) -> End | None:
-        """The first end: older versions wrote the reason of an interruption or a crash before their last line."""
+        """The first End event: older versions wrote the reason of an interruption or a crash before their last line."""
         return next(iter(self._of(End)), None)
 
     @property
@@ -219,7 +219,7 @@ class Record:
 
     @property
     def crashed(self) -> str | None:
-        """The error that the harness failed with, if it did."""
+        """The error with which the harness failed, if it did."""
         return self._ended_by(CRASHED)
 
     def _ended_by(self, why: str) -> str | None:
@@ -236,7 +236,7 @@ class Record:
 
     @property
     def broke_off(self) -> bool:
-        """Whether the last steps of a run, such as the comparison of the copies, never took place."""
+        """Whether the last steps of a run, such as the comparison of the copies, are missing."""
         return self.end is None or self.stopped is not None
 
     # -- what it holds -----------------------------------------------------------------------------------------------
@@ -250,7 +250,7 @@ class Record:
         return list({(lab.topology, lab.about): lab for lab in self._of(Lab) if lab.engine == engine}.values())
 
     def of(self, engine: str, case: str) -> list[Measurement]:
-        """Return every measurement of a case, noisy ones and repetitions included, in the order of time."""
+        """Return all measurements of a case in order of time, including noisy ones and repetitions."""
         return [m for m in self.measurements if (m.engine, m.case) == (engine, case)]
 
     def quiet(self, engine: str, case: str) -> dict[int, Measurement]:

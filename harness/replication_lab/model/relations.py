@@ -17,7 +17,7 @@ if TYPE_CHECKING:  # a quantity makes its relations
 
 # A reason names at most this many noisy measurements.
 SHOWN = 3
-# Before the fourth round a spread says too little to give a claim up.
+# Before the fourth round the spread is too uncertain to give up a claim.
 FEWEST_TO_GIVE_UP = 4
 # An engine and a case that is measured on it.
 Place = tuple[str, str]
@@ -27,7 +27,7 @@ Place = tuple[str, str]
 class Finding:
     """The result of a relation; `doubted`: something went wrong; `settled`: the planned rounds will not change it.
 
-    `needed` is the number of rounds after which it would be decided, about, if spread and estimate stayed the same.
+    `needed` is about the number of rounds after which it would be decided, if spread and estimate stayed the same.
     """
 
     verdict: Verdict
@@ -89,9 +89,10 @@ class Bounds:
         return plan.level
 
     def _is_hopeless(self, interval: Interval, plan: Plan) -> bool:
-        """Return whether the plan's last round is not expected to decide: its half width is twice what it may be.
+        """Return whether even the last planned round is not expected to decide: its half width is twice the limit.
 
-        That turns verdicts into UNKNOWN only, so it adds nothing to the risk. docs/statistics.md shows what it saves.
+        Giving up only turns verdicts into UNKNOWN, so it adds no risk. docs/statistics.md shows the rounds that it
+        saves.
         """
         half = self._decisive_half(interval)
         may_go_on = FEWEST_TO_GIVE_UP <= interval.n < plan.max_rounds
@@ -127,7 +128,7 @@ class Bounds:
 
 @dataclass(frozen=True)
 class KnownWithin(Bounds):
-    """A quantity is known: its interval reaches no further from its estimate than this share of it. Never REFUTED."""
+    """A quantity is known: both ends of its interval are within this share of its estimate. Never REFUTED."""
 
     margin: float = 0.1
 
@@ -152,7 +153,7 @@ class KnownWithin(Bounds):
 
 @dataclass(frozen=True)
 class _OfTotal:
-    """A relation of one total: what was seen of something in one case."""
+    """A relation of one total: the occurrences of an event in one case."""
 
     count: "Total"
 

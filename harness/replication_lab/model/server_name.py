@@ -6,9 +6,9 @@ from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError, unknown_name
 
-# The vendors' official repositories, by the name that stands before the colon.
+# The vendors' official repositories, by the name before the colon.
 VENDORS = {"mariadb": "mariadb", "mysql": "mysql", "percona": "percona/percona-server"}
-# The vendors whose repository is called like them.
+# The vendors whose repository has the vendor's name.
 OFFICIAL = [vendor for vendor, repository in VENDORS.items() if vendor == repository]
 FORMS = f"a name from ./lab engines, or {', '.join(f'{vendor}:TAG' for vendor in VENDORS)}"
 _TOLD = re.compile(r"([a-z0-9.-]+)@(?!sha256:)(.+)")
@@ -18,10 +18,10 @@ _IMAGE = re.compile(r"[a-zA-Z0-9][\w.:/@-]*")
 
 @dataclass(frozen=True)
 class ServerName:
-    """A server as it was asked for.
+    """A requested server.
 
-    `engine` is a name of the catalogue, whose Compose file and dialect the server takes; empty if an image has to tell.
-    `image` is run in place of the engine's own; empty for that one.
+    `engine` is a name of the catalogue, whose Compose file and dialect the server uses; empty if the image determines
+    it. `image` is run instead of the engine's own image; empty for the engine's own.
     """
 
     engine: str
@@ -45,7 +45,7 @@ def parse_server(text: str) -> ServerName:
 
 
 def server_text(engine: str, image: str) -> str:
-    """Return the text that names an image, run as this engine; if `engine` is empty, as the one that it has."""
+    """Return the text that names an image run as this engine; if `engine` is empty, as the one found in the image."""
     _valid(image)
     if ":" not in image.rpartition("/")[2] and "@" not in image:
         image += ":latest"
@@ -56,7 +56,7 @@ def server_text(engine: str, image: str) -> str:
 
 
 def lab_text(engines: Sequence[str], images: Sequence[str]) -> str:
-    """Return the text that names a lab's servers, from --engine and --image, each for all nodes or as NODE=….
+    """Return the text that names a lab's servers, from the values of --engine and --image: for all nodes or as NODE=….
 
     An empty text stands for the topology's own engine.
     """
@@ -69,7 +69,7 @@ def lab_text(engines: Sequence[str], images: Sequence[str]) -> str:
 
 
 def by_node(text: str, nodes: Sequence[str], default: str) -> dict[str, str]:
-    """Return the text of each node's server; `default` is that of nodes that a lab's text leaves out."""
+    """Return the text of each node's server; `default` is for nodes that the lab's text does not name."""
     given = _of_nodes("--engine", text.split())
     for node in given:
         if node and node not in nodes:
@@ -78,14 +78,14 @@ def by_node(text: str, nodes: Sequence[str], default: str) -> dict[str, str]:
 
 
 def text_of_nodes(servers: Mapping[str, str]) -> str:
-    """Return the text of a lab by its nodes' servers: one for all if they are the same."""
+    """Return the text of a lab with these servers of its nodes; the text of one server if all are the same."""
     if len(set(servers.values())) == 1:
         return next(iter(servers.values()))
     return " ".join(f"{node}={text}" for node, text in servers.items())
 
 
 def _of_nodes(option: str, texts: Sequence[str]) -> dict[str, str]:
-    """Return what is given for each node, and under an empty name what is given for all."""
+    """Return the value given for each node; the key is empty for the value of all nodes."""
     found: dict[str, str] = {}
     for text in texts:
         node, value = told.groups() if (told := _OF_NODE.fullmatch(text)) else ("", text)

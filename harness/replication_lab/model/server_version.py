@@ -1,4 +1,4 @@
-"""Versions of servers, read from what a server or its program says of itself."""
+"""Versions of servers, read from the output of a server or its program."""
 
 import re
 from typing import NamedTuple

@@ -1,4 +1,4 @@
-"""A load in SQL: transactions between lines of dashes, with parameters that are drawn for each run of one."""
+"""A load in SQL: transactions between lines of dashes, with parameters that are drawn for each transaction."""
 
 import re
 from collections.abc import Iterable
@@ -8,11 +8,11 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.sql_text import Statement, parts
 
-# {id:1..100} is a number, {name:8} are letters, {id} is the same value once more.
+# {id:1..100} is a number, {name:8} are 8 letters, {id} is the same value again.
 PARAMETER = re.compile(r"\{(?P<name>\w+)(?::(?P<range>[^{}]*))?\}")
 NUMBERS = re.compile(r"\s*(\d+)\s*\.\.\s*(\d+)\s*")
 NAME = re.compile(r"[A-Za-z_]\w*")
-# What sysbench draws is smaller than 2^32; that of a server's INT is smaller still.
+# sysbench draws numbers below 2^32; the maximum of a server's INT is lower.
 HIGHEST, LONGEST = 2**31 - 1, 10_000
 WRITING = ("INSERT", "UPDATE", "DELETE", "REPLACE")
 READING = ("SELECT", "WITH", "SET")
@@ -37,7 +37,7 @@ class Letters:
 
 @dataclass(frozen=True)
 class Transaction:
-    """Statements as texts and names of parameters in turn, and what each parameter is drawn from."""
+    """Statements, each as alternating texts and names of parameters, and the source of each parameter's values."""
 
     statements: list[list[str]]
     parameters: dict[str, Numbers | Letters]
@@ -45,7 +45,7 @@ class Transaction:
 
 
 def transactions(file: GivenFile) -> list[Transaction]:
-    """Return the transactions of a file. Raise LabError for one that cannot be a load."""
+    """Return the transactions of a file. Raise LabError for a file that cannot be a load."""
     found = [_transaction(file.name, part) for part in parts(file)]
     if not found:
         raise LabError(
@@ -65,7 +65,7 @@ def _transaction(file: str, part: Iterable[Statement]) -> Transaction:
 
 
 def _kind(file: str, statement: Statement) -> str:
-    """Return the first word of a statement. Raise LabError for one that no load may hold."""
+    """Return the first word of a statement. Raise LabError for a statement that is not allowed in a load."""
     first = FIRST_WORD.match(statement.sql)
     word = first[1].upper() if first else ""
     if word in BOUNDS:
@@ -84,7 +84,7 @@ def _kind(file: str, statement: Statement) -> str:
 
 
 def _pieces(place: str, sql: str, parameters: dict[str, Numbers | Letters]) -> list[str]:
-    """Return a statement as text, name, text, …; add its parameters to those of the transaction."""
+    """Return a statement as [text, name, text, …]; add its parameters to `parameters`, those of the transaction."""
     pieces, position = [], 0
     for found in PARAMETER.finditer(sql):
         name, extent = found["name"], found["range"]

@@ -1,4 +1,4 @@
-"""A file of SQL as statements, each with the number of the line in which it begins."""
+"""A file of SQL as statements, each with the number of its first line."""
 
 import functools
 import re
@@ -8,29 +8,29 @@ from dataclasses import dataclass
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 
-# As the command-line client reads it: the line ends the client's own command, which the server would not understand.
+# A command of the command-line client, which the server would not understand. It ends with its line.
 DELIMITER = re.compile(r"[ \t]*delimiter[ \t]+(\S+)[ \t]*$", re.IGNORECASE | re.MULTILINE)
 DASHES = re.compile(r"[ \t]*--+[ \t]*$", re.MULTILINE)
-# Comments that a server reads: of a version, and hints to the optimizer. A dump's sandbox mode is for the client.
+# Comments that a server reads: version comments and optimizer hints. A dump's sandbox mode is for the client.
 READ_BY_SERVERS = re.compile(r"/\*(?:M?!(?!999999)|\+)")
 NEVER_CLOSED = {"'": "a quote", '"': "a quote", "`": "a quoted name", "/*": "a comment"}
 
 
 @dataclass(frozen=True)
 class Statement:
-    """A statement without its final `;` and without the comments that no server reads."""
+    """A statement without its final `;` and without comments that servers ignore."""
 
     line: int
     sql: str
 
 
 def statements(file: GivenFile) -> list[Statement]:
-    """Return the statements of a file. Raise LabError for one that does not end."""
+    """Return the statements of a file. Raise LabError for a statement without an end."""
     return [statement for statement in _Reader(file).read() if statement]
 
 
 def parts(file: GivenFile) -> list[list[Statement]]:
-    """Return the statements between lines that consist of dashes; a part without a statement is left out."""
+    """Return the parts of a file between lines of dashes, each as its statements; empty parts are left out."""
     found: list[list[Statement]] = [[]]
     for statement in _Reader(file, dashes_separate=True).read():
         if statement is None:
@@ -42,7 +42,7 @@ def parts(file: GivenFile) -> list[list[Statement]]:
 
 @functools.cache
 def _token(first_of_end: str) -> re.Pattern[str]:
-    """Return the pattern of the next part of a text, where statements end with a word that begins so."""
+    """Return the pattern of the next token, for statements whose delimiter begins with this character."""
     return re.compile(
         r"""(?P<quoted>'(?:[^'\\]++|\\.|'')*+' | "(?:[^"\\]++|\\.|"")*+" | `[^`]*+`)
         | (?P<comment>--(?=\s|\Z)[^\n]*+ | \#[^\n]*+)

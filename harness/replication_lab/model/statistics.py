@@ -1,7 +1,7 @@
 """Intervals on per-round figures, wide enough for every interim look of a sequential run.
 
 The method is Student's t on the logarithms of paired ratios (or on plain values), at a level that is calibrated for the
-planned looks. docs/statistics.md shows what this and the other candidates gave in simulation.
+planned looks. docs/statistics.md compares it with other methods by simulation.
 """
 
 import math
@@ -18,20 +18,20 @@ if TYPE_CHECKING:  # it takes long to import
     from numpy.typing import ArrayLike, NDArray
 
 FEWEST_OF_A_MEAN, FEWEST_OF_A_SLOPE = 2, 5
-# No one measures more rounds than these.
+# A bound for the number of rounds in messages.
 MOST_ROUNDS = 10_000
 
 
 class NoInterval(ValueError):
-    """An error for figures that admit no interval; the text says why. The verdict is then UNKNOWN."""
+    """An error for figures from which no interval can be computed, with the reason. The verdict is then UNKNOWN."""
 
 
 @dataclass(frozen=True)
 class Plan:
     """The number of quiet rounds of a run and the accepted risk of a wrong verdict per claim.
 
-    The run looks at its figures after each round from `min_rounds` to `max_rounds`. All looks take the same risk, so
-    that the chance of even one wrong decision among them is at most `alpha`.
+    The run looks at its figures after each round from `min_rounds` to `max_rounds`. All looks have the same risk, such
+    that the probability of any wrong decision among them is at most `alpha`.
     """
 
     min_rounds: int = 3
@@ -51,14 +51,14 @@ class Plan:
     def level(self) -> float:
         """Confidence level of an interval that decides a claim at a single look.
 
-        A claim is true or false: only HOLDS is wrong of a false one, only REFUTED of a true one. So each side of the
-        interval may take the whole of `alpha`.
+        A claim is true or false. If it is false only HOLDS is wrong, if it is true only REFUTED is wrong. So each side
+        of the interval may have the whole risk `alpha`.
         """
         return 1 - 2 * risk_of_a_look(self.min_rounds, self.max_rounds, self.alpha)
 
     @property
     def level_of_estimate(self) -> float:
-        """Confidence level of an interval that is itself the answer: both sides together take `alpha`."""
+        """Confidence level of an interval that is itself the answer: both sides together have the risk `alpha`."""
         return 1 - 2 * risk_of_a_look(self.min_rounds, self.max_rounds, self.alpha / 2)
 
 
@@ -66,7 +66,7 @@ class Plan:
 class Interval:
     """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values.
 
-    `of_logs` tells that it was computed from the logarithms of the values.
+    `of_logs` means that it was computed from the logarithms of the values.
     """
 
     estimate: float
@@ -83,11 +83,11 @@ class Interval:
             )
 
     def distance(self, value: float) -> float:
-        """Return how far a value is from the estimate, on the scale on which the interval is symmetrical."""
+        """Return the distance of a value from the estimate, on the scale on which the interval is symmetrical."""
         return abs(self._scaled(value) - self._scaled(self.estimate))
 
     def half_after(self, rounds: int) -> float:
-        """Return half the width that the interval would have after so many rounds, if its spread stayed the same."""
+        """Return half the width that the interval would have after this many rounds with the same spread."""
         from scipy.special import stdtrit
 
         half = (self._scaled(self.high) - self._scaled(self.low)) / 2
@@ -95,7 +95,7 @@ class Interval:
         return float(half * quantiles[1] / quantiles[0] * math.sqrt(self.n / rounds))
 
     def rounds_until(self, half: float) -> int:
-        """Return after how many rounds, about, half its width would be at most this; MOST_ROUNDS if not even then."""
+        """Return about the number of rounds after which half its width would be at most `half`; at most MOST_ROUNDS."""
         return bisect_left(range(MOST_ROUNDS), -half, lo=self.n, key=lambda rounds: -self.half_after(rounds))
 
     def _scaled(self, value: float) -> float:
@@ -112,8 +112,9 @@ def interval_of_mean(values: Sequence[float], level: float) -> Interval:
 def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Interval:
     """Return the interval of the typical ratio of (numerator, denominator) pairs: Student's t on log ratios.
 
-    The estimate is the geometric mean. What both sides of a pair share (a warm CPU, a busy disk, a drift) cancels.
-    Raise NoInterval as `interval_of_mean` does, and for figures that are not positive, since they have no logarithm.
+    The estimate is the geometric mean. Effects that both sides of a pair share (a warm CPU, a busy disk, a drift)
+    cancel. Raise NoInterval as `interval_of_mean` does, and for figures that are not positive, since they have no
+    logarithm.
     """
     for pair in pairs:
         if not all(math.isfinite(side) and side > 0 for side in pair):
@@ -125,7 +126,7 @@ def interval_of_ratio(pairs: Sequence[tuple[float, float]], level: float) -> Int
 def interval_between(before: Sequence[float], after: Sequence[float], level: float) -> Interval:
     """Return the interval of the typical ratio of unpaired positive values, after over before: Welch's t on logarithms.
 
-    `n` is the number of the smaller side. Raise NoInterval as `interval_of_ratio` does.
+    `n` is the number of values of the smaller side. Raise NoInterval as `interval_of_ratio` does.
     """
     from scipy.special import stdtrit
 
@@ -159,7 +160,7 @@ def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]"
 def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) -> Interval:
     """Return the typical rise of `values` in a unit of time: the median of the slopes between all pairs (Theil, Sen).
 
-    A few late readings do not bend it. Raise NoInterval for fewer than FEWEST_OF_A_SLOPE readings. The result is that
+    A few outliers hardly change it. Raise NoInterval for fewer than FEWEST_OF_A_SLOPE readings. The result is that
     of scipy.stats.theilslopes in a fifth of its time, since a race computes its slopes at each reading.
     """
     import numpy as np
@@ -172,7 +173,7 @@ def slope(times: Sequence[float], values: Sequence[float], level: float = 0.95) 
     if not later.size:
         raise NoInterval("all readings were taken at the same moment")
     slopes = np.sort((ys[later] - ys[earlier]) / (xs[later] - xs[earlier]))
-    # Sen (1968), equation 2.6: the variance of Kendall's count, less what ties take from it.
+    # Sen (1968), equation 2.6: the variance of Kendall's count, minus the correction for ties.
     variance = (_kendall(len(xs)) - _ties(xs) - _ties(ys)) / 18
     if variance < 0:
         raise NoInterval("too many readings are the same")
@@ -187,14 +188,14 @@ def _kendall(count: int) -> int:
 
 
 def _ties(values: "NDArray[np.float64]") -> int:
-    """Return what equal values take from the variance of Kendall's count."""
+    """Return the correction of the variance of Kendall's count for equal values."""
     return sum(map(_kendall, Counter(values.tolist()).values()))
 
 
 def highest_share(trials: int, level: float = 0.95) -> float:
-    """Return the highest share of bad trials that still fits none seen in `trials`.
+    """Return the highest share of bad trials that is compatible with none seen in `trials`.
 
-    Clopper and Pearson's exact one-sided bound, which for none seen has this closed form.
+    This is Clopper and Pearson's exact one-sided bound, which has a closed form for none seen.
     """
     return 1 - math.pow(1 - level, 1 / trials)
 

@@ -7,12 +7,12 @@ import msgspec
 
 from replication_lab.model.errors import LabError, unknown_name
 
-# The level of a node's only disk.
+# The RAID level of a node with a single disk.
 ALONE = "single"
 LEVELS = (ALONE, "raid0", "raid1")
 AUTO = "auto"
 MOST_DISKS = 8
-# The space for an empty data directory, its logs and a test's rows, and what btrfs needs to rebuild a disk.
+# MiB for an empty data directory, its logs and a test's rows, plus the space that btrfs needs to rebuild a disk.
 LEAST_MIB = 1024
 USAGE = "./lab up --help"
 
@@ -39,8 +39,8 @@ class Storage(msgspec.Struct, frozen=True, kw_only=True, forbid_unknown_fields=T
     """A node's storage: `disks` disks named in compose/storage/disks.yaml, of `mib` MiB each, joined as `level` says.
 
     `place` names its services and its volume while the node's own name is taken: during and after a migration.
-    `launcher` is the program that runs the machine of backend vm; compare such figures only with those of the same
-    launcher. Invalid values are a LabError on creation.
+    `launcher` is the program that runs the machine of backend vm; compare figures only between equal launchers. Raise
+    LabError on creation for invalid values.
     """
 
     level: str
@@ -110,7 +110,7 @@ def parse_storage(
 
 
 def _storage(text: str, common: DiskOptions) -> Storage:
-    """Return the storage that LEVEL or LEVEL:DISKS says."""
+    """Return the storage that a text LEVEL or LEVEL:DISKS describes."""
     level, colon, number = text.partition(":")
     if not colon:
         return Storage(level=level, **common)

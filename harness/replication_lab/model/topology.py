@@ -14,10 +14,10 @@ from replication_lab.model.storage import Storage
 
 # The replication of a topology whose server has no copy.
 NO_REPLICATION = "none"
-# Further ports of a link, by the suffixes of their proxies' names. The last two lead to something that answers: a
-# database server, or an echo server where no database runs at the far end.
+# Further ports of a link, by the suffixes of their proxies' names. Behind the last two a server answers: a database
+# server, or an echo server if no database runs at the far end.
 SQL, ECHO = "-sql", "-echo"
-# Of two nodes that dial each other, the port that the link's target dials: its streams have the opposite direction.
+# If two nodes connect to each other, the port that the link's target connects to: its streams are reversed.
 BACK = "-back"
 CHANNELS = ("ist", "sst", "back", "sql", "echo")
 # Two nodes may have a second link, of another kind: that of a cluster's membership is FROM-TO-ring.
@@ -26,7 +26,7 @@ RING = "-ring"
 PEER, MEMBERS = "LAB_PEER", "LAB_MEMBERS"
 # The number of machines of a DRBD resource.
 PAIR = 2
-# The same safe reader in C where PyYAML has it: every command reads topologies first.
+# PyYAML's safe loader in C if it is available, for speed: every command reads topologies first.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 
 
@@ -45,8 +45,8 @@ class Node:
 class Link:
     """One direction between two nodes that crosses Toxiproxy; the fields are those of the Toxiproxy proxy entry.
 
-    Where nodes talk on several ports there is an entry for each, FROM-TO-CHANNEL; a toxic on the link applies to all of
-    its `proxies`. `listen` and `upstream` are those of the entry that leads to something that answers.
+    If nodes use several ports there is an entry FROM-TO-CHANNEL for each; a toxic on the link applies to all of its
+    `proxies`. `listen` and `upstream` are those of the entry behind which a server answers.
     """
 
     name: str
@@ -105,12 +105,12 @@ class Topology:
 
     @cached_property
     def source(self) -> Node:
-        """The node where clients write by default: the one that all others follow, or a cluster's first."""
+        """The node where clients write by default: the source of all others, or a cluster's first node."""
         return next((node for node in self.nodes if node.role == "source"), self.nodes[0])
 
     @property
     def replicas(self) -> tuple[Node, ...]:
-        """The other copies, of a source or of a cluster's first node."""
+        """The nodes with the other copies: those other than the source or the cluster's first node."""
         return tuple(node for node in self.nodes if node is not self.source)
 
 

@@ -31,7 +31,7 @@ class ToxicBody(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     toxicity: float = 1.0
 
     def reversed(self) -> "ToxicBody":
-        """Return the same toxic on the other stream, for a connection that was dialled from the other end."""
+        """Return the same toxic on the other stream, for a connection that was opened from the other end."""
         other = {"upstream": "downstream", "downstream": "upstream"}[self.stream]
         return msgspec.structs.replace(self, stream=other)
 
@@ -65,7 +65,7 @@ class Toxic:
 
     @property
     def shortest_trip_ms(self) -> int:
-        """The least that the toxic adds to a round trip: what waited for one cannot have waited for less."""
+        """The minimum that the toxic adds to a round trip: a commit that waits for one cannot take less."""
         return max(0, self.round_trip_ms - self.jitter_ms)
 
     @property
@@ -81,12 +81,12 @@ class Toxic:
 
     @property
     def is_latency(self) -> bool:
-        """Whether round trips suffice as its proof: nothing but latency, for every connection."""
+        """Whether round trips prove it: it consists only of latency, for every connection."""
         return all(body.type == "latency" and body.toxicity == 1 for body in self.bodies)
 
     @property
     def is_measured(self) -> bool:
-        """Whether the lab has a measurement for every body of it: for one of the two kinds of rates, not for both."""
+        """Whether the lab can measure every body of it: either kind of rate, but not both at once."""
         kinds = {body.type for body in self.bodies}
         one_rate = kinds <= {"latency", "bandwidth"} or kinds <= {"latency", LINK_RATE}
         return one_rate and all(body.toxicity == 1 for body in self.bodies)

@@ -1,4 +1,4 @@
-"""A server's variable: a value as SET GLOBAL takes it, and whether a server's answer is what was asked for."""
+"""Values of server variables: written for SET GLOBAL, and compared with the value that a server returns."""
 
 import re
 
@@ -8,7 +8,7 @@ SWITCH = {"on": "1", "true": "1", "yes": "1", "off": "0", "false": "0", "no": "0
 
 
 def literal(value: str) -> str:
-    """Return a value as SET GLOBAL takes it: 64M as a number of bytes, words in quotes."""
+    """Return a value in the form that SET GLOBAL accepts: 64M as a number of bytes, words in quotes."""
     if size := SIZE.fullmatch(value):
         return str(int(size[1]) * UNITS[size[2].lower()])
     try:
@@ -19,9 +19,9 @@ def literal(value: str) -> str:
 
 
 def is_same(asked: str, found: object) -> bool:
-    """Return whether a server's answer is the value that was asked for: ON is 1, 64M is 67108864.
+    """Return whether the value that a server returns is the requested one: ON equals 1, 64M equals 67108864.
 
-    The order of words in a list makes no difference. Of a list of switches only those that were asked for are compared.
+    The order of words in a list is ignored. In a list of switches only the requested ones are compared.
     """
     wanted, there = _plain(asked), _plain(str(found))
     try:

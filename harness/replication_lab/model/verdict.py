@@ -6,7 +6,7 @@ from enum import StrEnum
 
 
 class Verdict(StrEnum):
-    """The verdict on a sentence; UNKNOWN means that the figures do not decide it, or are in doubt."""
+    """The verdict on a sentence; UNKNOWN if the figures do not decide it or are in doubt."""
 
     HOLDS = "HOLDS"
     REFUTED = "REFUTED"
@@ -15,7 +15,7 @@ class Verdict(StrEnum):
 
 @dataclass(frozen=True)
 class Expected:
-    """The verdict that a sentence is known to have, with the reason where it is not HOLDS."""
+    """The expected verdict of a sentence, with the reason if it is not HOLDS."""
 
     verdict: Verdict = Verdict.HOLDS
     because: str = ""
@@ -47,7 +47,7 @@ class Judgement:
 
     @property
     def changed(self) -> bool:
-        """Whether it was decided, and not as expected: this fails a regression run."""
+        """Whether the verdict is decided and is not the expected one; this fails a regression run."""
         return self.verdict is not Verdict.UNKNOWN and self.verdict is not self.expected.verdict
 
 

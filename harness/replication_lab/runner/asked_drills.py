@@ -39,7 +39,7 @@ SEEN_SHARE = 0.9
 
 
 def answers(topology: str) -> dict[str, str]:
-    """Return the drills of a topology by the names that they can be asked for: their own, and the key `answers`."""
+    """Return the drills of a topology by the names that `lab ask` accepts: their own, and the key `answers`."""
     found = {name: drill_set.load(topology, name) for name in catalogue.drills(topology)}
     return {
         **{name: name for name, each in found.items() if each.steps},
@@ -63,7 +63,7 @@ class Planned:
 
 
 def planned(experiment: Experiment[Lab], engine: str) -> list[Planned]:
-    """Return the drills of a question on an engine, those of all cases in turn; raise LabError for what cannot be."""
+    """Return the drills of a question on an engine, alternating between cases; raise LabError for an impossible one."""
     question = experiment.asked
     if question is None or not question.drill:
         return []
@@ -80,7 +80,7 @@ def planned(experiment: Experiment[Lab], engine: str) -> list[Planned]:
 
 
 def _of_case(question: Question, case: Case, topology: str) -> Drill:
-    """Return the drill of a case: as many clients write as in the case, and the source waits as there."""
+    """Return the drill of a case, with the case's number of clients and its wait point."""
     drill = _named(question, topology)
     settings, found = case.settings, catalogue.topology(topology)
     if settings["replication"] != found.replication:
@@ -137,7 +137,7 @@ def _named(question: Question, topology: str) -> Drill:
 
 @dataclass(frozen=True)
 class Held:
-    """A case's conditions on a lab: what proves them, on the nodes that are named."""
+    """The conditions of a case on a lab; a call returns their proofs on the given nodes."""
 
     lab: Lab
     drill: Drill
@@ -149,7 +149,7 @@ class Held:
         return [*links, *self.variables(nodes), *self._waits(nodes)]
 
     def _waits(self, nodes: Collection[str]) -> list[Proof]:
-        """Prove that a semi-synchronous source waits, at the wait point that was asked for."""
+        """Prove that a semi-synchronous source waits at the requested wait point."""
         source = self.lab.topology.source.name
         if self.lab.topology.replication != "semisync" or source not in nodes:
             return []
@@ -167,7 +167,7 @@ class Held:
 
 
 def _prove_link(lab: Lab, link: str, name: str) -> Proof:
-    """Prove that a link has the toxic still, or none, and that its round trip is no shorter."""
+    """Prove that a link still has the toxic, or none if `name` means none, and that its round trip is not shorter."""
     running, toxic = lab.link(link), catalogue.toxic(name)
     if name == BARE:
         there = [each["name"] for each in running.toxics()]
@@ -190,7 +190,7 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
 
 
 def done(experiment: Experiment[Lab], engine: str, what: Planned, seed: int, folder: Path, tell: Tell) -> Evidence:
-    """Do one drill on a lab of its own; return its evidence. A lab that does not start is a doubt, not an error."""
+    """Run one drill on a dedicated lab; return its evidence. A lab that does not start gives a doubt, not an error."""
     own = folder / what.folder
     own.mkdir()
     file = ledger(own, what.drill.name)

@@ -13,7 +13,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
-# The variables that are recorded; those that an engine does not have are left out.
+# The variables to record; those that an engine lacks are left out.
 SETTINGS = (
     "innodb_flush_log_at_trx_commit",
     "sync_binlog",
@@ -25,7 +25,7 @@ SETTINGS = (
 
 
 def environment() -> dict[str, Any]:
-    """Return the machine, its container software, and its other load."""
+    """Return a description of the machine: hardware, kernel, container software, and its other load."""
     versions = {"docker": docker_engine.client().version()["Version"], "compose": docker_engine.compose_version()}
     return {
         **host.describe(),
@@ -43,7 +43,7 @@ def came_up(
     not_applicable: dict[str, str] | None = None,
     about: str = "",
 ) -> LabCameUp:
-    """Return a lab as it came up, by one of its servers; `disks` are the costs of its machines' disks, if any."""
+    """Return the record's line for a lab that came up, from one of its servers; `disks` are its disks' costs."""
     return LabCameUp(
         engine=lab.engine,
         version=_version(lab, server),

@@ -64,8 +64,8 @@ def run_drill(
 ) -> Evidence:
     """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error.
 
-    `conditions` proves what else the drill is to run under, on these nodes: just before the first fault on all, and
-    at the end on those that no fault ended. `transactions` are those of the clients, in place of a row alone.
+    `conditions` proves further conditions of the drill on given nodes. It is called for all nodes just before the first
+    fault, and at the end for those that no fault ended. `transactions` are what the clients run instead of one insert.
     """
     tell(f"{what.name}: {what.about}")
     run = DrillRun(lab, what, what.wait_before(seed), tell, conditions, transactions, seed)
@@ -92,9 +92,9 @@ class Baseline:
 
 @dataclass
 class DrillRun:
-    """One running drill; `acted` and `seen` are filled as things happen, for the evidence.
+    """One running drill; `acted` and `seen` collect the evidence while it runs.
 
-    `drill_set.parse` has refused a drill that asks for what the topology's kind of replication cannot do.
+    `drill_set.parse` has already refused a drill that the topology's kind of replication cannot do.
     """
 
     lab: Lab
@@ -140,8 +140,8 @@ class DrillRun:
 
     def under_load(self, schedules: list[FaultSchedule], ledger_file: Path) -> None:
         """Do T1 to T5 of each step, while clients write."""
-        # The operating system holds the line when the call returns, so it survives a crash of this process. A crash
-        # of the whole host ends the servers as well.
+        # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
+        # crash of the whole host would end the servers as well.
         with ledger_file.open("ab", buffering=0) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
@@ -155,7 +155,7 @@ class DrillRun:
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
 
     def _untouched(self) -> list[str]:
-        """Return the nodes that no fault aimed at, and that have the role that they had before."""
+        """Return the nodes that were no target of a fault and have the same role as before."""
         touched = {name for spec in self.what.fault_specs for name in spec.targets}
         if self.what.changes_roles:
             touched |= {self.lab.topology.source.name}
@@ -191,15 +191,15 @@ class DrillRun:
             yield
         finally:
             for name, had in before.items():
-                # The server returns numbers as strings and accepts them as numbers only. A server that does not answer
-                # has been killed, and starts with its own settings again.
+                # The server returns numbers as strings, but accepts only numbers. A server that does not answer was
+                # killed, and starts with its own settings again.
                 numbers = {key: int(value) if value.isdecimal() else value for key, value in had.items()}
                 with suppress(LabError):
                     self.lab.node(name).server().set_global(**numbers)
 
     @contextmanager
     def _waiting(self) -> Iterator[None]:
-        """Let the source wait for its replicas within the block as the drill says."""
+        """Set the source's semi-sync wait point and timeout to the drill's within the block."""
         if self.what.semisync is None:
             yield
             return
@@ -229,7 +229,7 @@ class DrillRun:
         }
 
     def _client(self, node: str) -> Client:
-        """Return a client with an application's rights: an administrator could write on a read-only server."""
+        """Return a client with an application's privileges: an administrator could write on a read-only server."""
         return Client(lambda: self.lab.node(node).server().as_application())
 
     def _time(self) -> float:
@@ -281,7 +281,7 @@ class DrillRun:
         )
 
     def _until_back(self, since: float) -> None:
-        """Wait until every node is healthy, and keep the seconds from `since` until each was."""
+        """Wait until every node is healthy, and record for each the seconds from `since` until it was."""
 
         def wait(name: str) -> float:
             clock.wait_until(
@@ -317,7 +317,7 @@ class DrillRun:
         return kept
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:
-        """Return how each node that had left came back, by its log since the drill began."""
+        """Return how each node that had left the cluster came back, from its log since the drill began."""
         if not (self.acted and isinstance(self.nodes, ReportsReturns)):
             return {}
         found = {}

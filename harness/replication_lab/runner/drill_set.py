@@ -83,7 +83,7 @@ def _refuse_unable(asked: Drill, topology: Topology) -> None:
 
 
 def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Drill]:
-    """Return the drill of that name, or all of a topology's, with this duration if one is given."""
+    """Return the drill of that name, or all drills of a topology, with this duration if it is given."""
     if seconds is not None and seconds <= 0:
         raise LabError(f"the fault would last {seconds:g} s", "more than 0 seconds", "./lab drill --help")
     catalogue.topology(topology)
@@ -97,7 +97,7 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
 
 
 def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
-    """Refuse what is not possible before anything starts, and make sure that containers can start."""
+    """Refuse impossible drills before anything starts, and prepare everything that containers need."""
     found = catalogue.topology(topology)
     servers.check(found, engine, f"drill {topology}")
     movers = [each.name for each in drills if each.moves_clocks(faults.kinds())]
@@ -115,7 +115,7 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
 def run(
     topology: str, engine: str, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, keep: bool = False
 ) -> None:
-    """Run drills one after another on labs of their own, which are removed at the end in any case.
+    """Run drills one after another on dedicated labs, which are removed at the end in any case.
 
     With `keep` the run ends at the first drill whose verdicts are not the expected ones, and its lab stays up.
     """
@@ -141,9 +141,9 @@ def _opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> 
 
 
 class Labs:
-    """A run's own lab, renewed after each drill that spoiled it; the last one is removed with the block.
+    """The lab of a run. It is renewed after a drill that left it unusable; the last one is removed at the block's end.
 
-    With `keep` the lab of a drill that failed, or that the harness failed in, stays up. `left_up` says so then.
+    With `keep` the lab of a failed drill, or of a drill in which the harness failed, stays up, and `left_up` names it.
     """
 
     def __init__(
@@ -157,9 +157,9 @@ class Labs:
         toxics: dict[str, str] | None = None,
         storage: dict[str, Storage] | None = None,
     ):
-        """Name the topology and engine; `note` is called with each lab that came up.
+        """Set the topology and the engine; `note` is called with each lab that comes up.
 
-        `toxics` are those of its links, `storage` that of its nodes, where they are not the topology's own.
+        `toxics` of links and `storage` of nodes replace the topology's own.
         """
         self._topology, self._engine, self._tell, self._clocks_move = topology, engine, tell, clocks_move
         self._note, self._keep = note, keep
@@ -169,7 +169,7 @@ class Labs:
 
     def lab(self) -> Lab:
         if self._lab is None:
-            # A short load of the host can fail a link's proof; a lab that is impossible fails at each try.
+            # A moment of load on the host can fail a link's proof. An impossible lab fails in each attempt.
             self._lab = clock.try_again(self._up, LabError, TRIES)
             self._note(self._lab)
         return self._lab
@@ -188,12 +188,12 @@ class Labs:
         try:
             return up.up(asked, self._tell)
         except LabError as error:
-            # An interrupted start is not tried again, also if removing its lab failed.
+            # An interrupted start is not repeated, even if removing its lab failed.
             signals.raise_interruption(error)
             raise
 
     def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
-        """Run one drill on the lab, and remove the lab if no proof is possible on it any more."""
+        """Run one drill on the lab, and remove the lab if nothing can be proved on it afterwards."""
         evidence = run_drill(self.lab(), what, seed, ledger, self._tell)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
@@ -202,7 +202,7 @@ class Labs:
         return evidence
 
     def renew(self) -> None:
-        """Remove the lab; the next one comes up when it is needed."""
+        """Remove the lab; the next one starts when it is needed."""
         gone, self._lab = self._lab, None
         if gone is not None:
             with signals.signals_held():
@@ -249,7 +249,7 @@ def _result(folder: Path, record: Record, what: Drill) -> Result:
 
 
 def judged_as_found(evidence: Evidence, ledger_file: Path) -> Result:
-    """Return the result of a drill, also if its ledger was never begun or is damaged."""
+    """Return the result of a drill, even if its ledger is missing or damaged."""
     try:
         return judged(evidence, ledger_file)
     except FileNotFoundError:
@@ -259,6 +259,6 @@ def judged_as_found(evidence: Evidence, ledger_file: Path) -> Result:
 
 
 def judged(evidence: Evidence, ledger_file: Path) -> Result:
-    """Return the result of a drill. Read the ledger line by line: that of many clients is too large for memory."""
+    """Return the result of a drill. Read the ledger line by line: with many clients it is too large for memory."""
     with ledger_file.open("rb") as lines:
         return drill_result.judge(evidence, *history.parse(lines))

@@ -32,16 +32,16 @@ from replication_lab.world.docker import images, project, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 
-# How the rounds end: all claims decided, or those that are not would need more rounds than planned.
+# How the rounds end: all claims are decided, or the undecided ones would need more rounds than planned.
 DECIDED, GIVEN_UP = "decided", "given up"
-# The machine was noisy, and the user wants no run on a noisy machine.
+# The machine was noisy, and the user chose --noise stop.
 NOISY = "noisy"
-# For how long a run waits for a quiet machine in all, and before one measurement; seconds.
+# Seconds that a run waits for a quiet machine: in total, and before one measurement.
 PATIENCE, PATIENCE_AT_ONCE = 600, 60
 
 
 class World:
-    """The part of the world that a run needs; tests.fakes.world has another one for the unit tests."""
+    """The part of the world that a run needs; the unit tests use tests.fakes.world in its place."""
 
     def __init__(self) -> None:
         self._left_up: set[str] = set()
@@ -53,9 +53,9 @@ class World:
         return clock.now()
 
     def make_ready(self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str) -> None:
-        """Refuse what is not possible before anything starts; `command` is the one to repeat with another engine.
+        """Refuse impossible labs before anything starts; an error suggests `command` with another engine.
 
-        The labs of each part of `together` will be up at the same time.
+        The labs of each part of `together` run at the same time.
         """
         wanted = [spec for part in together for spec in part]
         for spec in wanted:
@@ -70,7 +70,7 @@ class World:
 
     @contextmanager
     def lab(self, spec: LabSpec) -> Iterator[Lab]:
-        """Yield a lab of the run's own, which is removed at the end in any case, unless it was to be left up."""
+        """Yield a dedicated lab for the run; remove it at the end in any case, unless `leave_up` was called for it."""
         found = catalogue.topology(spec.topology)
         storage = _placed(spec)
         name, launcher = f"run-{spec.topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
@@ -83,12 +83,12 @@ class World:
                     lab.down()
 
     def leave_up(self, lab: Lab, tell: Tell) -> str:
-        """Let a lab stay up after its block; return why the run ends."""
+        """Let a lab stay up after its block; return the reason why the run ends."""
         self._left_up.add(lab.name)
         return labs.leave_up(lab, tell)
 
     def drill(self, run: "Run", engine: str, what: asked_drills.Planned) -> Evidence:
-        """Do one drill of a question; return its evidence."""
+        """Run one drill of a question; return its evidence."""
         return asked_drills.done(run.experiment, engine, what, run.seed, run.journal.folder, run.tell)
 
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
@@ -98,7 +98,7 @@ class World:
         return wait_for_quiet(own, seconds, tell)
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
-        """Start a noise meter that excludes the work of all running labs, since idle labs use some CPU too."""
+        """Start a noise meter that excludes the CPU time of all labs of the run, since idle labs use some as well."""
         return NoiseMeter.start(own)
 
 
@@ -126,18 +126,18 @@ class Run:
     journal: Journal
     world: World = field(default_factory=World)
     tell: Tell = print
-    # What to do about noise: one of model.noise.NOISE.
+    # The reaction to noise: one of model.noise.NOISE.
     noise: str = WAIT
-    # Whether labs stay up whose engine does not come out as expected; the run ends there.
+    # Whether the labs of an engine with an unexpected verdict stay up; the run then ends.
     keep: bool = False
     left_up: str = ""
-    # How long it may still wait for a quiet machine, in seconds.
+    # Seconds that the run may still wait for a quiet machine.
     patience: float = PATIENCE
-    # The labs of the engines that are measured now: the idle ones work a little too, and are not noise.
+    # The labs of the engines that are being measured: idle ones use some CPU as well, which is not noise.
     up: list[Lab] = field(default_factory=list)
 
     def run(self) -> Path:
-        """Run and return the run's folder, its record ended in any case; raise any error again, but no interruption."""
+        """Run and return the run's folder. End the record in any case; raise errors again, except interruptions."""
         with self.journal.recording(self._opening()):
             whys = []
             for engines in self.experiment.together(self.engines):
@@ -151,7 +151,7 @@ class Run:
         return self.journal.folder
 
     def wait_for_quiet(self) -> None:
-        """Wait until the machine is quiet, as long as the time for it lasts; then measure all the same."""
+        """Wait until the machine is quiet, or the time for waiting is used up; then the caller measures in any case."""
         if self.patience <= 0:
             return
         began = clock.timer()
@@ -159,7 +159,7 @@ class Run:
         self.patience -= clock.timer() - began
 
     def next_seed(self) -> int:
-        """Return another seed for each load: a repeated update changes nothing, and the source does not log it."""
+        """Return a new seed for each load: an update that repeats another changes nothing and is not logged."""
         return self.seed * 1000 + len(self.journal.record.measurements) + 1
 
     def _opening(self) -> record.Run:
@@ -180,7 +180,7 @@ class Run:
         )
 
     def _drills(self, engine: str) -> None:
-        """Do the drills of a question once its loads are measured, each on a lab of its own."""
+        """Run the drills of a question after its loads, each on a dedicated lab."""
         up = self.journal.record.lab(engine)
         for each in asked_drills.planned(self.experiment, engine):
             if up and each.case.name in up.not_applicable:
@@ -202,7 +202,7 @@ class Run:
 
     @contextmanager
     def _left_up_if_failed(self, engines: list[str], sessions: list[Session]) -> Iterator[None]:
-        """Keep the labs after the block if it failed, or a verdict of these engines is not the expected one."""
+        """Leave the labs up after the block if it failed, or if a verdict for these engines is not the expected one."""
         failed = self.keep
         try:
             yield
@@ -216,7 +216,7 @@ class Run:
                 self.left_up = "; ".join([self.world.leave_up(lab, self.tell) for lab in labs_up])
 
     def _failed(self, engine: str) -> bool:
-        # Its drills come later, on labs of their own.
+        # The claims about drills are decided later, on other labs.
         later = {claim.id for claim in self.experiment.claims if isinstance(claim.relation, Drills)}
         judged = [one for one in self.experiment.judge(self.journal.record, engine) if one.claim not in later]
         return bool(exit_code(judged)) and bool(judged or not later)
@@ -230,7 +230,7 @@ class Run:
         return labs_up
 
     def rounds(self, sessions: list[Session]) -> str:
-        """Measure rounds until no claim is open or a limit is reached; return DECIDED, GIVEN_UP or the limit's name.
+        """Measure rounds until all claims are decided or a limit is reached; return DECIDED, GIVEN_UP or the limit.
 
         After the plan's first rounds only the cases of claims that are still open are measured.
         """
@@ -255,7 +255,7 @@ class Run:
         return GIVEN_UP if any(one.needed is not None for one in judged) else DECIDED
 
     def _open(self, sessions: list[Session]) -> set[Place]:
-        """Return what another round must measure, since a claim that it may decide is still open."""
+        """Return the (engine, case) that another round must measure: those of undecided claims that it may decide."""
         claims = {claim.id: claim.relation for claim in self.experiment.claims}
         return {
             place

@@ -34,7 +34,7 @@ if TYPE_CHECKING:  # a run opens its sessions
 Entered = TypeVar("Entered")
 NOISY_REPEATS = 2
 
-# A lab's name, one of its links, and a toxic's name, which of a condition by number is its shortest spelling.
+# (lab, link, toxic) by name; a condition by number has its shortest spelling.
 Key = tuple[str, str, str]
 
 
@@ -46,7 +46,7 @@ class Calibration:
         self._found: dict[Key, Toxic] = {}
 
     def prepare(self, wanted: dict[Key, Lab]) -> None:
-        """Calibrate all that the cases need. Links do not affect each other, but one carries one toxic at a time."""
+        """Calibrate all toxics that the cases need: links in parallel, but only one toxic on a link at a time."""
         for toxic in dict.fromkeys(toxic for _, _, toxic in wanted):
             mine = {key: lab for key, lab in wanted.items() if key[2] == toxic}
             found = at_once.of_each(lambda wanted: self._calibrate(wanted[1], *wanted[0][1:]), mine.items())
@@ -67,7 +67,7 @@ class Calibration:
                 yield acting
 
     def follow(self, lab: Lab, faults: list[record.Fault]) -> None:
-        """Correct a toxic's next use by its realised round trip: a busy proxy's timers differ from an idle one's."""
+        """Correct a toxic's next use by the measured round trip: a busy proxy's timers differ from an idle one's."""
         for fault in faults:
             asked = catalogue.toxic(fault.toxic)
             if fault.seen and fault.during:
@@ -78,7 +78,7 @@ class Calibration:
 
 @dataclass
 class Session:
-    """The rounds of a run on one engine's labs, the labs that its cases are measured on, all up at once."""
+    """The rounds of a run on one engine's labs, which all run at the same time."""
 
     run: "Run"
     labs: dict[LabSpec, Lab]
@@ -96,11 +96,11 @@ class Session:
         return [case for case in self._own(self.experiment.chosen(self.run.preset)) if not self._lacks(case)]
 
     def _own(self, cases: Iterable[Case]) -> list[Case]:
-        """Return the cases that are measured on this engine, if it can have them."""
+        """Return the cases that this engine supports."""
         return [case for case in cases if self.experiment.lab_of(case).engine in ("", self.engine)]
 
     def _lacks(self, case: Case) -> list[str]:
-        """Return what a case needs and the running servers of its lab do not have."""
+        """Return the features that a case needs and its lab's running servers lack."""
         return sorted(case.needs - self.lab_of(case).features) if case.needs else []
 
     def lab_of(self, case: Case) -> Lab:
@@ -138,7 +138,7 @@ class Session:
         return missing | {case.name: left_out for case in own if case not in chosen}
 
     def measure_quietly(self, case: Case, number: int) -> bool:
-        """Measure a case, again if the machine was busy with other work, up to a limit; return whether one counts."""
+        """Measure a case; repeat it, up to a limit, if the machine was noisy. Return whether a measurement counts."""
         for repeats in range(NOISY_REPEATS, -1, -1):
             found = self._measure(case, number)
             if not found.noise.quiet and self.run.noise == ACCEPT:
@@ -206,10 +206,10 @@ def _fastest_commit_ms(outcome: Outcome) -> float | None:
 
 @contextmanager
 def all_at_once(parts: Sequence[AbstractContextManager[Entered]]) -> Iterator[list[Entered]]:
-    """Enter all parts at the same time, each in a thread of its own, and leave them likewise.
+    """Enter all parts at the same time, each in a thread of its own, and exit them in the same way.
 
-    Half a dozen links, each with a WAN's round trips to wait for, take as long as one. If a part fails, the others are
-    left and the first error is raised.
+    So six links, each with a WAN's round trips to wait for, take as long as one. If a part fails, the others are exited
+    and the first error is raised.
     """
     with ThreadPoolExecutor(max(len(parts), 1)) as pool:
         entering = [pool.submit(part.__enter__) for part in parts]
@@ -225,8 +225,9 @@ def all_at_once(parts: Sequence[AbstractContextManager[Entered]]) -> Iterator[li
 def trips(faults: list[record.Fault]) -> dict[str, float]:
     """Return the round trip during the load as a figure, if all links with a toxic should have the same one.
 
-    The median is that of the typical link (the median of their medians); the shortest is that of any link, which no
-    commit that waits for one of them can beat. Links of different lengths have no round trip in common, so no figure.
+    The median is that of the typical link (the median of the links' medians). The shortest is that of any link: no
+    commit that waits for a link can be faster. Links with different round trips have no common one, so there is no
+    figure.
     """
     timed = [fault.during for fault in faults if fault.unit == "ms" and fault.during]
     if not timed or len(timed) < len(faults) or len({fault.asked for fault in faults}) > 1:
