@@ -98,7 +98,7 @@ def check(file: Path, run: str, margin: str, figures: tuple[str, ...], json_: bo
 
 
 def _digest(run: str) -> Digest:
-    """Return what is compared of a run, or of a baseline's file."""
+    """Return the digest of a run or of a baseline's file."""
     return _read(Path(run)) if Path(run).is_file() and not run.endswith(".jsonl") else runs.digest_of(run)
 
 

@@ -15,12 +15,12 @@ SETTING = "NAME=VALUE"
 
 
 def read(path: Path) -> GivenFile:
-    """Return a text with its name; a packed one is unpacked, and a byte order mark is left out."""
+    """Return the text of a file with its name; decompress it if needed, and leave out a byte order mark."""
     return _text(path, -1)
 
 
 def read_for_a_record(path: Path) -> GivenFile:
-    """Return a text that a record is to hold. Raise LabError for one that is too large, without reading all of it."""
+    """Return a text for a record. Raise LabError for a file that is too large, without reading all of it."""
     file = _text(path, LARGEST + 1)
     if len(file.text.encode()) > LARGEST:
         raise LabError(
@@ -32,7 +32,7 @@ def read_for_a_record(path: Path) -> GivenFile:
 
 
 def _text(path: Path, most: int) -> GivenFile:
-    """Return the first `most` bytes of a text; -1 for all. A character that they cut is left out."""
+    """Return the first `most` bytes of a text, or all for -1. A truncated last character is left out."""
     try:
         with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
             content = file.read(most)
@@ -59,7 +59,7 @@ def pairs(option: str, given: tuple[str, ...]) -> Values:
 
 
 def of_nodes(option: str, setting: str, given: tuple[str, ...]) -> Values:
-    """Return the settings that [NODE=]VALUE texts of an option ask for: {SETTING: VALUE} or {NODE.SETTING: VALUE}."""
+    """Return the settings of an option's [NODE=]VALUE texts: {SETTING: VALUE} or {NODE.SETTING: VALUE}."""
     found: Values = {}
     for text in given:
         node, _, value = text.rpartition("=")
@@ -90,7 +90,7 @@ def cnf_files(given: tuple[str, ...]) -> dict[str, GivenFile]:
 
 
 def named(setting: str, values: list[str], read_before: dict[str, GivenFile]) -> list[str]:
-    """Return a setting's values, with the name of a file in place of its path; put files into `read_before`."""
+    """Return a setting's values, with the name of each file instead of its path; add the files to `read_before`."""
     return [_name(value, read_before) if is_cnf(setting) else value for value in values]
 
 

@@ -107,7 +107,7 @@ def _rows(found: Digest) -> Iterator[list[object]]:
 
 
 def _entries(found: Digest) -> Iterator[dict[str, object]]:
-    """Yield what github-action-benchmark reads as customBiggerIsBetter."""
+    """Yield the entries that github-action-benchmark reads as customBiggerIsBetter."""
     for name, engine in found.engines.items():
         for case, measured in engine.cases.items():
             values = measured.figures.get("throughput")

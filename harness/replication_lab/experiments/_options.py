@@ -25,7 +25,7 @@ MOST_ROUNDS = 100
 
 
 def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experiment[Lab]:
-    """Return the experiment whose preset measures and judges this part only. Raise LabError for a part that is none."""
+    """Return the experiment with a preset that measures and judges only this part. Raise LabError for an empty part."""
     chosen = experiment.preset(preset)
     for name in only.cases:
         experiment.case(name)
@@ -42,14 +42,14 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
         min_rounds=min(chosen.min_rounds, most),
         max_rounds=most,
         cases=_cases(experiment, chosen, only),
-        # A claim that the user names is to be decided.
+        # A claim that the user names gets rounds even if the preset lists it as undecidable.
         undecidable={name: why for name, why in chosen.undecidable.items() if name not in only.claims},
     )
     return replace(experiment, only=only, presets={**experiment.presets, preset: smaller})
 
 
 def _cases(experiment: Experiment[Lab], preset: Preset, only: Only) -> tuple[str, ...]:
-    """Return the cases that are measured, in the experiment's order; those of the preset if no option names any."""
+    """Return the cases to measure, in the experiment's order; those of the preset if no option names any."""
     needed = [case for claim in experiment.claims if claim.id in only.claims for case in claim.relation.cases]
     asked = only.cases or needed
     return tuple(case.name for case in experiment.cases if case.name in asked) if asked else preset.cases
@@ -106,7 +106,7 @@ def compared(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
 
 
 def with_settings(experiment: Experiment[Lab], preset: str, settings: Values) -> Experiment[Lab]:
-    """Return the experiment with these variables set in every case. Raise LabError for one that cannot be set."""
+    """Return the experiment with these variables set in every case. Raise LabError for an impossible one."""
     cases = experiment.chosen(experiment.preset(preset))
     topologies = dict.fromkeys(experiment.lab_of(case).topology for case in cases)
     for name, value in settings.items():
@@ -128,7 +128,7 @@ def with_settings(experiment: Experiment[Lab], preset: str, settings: Values) ->
 def as_recorded(
     experiment: Experiment[Lab], settings: Values, only: Only, against: Against | None = None
 ) -> Experiment[Lab]:
-    """Return the experiment as a record has it: with these variables, judged in part, compared with another server."""
+    """Return the experiment of a record: with its variables, its part, and the server that it is compared with."""
     found = replace(compared(experiment, against) if against else experiment, only=only)
     if not settings:
         return found
@@ -139,15 +139,15 @@ def as_recorded(
 
 @dataclass(frozen=True)
 class _Setting:
-    """An experiment whose servers have other variables in every case."""
+    """An experiment in which the user's variables are set in every case."""
 
     experiment: Experiment[Lab]
     asked: Values
 
     def prepare(self, lab: Lab) -> None:
-        """Refuse a variable that a server does not take before the first round; prepare as the experiment does.
+        """Refuse, before the first round, a variable that a server rejects; then prepare as the experiment does.
 
-        Restarts for variables that need one come first: they would undo what the experiment sets.
+        Restarts for variables that need one come first, because they would undo the experiment's own settings.
         """
         with server_settings(lab, self.asked, {}):
             pass

@@ -38,7 +38,7 @@ def lab_of(values: Values, question: Question, topology: Topology) -> LabSpec:
         )
     asked = disks_of(settings, question.vary, nodes, replicas)
     if asked:
-        # Virtual machines have disks of their own also where none are asked for.
+        # Virtual machines have disks of their own even if none are requested.
         up.storage_of(topology.name, [], [f"--{STORAGE}"], disk=DEFAULT_DISK, backend=AUTO)
     placed = {node: _storage(topology, node, each) for node, each in asked.items() if each}
     kept = {node: each for node, each in topology.storage.items() if node not in asked}
@@ -77,7 +77,7 @@ class _OnDisks:
         return {node: disk_activity.look(array) for node, array in self._arrays.items()}
 
     def figures(self) -> dict[str, float]:
-        """Return what the disks did for a node: writes and flushes a second, and the share of time they were busy."""
+        """Return the work of a node's disks: writes and flushes a second, and the share of time they were busy."""
         after, found = self._looks(), dict(self._watch.figures())
         for node, array in self._arrays.items():
             work = disk_activity.work(array, self._before[node], after[node])

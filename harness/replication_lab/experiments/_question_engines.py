@@ -1,4 +1,4 @@
-"""The engines of a question: that of each case; where they differ, a claim is judged on the engine of its case."""
+"""The engine of each case of a question; if they differ, a claim is judged on the engine of its case."""
 
 from collections.abc import Mapping
 from dataclasses import replace
@@ -22,7 +22,7 @@ def engines_of(question: Question) -> tuple[str, ...]:
 
 
 def on_its_engine(claim: Claim, question: Question) -> Claim:
-    """Return the claim as it is judged where engines differ: once, on the engine of the first case that it reads."""
+    """Return the claim for different engines: judged once, on the engine of the first case that it reads."""
     engines = {named(values): engine_of(values, question) for values in question.combinations()}
     if len(set(engines.values())) == 1:
         return claim
@@ -34,7 +34,7 @@ def on_its_engine(claim: Claim, question: Question) -> Claim:
 
 
 def _read(quantity: Quantity, engines: Mapping[str, str]) -> Quantity:
-    """Return the quantity with the figures of these cases read on their engines."""
+    """Return the quantity with each case's figures read on the engine of that case."""
     if isinstance(quantity, Ratio):
         return Ratio(_read(quantity.numerator, engines), _read(quantity.denominator, engines))
     if isinstance(quantity, Figure) and quantity.case in engines:

@@ -1,4 +1,4 @@
-"""How long replicas still apply after a load, for a user's claims about their lag."""
+"""Measure the time for which replicas still apply after a load, for a user's claims about their lag."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
@@ -18,7 +18,7 @@ HAVE_REPLICAS = ("async", "semisync")
 
 
 def refuse_lag_without_replicas(question: Question, topologies: Iterable[Topology]) -> None:
-    """Raise LabError for a claim about the lag where a case has no replica that follows."""
+    """Raise LabError for a claim about the lag if a case has no replica that replicates."""
     if not asks_for(LAG, question):
         return
     for topology in topologies:
@@ -38,7 +38,7 @@ def refuse_lag_without_replicas(question: Question, topologies: Iterable[Topolog
 
 @dataclass(frozen=True)
 class WithLag:
-    """A load, after which each replica is waited for."""
+    """A load that ends when each replica has applied everything; the additional time is its lag."""
 
     load: Load
 

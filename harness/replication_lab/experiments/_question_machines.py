@@ -1,4 +1,4 @@
-"""A case of a user's question on a replicated disk: DRBD's protocol set before a load, and proved after it."""
+"""The cases of a user's question on a replicated disk: set DRBD's protocol before a load, and prove it afterwards."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -18,15 +18,15 @@ from replication_lab.world.drbd import CONNECTED, PRIMARY, Peer, Status
 
 # As the resource's file says.
 BY_DEFAULT = "C"
-# Under A a write is answered once it is sent, and waits for nothing of the peer's.
+# Under A a write completes when it is sent, and does not wait for the peer.
 WAIT_FOR_PEER = ("B", "C")
 FLUSH = "innodb_flush_log_at_trx_commit"
-# The values with which a commit is answered after its write, not before.
+# The values with which a commit is acknowledged after its write, not before.
 FLUSHED = ("1", "3")
 
 
 def make_machines_ready(lab: Lab) -> None:
-    """Let the first machine serve, on a redo log as that of a server that has run for a while."""
+    """Make the first machine serve, with a redo log as after a long run."""
     pair, first = replication.of(lab), lab.topology.source.name
     if isinstance(pair, ChoosesServer):
         pair.let_serve(first)
@@ -45,9 +45,10 @@ def arrange_machines(lab: Lab, case: Case, round_trip_ms: float) -> Iterator[Wat
 
 @dataclass
 class _Watch:
-    """Both machines before a load; `proofs` says whether they stayed the same pair, and no commit was too fast.
+    """The state of both machines before a load; `proofs` proves that it lasted, and that no commit was too fast.
 
-    `round_trip_ms` is what the toxics add to the link. With a cluster manager, the service has to be where it was, too.
+    `round_trip_ms` is the delay that the toxics add to the link. With a cluster manager the service must not have
+    moved.
     """
 
     lab: Lab
@@ -93,6 +94,6 @@ class _Watch:
         )
 
     def _flushes(self) -> bool:
-        """Return whether the server answers a commit after the write of its log: the user may have set it otherwise."""
+        """Return whether the server acknowledges a commit after writing its log; the user's settings decide."""
         server = self.machines[0].machine.server()
         return str(server.value(f"SELECT @@GLOBAL.{FLUSH}")) in FLUSHED

@@ -1,4 +1,4 @@
-"""A setting of all nodes that would change nothing, because each node has its own."""
+"""Refuse a setting for all nodes that would have no effect, because each node has a value of its own."""
 
 from collections.abc import Sequence
 
@@ -10,7 +10,7 @@ from replication_lab.model.topology import Topology
 
 
 def refuse_overridden(question: Question, topology: Topology) -> None:
-    """Raise LabError for a setting of all servers, or of all replicas' disks, that no node takes its value from."""
+    """Raise LabError for a setting of all servers, or of all replicas' disks, that applies to no node."""
     asked = [*question.vary, *question.settings]
     for name in asked:
         if name in OWN or "." in name:

@@ -1,4 +1,4 @@
-"""What a user's question may ask of each topology; anything else is refused before anything starts."""
+"""The settings that a question may have on each topology; others are refused before anything starts."""
 
 from collections.abc import Sequence
 
@@ -43,13 +43,13 @@ def replication_of(values: Values, topology: Topology) -> str:
 
 
 def nodes_with_servers(topology: Topology) -> list[str]:
-    """Return the nodes whose servers have variables to set: on a replicated disk only the one that serves."""
+    """Return the nodes on which variables are set: on a replicated disk only the one that serves."""
     nodes = [topology.source] if topology.replication == REPLICATED_DISK else topology.nodes
     return [node.name for node in nodes]
 
 
 def can_answer(topology: Topology) -> bool:
-    """Return whether a case's state can be arranged: replicas on slow disks never catch up between loads."""
+    """Return whether the state of a case is possible: replicas on slow disks would not catch up between loads."""
     return not topology.storage
 
 

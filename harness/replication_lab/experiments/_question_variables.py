@@ -23,7 +23,7 @@ Key = tuple[str, str]
 
 @dataclass(frozen=True)
 class _Set:
-    """A variable that was set on a server, and what it was before."""
+    """A variable that was set on a server, and its previous value."""
 
     server: Server
     name: str
@@ -48,7 +48,7 @@ class _Set:
 
 @dataclass(frozen=True)
 class Kept:
-    """What servers were set to: variables while they ran, and the options that they were started with."""
+    """The settings made on servers: variables set at run time, and options for their start."""
 
     lab: Lab
     set: list[_Set]
@@ -65,9 +65,9 @@ class Kept:
 
 @contextmanager
 def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Iterator[Kept]:
-    """Set variables within the block, and their former values afterwards; one node's own goes before that of all.
+    """Set variables within the block, and restore their previous values; a node's own value takes precedence.
 
-    A variable that a server changes only by a restart, and the options of files, stay until another case wants others.
+    Variables that need a restart, and the options of files, stay until another case needs different ones.
     Raise LabError for a variable or option that a server does not know, or whose value it changes.
     """
     kept = put(lab, asked, files)
@@ -78,7 +78,7 @@ def server_settings(lab: Lab, asked: Values, files: Mapping[str, GivenFile | Non
 
 
 def put(lab: Lab, asked: Values, files: Mapping[str, GivenFile | None]) -> Kept:
-    """Do the same without a block, for a lab that is removed afterwards."""
+    """Do the same without restoring anything, for a lab that is removed afterwards."""
     served = nodes_with_servers(lab.topology)
     variables = by_node(asked, served)
     file_of = {node: file for (node, _), file in by_node(files, served).items()}
@@ -108,7 +108,7 @@ class _NeedsRestart(Exception):
 
 
 def _set_all(lab: Lab, variables: Mapping[Key, str]) -> list[_Set]:
-    """Set variables one by one; those that were set before an error are set back."""
+    """Set variables one by one; after an error restore those that were already set."""
     done: list[_Set] = []
     try:
         for key, value in variables.items():

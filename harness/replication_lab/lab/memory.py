@@ -1,4 +1,4 @@
-"""Whether this host's memory can hold several labs at the same time, before the first of them starts."""
+"""Check, before any of several labs starts, that this host has enough memory for all of them at once."""
 
 from collections.abc import Mapping, Sequence
 
@@ -10,12 +10,12 @@ from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import host, vm
 from replication_lab.world.disks import overlay
 
-# What a server takes at the very least: MariaDB's after its start, without any rows.
+# The least MiB that a server needs: those of MariaDB after its start, without rows.
 SERVER_MIB = 100
 
 
 def check(labs: Sequence[tuple[Topology, Mapping[str, Storage]]]) -> None:
-    """Refuse labs, each a topology and its nodes' storage, that cannot all be up at once: the host would kill one."""
+    """Refuse labs (topology, storage of its nodes) that do not fit into memory at once: the host would kill one."""
     machines = sum(_machines(topology, storage) for topology, storage in labs)
     servers = sum(len(topology.nodes) for topology, _ in labs) - machines
     needed = servers * SERVER_MIB + (machines * vm.each_mib() if machines else 0)

@@ -14,7 +14,7 @@ from replication_lab.world.mysql import script
 
 
 def statements_for(file: GivenFile, topology: Topology) -> list[Statement]:
-    """Return the statements of a file. Raise LabError for a file without one, or one that changes a single copy."""
+    """Return the statements of a file. Raise LabError if there is none, or if one would change only a single copy."""
     if not file.name.endswith(".sql"):
         raise LabError(f"{file.name} is no .sql file", "FILE.sql or FILE.sql.gz", "./lab load --help")
     found = statements(file)
@@ -26,9 +26,9 @@ def statements_for(file: GivenFile, topology: Topology) -> list[Statement]:
 
 
 def load(lab: Lab, node: str, file: GivenFile) -> int:
-    """Run a file's statements on a node; return how many. Raise LabError with the line of one that failed.
+    """Run a file's statements on a node; return their number. Raise LabError with the line of one that failed.
 
-    Nothing runs if the file is not read to its end, or the node is a read-only replica.
+    Run nothing if the file cannot be read to its end, or the node is a read-only replica.
     """
     lab.topology.node(node)
     found = statements_for(file, lab.topology)
@@ -51,7 +51,7 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
 
 
 def run_at_start(lab: Lab, files: Sequence[GivenFile], tell: Tell) -> None:
-    """Run files where clients write. Raise LabError with the line of a statement that failed."""
+    """Run files on the node where clients write. Raise LabError with the line of a statement that failed."""
     for file in files:
         node = replication.of(lab).written_at()
         found = statements_for(file, lab.topology)

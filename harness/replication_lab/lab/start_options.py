@@ -1,4 +1,4 @@
-"""Options that nodes are started with: a file of each node's, put into its container, and a restart."""
+"""Start nodes with further options: put an option file into each node's container, and restart the node."""
 
 from collections.abc import Iterable, Mapping
 from contextlib import suppress
@@ -18,7 +18,7 @@ from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
-# The first is read by Percona's image, the second by all others; both after every file of the lab.
+# Percona's image reads the first one, all others the second; both are read after every file of the lab.
 PATHS = ("/etc/my.cnf.d/zz-user.cnf", "/etc/mysql/conf.d/zz-user.cnf")
 START_SECONDS, ANSWER_SECONDS = 120, 30
 
@@ -31,7 +31,7 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
     if name in _names(_text_of(lab, node)):
         return True
     try:
-        # A server looks at the variable first, and then refuses this value of any.
+        # A server checks the variable first; then it refuses this value for any variable.
         lab.node(node).server().execute(f"SET GLOBAL {name} = -(no_such_column)")
     except LabError as error:
         return mysql_errors.code_of(error.__cause__) == mysql_errors.READ_ONLY_VARIABLE
@@ -39,7 +39,7 @@ def is_fixed(lab: Lab, node: str, name: str) -> bool:
 
 
 def needs_restart(error: LabError) -> bool:
-    """Return whether a server refused a value of a variable because it runs."""
+    """Return whether a server refused a value because the variable cannot be changed while it runs."""
     return mysql_errors.code_of(error.__cause__) in (mysql_errors.READ_ONLY_VARIABLE, mysql_errors.WRONG_ARGUMENTS)
 
 
@@ -48,7 +48,7 @@ def _names(text: str) -> set[str]:
 
 
 def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
-    """Let each node run with these options; restart those that run with others.
+    """Make each node run with these options; restart only nodes that run with others.
 
     Raise LabError, with every node as it was, for an option that a server does not start with, ignores or changes.
     """
@@ -87,12 +87,12 @@ def refuse_unable(topology: Topology, storage: Mapping[str, Storage]) -> None:
 
 
 def proofs(lab: Lab, wanted: Mapping[str, StartOptions]) -> list[Proof]:
-    """Return whether each option is in force, as its server says it."""
+    """Return a proof for each option that it is in force, by its server's answer."""
     return [_proof(lab.node(node).server(), option) for node, options in wanted.items() for option in options.options]
 
 
 def current(lab: Lab) -> list[Proof]:
-    """Return whether each option that a lab was started with is in force now, also if a server does not answer."""
+    """Return a proof for each option that a lab was started with; it fails if a server does not answer."""
     state = lab.state()
     found = []
     for node, options in state.options.items() if state else ():
@@ -156,7 +156,7 @@ def _restart(lab: Lab, texts: Mapping[str, str]) -> None:
 def _start_again(lab: Lab, name: str, text: str) -> None:
     node = lab.node(name)
     if node.state()[0] == "running":
-        # A server that is still starting ignores SIGTERM, and would be killed after half a minute.
+        # A server that is still starting ignores SIGTERM, and Docker would kill it after half a minute.
         with suppress(LabError):
             clock.wait_until(lambda: _answers(lab, name), f"the server of {name} to answer", ANSWER_SECONDS)
         node.stop()
@@ -173,7 +173,7 @@ def _answers(lab: Lab, name: str) -> bool:
 
 
 def _are_up(lab: Lab, names: Iterable[str]) -> bool:
-    """Return whether all are healthy; LabError with a server's own words once one has ended."""
+    """Return whether all are healthy; LabError with a server's errors as soon as one has ended."""
     for name in names:
         node = lab.node(name)
         if node.state()[0] in ("exited", "dead"):

@@ -1,4 +1,4 @@
-"""What all connections of a link carry together, in one direction."""
+"""The rate of all connections of a link together, in one direction."""
 
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
@@ -8,20 +8,21 @@ from replication_lab.world import clock
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.mysql.connection import long_answer, long_question, longest_question
 
-# Connections at once. A limit of each by itself would let them carry so many times the rate.
+# Parallel connections. If each were limited separately, they would carry this many times the rate.
 LANES = 3
-# A rate is measured for this long, or with this many KB of each connection if that is less.
+# A rate is measured for this many seconds, or with this many KB on each connection if that is shorter.
 SECONDS, MOST_KB = 1.5, 8_000
-# A link in use by others carries theirs as well.
+# A link in use also carries the data of other connections.
 ANSWER_SECONDS = 30
 SHORTEST_SECONDS = 0.001
 
 
 def sum_of_rates(link: RunningLink, body: ToxicBody, round_trip_ms: int = 0) -> float:
-    """Return the KB/s of several connections that are never idle, and of whatever else crosses the link meanwhile.
+    """Return the KB/s of several connections that send all the time, plus those of other connections of the link.
 
-    The others' bytes are known by Toxiproxy's counter of this rate. If these connections alone received more than it
-    counted, as without such a rate, theirs count. The link's own round trip is not counted as time.
+    The bytes of other connections are read from Toxiproxy's counter for this rate. If the measuring connections
+    received more than it counted, as without such a rate, their bytes are used. The link's round trip does not count as
+    time.
     """
     size = 1000 * min(MOST_KB, round(int(body.attributes["rate"]) * SECONDS / LANES))
     send = long_answer if body.stream == "downstream" else long_question

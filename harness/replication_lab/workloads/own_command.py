@@ -12,16 +12,16 @@ from replication_lab.world.docker.lab import Lab
 
 SERVICE = "load-command"
 PORT = 3306
-# A command that takes longer than its load by this is stuck.
+# Seconds; a command that runs for this much longer than its load is stuck.
 MORE_SECONDS = 60
 TRY_SECONDS, TRY_RATE = 1, 20
 
 
 @dataclass(frozen=True)
 class Commanded(Timed):
-    """The same as the command told it; `fastest_commit_ms` is None with a rate, where latencies include waiting.
+    """The load as the command reported it; with a rate `fastest_commit_ms` is None, because latencies include waiting.
 
-    Transactions that failed count in `lost` alone.
+    Failed transactions count only in `lost`.
     """
 
     rates: Mapping[str, float] = field(default_factory=dict)
@@ -34,7 +34,7 @@ class Commanded(Timed):
 
 @dataclass(frozen=True)
 class OwnCommand:
-    """`command` by `sh` in a container of `image`, with what it needs to know in its environment."""
+    """Run `command` by `sh` in a container of `image`, with its parameters in environment variables."""
 
     command: str
     image: str
@@ -43,11 +43,11 @@ class OwnCommand:
     rate: float = 0
 
     def prepare(self, lab: Lab) -> None:
-        """Start the container that the command runs in."""
+        """Start the container for the command."""
         lab.run_beside("load", SERVICE, self.image)
 
     def try_out(self, lab: Lab) -> None:
-        """Run the command for a second by one client; LabError for a line that does not fit, or a rate not obeyed."""
+        """Run the command for a second with one client; LabError for an invalid line or an ignored rate."""
         tried = replace(self, rate=TRY_RATE if self.rate else 0)
         lines = lines_of(tried._printed(lab, 1))
         if tried.rate and (doubt := even(lines, tried.rate, tried.clients).doubt):
@@ -58,7 +58,7 @@ class OwnCommand:
             )
 
     def run(self, lab: Lab, seed: int) -> Commanded:
-        """Run the command; LabError when it fails, or prints a line that does not fit."""
+        """Run the command; LabError when it fails or prints an invalid line."""
         lines = lines_of(self._printed(lab, seed))
         good = [line for line in lines if line.ok]
         commits = [line.duration / 1000 for line in good if line.writes]
