@@ -16,6 +16,9 @@ from replication_lab.world.mysql.semisync import SemiSync
 
 from tests.lab.sabotage import judgement_of
 
+# Other tests run at the same time: what is proved is looked at, and no verdict about speed.
+BESIDE_OTHERS = ("--noise", "accept")
+
 
 def found_in(told):
     """Return the folder that the command names."""
@@ -31,7 +34,20 @@ def asked(**vary):
 def test_a_question_is_answered_with_each_setting_proved(command):
     """Variables, clients and replication vary in one run; each measurement proves that it had what it was asked for."""
     answer = command(
-        *("ask", "semisync", "--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"),
+        *(
+            "ask",
+            "semisync",
+            "--rtt",
+            "10ms",
+            "--seconds",
+            "1",
+            "--rounds",
+            "3",
+            "--margin",
+            "100%",
+            *BESIDE_OTHERS,
+            "--json",
+        ),
         *("--vary", "replication=async,semisync", "--set", "sync_binlog=100", "--set", "clients=2"),
         *("--set", "replica.innodb_flush_log_at_trx_commit=2"),
     )
@@ -92,7 +108,18 @@ def test_semisync_that_somebody_switches_off_is_unknown(loaded, tmp_path):
 def test_topologies_are_compared_each_on_its_own_engine(command):
     """A group of MySQL beside a source of MariaDB's: both are measured in the same rounds."""
     answer = command(
-        "ask", "async,group", "--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"
+        "ask",
+        "async,group",
+        "--rtt",
+        "10ms",
+        "--seconds",
+        "1",
+        "--rounds",
+        "3",
+        "--margin",
+        "100%",
+        *BESIDE_OTHERS,
+        "--json",
     )
     found = json.loads(answer.stdout)
 
@@ -120,7 +147,7 @@ def test_each_topology_that_can_be_asked_is_measured_with_its_proofs(command, to
     """Those that docs/asking.md names."""
     answer = command(
         *("ask", topology, "--engine", engine, "--rtt", rtt, "--vary", "clients=1,4"),
-        *("--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"),
+        *("--seconds", "1", "--rounds", "3", "--margin", "100%", *BESIDE_OTHERS, "--json"),
     )
     found = json.loads(answer.stdout)
 
@@ -134,7 +161,7 @@ def test_engines_are_compared_in_the_same_rounds(command):
     """Each measurement is made, and recorded, on the engine of its case; the record alone gives the same answer."""
     answer = command(
         *("ask", "semisync", "--vary", "engine=mariadb,mysql-8.0", "--rtt", "10ms"),
-        *("--seconds", "1", "--rounds", "3", "--margin", "100%", "--json"),
+        *("--seconds", "1", "--rounds", "3", "--margin", "100%", *BESIDE_OTHERS, "--json"),
     )
     found, folder = json.loads(answer.stdout), found_in(answer.stderr)
     _, record = read(folder)
@@ -153,7 +180,9 @@ def test_engines_are_compared_in_the_same_rounds(command):
 def drilled(command, topologies, runs, *others):
     """Ask for lose-source on these topologies; return the summary, and what was told meanwhile."""
     extent = ("--seconds", "1", "--rounds", "3", "--margin", "100%", "--drill-runs", str(runs))
-    answer = command("ask", topologies, "--rtt", "40ms", "--drill", "lose-source", *extent, *others, "--json")
+    answer = command(
+        "ask", topologies, "--rtt", "40ms", "--drill", "lose-source", *extent, *others, *BESIDE_OTHERS, "--json"
+    )
     return json.loads(answer.stdout), answer.stderr
 
 

@@ -47,7 +47,7 @@ function prepare()
   sysbench.sql.driver():connect():query("CREATE TABLE lua (" .. columns .. ") ENGINE=InnoDB")
 end
 """
-FEW = ("--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--json")
+FEW = ("--rtt", "10ms", "--seconds", "1", "--rounds", "3", "--margin", "100%", "--noise", "accept", "--json")
 
 
 @pytest.fixture

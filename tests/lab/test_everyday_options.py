@@ -48,7 +48,19 @@ def test_a_variable_that_a_server_does_not_take_ends_the_run_before_its_first_ro
 def test_a_part_of_an_experiment_is_run_and_judged_again(command):
     """Cases, rounds and a variable by the command line; the record alone gives the same verdicts."""
     answer = command(
-        *("run", "semisync_wan", "--preset", "least", "--rounds", "3", "--json", "--set", "sync_binlog=1"),
+        *(
+            "run",
+            "semisync_wan",
+            "--preset",
+            "least",
+            "--rounds",
+            "3",
+            "--noise",
+            "accept",
+            "--json",
+            "--set",
+            "sync_binlog=1",
+        ),
         *("--case", "after-commit-85ms-1", "--claim", "link-is-85ms"),
     )
     found, again = json.loads(answer.stdout), json.loads(command("judge", "latest", "--json").stdout)

@@ -55,7 +55,7 @@ def test_a_question_varies_images(command, vendors_image):
     other = "replication-lab/mariadb:latest"
     answer = command(
         *("ask", "async", "--vary", f"image={vendors_image},{other}", "--seconds", "1", "--rounds", "3"),
-        *("--margin", "100%", "--json"),
+        *("--margin", "100%", "--noise", "accept", "--json"),
     )
     found = json.loads(answer.stdout)
 
