@@ -1,4 +1,4 @@
-"""What a user's own load command prints: a line for each transaction, and what the lines of one load prove."""
+"""The output of a user's own load command: a line for each transaction, and the proofs that follow from the lines."""
 
 import re
 from collections.abc import Sequence
@@ -10,9 +10,9 @@ from replication_lab.model.proof import Proof
 FORM = "START_US DURATION_US write|read ok|error"
 LINE = re.compile(r"(\d{1,18}) (\d{1,18}) (write|read) (ok|error)", re.ASCII)
 SHOWN = 120
-# A command that ends earlier did something else than to load the server for the time that was asked for.
+# The least share of the requested time that a load must last. A command that ends earlier did not run the load.
 SHORTEST = 0.8
-# Besides the clients' own turns: a command may round its times.
+# Tolerance besides one turn of all clients, since a command may round its times.
 SLACK_US = 5000
 
 
@@ -31,7 +31,7 @@ class Line:
 
 
 def refuse_bad_command(command: str | None, image: str, other_load: str) -> None:
-    """Raise LabError for a command that cannot be the load; `other_load` is one that is asked for besides it."""
+    """Raise LabError for a command that cannot be the load; `other_load` is another load that was requested as well."""
     if command is None:
         if image:
             raise LabError(
@@ -49,7 +49,7 @@ def refuse_bad_command(command: str | None, image: str, other_load: str) -> None
 
 
 def lines_of(printed: str) -> list[Line]:
-    """Return the transactions that a command printed. Raise LabError with the first line that does not fit."""
+    """Return the transactions that a command printed. Raise LabError with the first invalid line."""
     found = [_line(number, text) for number, text in enumerate(printed.splitlines(), 1)]
     if not any(line.ok for line in found):
         raise LabError(
@@ -75,7 +75,7 @@ def seconds_of(lines: Sequence[Line]) -> float:
 
 
 def lasted(lines: Sequence[Line], seconds: int) -> Proof:
-    """Prove that a load without a rate went on for the time that was asked for."""
+    """Prove that a load without a rate lasted for the requested time."""
     return Proof(
         what="the load command used its time (LAB_SECONDS)",
         expected=f"at least {SHORTEST * seconds:g} s",
@@ -85,10 +85,10 @@ def lasted(lines: Sequence[Line], seconds: int) -> Proof:
 
 
 def even(lines: Sequence[Line], rate: float, clients: int) -> Proof:
-    """Prove that the starts are those that a rate asks for: one each 1/rate seconds, a turn of all clients apart.
+    """Prove that the starts match the rate: one every 1/rate seconds, with a tolerance of one turn of all clients.
 
-    The times at which transactions did begin differ from that as soon as one is late, and those of a command that
-    ignores the rate differ always.
+    Actual instead of intended starts would differ as soon as a transaction is late. The starts of a command that
+    ignores the rate always differ.
     """
     starts = sorted(line.start for line in lines)
     off = max(abs(start - starts[0] - number * 1e6 / rate) for number, start in enumerate(starts))

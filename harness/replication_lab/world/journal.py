@@ -16,9 +16,9 @@ LATEST = "latest"
 
 
 class Journal:
-    """A run's folder under runs/; an event is on disk before the next thing happens.
+    """A run's folder under runs/; each event is written to disk before the run continues.
 
-    `latest` points at it from its first line on: a process killed before leaves a record without that line.
+    The link `latest` is set after the first line: a process that is killed before leaves an empty record.
     """
 
     def __init__(self, what: str, now: Callable[[], datetime] = datetime.now, runs: Path | None = None):
@@ -37,9 +37,9 @@ class Journal:
 
     @contextmanager
     def recording(self, opening: Opening) -> Iterator[None]:
-        """Record a run within the block: its first line before, and at the end what kept it from writing its own end.
+        """Record a run within the block: write its first line, and its last one if an interruption or error ends it.
 
-        An interruption is recorded and not raised again, since what was found until then is judged and reported.
+        An interruption is recorded and not raised again, because the results until then are judged and reported.
         """
         self.write(opening)
         try:
@@ -62,7 +62,7 @@ def ledger(folder: Path, drill: str) -> Path:
 
 
 def _new_folder(runs: Path, name: str) -> Path:
-    """Make a folder of that name, or with a number after it: two runs may begin within a second."""
+    """Make a folder of that name, with a number appended if it exists: two runs may begin within a second."""
     runs.mkdir(parents=True, exist_ok=True)
     for number in range(1, 100):
         folder = runs / (name if number == 1 else f"{name}-{number}")
@@ -82,7 +82,7 @@ def _point_latest(runs: Path, folder: Path) -> None:
 
 
 def names() -> list[str]:
-    """Return the runs under runs/ that have begun, the newest last."""
+    """Return the names of the runs under runs/ whose record has begun, the newest last."""
     records = [path for name in (RECORD, OLD_RECORD) for path in catalogue.RUNS.glob(f"*/{name}")]
     return sorted(path.parent.name for path in records if not path.parent.is_symlink() and path.stat().st_size)
 

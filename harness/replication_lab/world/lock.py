@@ -11,7 +11,7 @@ FOLDER = catalogue.RUNS / "locks"
 
 @contextmanager
 def held(name: str) -> Iterator[None]:
-    """Hold the lock of that name within the block; wait for a process that holds it. It ends with its process."""
+    """Hold the lock of that name within the block; wait while another process holds it. It ends with its process."""
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / name).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)

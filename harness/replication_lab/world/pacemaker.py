@@ -12,14 +12,14 @@ from replication_lab.world.docker.lab import Lab
 
 # As in compose/drbd-ha/resources.crm: the group, and the clone with its copies.
 SERVICE, DISK, COPY = "g_mysql", "ms_drbd_mysql", "p_drbd_mysql"
-# The last resource of the group: if it has started, all before it have.
+# The last resource of the group; if it has started, all others have.
 SERVER = "mysqld"
 STARTED, STOPPED, PROMOTED, UNPROMOTED = "Started", "Stopped", "Promoted", "Unpromoted"
 POLL_SECONDS = 0.5
 
 
 class Member(msgspec.Struct, frozen=True):
-    """A machine as the cluster sees it; `unclean` until a lost one is known to be dead."""
+    """A machine as the cluster sees it; a lost machine is `unclean` until it is known to be dead."""
 
     online: bool
     standby: bool
@@ -32,7 +32,7 @@ class Member(msgspec.Struct, frozen=True):
 
 
 class Resource(msgspec.Struct, frozen=True):
-    """One copy of a resource, and where it is; `part_of` is its group or clone."""
+    """One copy of a resource, and the machine that runs it; `part_of` is its group or clone."""
 
     name: str
     part_of: str
@@ -43,7 +43,7 @@ class Resource(msgspec.Struct, frozen=True):
 
 
 class Status(msgspec.Struct, frozen=True):
-    """The cluster as one machine sees it; `quorum` is that of the part that it is in."""
+    """The cluster as one machine sees it; `quorum` means that the machine's partition has a quorum."""
 
     quorum: bool
     members: dict[str, Member]
@@ -127,7 +127,7 @@ def _failure(found: ET.Element) -> str:
 
 @dataclass(frozen=True)
 class Cluster:
-    """The cluster of a lab's machines, queried and commanded through any that answers."""
+    """The cluster of a lab's machines, queried and controlled through any machine that answers."""
 
     lab: Lab
 

@@ -1,4 +1,4 @@
-"""A container of another image beside a lab's own: in their network, and removed with them."""
+"""A container of any image in a lab: it is in the lab's network, and is removed with the lab."""
 
 from typing import TYPE_CHECKING
 
@@ -10,12 +10,12 @@ from replication_lab.world.docker import engine, images, labels
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
 
-# What it was made for is run in it from outside.
+# It only has to stay up: the load is run in it by `docker exec`.
 WAIT = "trap 'exit 0' TERM INT; while :; do sleep 3600 & wait $!; done"
 
 
 def start(lab: "Lab", like: str, name: str, image: str) -> None:
-    """Start a container with the network, CPUs, labels and missing privileges of the service `like`, without its name.
+    """Start a container with the network, CPUs, labels and dropped privileges of the service `like`.
 
     Raise LabError if it does not stay up.
     """
