@@ -1,4 +1,4 @@
-"""A question about emulated disks is answered by real servers; limits that somebody changes meanwhile are seen."""
+"""A question about emulated disks is answered by real servers; limits that are changed during a load are detected."""
 
 import json
 import secrets
@@ -52,7 +52,7 @@ def test_levels_are_measured_each_on_its_own_lab(command):
     assert [lab.about for lab in record.labs("mariadb")] == ["semisync", "semisync, source on raid1 of 2 plain-200"]
     assert not proved["source.storage=none"]
     assert {"source-disk1 keeps its limits", "source-disk2 keeps its limits"} <= proved["source.storage=raid1"]
-    # Each commit needs writes of a disk that does 200 a second; without disks it needs none of them.
+    # Each commit needs writes of a disk that does 200 a second; without emulated disks it does not.
     fast, slow = (
         min(m.figures["latency_p50_ms"] for m in record.of("mariadb", f"source.storage={level}"))
         for level in ("none", "raid1")

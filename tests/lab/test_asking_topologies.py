@@ -59,7 +59,7 @@ def test_a_relay_whose_applier_somebody_stops_is_unknown(docker, tmp_path):
 
 @pytest.mark.long
 def test_a_replicated_disk_that_somebody_disconnects_is_unknown(docker, tmp_path):
-    """The sabotage: from then on a commit waits for nobody, and is fast."""
+    """The sabotage: from then on a commit waits for no other node, and is fast."""
     with started("drbd", LAB_DISK_SIZE="256M") as lab:
         judged, doubts = judgement_of(
             asked("drbd", rtt="10ms"), EFFECT, lab, lambda lab: drbd.Peer(lab, "node2").tell("disconnect"), tmp_path

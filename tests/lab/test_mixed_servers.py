@@ -19,7 +19,7 @@ def test_a_newer_replica_follows_an_older_source(command, name):
 
 
 def test_a_pair_that_cannot_replicate_is_refused_in_the_servers_words(command, name):
-    """MariaDB cannot follow MySQL with GTIDs: no lab is left, and nobody waits for a health check's time limit."""
+    """MariaDB cannot replicate from MySQL with GTIDs: the lab is removed at once, before a health check times out."""
     answer = command("up", "async", "--engine", "source=mysql-8.0", "--engine", "replica=mariadb", "--lab", name)
 
     assert answer.returncode == 3

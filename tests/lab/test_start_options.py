@@ -39,7 +39,7 @@ def proved(experiment, lab):
 
 
 def test_options_need_a_restart_and_a_refused_one_changes_nothing(loaded):
-    """A server that does not start is told by its own words, and both then run with their former options."""
+    """If a server does not start, the error has the server's message, and both then run with their previous options."""
     found = proved(asked({"cnf": ["a.cnf"], "back_log": ["60"]}, cnf=[CNF]), loaded)
 
     for node in ("source", "replica"):
@@ -129,7 +129,7 @@ def test_a_node_of_a_cluster_that_does_not_start_is_told_by_its_own_words(whole)
 
 @pytest.mark.long
 def test_a_lab_keeps_the_options_that_it_was_started_with(command, name, tmp_path):
-    """Also when a node is started again; one that another administrator changes is shown."""
+    """Also after a node is started again; a value that another administrator changed is shown."""
     (tmp_path / "own.cnf").write_text("[mysqld]\ninnodb_read_io_threads = 8\n")
     given = ("--set", "back_log=60", "--set", "replica.sync_binlog=0", "--cnf", f"source={tmp_path / 'own.cnf'}")
 
@@ -155,7 +155,7 @@ def test_a_lab_keeps_the_options_that_it_was_started_with(command, name, tmp_pat
 
 @pytest.mark.long
 def test_a_lab_whose_server_refuses_an_option_is_removed(command, name):
-    """The server's words are told, and nothing is left."""
+    """The error has the server's message, and the lab is removed."""
     refused = command("up", "async", "--lab", name, "--set", "no_such_variable=1")
 
     assert refused.returncode == 3

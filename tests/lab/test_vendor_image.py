@@ -1,4 +1,4 @@
-"""Does a server come up whose image is not one of ours, but follows the vendors' contract?"""
+"""Does a server start from an image of others that follows the vendors' contract?"""
 
 import json
 import subprocess

@@ -8,7 +8,7 @@ NEVER = MOST_AFTER + 1
 
 
 def false_alarms(runs: int, series: int, seed: int = 3) -> float:
-    """Return the share of series without any change in which one is found."""
+    """Return the share of series in which a change is found although there is none."""
     dice = np.random.default_rng(seed)
     return float(np.mean([bool(change_points(dice.normal(0, 1, runs))) for _ in range(series)]))
 

@@ -42,7 +42,7 @@ def test_the_other_server_is_not_compared_with_itself(ran):
 
 
 def test_a_slower_server_is_refuted(ran):
-    """If it had to do nine times the other one's commits, the run ends with status 1."""
+    """If the claim demands nine times the other server's commits, the run ends with status 1."""
     known = chosen()
     demanding = [
         claim if claim.id != CLAIM else type(claim)(claim.id, claim.sentence, claim.relation.quantity.at_least(9))
@@ -54,7 +54,7 @@ def test_a_slower_server_is_refuted(ran):
 
 
 def test_a_record_is_judged_again_against_the_same_server(ran, runs):
-    """The record alone says with what the server was compared, and by which margin."""
+    """The record alone has the server that was compared with, and the margin."""
     summary, record, _ = ran(chosen(0.2), [OTHER, "mariadb"], preset="least")
     again = running.judge("latest")
 

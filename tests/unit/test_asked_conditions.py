@@ -66,7 +66,7 @@ WAN = [body.name for body in catalogue.toxic("40ms").bodies]
     ],
 )
 def test_each_condition_of_a_drill_is_proved(running, toxic, semisync, wrong, monkeypatch):
-    """The sabotages: a toxic that is gone or does not act, one that nobody asked for, a source that waits otherwise."""
+    """The sabotages: a toxic that is missing or without effect, an unrequested toxic, another wait point."""
     monkeypatch.setattr(asked_drills, "RoundTrip", lambda link: link)
     let_the_server_answer(monkeypatch, SemiSync, status="status")
     asked = Question(topologies=["semisync"], drill="lose-source", settings={"wait_point": "AFTER_SYNC"})

@@ -51,20 +51,20 @@ def test_a_drill_that_answers_lose_source_loses_who_accepts_the_writes(topology)
         cut = {link for spec in step.also if (spec.fault, spec.at) == ("cut", 0) for link in spec.targets}
         served = {link.name for link in shape.links if link.source == writer and link.target == step.failover}
         every = {link.name for link in shape.links if link.source == writer}
-        # Of two semi-synchronous replicas the one takes over that was not cut off.
+        # Of two semi-synchronous replicas the one that was not cut off takes over.
         assert cut == (every - served if topology == "semisync-3" else every)
     assert step.failover or replication.kind_of(shape).instead_of_failover
 
 
 def test_each_topology_that_can_be_asked_has_it():
-    """But for those where no node could take over."""
+    """Except topologies in which no node could take over."""
     able = {name for name in catalogue.topologies() if can_answer(catalogue.topology(name))}
 
     assert {name for name in able if LOSE not in asked_drills.answers(name)} == ALONE
 
 
 def test_no_two_drills_of_a_topology_have_one_name():
-    """What a drill answers is no other drill's name, nor answered by another one."""
+    """The name in a drill's key `answers` is neither the name of another drill nor in another drill's key."""
     for topology, drills in drill_set.known().items():
         named = [*(each.name for each in drills), *(each.answers for each in drills if each.answers)]
         assert len(set(named)) == len(named), topology
@@ -183,7 +183,7 @@ def of_async(what, **changes):
 
 
 def test_the_table_says_what_is_lost_and_for_how_long_there_is_no_service(ran, undrawn):
-    """From the least to the most of all runs; a claim is judged by the worst; the record alone gives the same."""
+    """The range of all runs is shown; a claim is judged by the worst run; the record alone gives the same result."""
     claims = ["lost[topology=semisync] <= 0", "rto[topology=async] <= 3", "lost[topology=async] <= 2"]
     summary, record, _ = ran(
         experiments.asked(question(claims=claims)),
@@ -224,7 +224,7 @@ FAILED = Proof(what="source-replica has 40ms", expected="36 ms", found="0.3 ms",
     ],
 )
 def test_what_is_not_proved_is_no_number(changes, why, ran):
-    """One of three drills is enough: an unproved fault, a condition, a finding of a checker, a ledger that is gone."""
+    """One of three drills suffices: an unproved fault or condition, a checker that failed, a missing ledger."""
 
     def spoiled(run, engine, what):
         return done(run, engine, what, **(of_async(what, **changes) if what.run == 2 else {}))

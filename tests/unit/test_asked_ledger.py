@@ -45,7 +45,7 @@ def question(**others) -> Question:
 
 
 def test_each_round_runs_every_transaction_with_values_of_its_own():
-    """The same value stands wherever one transaction names it; the seed and the client's number decide."""
+    """A parameter has the same value everywhere in a transaction; values depend on the seed and the client's number."""
     found = list(islice(drawn(transactions(SHOP), 7, 1), 40))
     orders = [each.statements for each in found if each.writes]
 

@@ -248,7 +248,7 @@ def files(monkeypatch, folder):
 
 @pytest.mark.parametrize(("typed", "found", "way_on"), MISTAKES, ids=[typed for typed, _, _ in MISTAKES])
 def test_a_mistake_is_one_error_before_anything_starts(lab, files, typed, found, way_on):
-    """It says what happened, what was expected, and what to type next where a command helps."""
+    """The error says what happened, what was expected and, if a command helps, what to type next."""
     status, out, err = lab("ask", *shlex.split(typed))
     lines = err.strip().splitlines()
 

@@ -1,4 +1,4 @@
-"""Are two runs told apart where they differ, left alone where they do not, and doubted where they are noisy?"""
+"""Are differences of two runs found, equal runs accepted, and noisy runs reported as unknown?"""
 
 import json
 
@@ -79,13 +79,13 @@ def test_a_noisy_run_cannot_tell_and_says_how_many_rounds_would():
 
 
 def test_latency_is_worse_when_it_grows():
-    """Judged by its median latency, a run with longer commits is the worse one, and one with shorter ones is not."""
+    """If median latency is judged, a run with longer commits is worse, and a run with shorter commits is not."""
     assert compare(run(seed=1), run(700, seed=2), 0.1, ["latency_p50_ms"]).exit_code == 1
     assert compare(run(700, seed=1), run(seed=2), 0.1, ["latency_p50_ms"]).exit_code == 0
 
 
 def test_rates_of_different_machines_are_not_compared():
-    """A machine with more CPUs is faster: only the claim's ratio is judged, and what differs is said."""
+    """A machine with more CPUs is faster: only the claim's ratio is judged, and the difference is named."""
     found = compare(run(seed=1), on_another_machine(run(400, seed=2)), 0.1)
 
     assert found.exit_code == 0
@@ -101,7 +101,7 @@ def test_a_ratio_that_fell_is_worse_on_another_machine():
 
 
 def test_a_ratio_that_is_to_lie_between_bounds_is_worse_in_both_directions():
-    """Neither direction is the better one."""
+    """Neither direction is better."""
     before, after = run(seed=1), on_another_machine(run(ratio=1.5, seed=2))
     claim = replace(before.engines["mariadb"].claims["fast"], more_is_better=None)
     before = replace(before, engines={"mariadb": replace(before.engines["mariadb"], claims={"fast": claim})})

@@ -36,7 +36,7 @@ def test_a_rate_of_each_connection_is_calibrated_as_well(link, of_each_connectio
 
 
 def test_the_rate_of_a_link_is_not_calibrated(link):
-    """Others may use the link meanwhile, and widening it by what they take would give it more than was asked."""
+    """Other connections may use the link, and correcting for their share would give the link more than requested."""
     link.sum_of_rates = link.kilobytes_per_second = lambda: 5_000.0
     asked = catalogue.toxic("slow-100mbit")
 
@@ -44,7 +44,7 @@ def test_the_rate_of_a_link_is_not_calibrated(link):
 
 
 def test_a_rate_of_each_connection_does_not_pass_for_that_of_the_link(link, of_each_connection):
-    """It is as asked for one connection; several together carry more, and the ports do not share it."""
+    """One connection has the requested rate; several together carry more, and the ports do not share a rate."""
     calibrated(link, of_each_connection, FakeRoundTrip(link))
     said, proved = realised(catalogue.toxic("slow-100mbit"), FakeRoundTrip(link))
 
@@ -76,7 +76,7 @@ def test_a_port_without_the_links_rate_is_noticed(link):
 
 
 def test_two_kinds_of_rates_together_are_not_measured(of_each_connection):
-    """The lab would prove one of them and not the other."""
+    """The lab could prove only one of them."""
     both = replace(of_each_connection, bodies=of_each_connection.bodies + catalogue.toxic("slow-1mbit").bodies)
 
     assert (of_each_connection.is_measured, both.is_measured) == (True, False)
@@ -84,7 +84,7 @@ def test_two_kinds_of_rates_together_are_not_measured(of_each_connection):
 
 @pytest.mark.parametrize(("others", "counted"), [(0, True), (900_000, True), (0, False)])
 def test_the_sum_of_a_link_is_that_of_all_connections(monkeypatch, others, counted):
-    """Three connections' own bytes, and those of others that the proxy counted; without its counter, their own."""
+    """The bytes of three connections, plus those of others by the proxy's counter; without it, only their own."""
     link: Any = FakeLink("a-b")
     clock_ = SimpleNamespace(now=10.0)
     body = ToxicBody("narrow", LINK_RATE, "downstream", {"rate": 1000})

@@ -38,7 +38,7 @@ def test_virtual_machines_count_with_their_memory(with_mib, refused):
 
 
 def test_a_run_refuses_labs_that_do_not_fit(with_mib, monkeypatch, refused):
-    """Both engines of a question are up at the same time; those of an experiment come one after another."""
+    """Both engines of a question run at the same time; the engines of an experiment run one after another."""
     for module, name in ((rounds.docker_engine, "ensure"), (rounds.labs, "tidy"), (rounds.images, "ensure")):
         monkeypatch.setattr(module, name, lambda *_: None)
     asked = experiments.asked(Question(topologies=["semisync"], vary={"engine": ["mariadb", "mysql-8.0"]}))

@@ -129,7 +129,7 @@ def test_the_last_errors_of_a_log_are_told():
 
 
 def test_what_ended_a_node_of_a_cluster_is_told():
-    """Its library complains afterwards that the state transfer did not end; alone, that is what is known."""
+    """Galera's library logs later that the state transfer did not end; without other errors that is shown."""
     wsrep = "2026 0 [ERROR] WSREP: Application state transfer failed.\n"
 
     assert last_errors(f"2026 0 [ERROR] mariadbd: unknown variable 'a=1'\n{wsrep}") == [

@@ -111,7 +111,7 @@ def test_another_machine_is_another_series():
 
 
 def test_another_version_of_the_server_stays_in_the_series_and_is_named():
-    """An update is what one looks for."""
+    """The effect of an update is what a history should show."""
     first, second = runs(1000, 1000)
     newer = replace(second.engines["mariadb"], version="12.0")
     found = of(history([first, replace(second, engines={"mariadb": newer})]))
@@ -168,7 +168,7 @@ def test_a_claim_that_no_run_has_is_refused_with_the_nearest_name(recorded):
 
 
 def test_an_experiment_without_runs_is_refused(recorded):
-    """Nothing to show is said, not shown as an empty table."""
+    """Without series a message is shown instead of an empty table."""
     with pytest.raises(LabError, match="no run fits"):
         lab("history", "--experiment", "raid0_disks")
 

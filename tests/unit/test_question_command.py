@@ -89,7 +89,7 @@ def test_a_load_shorter_than_its_time_is_not_proved():
 
 
 def test_the_starts_at_a_rate_are_even_whatever_the_answers_were():
-    """Times of the actual beginnings differ as soon as a stall delays one."""
+    """Actual starts differ from the intended ones as soon as a stall delays one."""
     intended = "".join(f"{number * 5000} {1000 if number < 90 else 1000000} write ok\n" for number in range(200))
     actual = "".join(f"{number * 5000 + (1000000 if number > 90 else 0)} 1000 write ok\n" for number in range(200))
 
@@ -126,7 +126,7 @@ def test_a_command_is_told_what_it_needs_and_its_commits_are_proved(ran, monkeyp
 
 
 def test_a_command_with_a_rate_is_measured_from_the_intended_times(ran):
-    """Its starts are those; the fastest commit is then not known."""
+    """The starts are the intended ones; the fastest commit is then unknown."""
     asked = question(settings={"rtt": "10ms", "rate": "100/s"}, vary={"clients": ["4", "8"]})
     summary, record, _ = ran(experiments.asked(asked), preset="ask")
 
@@ -184,7 +184,7 @@ def test_commits_that_a_command_made_up_are_not_acknowledged(ran, monkeypatch):
 
 
 def failing(every):
-    """Return an honest command's lines, of which one in `every` failed."""
+    """Return the lines of a correct command, in which one of `every` transactions failed."""
     honest = FakeLab.own_command
 
     def lines(lab, known):

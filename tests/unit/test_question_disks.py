@@ -58,7 +58,7 @@ def test_a_nodes_own_disks_go_before_those_of_all_replicas():
 
 
 def test_disks_are_no_variables_of_a_server():
-    """No server is told to SET GLOBAL disk."""
+    """No server gets a statement SET GLOBAL disk."""
     found = experiments.asked(question(settings={"source.disk": "ssd", "sync_binlog": "1"}))
 
     assert found.cases[0].settings["variables"] == {"sync_binlog": "1"}
@@ -96,7 +96,7 @@ def ask(ran, asked, **troubles):
 
 
 def test_the_limits_of_the_disks_are_proved_over_each_load(ran):
-    """By direct I/O before it, by what the disks say after it; and what they did meanwhile is told."""
+    """Direct I/O proves the limits before the load, the disks' settings after it; the disks' work is recorded."""
     _, record, _ = ask(ran, question(settings={"source.disk": "ssd"}))
 
     for measurement in record.measurements:

@@ -28,7 +28,7 @@ def answered(ran):
 
 
 def test_each_case_is_measured_on_its_engine_in_the_same_rounds(answered):
-    """The record tells the engine of each measurement, and no case is measured on another one."""
+    """The record has the engine of each measurement, and no case is measured on another engine."""
     _, record, world = answered(question({"clients": ["1", "4"]}))
     rounds = {number: {m.case for m in record.measurements if m.round == number} for number in (1, 2, 3)}
 

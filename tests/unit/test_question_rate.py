@@ -1,4 +1,4 @@
-"""A load with a rate: is the rate read as it was meant, and is what it answers about latencies, or told as not kept?"""
+"""A load with a rate: is the rate parsed correctly, are the answers about latencies, and is a missed rate reported?"""
 
 import io
 from typing import Any
@@ -120,7 +120,7 @@ def told(summary) -> str:
 
 
 def test_a_slower_link_raises_the_latency_at_the_same_rate(ran):
-    """With enough clients the rate is kept, so that nothing is said of the throughput."""
+    """With enough clients the rate is kept, so there is no answer about the throughput."""
     asked = question({"rtt": ["10ms", "40ms"]}, settings={"rate": "100/s", "clients": "16"})
     summary, record, _ = ran(experiments.asked(asked), preset="ask")
     (effect,) = summary.effects

@@ -99,7 +99,7 @@ def test_the_documented_schema_is_that_of_the_question():
 
 
 def test_every_field_is_described():
-    """A new one is described in model/question_schema.py; then write the schema anew."""
+    """Describe a new setting in model/question_schema.py; then renew the schema."""
     assert list(DESCRIBED) == list(Question.__struct_fields__), f"describe it in DESCRIBED, then {RENEW}"
 
 

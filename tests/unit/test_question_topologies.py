@@ -124,7 +124,7 @@ def test_variables_are_set_where_the_server_runs(ran):
 
 
 def test_a_commit_that_is_not_flushed_waits_for_no_peer(ran):
-    """Asked so by the user, it is answered before its log is written: then no proof says that it waits."""
+    """With this setting of the user a commit is acknowledged before its log is written, so its wait is not proved."""
     _, record, _ = ran(ask("drbd", innodb_flush_log_at_trx_commit="2", **FAR), preset="ask")
 
     assert "no commit was answered sooner than a round trip" not in proved(record)

@@ -41,7 +41,7 @@ def test_only_the_named_cases_are_measured(ran):
 
 
 def test_a_case_that_the_preset_leaves_out_can_be_named(ran):
-    """The user's choice goes before the preset's."""
+    """The user's choice takes precedence over the preset's."""
     _, record, _ = ran(chosen(cases=["after-sync-proxy"]), preset="least")
 
     assert {found.case for found in record.measurements} == {"after-sync-proxy"}

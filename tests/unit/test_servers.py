@@ -1,4 +1,4 @@
-"""Is a server by any name, or any image, taken as what it is, or refused in one error?"""
+"""Is a server by name or image recognised correctly, or refused in one error?"""
 
 from types import SimpleNamespace
 
