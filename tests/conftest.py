@@ -9,7 +9,18 @@ CLAIMS = Path(__file__).parent / "claims"
 # These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
 OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}
 # Files that take longest: their processes would go on alone at the end if they began last.
-LONGEST = ("ha", "galera_drills", "drills", "drbd", "asking", "everyday_commands", "failover", "asking_load", "group")
+LONGEST = (
+    "recipes",
+    "ha",
+    "galera_drills",
+    "drills",
+    "drbd",
+    "asking",
+    "everyday_commands",
+    "failover",
+    "asking_load",
+    "group",
+)
 
 
 def pytest_collection_modifyitems(config, items):

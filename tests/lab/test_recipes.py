@@ -12,7 +12,7 @@ from replication_lab.world.journal import read
 from tests.recipes.page import make_files, recipes, shortened
 
 # Those with one lab and two cases; the others are left to `make test-all`.
-CHEAPEST = ("what-does-sync-binlog-1-cost-at-my-latency", "what-about-my-own-tables-and-transactions")
+CHEAPEST = ("what-if-the-link-has-jitter", "how-do-i-check-a-limit-in-ci")
 # Three labs, and a drill for each; without the limit of the fixture `command`.
 SECONDS = 900
 
