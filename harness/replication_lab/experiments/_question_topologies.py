@@ -30,9 +30,8 @@ def refuse_what_a_topology_cannot(question: Question, topology: Topology) -> Non
         if name in CHOICES:
             _refuse_missing_choice(name, topology)
         elif name not in OWN:
-            _refuse_restarted_machine(name, topology)
-            _refuse_no_server(name, topology)
             _refuse_a_file_for_machines(name, topology)
+            _refuse_no_server(name, topology)
     for values in question.combinations():
         if values.get(TOPOLOGY, topology.name) == topology.name:
             _refuse_what_a_case_cannot({**question.settings, **values}, named(values), topology)
@@ -95,7 +94,7 @@ def _follow_the_source(topology: Topology) -> bool:
     return all(link.source == topology.source.name for link in topology.links)
 
 
-def _refuse_restarted_machine(name: str, topology: Topology) -> None:
+def _refuse_a_file_for_machines(name: str, topology: Topology) -> None:
     if is_cnf(name) and topology.replication == REPLICATED_DISK:
         raise LabError(
             f"{name}: the servers of {topology.name} run in virtual machines, which are not restarted with a file",
@@ -117,15 +116,6 @@ def _refuse_no_server(name: str, topology: Topology) -> None:
         )
     nodes: Sequence[str] = served
     raise LabError(f"{topology.name} has no node {node!r}", f"one of {', '.join(nodes)}", "./lab list topologies")
-
-
-def _refuse_a_file_for_machines(name: str, topology: Topology) -> None:
-    if is_cnf(name) and topology.replication == REPLICATED_DISK:
-        raise LabError(
-            f"{name}: the servers of {topology.name} run in virtual machines, which are not restarted for a file",
-            "a topology of servers in containers",
-            f"./lab ask semisync --vary {name}=…",
-        )
 
 
 def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:

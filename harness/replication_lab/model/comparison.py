@@ -7,7 +7,7 @@ from enum import StrEnum
 
 from replication_lab.model.digest import FIGURES, Digest, EngineDigest
 from replication_lab.model.errors import LabError
-from replication_lab.model.statistics import MOST_ROUNDS, Interval, NoInterval, interval_between
+from replication_lab.model.statistics import Interval, NoInterval, about, interval_between
 from replication_lab.model.verdict import Verdict
 
 LEVEL = 0.95
@@ -175,5 +175,4 @@ def _judged(blank: Change, values: tuple[Sequence[float], Sequence[float]], allo
     if ratio.high < low or high < ratio.low:
         return replace(blank, outcome=Outcome.WORSE, ratio=ratio)
     needed = ratio.rounds_until(min(ratio.distance(bound) for bound in allowed if 0 < bound < math.inf))
-    about = f"about {needed}" if needed < MOST_ROUNDS else f"more than {MOST_ROUNDS}"
-    return replace(blank, ratio=ratio, needed=needed, reason=f"{about} rounds in each run would decide it")
+    return replace(blank, ratio=ratio, needed=needed, reason=f"{about(needed)} rounds in each run would decide it")

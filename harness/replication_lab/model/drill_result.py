@@ -153,5 +153,5 @@ def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, 
 
 
 def _none_counted(figure: str) -> int | None:
-    """Return 0 for an error that never occurred: only those that occurred have a figure. None for other figures."""
+    """Return 0 for the figure of an error, which is missing if that error never occurred; None for other figures."""
     return 0 if ".error." in f".{figure}" else None

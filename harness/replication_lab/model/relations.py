@@ -9,7 +9,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
 from replication_lab.model.record import Measurement, Record
-from replication_lab.model.statistics import MOST_ROUNDS, Interval, Plan, highest_share
+from replication_lab.model.statistics import Interval, Plan, about, highest_share
 from replication_lab.model.verdict import Verdict
 
 if TYPE_CHECKING:  # a quantity makes its relations
@@ -82,7 +82,7 @@ class Bounds:
         if verdict is not Verdict.UNKNOWN:
             return found
         needed = interval.rounds_until(self._decisive_half(interval))
-        reason = f"{found.reason}; at this spread it would take {_about(needed)} rounds"
+        reason = f"{found.reason}; at this spread it would take {about(needed)} rounds"
         return replace(found, reason=reason, needed=needed, settled=self._is_hopeless(interval, plan))
 
     def _level(self, plan: Plan) -> float:
@@ -212,10 +212,6 @@ class SomeSeen(_OfTotal):
             f"none seen in {rounds} rounds" if rounds else _not_taken(self.count.case, self.count.name, record, engine)
         )
         return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
-
-
-def _about(rounds: int) -> str:
-    return f"about {float(f'{rounds:.2g}'):.0f}" if rounds < MOST_ROUNDS else f"more than {MOST_ROUNDS}"
 
 
 def _why_not_decidable(

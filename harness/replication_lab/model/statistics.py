@@ -62,6 +62,11 @@ class Plan:
         return 1 - 2 * risk_of_a_look(self.min_rounds, self.max_rounds, self.alpha / 2)
 
 
+def about(rounds: int) -> str:
+    """Return a number of rounds that would be needed in words, with two significant digits."""
+    return f"about {float(f'{rounds:.2g}'):.0f}" if rounds < MOST_ROUNDS else f"more than {MOST_ROUNDS}"
+
+
 @dataclass(frozen=True)
 class Interval:
     """An estimate from `n` rounds with its confidence interval; all figures finite, in the unit of the values.

@@ -9,7 +9,7 @@ from replication_lab.model.quantities import Difference, Figure
 from replication_lab.model.question import Effect
 from replication_lab.model.rate import kept
 from replication_lab.model.record import Record
-from replication_lab.model.statistics import Interval, NoInterval
+from replication_lab.model.statistics import Interval, NoInterval, about
 from replication_lab.model.verdict import Verdict
 from replication_lab.report.rows import EffectRow, IntervalRow
 
@@ -117,5 +117,5 @@ def _unknown(effect: Effect, found: ClaimJudgement | None, of: str) -> str:
     if found.doubted or found.interval is None:
         return f"{effect.changed}: not known, {found.reason}"
     seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the {of}"
-    more = f"; about {found.needed} rounds would be" if found.needed else ""
+    more = f"; {about(found.needed)} rounds would be" if found.needed else ""
     return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough{more}"
