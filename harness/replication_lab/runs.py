@@ -18,7 +18,15 @@ from replication_lab.model.noise import WAIT
 from replication_lab.model.progress import Tell
 from replication_lab.model.question import RTT
 from replication_lab.model.record import Record
-from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, summarise, summarise_drills, write
+from replication_lab.report import (
+    DrillsSummary,
+    ExperimentSummary,
+    Summary,
+    formats,
+    summarise,
+    summarise_drills,
+    write,
+)
 from replication_lab.runner import asked_drills, drill_set
 from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue
@@ -168,6 +176,12 @@ def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
     return [str(folder / name) for name in write(folder, _summary(folder, record), record)]
+
+
+def rendered(run: str, form: str) -> str:
+    """Return a run's report in one of report.formats.FORMATS; LabError if the kind of run has none of that format."""
+    folder, record = read(run)
+    return formats.rendered(form, folder.name, _summary(folder, record), record, lambda: digest_of(run))
 
 
 def report_page(run: str) -> Path:

@@ -1,7 +1,5 @@
 """Are runs that can be compared put in one series, and is a change of level found where there is one?"""
 
-import csv
-import io
 import json
 
 import numpy as np
@@ -171,20 +169,3 @@ def test_an_experiment_without_runs_is_refused(recorded):
     """Without series a message is shown instead of an empty table."""
     with pytest.raises(LabError, match="no run fits"):
         lab("history", "--experiment", "raid0_disks")
-
-
-def test_a_run_is_exported_as_csv(recorded):
-    """A line for each figure of each quiet round, under a heading."""
-    rows = list(csv.DictReader(io.StringIO(lab("export", recorded).stdout)))
-
-    assert {row["figure"] for row in rows} >= {"throughput", "latency_p50_ms"}
-    assert {row["unit"] for row in rows if row["figure"] == "throughput"} == {"1/s"}
-    assert all(float(row["value"]) > 0 for row in rows)
-
-
-def test_a_run_is_exported_for_benchmark_actions(recorded):
-    """An entry for each case's throughput, with the keys that they read."""
-    entries = json.loads(lab("export", recorded, "--format", "benchmark").stdout)
-
-    assert {"name", "unit", "value", "range", "extra"} == set(entries[0])
-    assert entries[0]["name"].startswith("semisync_wan: ")

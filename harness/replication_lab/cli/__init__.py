@@ -66,7 +66,7 @@ COMMANDS = {
     "record": {
         "judge": "Compute the verdicts of a recorded run again, without Docker.",
         "open": "Print the path of a run's report.html, and open it if there is a desktop.",
-        "report": "Write summary.json, junit.xml and report.html of a recorded run again.",
+        "report": "Write the report of a recorded run again, or print it in another format.",
     },
     "compare": {
         "compare": "Compare two runs of one experiment or question: each figure's ratio with its 95 % interval, "
@@ -75,7 +75,6 @@ COMMANDS = {
     },
     "history": {
         "history": "Show the runs under runs/ over time, and where a figure's level changed.",
-        "export": "Print a run's figures for other programs.",
     },
     "drill": {
         "drill": "Inject faults into a lab under load, recover it, and report errors, downtime, data loss.",

@@ -32,14 +32,24 @@ of_figures = click.option(
     help="Figure that decides the exit status; may be given several times.",
 )
 
+of_format = click.option(
+    "--format",
+    "form",
+    type=click.Choice(["text", "markdown"]),
+    default="text",
+    show_default=True,
+    help="markdown: tables for the job summary of a pipeline.",
+)
+
 
 @click.command("compare")
 @click.argument("before", shell_complete=names.completed_by(names.runs))
 @click.argument("after", shell_complete=names.completed_by(names.runs))
 @of_margin
 @of_figures
+@of_format
 @as_json
-def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...], json_: bool) -> None:
+def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...], form: str, json_: bool) -> None:
     """Compare two runs of one experiment or question: each figure's ratio with its 95 % interval, and the verdicts.
 
     BEFORE and AFTER are folders, names under runs/, latest, or files of `lab baseline save`. Where the machines differ,
@@ -49,7 +59,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
 
     Example: lab compare 20261124-233146-semisync_wan latest
     """
-    _end(_digest(before), _digest(after), margin, figures, json_)
+    _end(_digest(before), _digest(after), margin, figures, form, json_)
 
 
 @click.group()
@@ -84,8 +94,9 @@ def save(file: Path, run: str, json_: bool) -> None:
 @click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
 @of_margin
 @of_figures
+@of_format
 @as_json
-def check(file: Path, run: str, margin: str, figures: tuple[str, ...], json_: bool) -> None:
+def check(file: Path, run: str, margin: str, figures: tuple[str, ...], form: str, json_: bool) -> None:
     """Compare a run with the baseline in FILE, as `lab compare` does.
 
     RUN is a folder, a name under runs/, or latest.
@@ -94,7 +105,7 @@ def check(file: Path, run: str, margin: str, figures: tuple[str, ...], json_: bo
 
     Example: lab baseline check baseline.json --margin 5%
     """
-    _end(_read(file), _digest(run), margin, figures, json_)
+    _end(_read(file), _digest(run), margin, figures, form, json_)
 
 
 def _digest(run: str) -> Digest:
@@ -111,12 +122,17 @@ def _read(file: Path) -> Digest:
         ) from error
 
 
-def _end(before: Digest, after: Digest, margin: str, figures: tuple[str, ...], json_: bool) -> None:
+def _end(before: Digest, after: Digest, margin: str, figures: tuple[str, ...], form: str, json_: bool) -> None:
     share = percentage(margin, "--margin")
     if not 0 < share <= MOST_MARGIN:
         raise LabError(f"--margin is {margin}", f"more than 0 % and at most {MOST_MARGIN:.0%}", "--margin 10%")
     found = compare(before, after, share, figures)
-    print_json(_as_data(found)) if json_ else out.print(compared.rendered(found, share))
+    if json_:
+        print_json(_as_data(found))
+    elif form == "markdown":
+        click.echo(compared.markdown_text(found, share), nl=False)
+    else:
+        out.print(compared.rendered(found, share))
     sys.exit(found.exit_code)
 
 

@@ -1,19 +1,12 @@
-"""The commands that show runs over time, and that export a run for other programs."""
-
-import csv
-import io
-from collections.abc import Iterator
+"""The command that shows runs over time."""
 
 import click
 
 from replication_lab import runs
-from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
 from replication_lab.model import over_time as model
-from replication_lab.model.digest import Digest
 from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.quantities import unit_of
 from replication_lab.report import over_time
 
 
@@ -64,60 +57,3 @@ def _as_data(series: model.Series) -> dict[str, object]:
         "points": series.points,
         "changes": [{"run": series.points[each.at].run, "ratio": each.ratio} for each in series.changes],
     }
-
-
-@click.command()
-@click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
-@click.option(
-    "--format",
-    "form",
-    type=click.Choice(["csv", "benchmark"]),
-    default="csv",
-    show_default=True,
-    help="csv: a line for each figure of each quiet round; benchmark: JSON for benchmark actions, an entry for each "
-    "throughput.",
-)
-@as_json
-def export(run: str, form: str, json_: bool) -> None:
-    """Print a run's figures for other programs.
-
-    RUN is a folder, a name under runs/, or latest. --json prints what `lab baseline save` writes.
-
-    Example: lab export latest --format csv
-    """
-    found = runs.digest_of(run)
-    if json_:
-        print_json(found)
-    elif form == "csv":
-        text = io.StringIO()
-        writer = csv.writer(text, lineterminator="\n")
-        writer.writerow(["run", "engine", "version", "case", "figure", "unit", "number", "value"])
-        writer.writerows(_rows(found))
-        click.echo(text.getvalue(), nl=False)
-    else:
-        print_json(list(_entries(found)))
-
-
-def _rows(found: Digest) -> Iterator[list[object]]:
-    for name, engine in found.engines.items():
-        for case, measured in engine.cases.items():
-            for figure, values in measured.figures.items():
-                for number, value in enumerate(values, 1):
-                    yield [found.run, name, engine.version, case, figure, unit_of(figure), number, value]
-
-
-def _entries(found: Digest) -> Iterator[dict[str, object]]:
-    """Yield the entries that github-action-benchmark reads as customBiggerIsBetter."""
-    for name, engine in found.engines.items():
-        for case, measured in engine.cases.items():
-            values = measured.figures.get("throughput")
-            if values and not measured.doubts:
-                mean = sum(values) / len(values)
-                spread = f"± {(max(values) - min(values)) / 2:.4g}"
-                yield {
-                    "name": f"{found.experiment}: {case} ({name})",
-                    "unit": "commits/s",
-                    "value": mean,
-                    "range": spread,
-                    "extra": f"{len(values)} rounds, {engine.version}",
-                }

@@ -9,8 +9,10 @@ from replication_lab import runs
 from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
+from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
 from replication_lab.report import summary as summaries
+from replication_lab.report.formats import FORMATS
 
 
 @click.command()
@@ -30,14 +32,27 @@ def judge(run: str, json_: bool) -> None:
 
 @click.command()
 @click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+@click.option(
+    "--format",
+    "form",
+    type=click.Choice(FORMATS),
+    help="Print the report in this format and write no file. markdown: tables for a job summary; github: an error for "
+    "each unexpected verdict and a warning for each unknown one, as GitHub Actions reads them; csv: a line for each "
+    "figure of each quiet round; benchmark: JSON for benchmark actions, an entry for each throughput.",
+)
 @as_json
-def report(run: str, json_: bool) -> None:
-    """Write summary.json, junit.xml and report.html of a recorded run again.
+def report(run: str, form: str | None, json_: bool) -> None:
+    """Write the report of a recorded run again, or print it in another format.
 
-    RUN is a folder, a name under runs/, or latest.
+    Without --format it writes summary.json, junit.xml and report.html. RUN is a folder, a name under runs/, or latest.
 
-    Example: lab report latest
+    Example: lab report latest --format markdown
     """
+    if form and json_:
+        raise LabError("--json with --format", "one of the two", f"./lab report {run} --format {form}")
+    if form:
+        click.echo(runs.rendered(run, form), nl=False)
+        return
     written = runs.report(run)
     print_json(written) if json_ else out.print("\n".join(written))
 

@@ -1,4 +1,4 @@
-"""A comparison of two runs as text: what differs, how each figure changed, and what decides the exit code."""
+"""A comparison of two runs, as text or in Markdown: what differs, how each figure changed, what decides."""
 
 from collections.abc import Iterator
 
@@ -8,6 +8,7 @@ from rich.text import Text
 
 from replication_lab.model.comparison import Change, Comparison, Outcome
 from replication_lab.model.digest import Digest
+from replication_lab.report import markdown
 from replication_lab.report.wording import number
 
 STYLES = {Outcome.WORSE: "red", Outcome.UNKNOWN: "yellow", Outcome.FINE: ""}
@@ -20,10 +21,36 @@ ENDINGS = {
 
 def rendered(found: Comparison, margin: float) -> Group:
     """Return the comparison for a terminal."""
-    head = [f"before: {_told(found.before)}", f"after:  {_told(found.after)}"]
-    head += [f"differs: {each}" for each in found.differs]
-    ending = f"{ENDINGS[found.exit_code].format(margin=margin)} (exit code {found.exit_code})"
-    return Group(Text("\n".join(head)), *_tables(found), Text("\n".join(["", *_reasons(found), ending])))
+    head = Text("\n".join(_head(found)))
+    return Group(head, *_tables(found), Text("\n".join(["", *_reasons(found), _ending(found, margin)])))
+
+
+def markdown_text(found: Comparison, margin: float) -> str:
+    """Return the comparison for the job summary of a pipeline: the outcome first, then a table."""
+    order = [Outcome.WORSE, Outcome.UNKNOWN, Outcome.FINE]
+    changes = sorted(found.changes, key=lambda change: (not change.judged, order.index(change.outcome)))
+    headings = ("outcome", "case or claim", "engine", "figure or verdict", "after / before", "reason")
+    parts = [
+        "## Compared with " + markdown.plain(found.before.run),
+        f"**{markdown.plain(_ending(found, margin))}**",
+        markdown.items(_head(found)),
+        markdown.table(headings, map(_cells, changes)),
+    ]
+    return "\n\n".join(parts) + "\n"
+
+
+def _cells(change: Change) -> tuple[str, ...]:
+    told = change.outcome if change.judged else "not judged"
+    return told, change.of, change.engine, change.figure or _verdicts(change), ratio(change), change.reason
+
+
+def _head(found: Comparison) -> list[str]:
+    runs = [f"before: {_told(found.before)}", f"after:  {_told(found.after)}"]
+    return runs + [f"differs: {each}" for each in found.differs]
+
+
+def _ending(found: Comparison, margin: float) -> str:
+    return f"{ENDINGS[found.exit_code].format(margin=margin)} (exit code {found.exit_code})"
 
 
 def _told(found: Digest) -> str:

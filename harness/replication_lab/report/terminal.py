@@ -7,7 +7,6 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.verdict import Verdict
 from replication_lab.report import drilled, wording
 from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, EffectRow, ExperimentSummary
 
@@ -136,11 +135,8 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(max_width=20)
     table.add_column()
-    answered = {name for effect in summary.effects for name in effect.claims}
-    answered |= {name for row in summary.drilled for name in row.claims}
-    for claim in summary.claims:
-        # Known effects are in the answers above; unknown ones must be visible here.
-        if claim.engine == engine and not (claim.id in answered and claim.verdict is Verdict.HOLDS):
+    for claim in wording.unanswered(summary):
+        if claim.engine == engine:
             table.add_row(Text(wording.verdict(claim), style=STYLES[wording.tone(claim)]), _told(claim))
     return table
 

@@ -182,6 +182,13 @@ def why_not_judged(left: NotJudgedRow) -> str:
     return f"{left.case}: {left.reason}" if left.case else left.reason
 
 
+def unanswered(summary: ExperimentSummary) -> list[ClaimRow]:
+    """Return the claims to show beside the answers of a question: without those that an answer has and that hold."""
+    answered = {name for effect in summary.effects for name in effect.claims}
+    answered |= {name for row in summary.drilled for name in row.claims}
+    return [claim for claim in summary.claims if claim.id not in answered or claim.verdict is not Verdict.HOLDS]
+
+
 def not_judged(summary: ExperimentSummary) -> list[str]:
     """Return what was not judged, and why: a line for each engine and reason, with the claims that it concerns."""
     claims: dict[tuple[str, str], list[str]] = {}
