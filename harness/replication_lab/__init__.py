@@ -1,4 +1,4 @@
 """The lab: real servers, real faults, and verdicts that can be trusted."""
 
-# As in pyproject.toml, which is read by tools alone.
-VERSION = "0.1.0"
+# The build reads it here.
+VERSION = "0.2.0"

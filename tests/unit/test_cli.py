@@ -9,6 +9,7 @@ import tomllib
 from typing import Any
 
 import pytest
+import replication_lab
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
@@ -107,10 +108,12 @@ def test_a_command_loads_its_own_module_alone():
 
 
 def test_the_version_is_that_of_the_project(lab):
-    """One number, in the package and in pyproject.toml."""
+    """One number, in the package, where the build reads it."""
     project_file = tomllib.loads((catalogue.ROOT / "pyproject.toml").read_text())
 
-    assert lab("--version") == (0, f"lab {project_file['project']['version']}\n", "")
+    assert project_file["project"]["dynamic"] == ["version"]
+    assert (catalogue.ROOT / project_file["tool"]["hatch"]["version"]["path"]).samefile(replication_lab.__file__)
+    assert lab("--version") == (0, f"lab {replication_lab.VERSION}\n", "")
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------

@@ -22,7 +22,7 @@ from replication_lab.model.experiment import Preset
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.storage import Storage
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import catalogue, clock, files, host, journal
+from replication_lab.world import catalogue, clock, files, host, journal, places
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project
@@ -224,6 +224,7 @@ def _on_the_link() -> Iterator[Figure]:
 @click.command()
 def bench() -> None:
     """Measure, print a table, and write everything to runs/TIME-bench.json."""
+    places.need_checkout("this command")
     docker_engine.ensure()
     up.tidy(tell)
     names = [

@@ -14,7 +14,7 @@ from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, drill_page, drill_text
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, places
 
 PAGE = catalogue.ROOT / "docs" / "faults.md"
 SEED = 7
@@ -107,6 +107,7 @@ def write_page(recorded: tuple[str, ...]) -> None:
 
     Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
     """
+    places.need_checkout("this command")
     known = drill_set.known()
     summaries = [_recorded(run) for run in recorded] or [_do_all(topology) for topology in known]
     PAGE.write_text(drill_page.page(summaries, list(known), PAGE.read_text() if recorded else ""))

@@ -12,10 +12,9 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import AUTO, Backend
 from replication_lab.model.topology import Topology, parse_topology
 from replication_lab.model.toxic import Toxic, parse_toxic
+from replication_lab.world import places
 
-ROOT = Path(__file__).parents[3]
-PACKAGE = Path(__file__).parents[1]
-RUNS = ROOT / "runs"
+ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS
 COMPOSE = ROOT / "compose"
 STORAGE = COMPOSE / "storage"
 TOXICS = ROOT / "toxics"

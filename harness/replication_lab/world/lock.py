@@ -1,12 +1,12 @@
-"""A lock between processes of this checkout: one builds an image, or starts the engine, while the others wait."""
+"""A lock between a user's processes: one builds an image, or starts the engine, while the others wait."""
 
 import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
-from replication_lab.world import catalogue
+from replication_lab.world import places
 
-FOLDER = catalogue.RUNS / "locks"
+FOLDER = places.KEPT / "locks"
 
 
 @contextmanager

@@ -16,7 +16,7 @@ from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
-from replication_lab.world import catalogue, clock, files
+from replication_lab.world import catalogue, clock, files, places
 from replication_lab.world.docker import engine, images, labels, leftovers
 
 IMAGE = "vm"
@@ -25,7 +25,7 @@ KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
 # The image has kernels and a root file system for these only.
 PROCESSORS = ("x86_64", "AMD64")
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
-TRIED = catalogue.RUNS / "kvm.json"
+TRIED = places.KEPT / "kvm.json"
 # The memory of a guest, as in images/vm/machine and compose/_parts.yaml, plus that of launcher, container and network.
 GUEST_MIB, AROUND_MIB = 640, 120
 # With a working KVM a guest answers within two seconds; with a broken one most hang before their first message.
@@ -46,7 +46,7 @@ class Launcher(msgspec.Struct, frozen=True):
 
 
 class Trial(msgspec.Struct, frozen=True):
-    """The contents of runs/kvm.json: whether a guest booted with KVM since this host was booted."""
+    """The contents of kvm.json: whether a guest booted with KVM since this host was booted."""
 
     boot_id: str
     boots: bool

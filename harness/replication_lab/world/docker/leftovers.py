@@ -5,6 +5,7 @@ from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote, unquote
 
 import psutil
 from docker.errors import APIError, NotFound
@@ -12,11 +13,11 @@ from docker.models.containers import Container
 from docker.models.volumes import Volume
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue
+from replication_lab.world import places
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import labels
 
-STATE = catalogue.RUNS / "labs"
+STATE = places.KEPT / "labs"
 # Seconds; a step of the system clock changes a process's start time by less.
 STEP_SECONDS = 60
 
@@ -69,12 +70,12 @@ def _unless_gone(act: Any, **options: Any) -> None:
 
 
 def owner() -> str:
-    """Return an identifier of this process that no other process ever shares: PID and start time."""
-    return f"{os.getpid()}-{psutil.Process().create_time():.2f}"
+    """Return what marks everything of a lab: this process (PID and start time, never shared), and the folder STATE."""
+    return f"{os.getpid()}-{psutil.Process().create_time():.2f}@{quote(str(STATE))}"
 
 
 def is_alive(mark: str) -> bool:
-    pid, _, started = mark.partition("-")
+    pid, _, started = mark.partition("@")[0].partition("-")
     try:
         # A stepped clock changes every start time. With the same number and nearly the same start it is this process.
         return abs(psutil.Process(int(pid)).create_time() - float(started)) < STEP_SECONDS
@@ -89,9 +90,7 @@ def left_behind() -> list[str]:
     for container in labels.containers():
         project = container.labels[labels.PROJECT]
         marks[project] = container.labels[labels.LABEL]
-        # Another checkout saves its own labs in its own folder.
-        checkout = Path(container.labels[labels.WORKING_DIR]).parent
-        if (checkout / STATE.relative_to(catalogue.ROOT) / f"{project}.json").exists():
+        if is_saved(container, project):
             kept.add(project)
     only = {"label": labels.LABEL}
     for thing in (*client.networks.list(filters=only), *client.volumes.list(filters=only)):
@@ -102,6 +101,17 @@ def left_behind() -> list[str]:
         for project, mark in marks.items()
         if project and project not in kept and mark != "compose" and not is_alive(mark)
     )
+
+
+def is_saved(container: Container, project: str) -> bool:
+    """Return whether a lab is saved: in STATE, or where another checkout or another user saves its own labs."""
+    named = container.labels[labels.LABEL].partition("@")[2]
+    folder = Path(unquote(named)) if named else Path(container.labels[labels.WORKING_DIR]).parent / "runs" / "labs"
+    try:
+        return (folder / f"{project}.json").exists()
+    except PermissionError:
+        # Another user's folder: what cannot be seen is not removed.
+        return True
 
 
 def sweep() -> list[str]:

@@ -1,0 +1,26 @@
+"""Where the lab's own files are, and where it writes: in a checkout, or installed as a package.
+
+An installed package is never written to.
+"""
+
+from pathlib import Path
+
+import platformdirs
+
+from replication_lab.model.errors import LabError
+
+PACKAGE = Path(__file__).parents[1]
+CHECKOUT = PACKAGE.parents[1]
+# A wheel has the folders compose/, images/ and toxics/ inside the package; a checkout has them at its root.
+INSTALLED = (PACKAGE / "compose").is_dir()
+DATA = PACKAGE if INSTALLED else CHECKOUT
+# Results, for people to read.
+RUNS = Path.cwd() / "runs" if INSTALLED else CHECKOUT / "runs"
+# What commands in any directory have to find again: the settings of running labs, locks, facts about this host.
+KEPT = platformdirs.user_cache_path("replication-lab", appauthor=False) if INSTALLED else RUNS
+
+
+def need_checkout(what: str) -> None:
+    """Raise LabError if the lab is installed as a package: what writes to the project's own files needs a checkout."""
+    if INSTALLED:
+        raise LabError(f"{what} writes to the project's own files", "a checkout of the project", "lab --help")

@@ -1,0 +1,129 @@
+"""Is the lab's data found, and is what it writes kept out of it, in a checkout and as an installed package?"""
+
+import importlib.util
+import os
+import shutil
+import tarfile
+import zipfile
+from pathlib import Path
+from types import SimpleNamespace
+from urllib.parse import quote
+
+import pytest
+from hatchling.builders.sdist import SdistBuilder
+from hatchling.builders.wheel import WheelBuilder
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue, places
+from replication_lab.world.docker import labels, leftovers
+
+WRITTEN = ("RUNS", "KEPT")
+
+
+def container(mark):
+    """Return a container with that mark, of a checkout that does not exist."""
+    return SimpleNamespace(labels={labels.LABEL: mark, labels.WORKING_DIR: "/nowhere/compose"})
+
+
+def loaded(package: Path):
+    """Return the module as a package at that path would load it."""
+    spec = importlib.util.spec_from_file_location("places_elsewhere", package / "world" / "places.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module
+
+
+@pytest.fixture
+def copied(monkeypatch, tmp_path):
+    """Return a function that copies the module into a package of this test's own; the current folder is another."""
+
+    def copy(package: str) -> Path:
+        (tmp_path / package / "world").mkdir(parents=True)
+        return Path(shutil.copy(places.__file__, tmp_path / package / "world")).parents[1]
+
+    (tmp_path / "mine").mkdir()
+    monkeypatch.chdir(tmp_path / "mine")
+    monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
+    return copy
+
+
+def test_a_checkout_keeps_everything_in_its_own_runs(copied, tmp_path):
+    """Whatever the current folder is."""
+    found = loaded(copied("checkout/harness/replication_lab"))
+
+    assert not found.INSTALLED
+    assert found.DATA == tmp_path / "checkout"
+    assert {getattr(found, each) for each in WRITTEN} == {tmp_path / "checkout" / "runs"}
+    found.need_checkout("this")
+
+
+def test_an_installed_package_is_never_written_to(copied, tmp_path):
+    """Its data is inside; results go to the current folder, the rest to the user's cache directory."""
+    package = copied("site-packages/replication_lab")
+    (package / "compose").mkdir()
+    found = loaded(package)
+
+    assert found.INSTALLED
+    assert found.DATA == package
+    assert found.RUNS == tmp_path / "mine" / "runs"
+    assert found.KEPT == tmp_path / "cache" / "replication-lab"
+    with pytest.raises(LabError, match="a checkout of the project"):
+        found.need_checkout("this")
+
+
+@pytest.mark.parametrize("saved", [True, False])
+def test_another_users_lab_is_looked_for_where_its_label_says(tmp_path, saved):
+    """Its folder is in that user's cache directory, whose name may hold a space."""
+    folder = tmp_path / "another user" / "labs"
+    folder.mkdir(parents=True)
+    if saved:
+        (folder / "lab-a.json").write_text("{}")
+
+    assert leftovers.is_saved(container(f"1-1.00@{quote(str(folder))}"), "lab-a") == saved
+
+
+def test_what_another_user_hides_counts_as_saved(monkeypatch):
+    """A folder that may not be read is no reason to remove its labs."""
+
+    def refuse(_path):
+        raise PermissionError
+
+    monkeypatch.setattr(Path, "exists", refuse)
+
+    assert leftovers.is_saved(container("1-1.00@/root/.cache/replication-lab/labs"), "lab-a")
+
+
+def test_the_mark_of_this_process_says_where_it_saves_its_labs():
+    """Another installation reads the folder there."""
+    assert leftovers.owner().partition("@")[2] == quote(str(leftovers.STATE))
+
+
+def test_the_wheel_has_all_data_inside_the_package_and_no_password(tmp_path):
+    """Every tracked file of the data folders, executable as here; not compose/.env, which git ignores."""
+    wheel = zipfile.ZipFile(next(WheelBuilder(str(catalogue.ROOT)).build(directory=str(tmp_path))))
+    inside = {each.filename: each.external_attr >> 16 for each in wheel.infolist()}
+    wanted = {
+        path.relative_to(catalogue.ROOT): path.stat().st_mode
+        for folder in (catalogue.COMPOSE, catalogue.IMAGES, catalogue.TOXICS)
+        for path in folder.rglob("*")
+        if path.is_file() and not path.name.startswith(".env")
+    }
+
+    assert {f"replication_lab/{path}" for path in wanted} <= set(inside)
+    assert all(bool(inside[f"replication_lab/{path}"] & 0o111) == bool(mode & 0o111) for path, mode in wanted.items())
+    assert [name for name in inside if ".env" in name] == []
+    assert {"replication_lab/cli/__init__.py", "replication_lab/docs/question.schema.json"} <= set(inside)
+
+
+def test_the_source_archive_builds_the_same_wheel(tmp_path):
+    """Nothing that the wheel needs is left out of it, and nothing that git ignores is in it."""
+    archive = next(SdistBuilder(str(catalogue.ROOT)).build(directory=str(tmp_path)))
+    with tarfile.open(archive) as opened:
+        opened.extractall(tmp_path, filter="data")
+    unpacked = next(tmp_path.glob("*/pyproject.toml")).parent
+    ours, theirs = (
+        set(zipfile.ZipFile(next(WheelBuilder(str(root)).build(directory=str(tmp_path / name)))).namelist())
+        for root, name in ((catalogue.ROOT, "ours"), (unpacked, "theirs"))
+    )
+
+    assert ours == theirs
+    assert not {"runs", ".venv", ".git"} & {*os.listdir(unpacked), *os.listdir(unpacked / "compose")}
