@@ -32,15 +32,15 @@ test: test-unit  ## run unit tests, images, labs and claims, without the tests m
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
 test-all: test-unit  ## run every test on every engine, also those marked long
-	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --engine all --durations=40
-	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --engine all --durations=40
+	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --lab-engine all --durations=40
+	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
 
 # Adjacent tests run in one process and share costly fixtures. Compiled tests are cached, whatever the environment says.
 test-unit: .venv/installed.txt  ## run the unit tests, without Docker, in seconds
 	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q
 
 claims: .venv/installed.txt  ## run the experiments as regression checks, and images and starts, on all engines
-	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --engine all
+	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --lab-engine all
 
 bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from one run, into runs/
 	@$(PYTHON) -m replication_lab.cli.bench

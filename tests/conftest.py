@@ -33,7 +33,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if CLAIMS in item.path.parents:
             item.add_marker("alone")
-    if config.getoption("--engine") == "all":
+    if config.getoption("--lab-engine") == "all":
         return
     left_out = [item for item in items if item.get_closest_marker("long")]
     if left_out:

@@ -23,7 +23,7 @@ STARTED, STARTED_ENGINE = "replication_lab.started_engine", pytest.StashKey[bool
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--engine", default="mariadb", help="engines of tests/claims: names with commas between, or all")
+    parser.addoption("--lab-engine", default="mariadb", help="engines of tests/claims: names with commas, or all")
 
 
 def pytest_configure() -> None:
@@ -46,7 +46,7 @@ def pytest_unconfigure(config: pytest.Config) -> None:
 
 def engines_of(config: pytest.Config, experiment: str) -> list[str]:
     """Return the engines that a claims test runs on; `all` means every one whose image can be built here."""
-    asked = config.getoption("--engine")
+    asked = config.getoption("--lab-engine")
     if asked != "all":
         return asked.split(",")
     return runs.available(experiments.load(experiment))

@@ -15,7 +15,7 @@ NAME = "galera_vs_semisync"
 
 def pytest_generate_tests(metafunc):
     """Make one test an engine and claim, for the requested engines that have Galera."""
-    preset = "brief" if metafunc.config.getoption("--engine") == "all" else "least"
+    preset = "brief" if metafunc.config.getoption("--lab-engine") == "all" else "least"
     engines = [name for name in engines_of(metafunc.config, NAME) if "galera" in catalogue.engines()[name].features]
     rows = [(engine, preset, claim) for engine in engines for claim in decidable(NAME, preset, engine)]
     metafunc.parametrize(("engine", "preset", "claim"), rows)

@@ -15,7 +15,7 @@ QUICK = (("raid0_disks", "mariadb"), *LEAST, ("raid_appliers", "mariadb"), ("rai
 
 def pytest_generate_tests(metafunc):
     """Make quick runs of all if all engines are requested, as `make claims` does; else least ones."""
-    everything = metafunc.config.getoption("--engine") == "all"
+    everything = metafunc.config.getoption("--lab-engine") == "all"
     preset, runs = ("quick", QUICK) if everything else ("least", LEAST)
     rows = [(name, engine, preset, claim) for name, engine in runs for claim in decidable(name, preset, engine)]
     metafunc.parametrize(("name", "engine", "preset", "claim"), rows)

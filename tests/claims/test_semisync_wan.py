@@ -12,7 +12,7 @@ NAME = "semisync_wan"
 
 def pytest_generate_tests(metafunc):
     """Make one test an engine and claim."""
-    if metafunc.config.getoption("--engine") == "all":
+    if metafunc.config.getoption("--lab-engine") == "all":
         preset, claims = "quick", [claim.id for claim in experiments.load(NAME).claims]
     else:
         preset, claims = "least", decidable(NAME, "least", "mariadb")

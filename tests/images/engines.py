@@ -93,5 +93,5 @@ CHANGE MASTER TO
         stop_replica="STOP REPLICA",
     ),
 }
-# What `make test` builds and tries; the rest is tried with --engine all.
+# What `make test` builds and tries; the rest is tried with --lab-engine all.
 QUICK = ("mariadb", "mysql-8.0")
