@@ -5,7 +5,7 @@ from docker.errors import ImageNotFound
 
 class Image:
     def __init__(self, labels=None, tags=()):
-        self.labels, self.tags = labels or {}, tags
+        self.labels, self.tags, self.attrs = labels or {}, tags, {}
 
 
 class Engine:

@@ -196,6 +196,9 @@ class FakeLab:
     def link(self, name: str) -> FakeLink:
         return self._links[self.topology.link(name).name]
 
+    def image_origins(self) -> dict[str, str]:
+        return {}
+
     def image_digests(self) -> dict[str, str]:
         return {node.name: "sha256:fake" for node in self.topology.nodes}
 

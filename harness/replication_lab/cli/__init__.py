@@ -32,6 +32,9 @@ COMMANDS = {
         "clean": "Remove every lab that no running command uses, and the leftovers of killed commands.",
         "completion": "Print the completion script for a shell.",
     },
+    "images": {
+        "images": "Build the lab's images, and keep them for other machines: build, save, load, key.",
+    },
     "node": {
         "sql": "Open a client on a node as root; default: the source, primary or first cluster node.",
         "load": "Run the statements of a .sql or .sql.gz file on a node; the first that fails ends it.",
@@ -83,7 +86,7 @@ COMMANDS = {
 
 # The headings of `lab --help`, each with the modules whose commands it lists.
 SECTIONS = {
-    "Labs": ("lab", "listing"),
+    "Labs": ("lab", "images", "listing"),
     "Nodes": ("node",),
     "Disks": ("disk",),
     "Failover and clusters": ("failover",),

@@ -49,7 +49,10 @@ def came_up(
         version=_version(lab, server),
         topology=lab.topology.name,
         images=lab.image_digests(),
-        settings=server.settings(*dict.fromkeys([*SETTINGS, *settings])) | _storage(lab) | _machines(lab, disks),
+        settings=server.settings(*dict.fromkeys([*SETTINGS, *settings]))
+        | _storage(lab)
+        | _machines(lab, disks)
+        | {f"image of {service}": origin for service, origin in lab.image_origins().items()},
         not_applicable=not_applicable or {},
         about=about,
     )

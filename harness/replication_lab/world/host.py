@@ -27,6 +27,16 @@ def available_mib() -> int:
     return psutil.virtual_memory().available >> 20
 
 
+# Docker's names of processors; others are the same in both.
+DOCKER_NAMES = {"x86_64": "amd64", "aarch64": "arm64"}
+
+
+def processor() -> str:
+    """Return this machine's processor as Docker names it: amd64, arm64."""
+    machine = platform.machine().lower()
+    return DOCKER_NAMES.get(machine, machine)
+
+
 def describe() -> dict[str, str | int | float]:
     """Return kernel, CPUs, memory (MiB) and Python of this machine."""
     return {

@@ -5,6 +5,8 @@ import re
 
 from replication_lab.world import catalogue
 
+# The label of an image that holds the digest of its recipe.
+RECIPE = "replication-lab.recipe"
 _TARGET = re.compile(r'^target "([^"]+)" (\{.*?^\})', re.S | re.M)
 _MATRIX = re.compile(r"^  matrix = \{\n    engine = \[(.*?)\]\n  \}\n", re.S | re.M)
 # "target:NAME" of contexts, "_NAME" of inherits.
@@ -55,3 +57,8 @@ def digest(name: str) -> str:
     for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
         found.update(path.relative_to(catalogue.IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
     return found.hexdigest()[:16]
+
+
+def tag(name: str, processor: str) -> str:
+    """Return what tells an image from one of another recipe or for another processor."""
+    return f"{digest(name)}-{processor}"

@@ -14,7 +14,7 @@ import psutil
 from docker.errors import DockerException
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import lock
+from replication_lab.world import host, lock
 from replication_lab.world.clock import wait_until
 
 ENGINE_NEEDED, COMPOSE_NEEDED = (25, 0), (2, 24)
@@ -64,6 +64,11 @@ def _unreachable(error: Exception) -> LabError:
 def memory() -> int:
     """Return the bytes of memory of the machine that the engine runs on."""
     return client().info()["MemTotal"]
+
+
+def processor() -> str:
+    """Return the processor that the engine's containers run on, as Docker names it: amd64, arm64."""
+    return client().version().get("Arch") or host.processor()
 
 
 @cache

@@ -15,12 +15,12 @@ from rich.status import Status
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, lock
-from replication_lab.world.docker import bake_file, engine
+from replication_lab.world.docker import bake_file, engine, registry
+from replication_lab.world.docker.bake_file import RECIPE
 
 PREFIX = "replication-lab/"
 BASE = f"{PREFIX}base"
 PULLED_BASE = ("debian", "trixie-slim")
-RECIPE = "replication-lab.recipe"
 CA_BUNDLES = ("/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/cert.pem")
 # Megabytes needed to build the images that are no engine; those of engines are in engines.yaml.
 MEGABYTES = {
@@ -38,12 +38,26 @@ MEGABYTES = {
 
 
 def ensure(names: Iterable[str]) -> None:
-    """Build those of these images that are missing or older than their recipe, and the base image if needed."""
+    """Get those of these images that are missing or older than their recipe: pull them if LAB_IMAGES is set, or build.
+
+    The base image is made if something is built and it is missing.
+    """
     names = list(names)
     if not all(map(is_current, names)):
         # Two commands that need the same image build it once: the second one waits for the lock, then finds the image.
         with lock.held("images"):
-            _build([name for name in names if not is_current(name)])
+            missing = [name for name in names if not is_current(name)]
+            _build([name for name in missing if not registry.prefix() or not _is_fetched(name)])
+
+
+def _is_fetched(name: str) -> bool:
+    """Take an image from the user's registry; return False, with a line that says why, if it has to be built."""
+    found = registry.fetched(name)
+    if isinstance(found, str):
+        print(f"{found}; building {name} here", file=sys.stderr, flush=True)
+        return False
+    found.tag(PREFIX + name)
+    return True
 
 
 def _build(wanted: list[str]) -> None:
@@ -90,12 +104,21 @@ def have(image: str) -> None:
 
 
 def is_current(name: str) -> bool:
-    """Return whether the image exists and was built from its current recipe."""
+    """Return whether the image exists, was built from its current recipe, and is for the engine's processor."""
     try:
         image = engine.client().images.get(PREFIX + name)
     except ImageNotFound:
         return False
-    return image.labels.get(RECIPE) == bake_file.digest(name)
+    is_foreign = image.attrs.get("Architecture", engine.processor()) != engine.processor()
+    return not is_foreign and image.labels.get(RECIPE) == bake_file.digest(name)
+
+
+def published(name: str) -> list[str]:
+    """Return the image's names with digests in registries that it was pulled from; empty if it was built here."""
+    try:
+        return list(engine.client().images.get(name).attrs.get("RepoDigests", []))
+    except ImageNotFound:
+        return []
 
 
 def state(name: str) -> str:
@@ -196,8 +219,13 @@ def _last_lines(text: str, count: int = 15) -> str:
 
 
 def all_tags() -> list[str]:
-    """Return the names of the lab's images in the engine."""
-    return sorted({tag for image in engine.client().images.list() for tag in image.tags if tag.startswith(PREFIX)})
+    """Return the names of the lab's images in the engine, with those under which they were pulled."""
+    return sorted({tag for image in engine.client().images.list() for tag in image.tags if _is_own(image.labels, tag)})
+
+
+def _is_own(labels: dict[str, str], tag: str) -> bool:
+    recipe = labels.get(RECIPE)
+    return tag.startswith(PREFIX) or (recipe is not None and f":{recipe}-" in tag)
 
 
 def remove_all() -> list[str]:

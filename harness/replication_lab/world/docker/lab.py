@@ -12,7 +12,7 @@ from docker.models.containers import Container
 from replication_lab.model.option_file import Option
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
-from replication_lab.world.docker import beside, labels, leftovers, servers
+from replication_lab.world.docker import beside, images, labels, leftovers, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node, Service
@@ -148,6 +148,12 @@ class Lab:
 
     def image_digests(self) -> dict[str, str]:
         return {service: container.attrs["Image"] for service, container in sorted(self.containers.items())}
+
+    def image_origins(self) -> dict[str, str]:
+        """Return the name and digest in a registry of each image that has one, by a service that runs it."""
+        first = {image: service for service, image in reversed(self.image_digests().items())}
+        found = {service: images.published(image) for image, service in first.items()}
+        return {service: names[0] for service, names in sorted(found.items()) if names}
 
     def exit_reason(self) -> str:
         """Return the name and last log lines of a container that has ended by itself, or an empty string."""

@@ -1,0 +1,97 @@
+"""The commands for the lab's images: build, save, load, key."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import click
+
+from replication_lab.cli import names
+from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.options import as_json
+from replication_lab.lab import stock
+from replication_lab.world import catalogue
+
+
+@click.group()
+def images() -> None:
+    """Build the lab's images, and keep them for other machines: build, save, load, key.
+
+    If LAB_IMAGES is a prefix such as registry.example/team/lab, images are pulled from that registry where it has one
+    of the current recipe, and built here otherwise.
+
+    Example: lab images save .lab-images mariadb
+    """
+
+
+def of_images(command: Callable[..., Any]) -> Callable[..., Any]:
+    """Add what chooses images: engines, and topologies that need more than the usual ones."""
+    engine = click.argument("engines", nargs=-1, metavar="[ENGINE]…", shell_complete=names.completed_by(names.engines))
+    topology = click.option(
+        "--topology",
+        "topologies",
+        multiple=True,
+        metavar="NAME",
+        shell_complete=names.completed_by(catalogue.topologies),
+        help="Topology whose further images are needed, such as those of Galera's network; may be repeated.",
+    )
+    return engine(topology(command))
+
+
+@images.command("build")
+@of_images
+@click.option("--push", metavar="PREFIX", help="Also push the images to a registry, as PREFIX/NAME:RECIPE-PROCESSOR.")
+@as_json
+def build(engines: Sequence[str], topologies: Sequence[str], push: str | None, json_: bool) -> None:
+    """Build the images that are missing or out of date: those of ENGINE (mariadb), Toxiproxy and the load.
+
+    With --push, other machines pull them from there if LAB_IMAGES=PREFIX. `docker login` gives access to the registry.
+
+    Example: lab images build mariadb mysql-8.0 --push registry.example/team/lab
+    """
+    done = stock.build(stock.needed(engines, topologies), push or "")
+    print_json(done) if json_ else out.print("\n".join(done))
+
+
+@images.command("save")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@of_images
+@as_json
+def save(folder: Path, engines: Sequence[str], topologies: Sequence[str], json_: bool) -> None:
+    """Write archives of the images into DIR, for the cache of a pipeline; build missing images.
+
+    They are the images of ENGINE (mariadb), Toxiproxy and the load. An archive that is there and current is kept.
+
+    Example: lab images save .lab-images mariadb
+    """
+    written = [str(path) for path in stock.save(folder, stock.needed(engines, topologies))]
+    print_json(written) if json_ else out.print("\n".join(written))
+
+
+@images.command("load")
+@click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
+@as_json
+def load(folder: Path, json_: bool) -> None:
+    """Load the archives in DIR that are current, and name the archives that are not.
+
+    An archive is current if its image was built from this checkout's recipe, for this processor. Other images are built
+    when they are first needed.
+
+    Example: lab images load .lab-images
+    """
+    loaded = stock.load(folder, tell)
+    print_json(loaded) if json_ else out.print("\n".join(loaded) or "no archive is current")
+
+
+@images.command("key")
+@of_images
+@as_json
+def key(engines: Sequence[str], topologies: Sequence[str], json_: bool) -> None:
+    """Print a cache key for the images of ENGINE (mariadb), Toxiproxy and the load, without Docker.
+
+    It changes with every file that the images are built from, and with the machine's processor.
+
+    Example: lab images key mariadb
+    """
+    found = stock.key(stock.needed(engines, topologies))
+    print_json({"key": found}) if json_ else click.echo(found)

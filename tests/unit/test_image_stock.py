@@ -1,0 +1,139 @@
+"""Do the commands for images choose the right ones, and a key that changes when an image does?"""
+
+import json
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from replication_lab import cli
+from replication_lab.lab import stock
+from replication_lab.model.errors import LabError
+from replication_lab.world import host
+from replication_lab.world.docker import archives, bake_file, images, registry
+from replication_lab.world.docker import engine as docker_engine
+
+from tests.fakes.docker_engine import Image
+
+
+def lab(*arguments):
+    ended = CliRunner().invoke(cli.cli, ["images", *arguments], prog_name="lab")
+    if isinstance(ended.exception, LabError):
+        raise ended.exception
+    return ended.stdout.strip()
+
+
+@pytest.mark.parametrize(
+    ("engines", "topologies", "names"),
+    [
+        ((), (), ["mariadb", "toxiproxy", "load"]),
+        (("mysql-8.0", "mysql-5.5"), (), ["mysql-8.0", "toxiproxy", "load", "mysql-5.5"]),
+        (("mysql:8.4",), (), ["toxiproxy", "load"]),
+        ((), ("galera",), ["mariadb", "toxiproxy", "sidecar", "load"]),
+        ((), ("group",), ["mysql-8.0", "toxiproxy", "sidecar", "load"]),
+        ((), ("drbd",), ["mariadb", "toxiproxy", "vm", "spindle", "load"]),
+    ],
+)
+def test_only_the_images_that_are_needed_are_chosen(engines, topologies, names):
+    """An engine, the proxy and the load; more where a topology needs more; a vendor's image is none of them."""
+    assert set(stock.needed(engines, topologies)) == set(names)
+
+
+@pytest.mark.parametrize(
+    ("engines", "topologies", "found"),
+    [(("marydb",), (), "marydb"), ((), ("galeera",), "galeera"), (("mysql-8.0",), ("galera",), "has no galera")],
+)
+def test_unknown_names_are_refused(engines, topologies, found, refused):
+    """Before an image is built; also an engine that the topology cannot run."""
+    assert found in refused(stock.needed, engines, topologies).found
+
+
+def test_the_key_needs_no_docker_and_changes_with_a_recipe_and_the_processor(monkeypatch):
+    """The same for the same files, whatever the order of the engines."""
+    first = lab("key", "mariadb", "mysql-8.0")
+
+    assert first == lab("key", "mysql-8.0", "mariadb") != lab("key", "mariadb")
+    assert json.loads(lab("key", "mariadb", "--json"))["key"] == lab("key")
+    monkeypatch.setattr(host.platform, "machine", lambda: "aarch64")
+    other = lab("key", "mariadb", "mysql-8.0")
+    assert other.startswith("replication-lab-arm64-") and other != first
+    monkeypatch.setattr(bake_file, "digest", lambda name: "0" * 16)
+    assert lab("key", "mariadb", "mysql-8.0") != other
+
+
+@pytest.mark.parametrize("prefix", ["https://registry.example/lab", "Registry.example/Lab", "a b", "registry.example/"])
+def test_a_prefix_that_docker_would_not_take_is_refused(prefix, monkeypatch, refused):
+    """A trailing slash is no mistake."""
+    monkeypatch.setenv(registry.VARIABLE, prefix)
+    if prefix.endswith("/"):
+        assert registry.prefix() == "registry.example"
+    else:
+        assert "without https://" in refused(registry.prefix).expected
+
+
+def test_without_the_variable_no_registry_is_asked(engine, monkeypatch):
+    """LAB_IMAGES is unset: images are built, as ever."""
+    monkeypatch.delenv(registry.VARIABLE, raising=False)
+    built = []
+    monkeypatch.setattr(images, "_build", built.extend)
+    monkeypatch.setattr(registry, "fetched", lambda name: pytest.fail("a registry was asked"))
+    engine()
+    images.ensure(["load"])
+
+    assert built == ["load"]
+
+
+def test_an_image_for_another_processor_is_not_current(engine):
+    """A cache of another machine cannot be mistaken for one of this machine."""
+    found = Image({images.RECIPE: bake_file.digest("load")})
+    engine(known={"replication-lab/load": found})
+    assert images.is_current("load")
+    found.attrs["Architecture"] = "another"
+
+    assert not images.is_current("load")
+
+
+def test_a_folder_without_archives_is_refused(tmp_path, engine, refused):
+    """Nothing was loaded, and that is said."""
+    engine()
+    (tmp_path / "notes.tar").write_text("")
+
+    assert "has no archive" in refused(archives.load, tmp_path, pytest.fail).found
+
+
+def test_an_archive_of_an_image_that_is_unknown_is_named(tmp_path, engine):
+    """Of a version that had another image; nothing of it reaches the engine."""
+    engine()
+    (tmp_path / f"gone-{'0' * 16}-amd64.tar").write_text("")
+    said: list[str] = []
+
+    assert archives.load(tmp_path, said.append) == [] and "gone" in said[0]
+
+
+def test_pulled_names_are_removed_with_the_lab_s_images(engine):
+    """The name in the registry too, and no other name that the user gave."""
+    recipe = bake_file.digest("load")
+    tags = ["replication-lab/load:latest", f"registry.example/lab/load:{recipe}-amd64", "mine/load:1"]
+    engine(known={tag: Image({images.RECIPE: recipe}, [tag]) for tag in tags})
+
+    assert images.all_tags() == sorted(tags[:2])
+
+
+def test_the_engine_s_processor_is_asked_and_the_machine_s_is_used_without_an_answer(engine, monkeypatch):
+    """Docker Desktop runs its engine on a machine of its own."""
+    known = engine()
+    monkeypatch.setattr(host.platform, "machine", lambda: "x86_64")
+    assert docker_engine.processor() == "amd64"
+    docker_engine.client.cache_clear()
+    known.version = lambda: {"Version": "26.1.5", "Arch": "arm64"}
+
+    assert docker_engine.processor() == "arm64"
+
+
+def test_every_command_for_images_refuses_a_typing_error():
+    """With the engine that was meant."""
+    for command in ("build", "key"):
+        with pytest.raises(LabError, match="did you mean mariadb"):
+            lab(command, "maria-db")
+    with pytest.raises(LabError, match="did you mean mariadb"):
+        lab("save", "folder", "maria-db")
+    assert not Path("folder").exists()
