@@ -76,11 +76,11 @@ def test_a_run_takes_no_more_rounds_than_asked_for(ran):
 
 def test_a_claim_that_the_user_names_is_to_be_decided():
     """The preset spends no round on some claims, unless one is asked for."""
-    tables = experiments.load("temporary_tables")
-    name = "sort_1-aria-3-times-slower-than-mysql-8.0"
+    raid = experiments.load("raid_replica")
+    name = "raid1-lag-grows"
 
-    assert name in tables.preset("brief").undecidable
-    assert name not in experiments.chosen(tables, "brief", {}, Only(claims=[name])).preset("brief").undecidable
+    assert name in raid.preset("brief").undecidable
+    assert name not in experiments.chosen(raid, "brief", {}, Only(claims=[name])).preset("brief").undecidable
 
 
 def test_report_and_record_say_what_was_chosen(ran, runs):

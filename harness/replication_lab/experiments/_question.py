@@ -37,7 +37,6 @@ from replication_lab.model.question import (
 from replication_lab.model.question_disks import is_of_disks
 from replication_lab.model.question_files import files_of, is_cnf
 from replication_lab.model.rate import per_second
-from replication_lab.model.relations import KnownWithin
 from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
@@ -145,7 +144,7 @@ def _claims(question: Question, effects: Sequence[Effect]) -> Iterator[Claim]:
                 effect.claim(name),
                 f"the {what.format(question.counts)} with {effect.changed} as a share of that with {effect.replaced}"
                 f"{at} is known within ±{question.margin:.0%}",
-                KnownWithin(figure(effect.case).over(figure(effect.baseline)), margin=question.margin),
+                figure(effect.case).over(figure(effect.baseline)).known(within=question.margin),
             )
     yield from _known_of_drills(question)
     for number, text in enumerate(question.claims, 1):

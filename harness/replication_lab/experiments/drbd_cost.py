@@ -248,9 +248,11 @@ def _claims() -> tuple[Claim, ...]:
             predicted=kept(),
         ),
         Claim(
-            "tuned-costs-nothing",
-            "connected and tuned, DRBD costs at most 5 % of the transactions/s",
-            _of_alone("tuned").at_least(0.95),
+            # Measured: 0.93 to 0.96. Twenty rounds do not tell that from a bound of 0.95, so the share is estimated.
+            "tuned-over-alone",
+            "connected and tuned, the transactions/s as a share of the transactions/s without the peer are known "
+            "within ±10 %",
+            _of_alone("tuned").known(within=0.1),
             predicted=1.0,
         ),
         Claim(
@@ -296,8 +298,7 @@ def _claims_on_groups() -> Iterator[Claim]:
 
 
 NEARER = "the value is too close to the limit for loads of 4 s to decide"
-# The rounds that a load was repeated, and the interval that they gave.
-TOO_CLOSE = "{} rounds of such loads gave {} times the transactions/s without the peer, too close to the limit of 0.95"
+TOO_SHORT = "a few loads of 4 s differ too much to know the share within ±10 %"
 STATES = ("alone", "connected", "tuned")
 
 experiment = Experiment(
@@ -313,14 +314,13 @@ experiment = Experiment(
             max_rounds=10,
             sizes={"rows": 20_000, "seconds": 4},
             cases=STATES,
-            undecidable=dict.fromkeys(("tuned-costs-nothing", "untuned-flushes"), NEARER),
+            undecidable={"untuned-flushes": NEARER, "tuned-over-alone": TOO_SHORT},
         ),
         "quick": Preset(
             "quick",
             min_rounds=5,
             max_rounds=10,
             sizes={"rows": 20_000, "seconds": 20},
-            undecidable={"tuned-costs-nothing": TOO_CLOSE.format("20", "0.932 to 0.957")},
         ),
         # 1.2 GB of rows, all of them in memory. If they are not, a page is written for each that is read: 3 of 20
         # transactions a second were left.
@@ -330,7 +330,6 @@ experiment = Experiment(
             max_rounds=8,
             sizes={"rows": 5_000_000, "seconds": 60},
             compose_env={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560", "LAB_BUFFER_POOL": "1800M"},
-            undecidable={"tuned-costs-nothing": TOO_CLOSE.format("eight", "0.930 to 0.959")},
         ),
     },
     engines=("mariadb",),

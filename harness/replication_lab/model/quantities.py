@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from statistics import median
 
 from replication_lab.model.record import Measurement, Record
-from replication_lab.model.relations import Bounds, NoneSeen, Place, SomeSeen
+from replication_lab.model.relations import Bounds, KnownWithin, NoneSeen, Place, SomeSeen
 from replication_lab.model.statistics import Interval, NoInterval, highest_share, interval_of_mean, interval_of_ratio
 
 
@@ -58,6 +58,10 @@ class Quantity(ABC):
 
     def between(self, low: float, high: float) -> "Bounds":
         return Bounds(self, low, high)
+
+    def known(self, *, within: float) -> "KnownWithin":
+        """Return the relation of an estimate: it HOLDS when the interval's ends are within this share of it."""
+        return KnownWithin(self, margin=within)
 
     def typical(self, record: Record, engine: str) -> float | None:
         """Return the median over the rounds; None when a round's figure is missing or could not be computed."""
