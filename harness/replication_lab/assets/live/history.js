@@ -1,0 +1,57 @@
+// The samples and faults so far, as columns for the charts.
+
+const KEPT_S = 660;
+// A gap longer than this is a gap in the line: the stream was broken.
+const GAP_S = 3;
+
+export class History {
+  samples = [];
+  spans = [];
+  window = 120;
+
+  begin(samples) {
+    this.samples = [...samples];
+  }
+
+  add({ sample, spans, at }) {
+    this.spans = spans;
+    this.at = at;
+    const last = this.samples.at(-1);
+    if (last && sample.at < last.at) this.samples = [];
+    if (!last || sample.at !== last.at) this.samples.push(sample);
+    while (this.samples.length && this.samples[0].at < sample.at - KEPT_S) this.samples.shift();
+  }
+
+  get now() {
+    return this.samples.at(-1)?.at ?? 0;
+  }
+
+  /** Return the shown range of time: it fills from the left, then moves on with a little room at the right. */
+  get range() {
+    const from = Math.max(0, this.now - this.window);
+    return [from, from + this.window * 1.02];
+  }
+
+  /** Return the faults that are in the shown range. */
+  get faults() {
+    const [from] = this.range;
+    return this.spans.filter((span) => span.end == null || span.end > from);
+  }
+
+  get shown() {
+    const from = this.now - this.window - 2;
+    return this.samples.filter((sample) => sample.at >= from);
+  }
+
+  /** Return the times, and for each reading a column of values; null where there is none. */
+  columns(readings) {
+    const rows = [];
+    let before = null;
+    for (const sample of this.shown) {
+      if (before !== null && sample.at - before > GAP_S) rows.push([before + 1, ...readings.map(() => null)]);
+      rows.push([sample.at, ...readings.map((read) => read(sample) ?? null)]);
+      before = sample.at;
+    }
+    return [0, ...readings.map((_, at) => at + 1)].map((column) => rows.map((row) => row[column]));
+  }
+}
