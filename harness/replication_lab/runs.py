@@ -11,6 +11,7 @@ import msgspec
 from replication_lab import experiments
 from replication_lab.model.digest import Digest, digest
 from replication_lab.model.drill import Drill
+from replication_lab.model.drill_result import Drilled, Result
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
@@ -18,6 +19,7 @@ from replication_lab.model.noise import WAIT
 from replication_lab.model.progress import Tell
 from replication_lab.model.question import RTT
 from replication_lab.model.record import Record
+from replication_lab.model.timeline import Timeline
 from replication_lab.report import (
     DrillsSummary,
     ExperimentSummary,
@@ -34,6 +36,7 @@ from replication_lab.world.docker.project import exported
 from replication_lab.world.journal import Journal, names, read, record_file
 
 Found = TypeVar("Found", bound=Summary)
+Timelines = dict[str, Timeline]
 
 
 class _Verdict(msgspec.Struct):
@@ -124,7 +127,7 @@ def _run(
     return _reported(
         journal,
         started.run,
-        lambda: summarise(experiment, asked_drills.with_results(journal.folder, journal.record)),
+        lambda: _of_experiment(experiment, journal.folder, journal.record),
     )
 
 
@@ -144,15 +147,17 @@ def drill(
     )
 
 
-def _reported(journal: Journal, act: Callable[[], object], summed_up: Callable[[], Found]) -> tuple[Path, Found]:
+def _reported(
+    journal: Journal, act: Callable[[], object], summed_up: Callable[[], tuple[Found, Timelines]]
+) -> tuple[Path, Found]:
     """Run, and write the report in any case; raise any error again after that."""
     try:
         act()
     finally:
         # Without a single event not even the machine could be described; then only that error counts.
         if journal.record.events:
-            summary = summed_up()
-            write(journal.folder, summary, journal.record)
+            summary, timelines = summed_up()
+            write(journal.folder, summary, journal.record, timelines)
     return journal.folder, summary
 
 
@@ -169,19 +174,21 @@ def available(experiment: Experiment) -> list[str]:
 
 def judge(run: str | Path) -> Summary:
     """Judge a run again, of an experiment or of drills, from its files alone."""
-    return _summary(*read(run))
+    return _summed_up(*read(run))[0]
 
 
 def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
-    return [str(folder / name) for name in write(folder, _summary(folder, record), record)]
+    summary, timelines = _summed_up(folder, record)
+    return [str(folder / name) for name in write(folder, summary, record, timelines)]
 
 
 def rendered(run: str, form: str) -> str:
     """Return a run's report in one of report.formats.FORMATS; LabError if the kind of run has none of that format."""
     folder, record = read(run)
-    return formats.rendered(form, folder.name, _summary(folder, record), record, lambda: digest_of(run))
+    summary, timelines = _summed_up(folder, record)
+    return formats.rendered(form, folder.name, summary, record, lambda: digest_of(run), timelines=timelines)
 
 
 def report_page(run: str) -> Path:
@@ -219,11 +226,23 @@ def _reported_verdict(summary: Path) -> str:
         return "not reported"
 
 
-def _summary(folder: Path, record: Record) -> Summary:
+def _summed_up(folder: Path, record: Record) -> tuple[Summary, Timelines]:
     if isinstance(record.opening, Drills):
         return _of_drills(folder, record)
-    return summarise(experiments.of(record), asked_drills.with_results(folder, record))
+    return _of_experiment(experiments.of(record), folder, record)
 
 
-def _of_drills(folder: Path, record: Record) -> DrillsSummary:
-    return summarise_drills(record, drill_set.results(folder, record))
+def _of_experiment(experiment: Experiment, folder: Path, record: Record) -> tuple[ExperimentSummary, Timelines]:
+    with_results = asked_drills.with_results(folder, record)
+    results = [event.result for event in with_results.events if isinstance(event, Drilled)]
+    return summarise(experiment, with_results), _timelines(results)
+
+
+def _of_drills(folder: Path, record: Record) -> tuple[DrillsSummary, Timelines]:
+    results = drill_set.results(folder, record)
+    return summarise_drills(record, results), _timelines(results)
+
+
+def _timelines(results: Sequence[Result]) -> Timelines:
+    """Return what the clients of each drill saw over time, by the name of its ledger."""
+    return {result.ledger: result.timeline for result in results if result.timeline}

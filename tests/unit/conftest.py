@@ -102,16 +102,8 @@ def runs(monkeypatch, tmp_path) -> Path:
 
 
 @pytest.fixture
-def charts():
-    """Return the charts' module, loaded only for tests that draw: the library behind it takes half a second."""
-    from replication_lab.report import charts
-
-    return charts
-
-
-@pytest.fixture
 def undrawn(monkeypatch):
-    """Write reports without charts, which take longer than a whole run in a fake world."""
+    """Write reports without the page, which takes longer than a whole run in a fake world."""
     monkeypatch.setattr("replication_lab.report.page.render", lambda *_: "")
 
 

@@ -47,6 +47,11 @@ def evidence(**changes) -> Evidence:
     return msgspec.structs.replace(good, **changes)
 
 
+def fault(broke: float, struck: float, healed: float, whole: float) -> FaultEvidence:
+    """Return a fault of which only the moments matter."""
+    return FaultEvidence(parsed().steps[0], broke, struck, healed, whole, whole, [CUT], {}, struck)
+
+
 def summed_up(*results) -> DrillsSummary:
     """Return the summary of a run whose drills have these results."""
     return summarise_drills(Record([opening(*(each.drill for each in results)), End(why="done")]), results)

@@ -11,15 +11,14 @@ import pytest
 from junitparser import JUnitXml
 from replication_lab import report
 from replication_lab.model.event import End
-from replication_lab.model.experiment import Curves
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Noise, Record
-from replication_lab.report import files, junit, summarise, terminal, wording
+from replication_lab.report import charts, files, junit, summarise, terminal, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary
 from replication_lab.report.summary import encode, schema
 from rich.console import Console
 
-from synthetic import DATA, claim, experiment, lab, record, replaced, run, toxic
+from synthetic import DATA, claim, experiment, lab, record, replaced, run
 
 DOCS = Path(report.__file__).parents[3] / "docs"
 CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99))
@@ -43,14 +42,6 @@ def whole() -> tuple[ExperimentSummary, Record]:
     ran = replaced(record(4, ("mariadb", "mysql-5.5")), "async-85ms", 2, noise=Noise(quiet=False, why="steal 0.3"))
     ran = ran.plus(lab("mysql-5.5", not_applicable={"after-commit-85ms-1": "no wait point"}))
     return summarise(experiment(), ran), ran
-
-
-@pytest.fixture(scope="module")
-def page(whole, tmp_path_factory) -> str:
-    """Return the HTML page of that run."""
-    folder = tmp_path_factory.mktemp("report")
-    report.write(folder, *whole)
-    return (folder / "report.html").read_text()
 
 
 def test_a_summary_reads_as_it_was_written(whole):
@@ -184,68 +175,6 @@ def test_a_run_that_broke_off_warns_before_the_figures(of, warning):
     assert text.index(warning) < text.index("throughput")
 
 
-def test_the_page_needs_nothing_else(page):
-    """No script, image, style sheet, font or link is fetched; the charts are inside; the page is light."""
-    assert re.findall(r"""<script|<link|<img|@import|url\((?!#)|(?:src|href)=["'](?!#)""", page) == []
-    assert page.count("<svg") == 6
-    assert len(page) < 500_000
-
-
-def test_the_page_tells_the_outcome_before_anything_else(page, charts):
-    """The verdict comes first, then claims, figures and charts."""
-    outcome = page.index("a verdict is not the expected one")
-    assert outcome < page.index("Claims") < page.index("Figures") < page.index("<svg")
-
-
-@pytest.fixture(scope="module")
-def doubtful_page(tmp_path_factory) -> str:
-    """Return the HTML page of a run with markup in a doubt and a fault that was not seen."""
-    folder = tmp_path_factory.mktemp("doubtful")
-    ran = replaced(
-        record(1), "after-sync-85ms-1", 1, faults=[toxic(seen=False, during=0.4)], doubts=["<script>alert(1)</script>"]
-    )
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("replication_lab.report.page._charts", lambda *_: [])
-        report.write(folder, summarise(experiment(), ran), ran)
-    return (folder / "report.html").read_text()
-
-
-def test_text_from_the_record_cannot_become_markup(doubtful_page):
-    """A doubt that holds markup is shown as text."""
-    assert "<script>" not in doubtful_page
-    assert "&lt;script&gt;" in doubtful_page
-
-
-def test_faults_are_folded_unless_one_was_not_seen(page, doubtful_page):
-    """The table of faults is unfolded when one of them was not seen."""
-    assert "<details>" in page
-    assert "<details open>" in doubtful_page
-
-
-def test_charts_are_left_out_when_there_is_nothing_to_draw(charts):
-    """A record without measurements has no charts, and no error."""
-    empty = Record([run()])
-    summary = summarise(experiment(), empty)
-
-    assert charts.throughput("mariadb", summary) is None
-    assert charts.latency("mariadb", empty, summary.cases) is None
-    assert charts.round_trips("mariadb", summary) is None
-
-
-def test_a_run_without_a_quiet_round_has_a_page(charts):
-    """Figures that no round counts have no place on a log scale."""
-    noisy = [msgspec.structs.replace(m, noise=Noise(quiet=False, why="steal 0.3")) for m in record(3).measurements]
-    of = Record([*(e for e in record(3).events if e not in record(3).measurements), *noisy])
-    summary = summarise(experiment(), of)
-
-    assert charts.throughput("mariadb", summary) is None
-
-
-def test_the_same_record_draws_the_same_chart(whole, page, charts):
-    """A chart depends on the record only, so that two reports can be compared byte by byte."""
-    assert charts.round_trips("mariadb", whole[0]) in page
-
-
 def test_junit_has_a_case_per_claim_and_engine(whole):
     """Holding claims pass, claims left out are skipped, changed ones fail, undecided ones are errors."""
     xml = JUnitXml.fromstring(junit.render(whole[0]))
@@ -291,9 +220,9 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     assert (tmp_path / "summary.json").read_text() == "old"
 
 
-def test_a_chart_that_fails_costs_no_verdict(tmp_path, monkeypatch, charts):
+def test_a_chart_that_fails_costs_no_verdict(tmp_path, monkeypatch):
     """summary.json and junit.xml are there before anything is drawn."""
-    monkeypatch.setattr(charts, "throughput", _no_space)
+    monkeypatch.setattr(charts, "of_engine", _no_space)
 
     with pytest.raises(OSError, match="no space"):
         files.write(tmp_path, summary_of(OPEN), record(3))
@@ -321,45 +250,6 @@ def _no_space(*_):
 def test_figures_are_told_with_four_digits(value, text):
     """Large and small figures are as exact as a reader needs them."""
     assert wording.number(value) == text
-
-
-# --- curves -----------------------------------------------------------------------------------------------------------
-
-
-def curved(points=None) -> ExperimentSummary:
-    """Return the summary of the run for an experiment with curves."""
-    lines = {"AFTER_SYNC": points or {n: f"after-sync-85ms-{n}" for n in (1, 4, 16, 64)}}
-    panels = {"85 ms": lines, "LAN": {"bare": {1: "semisync-direct"}}}
-    asked = Curves("Throughput by number of clients", "clients", panels)
-    return summarise(experiment(curves=(asked,)), record(4))
-
-
-def test_curves_are_drawn_by_what_the_experiment_declares(charts):
-    """A panel for each title, a line for each label, and the law beside them."""
-    summary = curved()
-    drawn = charts.curves("mariadb", summary.curves[0], summary)
-
-    for text in ("85 ms", "LAN", "AFTER_SYNC", "bare", "predicted", "clients", "throughput (1/s), log scale"):
-        assert f">{text}<" in drawn or text in drawn
-
-
-def test_cases_on_a_curve_are_left_out_of_the_other_charts(charts):
-    """Forty points are a curve and not forty rows."""
-    summary = curved()
-    rows = charts.throughput("mariadb", summary)
-
-    assert "after-commit-85ms-1" in rows
-    assert "after-sync-85ms-16" not in rows and "semisync-direct" not in rows
-
-
-def test_a_curve_shows_only_what_was_measured(charts):
-    """A preset that leaves cases out leaves their points out, and a panel without any is not there."""
-    ran = Record([event for event in record(4).events if getattr(event, "case", "") != "semisync-direct"])
-    asked = Curves("T", "clients", {"85 ms": {"a": {1: "after-sync-85ms-1"}}, "LAN": {"b": {1: "semisync-direct"}}})
-    summary = summarise(experiment(curves=(asked,)), ran)
-
-    assert [panel.title for panel in summary.curves[0].panels] == ["85 ms"]
-    assert charts.curves("mysql-5.5", summary.curves[0], summary) is None
 
 
 def test_what_was_left_out_is_told_once_a_reason():

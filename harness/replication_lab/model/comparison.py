@@ -27,7 +27,7 @@ class Change:
 
     `of` is the case or the claim; for a claim `figure` is empty. `judged` means that it counts for the exit code.
     `needed` is about the number of rounds in each run that would decide it. `before` and `after` are a claim's
-    verdicts.
+    verdicts. A ratio between the two of `allowed` is not worse.
     """
 
     engine: str
@@ -40,6 +40,7 @@ class Change:
     needed: int | None = None
     before: Verdict | None = None
     after: Verdict | None = None
+    allowed: tuple[float, float] = (0, math.inf)
 
 
 @dataclass(frozen=True)
@@ -169,7 +170,7 @@ def _judged(blank: Change, values: tuple[Sequence[float], Sequence[float]], allo
         ratio = interval_between(*values, LEVEL)
     except NoInterval as error:
         return replace(blank, reason=str(error))
-    low, high = allowed
+    blank, (low, high) = replace(blank, allowed=allowed), allowed
     if low <= ratio.low and ratio.high <= high:
         return replace(blank, outcome=Outcome.FINE, ratio=ratio)
     if ratio.high < low or high < ratio.low:

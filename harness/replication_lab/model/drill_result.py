@@ -12,6 +12,7 @@ from replication_lab.model.drill import Drill, Expectation
 from replication_lab.model.event import Event
 from replication_lab.model.evidence import Evidence
 from replication_lab.model.history import Attempt, Look
+from replication_lab.model.timeline import Phase, Timeline, phases, timeline
 from replication_lab.model.verdict import Judgement, Verdict, exit_code
 
 # An expectation of every drill: harness/replication_lab/drills/forbidden.yaml lists what no log may contain.
@@ -34,6 +35,13 @@ class Result(msgspec.Struct, frozen=True, dict=True):
     judgements: list[FigureJudgement]
     doubts: list[str]
     evidence: Evidence | None = None
+    timeline: Timeline | None = None
+    phases: list[Phase] = []
+
+    @property
+    def ledger(self) -> str:
+        """The name of the ledger's file beside the record; empty if the drill was not run."""
+        return (self.evidence.ledger or f"ledger-{self.drill.name}.jsonl") if self.evidence else ""
 
     @cached_property
     def exit_code(self) -> int:
@@ -80,7 +88,15 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
     judgements = [_judge(each, figures, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
-    return Result(evidence.drill, figures, judgements, [*doubts, *failures], evidence)
+    return Result(
+        evidence.drill,
+        figures,
+        judgements,
+        [*doubts, *failures],
+        evidence,
+        timeline(history, evidence.load),
+        phases(history, evidence.load, evidence.acted),
+    )
 
 
 def _unproved(evidence: Evidence) -> Iterator[str]:

@@ -67,6 +67,10 @@ class Bounds:
     def text(self) -> str:
         return f"{self.quantity.label} {self._limits}"
 
+    def bounds(self, _estimate: float) -> tuple[float, float]:
+        """Return what the interval must lie between; either may be infinite."""
+        return self.low, self.high
+
     def counted(self, record: Record, engine: str) -> list[Measurement]:
         """Return the measurements that decide: the quiet ones."""
         return [m for at, case in self.measured_on(engine) for m in record.quiet(at, case).values()]
@@ -131,6 +135,10 @@ class KnownWithin(Bounds):
     """A quantity is known: both ends of its interval are within this share of its estimate. Never REFUTED."""
 
     margin: float = 0.1
+
+    def bounds(self, estimate: float) -> tuple[float, float]:
+        most = self.margin * abs(estimate)
+        return estimate - most, estimate + most
 
     def _level(self, plan: Plan) -> float:
         return plan.level_of_estimate

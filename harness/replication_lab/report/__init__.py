@@ -10,11 +10,11 @@ from replication_lab.report.summary import summarise, summarise_drills
 __all__ = ["DrillsSummary", "ExperimentSummary", "Summary", "summarise", "summarise_drills", "write"]
 
 
-def write(folder, summary: Summary, record) -> list[str]:
+def write(folder, summary: Summary, record, timelines=None) -> list[str]:
     """Write summary.json, junit.xml and report.html into `folder`, each atomically; return their names.
 
-    The charts come last, so that a failing chart loses no verdict.
+    The page comes last, so that a failing chart loses no verdict. `timelines` are those of the run's drills.
     """
     from replication_lab.report import files
 
-    return files.write(folder, summary, record)
+    return files.write(folder, summary, record, timelines)

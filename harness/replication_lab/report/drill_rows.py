@@ -24,6 +24,8 @@ def row_of(result: Result) -> DrillRow:
         acted=evidence.acted if evidence else [],
         returns=evidence.returns if evidence else {},
         forbidden=evidence.forbidden if evidence else [],
+        ledger=result.ledger,
+        phases=result.phases,
     )
 
 

@@ -1,20 +1,27 @@
 """The files of a report, each written atomically."""
 
 import os
+from collections.abc import Mapping
 from pathlib import Path
 
 from replication_lab.model.record import Record
+from replication_lab.model.timeline import Timeline
 from replication_lab.report import junit, summary
 from replication_lab.report.rows import Summary
 
 
-def write(folder: str | Path, result: Summary, record: Record) -> list[str]:
-    """Write the report's files into an existing folder and return their names, in the order written."""
+def write(
+    folder: str | Path, result: Summary, record: Record, timelines: Mapping[str, Timeline] | None = None
+) -> list[str]:
+    """Write the report's files into an existing folder and return their names, in the order written.
+
+    `timelines` are those of the run's drills, by the name of the ledger.
+    """
     _write(Path(folder) / "summary.json", summary.encode(result))
     _write(Path(folder) / "junit.xml", junit.render(result))
     from replication_lab.report import page
 
-    _write(Path(folder) / "report.html", page.render(result, record).encode())
+    _write(Path(folder) / "report.html", page.render(result, record, timelines).encode())
     return ["summary.json", "junit.xml", "report.html"]
 
 

@@ -5,6 +5,7 @@ import msgspec
 from replication_lab.model.evidence import FaultEvidence, Return
 from replication_lab.model.only import Only
 from replication_lab.model.record import Spread
+from replication_lab.model.timeline import Phase
 from replication_lab.model.verdict import Verdict
 
 SCHEMA = 4
@@ -113,7 +114,8 @@ class ClaimRow(JudgementRow, frozen=True, kw_only=True):
     """A claim's verdict on one engine.
 
     `rounds_needed` is about the number of rounds after which an undecided claim would be decided, if spread and
-    estimate stayed the same; null for decided claims.
+    estimate stayed the same; null for decided claims. The claim holds if the whole interval is between `least` and
+    `most`; null where that side is open, and both for a claim about a count.
     """
 
     id: str
@@ -125,6 +127,8 @@ class ClaimRow(JudgementRow, frozen=True, kw_only=True):
     interval: IntervalRow | None
     rounds: int
     rounds_needed: int | None = None
+    least: float | None = None
+    most: float | None = None
 
 
 class ExpectationRow(JudgementRow, frozen=True, kw_only=True):
@@ -136,7 +140,11 @@ class ExpectationRow(JudgementRow, frozen=True, kw_only=True):
 
 
 class DrillRow(Row, frozen=True, kw_only=True):
-    """One drill, without figures if it was not run; `clients` wrote, by node, for `seconds`."""
+    """One drill, without figures if it was not run; `clients` wrote, by node, for `seconds`.
+
+    `ledger` is the file of their statements beside the record, `phases` are what they saw before, during and after
+    each fault.
+    """
 
     name: str
     about: str
@@ -149,6 +157,8 @@ class DrillRow(Row, frozen=True, kw_only=True):
     acted: list[FaultEvidence]
     returns: dict[str, Return]
     forbidden: list[str]
+    ledger: str = ""
+    phases: list[Phase] = []
 
 
 class NotJudgedRow(Row, frozen=True, kw_only=True):

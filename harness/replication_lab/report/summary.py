@@ -6,13 +6,14 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.claim import ClaimJudgement, NotJudged
+from replication_lab.model.claim import ClaimJudgement, NotJudged, Relation
 from replication_lab.model.drill_result import Result
 from replication_lab.model.event import Lab
 from replication_lab.model.experiment import Comparison, Curves, Experiment
 from replication_lab.model.latencies import pooled
 from replication_lab.model.quantities import unit_of
 from replication_lab.model.record import Measurement, Record
+from replication_lab.model.relations import Bounds
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
 from replication_lab.model.verdict import exit_code
 from replication_lab.report.drill_rows import of_any_judgement, row_of
@@ -48,6 +49,7 @@ OUTCOMES = {0: "AS_EXPECTED", 1: "CHANGED", UNKNOWN: "UNKNOWN", CRASHED: "CRASHE
 def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
     """Judge the record of an experiment and sum it up. Raise LabError when the record does not say what was run."""
     run, judgements = record.run, experiment.judge(record)
+    relations = {claim.id: claim.relation for claim in experiment.claims}
     return ExperimentSummary(
         **_of_any_run(record, _code(experiment, record, judgements)),
         experiment=run.experiment,
@@ -58,7 +60,7 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
         only=run.only,
         faults=_faults(record),
         cases=_cases(experiment, record),
-        claims=[_claim(j) for j in judgements],
+        claims=[_claim(j, relations[j.claim]) for j in judgements],
         not_judged=[_not_judged(left) for left in experiment.not_judged(record)],
         curves=[_curves(each, record) for each in experiment.curves],
         comparison=_comparison(experiment.comparison, record) if experiment.comparison else None,
@@ -268,8 +270,10 @@ def _ratio(value: float | None, known: float | None) -> float | None:
     return value / known if value is not None and known else None
 
 
-def _claim(judgement: ClaimJudgement) -> ClaimRow:
+def _claim(judgement: ClaimJudgement, relation: Relation) -> ClaimRow:
     found = judgement.interval
+    between = relation.bounds(found.estimate) if found and isinstance(relation, Bounds) else (-math.inf, math.inf)
+    least, most = (bound if math.isfinite(bound) else None for bound in between)
     return ClaimRow(
         **of_any_judgement(judgement),
         id=judgement.claim,
@@ -281,4 +285,6 @@ def _claim(judgement: ClaimJudgement) -> ClaimRow:
         interval=IntervalRow(low=found.low, high=found.high, level=found.level, n=found.n) if found else None,
         rounds=judgement.rounds,
         rounds_needed=judgement.needed,
+        least=least,
+        most=most,
     )

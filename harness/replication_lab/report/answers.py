@@ -1,0 +1,183 @@
+"""The first lines of a report: the answer in one or two sentences made from the verdicts, and what to distrust."""
+
+from collections import Counter
+from collections.abc import Iterator, Sequence
+
+from replication_lab.model.verdict import Verdict
+from replication_lab.report import drilled, wording
+from replication_lab.report.rows import (
+    ClaimRow,
+    DrillRow,
+    DrillsSummary,
+    ExpectationRow,
+    ExperimentSummary,
+    JudgementRow,
+    Summary,
+)
+
+# At most this many claims are named in an answer; the table below has all of them.
+NAMED = 2
+
+
+def answer(summary: Summary) -> list[str]:
+    """Return the answer, a paragraph each."""
+    if isinstance(summary, DrillsSummary):
+        return list(_of_drills(summary.drills))
+    told = [*_effects(summary), *_drilled(summary)]
+    return told or [*_counted(summary.claims), *_named(summary.claims, len(summary.engines) > 1)]
+
+
+# --- experiments ------------------------------------------------------------------------------------------------------
+
+
+def _effects(summary: ExperimentSummary) -> Iterator[str]:
+    for effect in summary.effects:
+        under = f"With {effect.common}: " if effect.common else ""
+        yield _sentence(f"{under}{effect.sentence}")
+
+
+def _drilled(summary: ExperimentSummary) -> Iterator[str]:
+    for row in summary.drilled:
+        if row.known:
+            yield _sentence(
+                f"{row.case}: {drilled.lost(row)} acknowledged {_rows(row.lost.high if row.lost else 0)} lost, "
+                f"{drilled.without_service(row)} s without service"
+            )
+        else:
+            yield _sentence(f"{row.case}: it is not known what is lost, {row.not_proved[0]}")
+
+
+def _rows(count: float) -> str:
+    return "row" if count == 1 else "rows"
+
+
+def _counted(judged: Sequence[JudgementRow]) -> Iterator[str]:
+    """Yield how many claims have which verdict, as a sentence."""
+    if not judged:
+        yield "Nothing was judged."
+        return
+    counts = Counter(wording.tone(row) for row in judged)
+    whole = len(judged)
+    if counts["HOLDS"] == whole:
+        yield f"All {whole} claims hold." if whole > 1 else "The claim holds."
+        return
+    parts = [f"{counts['HOLDS']} of {whole} claims hold"]
+    parts += [f"{counts['KNOWN']} {_be(counts['KNOWN'])} refuted, as expected"] if counts["KNOWN"] else []
+    changed = [row for row in judged if row.changed]
+    parts += [f"{len(changed)} came out otherwise than expected"] if changed else []
+    parts += [f"{counts['UNKNOWN']} could not be decided"] if counts["UNKNOWN"] else []
+    yield _sentence(", ".join(parts))
+
+
+def _be(count: int) -> str:
+    return "is" if count == 1 else "are"
+
+
+def _named(claims: Sequence[ClaimRow], several: bool) -> Iterator[str]:
+    """Yield the claims that a reader should know first: the unexpected ones, else those refuted, else undecided."""
+    for word, chosen in (
+        ("Not as expected", [row for row in claims if row.changed]),
+        ("Refuted", [row for row in claims if wording.tone(row) == "KNOWN"]),
+        ("Undecided", [row for row in claims if row.verdict is Verdict.UNKNOWN]),
+        ("For example", [row for row in claims if row.verdict is Verdict.HOLDS]),
+    ):
+        if chosen:
+            told = "; ".join(_claim(row, several) for row in chosen[:NAMED])
+            more = f"; and {len(chosen) - NAMED} more" if len(chosen) > NAMED and word != "For example" else ""
+            yield _sentence(f"{word}: {told}{more}")
+            return
+
+
+def _claim(row: ClaimRow, several: bool) -> str:
+    where = f" on {row.engine}" if several else ""
+    found = f": measured {wording.measured(row)}" if row.interval else f": {row.reason}"
+    return f"“{row.sentence}”{where}{found}"
+
+
+def _sentence(told: str) -> str:
+    told = told.strip()
+    return told[:1].upper() + told[1:] + ("" if told.endswith((".", "?", "!")) else ".")
+
+
+# --- drills -----------------------------------------------------------------------------------------------------------
+
+
+def _of_drills(drills: Sequence[DrillRow]) -> Iterator[str]:
+    known = [drill for drill in drills if is_known(drill)]
+    if not known:
+        yield "No drill could be evaluated."
+        return
+    losing = [drill for drill in known if drill.figures.get("lost")]
+    kept = len(known) - len(losing)
+    drilled_ = f"{len(known)} drills" if len(known) > 1 else "the drill"
+    yield _sentence(
+        f"no acknowledged row was lost in {'any of ' if len(known) > 1 else ''}{drilled_}"
+        if not losing
+        else f"no acknowledged row was lost in {kept} of {drilled_}; lost were {', '.join(map(_loss, losing))}"
+    )
+    longest = max(known, key=lambda drill: _seconds(drill, "stall_s"))
+    if _seconds(longest, "stall_s"):
+        yield _sentence(
+            f"the longest time without an acknowledged write was {_seconds(longest, 'stall_s'):.1f} s, "
+            f"in {longest.name}"
+        )
+    if len(known) < len(drills):
+        lacking = [drill.name for drill in drills if not is_known(drill)]
+        yield _sentence(f"it is not known what {', '.join(lacking)} would show")
+
+
+def is_known(drill: DrillRow) -> bool:
+    """Return whether the drill's figures can be trusted."""
+    return not drill.doubts and "lost" in drill.figures
+
+
+def _loss(drill: DrillRow) -> str:
+    lost = int(_seconds(drill, "lost"))
+    return f"{lost} {_rows(lost)} ({_seconds(drill, 'rpo_s'):.2g} s of writes) in {drill.name}{_expected(drill)}"
+
+
+def _expected(drill: DrillRow) -> str:
+    about = [row for row in drill.expectations if row.figure == "lost"]
+    return ", as expected" if about and not any(row.changed for row in about) else ""
+
+
+def _seconds(drill: DrillRow, figure: str) -> float:
+    found = drill.figures.get(figure, 0.0)
+    return 0.0 if isinstance(found, str) else float(found)
+
+
+def marks(expectations: Sequence[ExpectationRow]) -> Counter[str]:
+    """Return how many expectations have each tone."""
+    return Counter(wording.tone(row) for row in expectations)
+
+
+# --- what to distrust -------------------------------------------------------------------------------------------------
+
+
+def distrust(summary: Summary) -> list[str]:
+    """Return the reasons to doubt the figures, the gravest first."""
+    told = [*wording.warnings(summary)]
+    if isinstance(summary, DrillsSummary):
+        told += [f"{drill.name}: {doubt}" for drill in summary.drills for doubt in drill.doubts]
+    else:
+        told += [f"{case.engine}, {case.name}: {_doubts(case.doubts)}" for case in summary.cases if case.doubts]
+    return list(dict.fromkeys(told))
+
+
+def _doubts(doubts: Sequence[str]) -> str:
+    return doubts[0] + (f"; and {len(doubts) - 1} more" if len(doubts) > 1 else "")
+
+
+def proved(summary: Summary) -> str:
+    """Return what speaks for the figures: faults that were seen to act, and measurements on a quiet machine."""
+    if isinstance(summary, DrillsSummary):
+        proofs = [proof for drill in summary.drills for acted in drill.acted for proof in acted.proofs]
+        return _sentence(
+            f"{sum(proof.ok for proof in proofs)} of {len(proofs)} proofs of faults and recoveries succeeded"
+        )
+    noise = summary.environment.noise
+    parts = [f"{noise.measurements - noise.noisy} of {noise.measurements} measurements were made on a quiet machine"]
+    if summary.faults:
+        seen = sum(fault.seen for fault in summary.faults)
+        parts.insert(0, f"{seen} of {len(summary.faults)} network conditions were seen to act")
+    return _sentence(", ".join(parts))

@@ -1,0 +1,120 @@
+"""The evidence behind the figures of an experiment: network conditions and states, requested and measured."""
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from statistics import median
+
+from replication_lab.model.proof import Proof
+from replication_lab.model.record import Record
+from replication_lab.report import strips, wording
+from replication_lab.report.rows import ExperimentSummary, FaultRow
+from replication_lab.report.svg import Scale
+
+SHOWN = 3
+
+
+@dataclass(frozen=True)
+class Condition:
+    """A toxic in all measurements of a case: the requested and the measured figure, and how often it was seen."""
+
+    first: FaultRow
+    taken: int
+    seen: int
+    before: float | None
+    during: tuple[float, float, float] | None
+    after: float | None
+    why: list[str]
+
+    @property
+    def told(self) -> str:
+        """Return "85.2 (84.6–94.1)": the median, the least and the most during the load."""
+        if self.during is None:
+            return "–"
+        least, middle, most = map(wording.number, self.during)
+        return f"{middle} ({least}–{most})"
+
+
+def conditions(summary: ExperimentSummary) -> list[Condition]:
+    """Return the toxics of the run, one for each engine, case and link."""
+    groups: dict[tuple[str, str, str, str], list[FaultRow]] = {}
+    for fault in summary.faults:
+        groups.setdefault((fault.engine, fault.case, fault.link, fault.toxic), []).append(fault)
+    return [_condition(rows) for rows in groups.values()]
+
+
+def _condition(rows: Sequence[FaultRow]) -> Condition:
+    spreads = [row.during for row in rows if row.during]
+    return Condition(
+        first=rows[0],
+        taken=len(rows),
+        seen=sum(row.seen for row in rows),
+        before=_median([row.before for row in rows]),
+        during=(min(s.min for s in spreads), median(s.p50 for s in spreads), max(s.max for s in spreads))
+        if spreads
+        else None,
+        after=_median([row.after for row in rows]),
+        why=[f"round {row.round}: {row.why or 'not seen'}" for row in rows if not row.seen],
+    )
+
+
+def _median(values: Sequence[float | None]) -> float | None:
+    known = [value for value in values if value is not None]
+    return median(known) if known else None
+
+
+def scale(found: Sequence[Condition]) -> Scale | None:
+    return strips.scale([value for each in found for value in (each.first.asked, *(each.during or ()))])
+
+
+def picture(found: Condition, on: Scale) -> str:
+    """Return the requested figure as a stroke and the measured ones as a strip."""
+    if found.during is None:
+        return ""
+    least, middle, most = found.during
+    asked = [found.first.asked] if found.first.asked else []
+    told = f"requested {wording.number(found.first.asked)}, measured {found.told} {found.first.unit}"
+    return strips.measured(asked, (least, middle, most), on, told)
+
+
+# --- states -----------------------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class State:
+    """A proved state of a case over all its measurements."""
+
+    engine: str
+    case: str
+    what: str
+    expected: str
+    found: list[str]
+    taken: int
+    ok: int
+
+
+def states(record: Record) -> list[State]:
+    """Return the proofs of the cases' states, one for each engine, case and thing that was proved."""
+    groups: dict[tuple[str, str, str], list[Proof]] = {}
+    for m in record.measurements:
+        for proof in m.proofs:
+            groups.setdefault((m.engine, m.case, proof.what), []).append(proof)
+    return [
+        State(
+            engine,
+            case,
+            what,
+            proofs[0].expected,
+            list(_distinct(proofs)),
+            len(proofs),
+            sum(proof.ok for proof in proofs),
+        )
+        for (engine, case, what), proofs in groups.items()
+    ]
+
+
+def _distinct(proofs: Sequence[Proof]) -> Iterator[str]:
+    """Yield what was found, failures first, each once and at most SHOWN."""
+    found = list(dict.fromkeys(proof.found for proof in sorted(proofs, key=lambda proof: proof.ok)))
+    yield from found[:SHOWN]
+    if len(found) > SHOWN:
+        yield f"and {len(found) - SHOWN} more"

@@ -1,0 +1,114 @@
+"""A forest plot, row by row: each interval against its bound, as multiples of the bound on one log scale.
+
+A row is a small picture in a table, so that sentences and figures beside it stay text on every screen.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from replication_lab.report import svg
+from replication_lab.report.svg import Scale
+
+WIDTH, HEIGHT, MARGIN = 260, 24, 12
+MIDDLE = HEIGHT / 2
+# What lies further away from the bound than this factor is drawn as an arrow at the edge.
+FURTHEST = 64.0
+# A scale that shows less than this to each side would make a difference of a per mille look large.
+NEAREST = 1.08
+# The share of the rows whose intervals the scale has room for in any case.
+SHARE_WITHIN = 0.8
+# The labels of a scale that shows more than this factor to each side.
+TICKS: tuple[tuple[float, tuple[float, ...]], ...] = (
+    (16, (1 / 16, 0.25, 1, 4, 16)),
+    (4, (0.25, 0.5, 1, 2, 4)),
+    (2, (0.5, 1, 2)),
+    (1.25, (0.8, 1, 1.25)),
+    (1.1, (0.9, 1, 1.1)),
+    (1, (0.95, 1, 1.05)),
+)
+# One marker for each tone: a filled circle, a hollow diamond, a filled diamond, a hollow square.
+MARKERS = {"good": 0, "note": 6, "bad": 2, "doubt": 5}
+
+
+@dataclass(frozen=True)
+class Bar:
+    """One row: a value with its interval, and where it should be; all as multiples of the reference."""
+
+    told: str
+    tone: str
+    value: float
+    low: float
+    high: float
+    least: float = 0.0
+    most: float = math.inf
+
+
+def against(
+    told: str, tone: str, figures: tuple[float, float, float], bounds: tuple[float | None, float | None]
+) -> Bar | None:
+    """Return the row of a value with its interval against bounds; None if these have no place on a log scale."""
+    given = [bound for bound in bounds if bound]
+    if not given or min(*given, *figures) <= 0:
+        return None
+    by = math.exp(math.fsum(map(math.log, given)) / len(given))
+    value, low, high = (figure / by for figure in figures)
+    least, most = bounds
+    return Bar(told, tone, value, low, high, least / by if least else 0.0, most / by if most else math.inf)
+
+
+def scale(bars: Sequence[Bar]) -> Scale:
+    """Return the scale of all rows, with the reference in its middle.
+
+    It has room for most intervals, and for all those that do not hold: one value far from its bound would press the
+    others into a point. What lies outside is an arrow.
+    """
+    distances = sorted(_distance(bar) for bar in bars)
+    needed = [_distance(bar) for bar in bars if bar.tone != "good"]
+    far = max([distances[int(SHARE_WITHIN * (len(distances) - 1))], *needed]) ** 1.15
+    far = min(max(far, NEAREST), FURTHEST)
+    return Scale(1 / far, far, MARGIN, WIDTH - MARGIN, log=True)
+
+
+def _distance(bar: Bar) -> float:
+    ends = [end for end in (bar.low, bar.high, bar.least, bar.most) if 0 < end < math.inf]
+    return max(max(end, 1 / end) for end in ends)
+
+
+def axis(on: Scale, told: str) -> str:
+    """Return the labels above the rows."""
+    ticks = [tick for tick in _ticks(on) if on.holds(tick)]
+    marks = [svg.text(f"{tick:g}×", on.at(tick), 14, class_="tick", text_anchor="middle") for tick in ticks]
+    lines = [svg.line(on.at(tick), 18, on.at(tick), HEIGHT, class_="axis") for tick in ticks]
+    return svg.picture(WIDTH, HEIGHT, told, *marks, *lines, class_="bar")
+
+
+def _ticks(on: Scale) -> tuple[float, ...]:
+    return next(ticks for far, ticks in TICKS if on.high > far)
+
+
+def row(bar: Bar, on: Scale) -> str:
+    """Return the picture of a row: where the claim holds, the reference, the interval, the value."""
+    holds = svg.rect(
+        on.at(bar.least), 1, on.at(min(bar.most, on.high)) - on.at(bar.least), HEIGHT - 2, class_="holds", rx=2.0
+    )
+    edges = [
+        svg.line(on.at(edge), 1, on.at(edge), HEIGHT - 1, class_="bound")
+        for edge in (bar.least, bar.most)
+        if on.holds(edge)
+    ]
+    whisker = svg.line(on.at(bar.low), MIDDLE, on.at(bar.high), MIDDLE, class_=f"whisker {bar.tone}")
+    ends = [
+        svg.line(on.at(end), MIDDLE - 4, on.at(end), MIDDLE + 4, class_=f"whisker {bar.tone}")
+        for end in (bar.low, bar.high)
+        if on.holds(end)
+    ]
+    return svg.picture(WIDTH, HEIGHT, bar.told, holds, *edges, whisker, *ends, _value(bar, on), class_="bar")
+
+
+def _value(bar: Bar, on: Scale) -> str:
+    if on.holds(bar.value):
+        return svg.marker(MARKERS[bar.tone], on.at(bar.value), MIDDLE, 4.5, class_=f"mark {bar.tone}")
+    x, way = on.at(bar.value), 1 if bar.value > on.high else -1
+    points = f"{x + way * 8:g},{MIDDLE:g} {x - way:g},{MIDDLE - 6:g} {x - way:g},{MIDDLE + 6:g}"
+    return svg.tag("polygon", points=points, class_=f"mark {bar.tone}")

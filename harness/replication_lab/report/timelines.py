@@ -1,0 +1,146 @@
+"""The timeline of a drill as charts: answers, latencies, errors, lag and states by second, with the faults as bands."""
+
+from collections.abc import Callable, Iterator, Sequence
+
+from replication_lab.model.timeline import AFTER, INJECTION, Phase, Tally, Timeline
+from replication_lab.report import strips
+from replication_lab.report.chart import Band, Chart, Line
+from replication_lab.report.rows import DrillRow
+
+X = "seconds since the clients began"
+HIGH, LOW = 200, 170
+# Latencies that differ by more than this factor need a log scale.
+DECADE = 10
+
+
+def charts(name: str, drill: DrillRow, found: Timeline) -> list[Chart]:
+    """Return the charts of a drill, all on the same axis; `name` is unique on the page."""
+    return [*_commits(name, drill, found), *_latency(name, drill, found), *_errors(name, drill, found)]
+
+
+def _chart(name: str, drill: DrillRow, found: Timeline, told: str, **parts: object) -> Chart:
+    return Chart(
+        name=name,
+        told=f"{drill.name}: {told}",
+        x=X,
+        x_ends=found.load,
+        bands=bands(drill),
+        **{"height": LOW, **parts},  # type: ignore[arg-type]
+    )
+
+
+def bands(drill: DrillRow) -> list[Band]:
+    """Return the span of each fault, and those until all nodes were healthy again."""
+    found = []
+    for acted in drill.acted:
+        for spec in acted.step.fault_specs:
+            label = f"{spec.fault} on {', '.join(spec.targets)}"
+            found.append(Band(round(acted.broke + spec.at, 3), acted.healed, label))
+        found.append(Band(acted.healed, acted.whole, "recovery", "recovery"))
+    return found
+
+
+def _commits(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+    several = len(found.by_node) > 1
+    yield _chart(
+        f"{name}-commits",
+        drill,
+        found,
+        "acknowledged writes a second",
+        about=f"Counted in intervals of {found.width:g} s by the moment of the answer"
+        + (", a line for each node that clients wrote to." if several else "."),
+        y="writes/s",
+        lines=[
+            Line(node, _rates(found, lambda number, counts=counts: counts[number]), look, steps=True)  # type: ignore[misc]
+            for look, (node, counts) in enumerate(found.by_node.items())
+        ],
+        group=name,
+        height=HIGH,
+    )
+
+
+def _rates(found: Timeline, count: Callable[[int], int]) -> list[tuple[float, float | None]]:
+    """Return a rate for each interval; the last one has none if it is short, since its rate would be chance."""
+    return [
+        (
+            found.begin(number),
+            round(count(number) / found.seconds(number), 3) if found.seconds(number) >= found.width / 2 else None,
+        )
+        for number in range(len(found.tallies))
+    ]
+
+
+def _latency(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+    known = [ms for tally in found.tallies for ms in (tally.p50_ms, tally.p99_ms) if ms]
+    if not known:
+        return
+    log = max(known) / min(known) >= DECADE
+    yield _chart(
+        f"{name}-latency",
+        drill,
+        found,
+        "latency of acknowledged writes",
+        about="Percentiles of each interval; a gap is an interval without an acknowledged write.",
+        y=f"ms{', log scale' if log else ''}",
+        log_y=log,
+        lines=[
+            Line(label, [_percentile(found, number, field) for number in range(len(found.tallies))], look, bare=True)
+            for look, (label, field) in enumerate((("p50", "p50_ms"), ("p95", "p95_ms"), ("p99", "p99_ms")))
+        ],
+        group=name,
+    )
+
+
+def _percentile(found: Timeline, number: int, field: str) -> tuple[float, float | None]:
+    return found.begin(number) + found.width / 2, getattr(found.tallies[number], field)
+
+
+def _errors(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+    kinds: list[tuple[str, Callable[[Tally], int]]] = [
+        ("failed", lambda tally: tally.failed),
+        ("unknown: the answer was lost", lambda tally: tally.unknown),
+    ]
+    lines = [
+        Line(label, _rates(found, lambda number, of=of: of(found.tallies[number])), look, steps=True)  # type: ignore[misc]
+        for look, (label, of) in enumerate(kinds, 1)
+        if any(map(of, found.tallies))
+    ]
+    if lines:
+        yield _chart(
+            f"{name}-errors",
+            drill,
+            found,
+            "statements without success",
+            about="Failed statements were refused; of unknown ones the client got no answer.",
+            y="statements/s",
+            lines=lines,
+            group=name,
+        )
+
+
+# --- the overview -----------------------------------------------------------------------------------------------------
+
+
+def spark(drill: DrillRow, found: Timeline) -> str:
+    """Return the small picture of a drill: its acknowledged writes over time, and the faults."""
+    begin, end = found.load
+    whole = (end - begin) or 1.0
+    spans = [
+        ((one - begin) / whole, (other - begin) / whole)
+        for one, other in ((each.broke, each.healed) for each in drill.acted)
+    ]
+    rates = [tally.acknowledged / found.width for tally in found.tallies]
+    told = f"{drill.name}: acknowledged writes a second, at most {max(rates):g}; the fault is shaded"
+    return strips.spark(rates, spans, told)
+
+
+# --- phases -----------------------------------------------------------------------------------------------------------
+
+
+def shown(phases: Sequence[Phase]) -> list[Phase]:
+    """Return the phases that a table shows: all but an injection in which nothing was sent, and an empty end."""
+    return [each for each in phases if each.name not in (INJECTION, AFTER) or _has_statements(each.tally)]
+
+
+def _has_statements(tally: Tally) -> bool:
+    return bool(tally.acknowledged or tally.failed or tally.unknown)

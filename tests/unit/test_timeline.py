@@ -1,0 +1,146 @@
+"""Is a drill's ledger counted by second and by phase as a person counts it?"""
+
+import math
+
+import pytest
+from replication_lab.model.history import Attempt, Outcome
+from replication_lab.model.timeline import Tally, phases, quantile, tally, timeline
+
+from synthetic_drill import HISTORY, evidence, fault
+
+OK, NO, LOST = Outcome.ACKNOWLEDGED, Outcome.FAILED, Outcome.UNKNOWN
+# Counted by hand below: when each statement was sent and answered, where, and how.
+LEDGER = [
+    Attempt(1, 1, "source", 0.1, 0.2, OK),
+    Attempt(2, 2, "replica", 0.2, 0.3, NO, 1290),
+    Attempt(3, 1, "source", 0.3, 1.1, OK),
+    Attempt(4, 1, "source", 1.2, 2.2, LOST, 2013),
+    Attempt(5, 2, "replica", 2.1, 2.4, OK),
+    Attempt(6, 2, "replica", 2.5, 2.6, OK),
+    Attempt(7, 1, "source", 3.1),
+    Attempt(8, 2, "replica", 2.9, 3.6, OK),
+]
+LOAD = (0.0, 3.5)
+
+
+def test_answers_are_counted_in_the_second_in_which_they_came():
+    """Statement 3 was sent in the first second and counts in the next; 8 came after the end, and counts in the last."""
+    found = timeline(LEDGER, LOAD)
+
+    assert found.width == 1.0
+    assert [(each.acknowledged, each.failed, each.unknown) for each in found.tallies] == [
+        (1, 1, 0),
+        (1, 0, 0),
+        (2, 0, 1),
+        (1, 0, 1),
+    ]
+    assert found.by_node == {"replica": [0, 0, 2, 1], "source": [1, 1, 0, 0]}
+
+
+def test_each_second_has_the_latencies_of_its_own_answers():
+    """In milliseconds; a failed statement has none, since its answer says nothing about commits."""
+    found = timeline(LEDGER, LOAD).tallies
+
+    assert [each.p50_ms for each in found] == [100, 800, 200, 700]
+    assert (found[2].p95_ms, found[2].p99_ms) == (290, 298)
+
+
+def test_the_last_interval_knows_that_it_is_shorter():
+    """A rate over a whole second would be too low."""
+    found = timeline(LEDGER, LOAD)
+
+    assert [found.seconds(number) for number in range(4)] == [1, 1, 1, 0.5]
+    assert [found.begin(number) for number in range(4)] == [0, 1, 2, 3]
+
+
+def test_no_statement_is_left_out_or_counted_twice():
+    """The sum over all intervals is that of the ledger, whatever their width."""
+    many = [Attempt(n, 1, "source", n / 50, n / 50 + 0.3, OK) for n in range(400)]
+    found = timeline(many, (0.0, 8.0))
+
+    assert found.width == 0.5
+    assert sum(each.acknowledged for each in found.tallies) == 400
+    assert sum(found.by_node["source"]) == 400
+
+
+def test_a_load_without_statements_has_empty_intervals():
+    """Nothing was answered: no rate is made up."""
+    assert timeline([], (0.0, 2.0)).tallies == [Tally(), Tally()]
+    assert timeline([], (0.0, 0.0)).tallies == [Tally()]
+
+
+def test_phases_are_cut_at_the_moments_of_the_fault():
+    """By when a statement was sent: number 3 belongs to the injection, 4 to the fault, 7 and 8 to the recovery."""
+    acted = fault(broke=0.25, struck=1.0, healed=2.0, whole=3.2)
+    found = phases(LEDGER, LOAD, [acted])
+
+    assert [(each.name, each.begin, each.end) for each in found] == [
+        ("before", 0.0, 0.25),
+        ("injection", 0.25, 1.0),
+        ("fault", 1.0, 2.0),
+        ("recovery", 2.0, 3.2),
+        ("after", 3.2, 3.5),
+    ]
+    assert [(each.tally.acknowledged, each.tally.failed, each.tally.unknown) for each in found] == [
+        (1, 1, 0),
+        (1, 0, 0),
+        (0, 0, 1),
+        (3, 0, 1),
+        (0, 0, 0),
+    ]
+
+
+def test_ratios_are_to_the_phase_before_the_first_fault():
+    """Ten a second before, five during; 10 ms before, 40 ms during."""
+    before = [Attempt(n, 1, "a", n / 10, n / 10 + 0.010, OK) for n in range(20)]
+    during = [Attempt(100 + n, 1, "a", 2 + n / 5, 2 + n / 5 + 0.040, OK) for n in range(20)]
+    found = phases([*before, *during], (0.0, 6.0), [fault(broke=2.0, struck=2.0, healed=6.0, whole=6.0)])
+    of_fault = next(each for each in found if each.name == "fault")
+
+    assert (found[0].throughput, of_fault.throughput) == (10, 5)
+    assert (of_fault.throughput_ratio, of_fault.latency_ratio) == (0.5, 4)
+
+
+def test_a_phase_that_is_too_short_has_counts_and_no_rate():
+    """An injection of ten milliseconds with one answer is not a hundred a second."""
+    found = phases(LEDGER, LOAD, [fault(broke=0.25, struck=0.31, healed=2.0, whole=3.2)])
+
+    assert found[1].tally.acknowledged == 1
+    assert found[1].throughput is None and found[1].throughput_ratio is None
+
+
+def test_each_fault_of_a_drill_has_its_own_phases():
+    """The time between two faults belongs to the first one's end."""
+    two = [fault(broke=1.0, struck=1.0, healed=1.5, whole=2.0), fault(broke=3.0, struck=3.0, healed=3.2, whole=3.4)]
+    found = phases(LEDGER, LOAD, two)
+
+    assert [each.step for each in found] == [1, 1, 1, 1, 1, 2, 2, 2, 2]
+    assert (found[4].begin, found[4].end, found[-1].end) == (2.0, 3.0, 3.5)
+
+
+def test_a_drill_without_a_fault_has_no_phases():
+    """There is nothing to compare."""
+    assert phases(HISTORY, LOAD, []) == []
+
+
+@pytest.mark.parametrize(
+    ("ordered", "share", "expected"), [([5], 0.5, 5), ([1, 3], 0.5, 2), ([1, 2, 3, 4], 0.95, 3.85), ([1, 2], 1, 2)]
+)
+def test_a_quantile_is_interpolated(ordered, share, expected):
+    """As numpy does by default."""
+    assert quantile(ordered, share) == pytest.approx(expected)
+
+
+def test_a_tally_of_what_was_never_answered_is_unknown():
+    """Its answer may still come."""
+    assert tally([Attempt(1, 1, "a", 0.0, math.inf)]) == Tally(unknown=1)
+
+
+def test_a_result_holds_what_its_clients_saw():
+    """Judging a drill makes the timeline and the phases of its own ledger."""
+    from replication_lab.model.drill_result import judge
+
+    found = judge(evidence(), HISTORY)
+
+    assert found.timeline == timeline(HISTORY, evidence().load)
+    assert [each.name for each in found.phases] == ["before", "injection", "fault", "recovery", "after"]
