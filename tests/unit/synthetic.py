@@ -4,8 +4,9 @@ from random import Random
 
 from replication_lab.model.claim import Claim
 from replication_lab.model.event import End, Lab
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
+from replication_lab.model.experiment import Case, Experiment, Preset, schedule
 from replication_lab.model.proof import Proof
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput
 from replication_lab.model.record import Fault, Measurement, Noise, Record, Run, Spread
 

@@ -3,7 +3,8 @@
 from replication_lab.experiments.semisync_wan import arrange, prepare
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Data, Experiment, Preset
+from replication_lab.model.experiment import Experiment, Preset
+from replication_lab.model.published import Data
 from replication_lab.model.quantities import throughput
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 

@@ -3,7 +3,8 @@
 import pytest
 from replication_lab.model.claim import Claim, NotJudged
 from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data, schedule
+from replication_lab.model.experiment import Case, Experiment, Preset, schedule
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Total, throughput
 from replication_lab.model.record import Record
 from replication_lab.model.verdict import Expected, Verdict

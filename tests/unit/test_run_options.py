@@ -6,9 +6,11 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab import runs as running
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import wording
+from replication_lab.world import catalogue
 from replication_lab.world.docker import engine
 
 WAN = experiments.load("semisync_wan")
@@ -169,6 +171,59 @@ def test_a_variable_that_no_server_has_ends_the_run_before_the_first_round(ran, 
     assert "no_such_variable" in error.found and seen == []
 
 
+# --- files and disks --------------------------------------------------------------------------------------------------
+
+FILE = GivenFile("ours.cnf", "[mysqld]\ninnodb_read_io_threads = 8\n")
+
+
+def test_a_file_is_proved_and_judged_again_from_the_record(ran, runs):
+    """The servers are restarted with it; the record holds its text."""
+    found = experiments.chosen(WAN, "least", {"replica.cnf": "ours.cnf"}, Only(claims=["link-is-85ms"]), cnf=[FILE])
+    summary, record, _ = ran(found, preset="least")
+    again = running.judge("latest")
+
+    assert record.run.cnf == [FILE] and summary.conditions == {"replica.cnf": "ours.cnf"} == again.conditions
+    for measured in record.measurements:
+        proved = {proof.what for proof in measured.proofs if proof.ok}
+        assert "replica has innodb_read_io_threads=8 (ours.cnf line 2)" in proved
+        assert not any(what.startswith("source has innodb_read_io_threads") for what in proved)
+    assert answers(again) == answers(summary) == {"link-is-85ms": Verdict.HOLDS}
+
+
+def test_disks_are_those_of_every_case_and_their_limits_are_proved(ran, runs):
+    """Before and after each load; the report says what was changed."""
+    summary, record, _ = ran(chosen({"source.disk": "ssd"}, claims=["link-is-85ms"]), preset="least")
+
+    assert summary.conditions == {"source.disk": "ssd"} == running.judge("latest").conditions
+    for measured in record.measurements:
+        proved = {proof.what: proof.ok for proof in measured.proofs}
+        assert proved["source's data are on single of 1 ssd"] and proved["source-disk1 keeps its limits"]
+    assert answers(summary) == {"link-is-85ms": Verdict.HOLDS}
+
+
+def test_limits_that_somebody_changes_make_it_unknown(ran):
+    """The sabotage: another administrator makes the disk faster during the load."""
+
+    def faster(lab, _load):
+        lab.arrays["source"].disks[0].exec_run(["spindle", "set", "write_us=1"])
+
+    found = chosen({"source.disk": "ssd"}, claims=["link-is-85ms"])
+    summary, _, _ = ran(found, preset="least", meanwhile=faster)
+
+    assert answers(summary) == {"link-is-85ms": Verdict.UNKNOWN}
+    assert "no other command changed the disks of source" in summary.claims[0].reason
+
+
+@pytest.mark.parametrize("name", ["raid0_disks", "raid_replica", "raid_appliers", "drbd_cost"])
+def test_experiments_about_disks_keep_their_own(name, refused):
+    """The names of their cases say which disks they are on."""
+    found = experiments.load(name)
+    node = catalogue.topology(found.lab_of(found.cases[0]).topology).source.name
+    error = refused(experiments.chosen, found, "quick", {f"{node}.disk": "ssd"}, Only())
+
+    assert "own disk" in error.found
+
+
 # --- what is refused --------------------------------------------------------------------------------------------------
 
 
@@ -184,8 +239,11 @@ def test_a_variable_that_no_server_has_ends_the_run_before_the_first_round(ran, 
         (["--set", "sync_binlog"], "--set 'sync_binlog' names no value"),
         (["--set", "sync_binlog=1", "--set", "sync_binlog=0"], "--set names sync_binlog twice"),
         (["--set", "clients=4"], "clients is no variable of a server"),
-        (["--set", "replica.storage=raid0"], "replica.storage is no variable of a server"),
-        (["--set", "cnf=my.cnf"], "cnf is no variable of a server"),
+        (["--set", "cnf=/no/such.cnf"], "/no/such.cnf cannot be read"),
+        (["--cnf", "/no/such.cnf"], "/no/such.cnf cannot be read"),
+        (["--storage", "sauce=raid0"], "unknown node with a server of semisync 'sauce'; did you mean source?"),
+        (["--disk", "source=sdd"], "unknown disk 'sdd'; did you mean ssd?"),
+        (["--disk", "source=ssd", "--set", "source.disk=ssd"], "source.disk is ssd and ssd"),
         (["--set", "sync_binlog=1;2"], "sync_binlog is '1;2'"),
         (["--set", "sauce.sync_binlog=1"], "unknown node with a server of semisync 'sauce'; did you mean source?"),
         (["--set", "sync_binlog=1", "--claim", "async-costs-little"], "would not be judged: not compared"),

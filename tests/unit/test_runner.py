@@ -10,8 +10,9 @@ from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
-from replication_lab.model.experiment import Case, Data, Experiment, KnownVerdict, Preset
+from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.noise import ACCEPT, STOP
+from replication_lab.model.published import Data, KnownVerdict
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
 from replication_lab.model.toxic import ToxicBody

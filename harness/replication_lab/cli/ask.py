@@ -13,7 +13,17 @@ from replication_lab import experiments, runs
 from replication_lab.cli import files, names
 from replication_lab.cli.console import tell
 from replication_lab.cli.files import SETTING, of_nodes, pairs
-from replication_lab.cli.options import as_json, keep_failed, of_cnf, of_engine, of_image, on_noise, percentage
+from replication_lab.cli.options import (
+    as_json,
+    keep_failed,
+    of_cnf,
+    of_engine,
+    of_image,
+    of_node_disk,
+    of_node_storage,
+    on_noise,
+    percentage,
+)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
@@ -65,20 +75,8 @@ HIGHEST_SEED = 2_000_000
     help="Transactions to begin each second (200/s) or minute (12000/m), at even times, by all clients together; same "
     "as --set rate=RATE. A latency then begins when its transaction should have begun.  [default: as many as possible]",
 )
-@click.option(
-    "--storage",
-    multiple=True,
-    metavar="[NODE=]LEVEL[:DISKS]",
-    help="Put the data of NODE, or of all replicas, on emulated disks: single, raid0, raid1, or raid0:3 for three; "
-    "same as --set NODE.storage=LEVEL.  [default: no emulated disks]",
-)
-@click.option(
-    "--disk",
-    multiple=True,
-    metavar="[NODE=]NAME",
-    help="Model of the disks of NODE, or of all replicas, a name from `lab list disks`; same as --set NODE.disk=NAME. "
-    "Without --storage it is a single disk.  [default: ssd]",
-)
+@of_node_storage
+@of_node_disk
 @click.option(
     "--baseline",
     multiple=True,

@@ -11,17 +11,31 @@ from click.core import ParameterSource
 from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
-from replication_lab.cli.files import pairs
-from replication_lab.cli.options import as_json, keep_failed, on_noise, percentage
+from replication_lab.cli.files import named, of_nodes, once, pairs
+from replication_lab.cli.options import (
+    as_json,
+    keep_failed,
+    of_cnf,
+    of_node_disk,
+    of_node_storage,
+    on_noise,
+    percentage,
+)
 from replication_lab.cli.record import print_summary
 from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Experiment
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.model.question import NAME
+from replication_lab.model.question_disks import DISK, STORAGE
+from replication_lab.model.question_files import CNF
 from replication_lab.model.server_name import server_text
 
-DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "settings", "rtt", "against", "margin")
+DECIDED_BY_A_FILE = (
+    *("engine", "image", "preset", "rounds", "cases", "claims", "settings", CNF, STORAGE, DISK, "rtt", "against"),
+    "margin",
+)
 
 
 @click.command()
@@ -83,9 +97,12 @@ DECIDED_BY_A_FILE = ("engine", "image", "preset", "rounds", "cases", "claims", "
     "settings",
     multiple=True,
     metavar="[NODE.]VARIABLE=VALUE",
-    help="Set a server's variable in every case, on every server or on NODE; may be repeated. Then only laws are "
-    "judged, and nothing is compared with published figures.",
+    help="Set a server's variable in every case, on every server or on NODE; may be repeated. With it, --cnf, "
+    "--storage or --disk only laws are judged, and nothing is compared with published figures.",
 )
+@of_cnf
+@of_node_storage
+@of_node_disk
 @click.option(
     "--rtt",
     metavar="MS",
@@ -124,7 +141,7 @@ def run(
         _refuse_for_a_question()
         found, preset = experiments.from_file(experiment), NAME
     else:
-        found, preset = _chosen(experiment, **options), options["preset"]
+        found, preset = _chosen(experiment, options), options["preset"]
     engines = _servers(engine, image, lambda: runs.available(found))
     if found.against:
         engines = [found.against.server, *(engines or found.default_engines)]
@@ -155,22 +172,18 @@ def _servers(engine: str | None, image: Sequence[str], available: Callable[[], l
     return available() if engine == "all" else engine.split(",") if engine else []
 
 
-def _chosen(
-    name: str,
-    *,
-    preset: str,
-    rtt: str,
-    settings: tuple[str, ...],
-    rounds: int | None,
-    cases: tuple[str, ...],
-    claims: tuple[str, ...],
-    **other: Any,
-) -> Experiment:
-    only = Only(rounds=rounds, cases=[*dict.fromkeys(cases)], claims=[*dict.fromkeys(claims)])
-    return experiments.chosen(experiments.load(name, rtt), preset, pairs("--set", settings), only, _against(**other))
+def _chosen(name: str, options: dict[str, Any]) -> Experiment:
+    cases, claims = ([*dict.fromkeys(options[each])] for each in ("cases", "claims"))
+    only = Only(rounds=options["rounds"], cases=cases, claims=claims)
+    cnf: dict[str, GivenFile] = {}
+    of_options = (of_nodes(f"--{each}", each, options[each]) for each in (CNF, STORAGE, DISK))
+    given = once(pairs("--set", options["settings"]), *of_options)
+    asked = {setting: named(setting, [value], cnf)[0] for setting, value in given.items()}
+    found, against = experiments.load(name, options["rtt"]), _against(options["against"], options["margin"])
+    return experiments.chosen(found, options["preset"], asked, only, against, list(cnf.values()))
 
 
-def _against(*, against: str | None, margin: str) -> Against | None:
+def _against(against: str | None, margin: str) -> Against | None:
     return Against(server=against, margin=percentage(margin, "--margin")) if against else None
 
 

@@ -64,6 +64,20 @@ of_cnf = click.option(
     help="my.cnf file to start NODE, or all nodes, with; only options that are variables of the server, in a group "
     "such as [mysqld]. May be given for several nodes.",
 )
+of_node_storage = click.option(
+    "--storage",
+    multiple=True,
+    metavar="[NODE=]LEVEL[:DISKS]",
+    help="Put the data of NODE, or of all replicas, on emulated disks: single, raid0, raid1, or raid0:3 for three; "
+    "same as --set NODE.storage=LEVEL.  [default: no emulated disks]",
+)
+of_node_disk = click.option(
+    "--disk",
+    multiple=True,
+    metavar="[NODE=]NAME",
+    help="Model of the disks of NODE, or of all replicas, a name from `lab list disks`; same as --set NODE.disk=NAME. "
+    "Without --storage it is a single disk.  [default: ssd]",
+)
 DISK_OPTIONS = (
     click.option(
         "--disk",

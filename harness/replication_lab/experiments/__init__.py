@@ -4,6 +4,7 @@ A file whose name begins with "_" is a part of one: its cases, or its claims.
 """
 
 import importlib
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +13,7 @@ import msgspec
 from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Experiment
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.model.question import RTT, Question, Values
 from replication_lab.model.record import Record
@@ -55,12 +57,19 @@ def of(record: Record) -> Experiment:
         return asked(record.run.question)
     conditions = dict(record.run.conditions)
     found = load(record.run.experiment, conditions.pop(RTT, ""))
-    return _changing().as_recorded(found, conditions, record.run.only, record.run.against)
+    return _changing().as_recorded(found, conditions, record.run.cnf, record.run.only, record.run.against)
 
 
-def chosen(found: Experiment, preset: str, settings: Values, only: Only, against: Against | None = None) -> Experiment:
+def chosen(
+    found: Experiment,
+    preset: str,
+    settings: Values,
+    only: Only,
+    against: Against | None = None,
+    cnf: Sequence[GivenFile] = (),
+) -> Experiment:
     """Return an experiment as the options of `lab run` change it. Raise LabError for what it does not have."""
-    experiment = _changing().with_settings(found, preset, settings) if settings else found
+    experiment = _changing().with_settings(found, preset, settings, cnf) if settings else found
     if against:
         experiment = _changing().compared(experiment, against)
     return _changing().restricted(experiment, preset, only)

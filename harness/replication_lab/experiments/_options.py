@@ -1,22 +1,25 @@
 """What the options of `lab run` change: settings of the servers, and which cases and claims there are."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from replication_lab.experiments._question_topologies import nodes_with_servers
+from replication_lab.experiments._question_disks import on_disks, storage_of
+from replication_lab.experiments._question_topologies import nodes_with_servers, refuse_a_file_for_machines
 from replication_lab.experiments._question_variables import Kept, server_settings
 from replication_lab.model.against import Against
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Case, Experiment, Preset
+from replication_lab.model.given_file import GivenFile
+from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.measuring import Watch
 from replication_lab.model.only import Only
 from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, throughput
 from replication_lab.model.question import OWN, Values, on_which_node, refuse_bad_setting
 from replication_lab.model.question_disks import is_of_disks
-from replication_lab.model.question_files import is_cnf
+from replication_lab.model.question_files import files_of, is_cnf, refuse_bad_files
 from replication_lab.model.statistics import FEWEST_OF_A_MEAN
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
@@ -105,58 +108,95 @@ def compared(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
     )
 
 
-def with_settings(experiment: Experiment[Lab], preset: str, settings: Values) -> Experiment[Lab]:
-    """Return the experiment with these variables set in every case. Raise LabError for an impossible one."""
+def with_settings(
+    experiment: Experiment[Lab], preset: str, settings: Values, cnf: Sequence[GivenFile] = ()
+) -> Experiment[Lab]:
+    """Return the experiment with these settings in every case. Raise LabError for an impossible one."""
     cases = experiment.chosen(experiment.preset(preset))
-    topologies = dict.fromkeys(experiment.lab_of(case).topology for case in cases)
+    topologies = [
+        catalogue.topology(name) for name in dict.fromkeys(experiment.lab_of(case).topology for case in cases)
+    ]
+    refuse_bad_files({name: [value] for name, value in settings.items()}, cnf)
     for name, value in settings.items():
-        if name in OWN or is_cnf(name) or is_of_disks(name):
+        if name in OWN and not _is_of_nodes(name):
             raise LabError(
                 f"--set {name}={value}: {name} is no variable of a server",
                 f"a variable, since the cases of {experiment.name} have their own {name}",
                 f"./lab run {experiment.name} --set sync_binlog=1",
             )
-        refuse_bad_setting(name, [value])
+        if not _is_of_nodes(name):
+            refuse_bad_setting(name, [value])
         node, _ = on_which_node(name)
         for topology in topologies:
-            nodes = nodes_with_servers(catalogue.topology(topology))
+            refuse_a_file_for_machines(name, topology)
+            nodes = nodes_with_servers(topology)
             if node and node not in nodes:
-                raise unknown_name(f"node with a server of {topology}", node, nodes, "./lab list topologies")
-    return as_recorded(experiment, settings, Only())
+                raise unknown_name(f"node with a server of {topology.name}", node, nodes, "./lab list topologies")
+    return as_recorded(experiment, settings, cnf, Only())
+
+
+def _is_of_nodes(name: str) -> bool:
+    return is_cnf(name) or is_of_disks(name)
 
 
 def as_recorded(
-    experiment: Experiment[Lab], settings: Values, only: Only, against: Against | None = None
+    experiment: Experiment[Lab],
+    settings: Values,
+    cnf: Sequence[GivenFile],
+    only: Only,
+    against: Against | None = None,
 ) -> Experiment[Lab]:
-    """Return the experiment of a record: with its variables, its part, and the server that it is compared with."""
+    """Return the experiment of a record: with its settings, its part, and the server that it is compared with."""
     found = replace(compared(experiment, against) if against else experiment, only=only)
     if not settings:
         return found
-    acting = _Setting(experiment, settings)
-    changed = found.with_variables(settings)
-    return replace(changed, prepare=acting.prepare, arrange=acting.arrange)
+    disks = {name: value for name, value in settings.items() if is_of_disks(name)}
+    variables = {name: value for name, value in settings.items() if not _is_of_nodes(name)}
+    acting = _Setting(experiment, variables, files_of(settings, cnf))
+    changed = replace(found.with_conditions(settings), cnf=tuple(cnf), prepare=acting.prepare, arrange=acting.arrange)
+    return _with_disks(changed, disks) if disks else changed
+
+
+def _with_disks(experiment: Experiment[Lab], disks: Values) -> Experiment[Lab]:
+    """Return the experiment with each case's lab on these disks, whose limits are proved over each load."""
+    cases = tuple(replace(case, lab=_on_disks(experiment, case, disks)) for case in experiment.cases)
+    return replace(experiment, cases=cases, arrange=on_disks(experiment.arrange))
+
+
+def _on_disks(experiment: Experiment[Lab], case: Case, disks: Values) -> LabSpec:
+    lab = experiment.lab_of(case)
+    topology = catalogue.topology(lab.topology)
+    if lab.storage is not None or topology.storage:
+        name, value = next(iter(disks.items()))
+        raise LabError(
+            f"{name} is {value}, but the case {case.name} of {experiment.name} has its own disks",
+            "an experiment without emulated disks",
+            f"./lab ask {lab.topology} --set {name}={value}",
+        )
+    return replace(lab, storage=storage_of(disks, {}, topology))
 
 
 @dataclass(frozen=True)
 class _Setting:
-    """An experiment in which the user's variables are set in every case."""
+    """An experiment in which the user's variables and files are set in every case."""
 
     experiment: Experiment[Lab]
     asked: Values
+    files: Mapping[str, GivenFile | None]
 
     def prepare(self, lab: Lab) -> None:
         """Refuse, before the first round, a variable that a server rejects; then prepare as the experiment does.
 
         Restarts for variables that need one come first, because they would undo the experiment's own settings.
         """
-        with server_settings(lab, self.asked, {}):
+        with server_settings(lab, self.asked, self.files):
             pass
         if self.experiment.prepare:
             self.experiment.prepare(lab)
 
     @contextmanager
     def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
-        with server_settings(lab, self.asked, {}) as kept, self.experiment.arrange(lab, case) as watch:
+        with server_settings(lab, self.asked, self.files) as kept, self.experiment.arrange(lab, case) as watch:
             yield _Watch(watch, kept)
 
 

@@ -1,6 +1,6 @@
 """The emulated disks of a question's cases: the lab that a case needs, and the proof of their limits over its load."""
 
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
 from replication_lab.experiments._question_engines import engine_of
@@ -23,12 +23,22 @@ from replication_lab.world.disks.array import Array
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.docker.lab import Lab
 
+# The storage of a lab's nodes, as LabSpec has it.
+Placed = tuple[tuple[str, Storage], ...]
 Arrange = Callable[[Lab, Case], AbstractContextManager[Watch]]
 
 
 def lab_of(values: Values, question: Question, topology: Topology) -> LabSpec:
     """Return the lab of a case. Raise LabError for disks that it cannot have."""
-    settings = {**question.settings, **values}
+    storage = storage_of({**question.settings, **values}, question.vary, topology)
+    return LabSpec(topology.name, engine_of(values, question), storage)
+
+
+def storage_of(settings: Values, varied: Collection[str], topology: Topology) -> Placed | None:
+    """Return the storage of a lab's nodes by these settings; None if none names any. `varied` differ between cases.
+
+    Raise LabError for disks that it cannot have.
+    """
     nodes, replicas = ([node.name for node in each] for each in (topology.nodes, topology.replicas))
     if missing := [name for name in (STORAGE, DISK) if name in settings and not replicas]:
         raise LabError(
@@ -36,14 +46,14 @@ def lab_of(values: Values, question: Question, topology: Topology) -> LabSpec:
             "a node's own",
             f"--{missing[0]} {nodes[0]}={settings[missing[0]]}",
         )
-    asked = disks_of(settings, question.vary, nodes, replicas)
-    if asked:
-        # Virtual machines have disks of their own even if none are requested.
-        up.storage_of(topology.name, [], [f"--{STORAGE}"], disk=DEFAULT_DISK, backend=AUTO)
+    asked = disks_of(settings, varied, nodes, replicas)
+    if not asked:
+        return None
+    # Virtual machines have disks of their own even if none are requested.
+    up.storage_of(topology.name, [], [f"--{STORAGE}"], disk=DEFAULT_DISK, backend=AUTO)
     placed = {node: _storage(topology, node, each) for node, each in asked.items() if each}
     kept = {node: each for node, each in topology.storage.items() if node not in asked}
-    all_ = tuple(sorted((kept | placed).items())) if asked else None
-    return LabSpec(topology.name, engine_of(values, question), all_)
+    return tuple(sorted((kept | placed).items()))
 
 
 def _storage(topology: Topology, node: str, asked: Disks) -> Storage:

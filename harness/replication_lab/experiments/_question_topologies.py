@@ -30,7 +30,7 @@ def refuse_what_a_topology_cannot(question: Question, topology: Topology) -> Non
         if name in CHOICES:
             _refuse_missing_choice(name, topology)
         elif name not in OWN:
-            _refuse_a_file_for_machines(name, topology)
+            refuse_a_file_for_machines(name, topology)
             _refuse_no_server(name, topology)
     for values in question.combinations():
         if values.get(TOPOLOGY, topology.name) == topology.name:
@@ -94,7 +94,7 @@ def _follow_the_source(topology: Topology) -> bool:
     return all(link.source == topology.source.name for link in topology.links)
 
 
-def _refuse_a_file_for_machines(name: str, topology: Topology) -> None:
+def refuse_a_file_for_machines(name: str, topology: Topology) -> None:
     if is_cnf(name) and topology.replication == REPLICATED_DISK:
         raise LabError(
             f"{name}: the servers of {topology.name} run in virtual machines, which are not restarted with a file",

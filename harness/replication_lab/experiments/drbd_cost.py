@@ -8,8 +8,9 @@ from pathlib import Path
 from replication_lab.faults import disk_limits
 from replication_lab.model.claim import Claim
 from replication_lab.model.disk import Limits
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, Ratio, Total, throughput
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk

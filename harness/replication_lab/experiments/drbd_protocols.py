@@ -8,8 +8,9 @@ from pathlib import Path
 from replication_lab.faults import disk_limits
 from replication_lab.model.claim import Claim
 from replication_lab.model.disk import Limits
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import drbd_state

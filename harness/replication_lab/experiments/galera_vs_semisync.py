@@ -11,9 +11,10 @@ from replication_lab.experiments._galera_claims import claims
 from replication_lab.experiments._replicating import bare_links, restored
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import Injected, injected
-from replication_lab.model.experiment import Case, Curves, Experiment, Preset, parse_data
+from replication_lab.model.experiment import Case, Curves, Experiment, Preset
 from replication_lab.model.measuring import Watch, Workload
 from replication_lab.model.proof import Proof
+from replication_lab.model.published import parse_data
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.workloads.bank import Bank

@@ -8,8 +8,9 @@ from pathlib import Path
 from replication_lab.faults.disk_limits import DiskLimits, lifted
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, Ratio
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue

@@ -5,7 +5,8 @@ from contextlib import AbstractContextManager
 from pathlib import Path
 
 from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.experiment import Case, Experiment, Preset
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import FLUSHING, Race

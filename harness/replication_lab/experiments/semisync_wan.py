@@ -8,7 +8,8 @@ from pathlib import Path
 from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.experiments._replicating import restored
 from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset, parse_data
+from replication_lab.model.experiment import Case, Experiment, Preset
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import (
     Figure,
     PerRoundTrip,

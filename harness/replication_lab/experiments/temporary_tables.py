@@ -6,7 +6,8 @@ from pathlib import Path
 from random import Random
 
 from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Comparison, Experiment, Preset, parse_data
+from replication_lab.model.experiment import Case, Comparison, Experiment, Preset
+from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, Ratio, Sum
 from replication_lab.probes.temporary_tables import Watch
 from replication_lab.workloads.mysqlslap import Slap

@@ -1,21 +1,20 @@
 """An experiment: one question, the cases it compares, and the claims that answer it."""
 
 import random
-import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
 
-import msgspec
-
 from replication_lab.model.against import Against
 from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge, without_its_cases
 from replication_lab.model.condition import Condition, parse_condition
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.measuring import LabT, ProofsOfNodes, Watch, Workload
 from replication_lab.model.only import Only
+from replication_lab.model.published import ClaimData, Data
 from replication_lab.model.question import Question
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
@@ -102,86 +101,6 @@ class Comparison:
         return tuple(case for rows in self.columns.values() for case in rows.values())
 
 
-# --- the data beside an experiment: what was published, and what is expected ------------------------------------------
-
-
-class PublishedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """One figure of a case in the literature."""
-
-    case: str
-    figure: str
-    value: float
-    unit: str = ""
-
-
-class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table in the literature and where it comes from."""
-
-    source: str
-    rows: list[PublishedRow] = []
-
-
-class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """What the literature says about a claim."""
-
-    published: float | None = None
-
-
-class KnownVerdict(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The verdict known for a claim on an engine."""
-
-    claim: str
-    engine: str
-    verdict: Verdict
-    because: str
-
-    def __post_init__(self) -> None:
-        _ = self.expected  # refuses what can never be expected
-
-    @property
-    def expected(self) -> Expected:
-        return Expected(self.verdict, self.because)
-
-
-class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """The YAML file beside an experiment."""
-
-    published: Published = Published(source="")
-    claims: dict[str, ClaimData] = {}
-    expected: list[KnownVerdict] = []
-
-    def under_other_conditions(self, claims: Iterable[str], known_at: str) -> "Data":
-        """Return the data that apply under changed conditions: the verdicts known for `claims`, no published figure.
-
-        `known_at` names the conditions under which the verdicts are known.
-        """
-        kept, source = set(claims), self.published.source
-        return Data(
-            Published(source and f"not compared, since conditions changed: {source}"),
-            expected=[
-                msgspec.structs.replace(known, because=f"known {known_at}: {known.because}")
-                for known in self.expected
-                if known.claim in kept
-            ],
-        )
-
-
-def parse_data(text: str | bytes, name: str = "the experiment's data") -> Data:
-    """Decode the YAML beside an experiment. Raise LabError that names an unknown key and the most similar known one."""
-    try:
-        return msgspec.yaml.decode(text, type=Data)
-    except msgspec.MsgspecError as error:
-        raise _explained(str(error), name) from error
-
-
-def _explained(error: str, name: str) -> LabError:
-    unknown = re.search(r"unknown field `(.*?)`", error)
-    if not unknown:
-        return LabError(f"{name}: {error}", "the keys of docs/statistics.md, section expected verdicts")
-    known = {key for kind in (Data, Published, PublishedRow, ClaimData, KnownVerdict) for key in kind.__struct_fields__}
-    return unknown_name(f"key in {name}", unknown[1], known)
-
-
 # --- the experiment ---------------------------------------------------------------------------------------------------
 
 Predict = Callable[[Case, dict[str, float]], dict[str, float]]
@@ -216,7 +135,8 @@ class Experiment(Generic[LabT]):
 
     `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another round trip.
     `conditions` names those that differ from the published ones: then only laws are judged, and nothing is compared
-    with published figures. `only` is the part that a run is restricted to. `against` is the server to compare with.
+    with published figures. `cnf` are the files that conditions name. `only` is the part that a run is restricted to.
+    `against` is the server to compare with.
     """
 
     name: str
@@ -243,6 +163,7 @@ class Experiment(Generic[LabT]):
     rtt_ms: int = 0
     at: "Callable[[int], Experiment[LabT]] | None" = None
     conditions: dict[str, str] = field(default_factory=dict)
+    cnf: tuple[GivenFile, ...] = ()
     only: Only = field(default_factory=Only)
     against: Against | None = None
 
@@ -294,8 +215,8 @@ class Experiment(Generic[LabT]):
         data = self.data.under_other_conditions(laws, f"at {self.rtt_ms} ms")
         return replace(found, data=data, conditions={"rtt": asked.name})
 
-    def with_variables(self, changed: dict[str, str]) -> "Experiment[LabT]":
-        """Return the experiment under changed conditions: with these variables on its servers."""
+    def with_conditions(self, changed: dict[str, str]) -> "Experiment[LabT]":
+        """Return the experiment under changed conditions, such as variables on its servers."""
         laws = (claim.id for claim in self.claims if claim.law)
         data = self.data if self.conditions else self.data.under_other_conditions(laws, "with the published settings")
         return replace(self, data=data, conditions={**self.conditions, **changed})

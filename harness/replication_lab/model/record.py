@@ -29,6 +29,7 @@ from replication_lab.model.event import (
     Opening,
 )
 from replication_lab.model.evidence import Drills, Evidence
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lines import Lines
 from replication_lab.model.only import Only
 from replication_lab.model.proof import Proof
@@ -92,8 +93,9 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
 
     `settings` holds min_rounds, max_rounds, alpha, … `undecidable` maps the claims that the preset is not expected to
     decide to the reason. `question` is that of `lab ask`, if the run answers one. `conditions` maps each condition that
-    the user chose in place of the published one to its value, such as rtt: 40ms or sync_binlog: 0; `only` is the part
-    of the experiment that the user chose, `against` the server that the other one is compared with.
+    the user chose in place of the published one to its value, such as rtt: 40ms or sync_binlog: 0; `cnf` are the files
+    that conditions name. `only` is the part of the experiment that the user chose, `against` the server that the other
+    one is compared with.
     """
 
     experiment: str
@@ -102,6 +104,7 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     undecidable: dict[str, str] = {}
     question: Question | None = None
     conditions: dict[str, str] = {}
+    cnf: list[GivenFile] = []
     only: Only = Only()
     against: Against | None = None
 

@@ -173,6 +173,7 @@ class Run:
             undecidable=self.preset.undecidable,
             question=self.experiment.asked,
             conditions=self.experiment.conditions,
+            cnf=list(self.experiment.cnf),
             only=self.experiment.only,
             against=self.experiment.against,
             environment=self.world.environment(),
