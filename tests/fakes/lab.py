@@ -16,7 +16,7 @@ from replication_lab.world.mysql.semisync import SemiSyncStatus
 
 from tests.fakes.disks import FakeArrayContainer, FakeDisk, FakeRace, fake_arrays
 from tests.fakes.drbd import FakeResource
-from tests.fakes.link import BARE, OF_COMMITS, FakeEcho, FakeLink
+from tests.fakes.link import BARE, FakeEcho, FakeLink, varied
 from tests.fakes.programs import Programs
 from tests.fakes.server import FakeServer
 from tests.fakes.session import FakeRows
@@ -27,8 +27,6 @@ if TYPE_CHECKING:
 
 # The user's options, as a node reads them when it starts.
 FILE = "/etc/mysql/conf.d/zz-user.cnf"
-# In ms: a commit that waits for no other node (slow, so that a second of load is few rows).
-COMMIT = 0.6
 # Sigma of the logarithm of one load against the next.
 OF_LOADS = 0.01
 # A load's trouble comes at this commit of it: late enough for figures from before, early enough for every load.
@@ -253,7 +251,7 @@ class FakeLab:
     def commit(self, clients: int = 1, node: str = "", loses: bool = False) -> Commit:
         """Commit once on `node` (the source if none is named), as one of `clients` at once; move its counters."""
         self._count()
-        own = COMMIT * self._pace * self._dice.lognormvariate(0, OF_COMMITS) * (1 + (clients - 1) / 10)
+        own = self._world.commit_ms * self._pace * varied(self._dice) * (1 + (clients - 1) / 10)
         if self.topology.replication == "galera":
             return self._certified(own, node or self.topology.source.name, loses)
         if self.resource and self.resource.connected and self.resource.protocol != "A":

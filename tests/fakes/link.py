@@ -18,8 +18,15 @@ from tests.fakes.clock import FakeClock
 BARE, PROXY, OVER = 0.15, 0.1, 1.0
 # Sigma of the logarithm of one round trip, or one commit, against the next.
 OF_COMMITS = 0.002
+# Drawn once: a run takes some hundred thousand of them.
+VARIATION = tuple(map(Random(1).lognormvariate, [0] * 4096, [OF_COMMITS] * 4096))
 # What a link carries without a toxic, and how much of a toxic's rate comes out, in KB/s and as a share.
 CARRIES, OF_RATE = 500_000.0, 0.9
+
+
+def varied(dice: Random) -> float:
+    """Return the factor by which this round trip, or this commit, differs from the typical one."""
+    return VARIATION[int(dice.random() * len(VARIATION))]
 
 
 class FakeLink:
@@ -77,7 +84,7 @@ class FakeLink:
             asked += body.attributes.get("latency", 0)
             jitter += body.attributes.get("jitter", 0)
         asked += self._dice.uniform(-jitter, jitter) if jitter else 0
-        return (BARE + PROXY + asked + (OVER if asked else 0)) * self._dice.lognormvariate(0, OF_COMMITS)
+        return (BARE + PROXY + asked + (OVER if asked else 0)) * varied(self._dice)
 
     def kilobytes_per_second(self) -> float:
         """Return what one connection carries alone."""

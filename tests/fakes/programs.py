@@ -116,13 +116,14 @@ class Programs:
         writes = [word == b"true" for word in WRITES.findall(self._lab.files["/tmp/load.lua"])] or [False]
         lines = []
         for _ in range(clients):
-            kinds, latencies, wrote = itertools.cycle(writes), [], []
-            while sum(latencies) < seconds * 1000:
+            kinds, latencies, wrote, spent = itertools.cycle(writes), [], [], 0.0
+            while spent < seconds * 1000:
                 is_write = next(kinds)
                 latencies.append(self._lab.commit(clients).answered if is_write else dice.lognormvariate(READ, 0.1))
+                spent += latencies[-1]
                 wrote += latencies[-1:] if is_write else []
             times = " ".join(str(round(ms * 1000)) for ms in latencies)
-            lines.append(f"client 0.000000 {sum(latencies) / 1000:.6f} {times}\n")
+            lines.append(f"client 0.000000 {spent / 1000:.6f} {times}\n")
             lines += [f"wrote {len(wrote)} {round(min(wrote) * 1000)}\n"] if wrote else []
         return "".join(lines)
 

@@ -59,6 +59,8 @@ class FakeWorld:
     seed: int = 1
     noisy: Callable[[int], bool] = lambda _load: False
     meanwhile: troubles.Meanwhile = troubles.nothing
+    # A commit that waits for no other node: slow, so that a second of load is few rows.
+    commit_ms: float = 3.0
     # Does a drill of a question; arguments as of `runner.World.drill`.
     drill: Callable[..., Evidence] = no_drill
     clock: FakeClock = field(default_factory=FakeClock)

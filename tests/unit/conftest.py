@@ -145,11 +145,11 @@ def _undisturbed_runs():
 def undisturbed(ran, _undisturbed_runs):
     """Return (summary, record) of `ran` in a world without trouble, run once for all tests that only read it."""
 
-    def run(experiment, preset="quick"):
-        key = (id(experiment), preset)
+    def run(experiment, preset="quick", **options):
+        key = (id(experiment), preset, *options.items())
         if key not in _undisturbed_runs:
             # The experiment is kept, so that no other one gets its id.
-            _undisturbed_runs[key] = (experiment, *ran(experiment, preset=preset)[:2])
+            _undisturbed_runs[key] = (experiment, *ran(experiment, preset=preset, **options)[:2])
         return _undisturbed_runs[key][1:]
 
     return run

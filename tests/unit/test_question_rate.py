@@ -122,7 +122,7 @@ def told(summary) -> str:
 def test_a_slower_link_raises_the_latency_at_the_same_rate(ran):
     """With enough clients the rate is kept, so there is no answer about the throughput."""
     asked = question({"rtt": ["10ms", "40ms"]}, settings={"rate": "100/s", "clients": "16"})
-    summary, record, _ = ran(experiments.asked(asked), preset="ask")
+    summary, record, _ = ran(experiments.asked(asked), preset="ask", commit_ms=0.6)
     (effect,) = summary.effects
 
     assert summary.verdict == "AS_EXPECTED", summary.claims

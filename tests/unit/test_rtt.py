@@ -149,16 +149,20 @@ def test_longer_round_trips_are_measured_for_longer():
 # --- a run ------------------------------------------------------------------------------------------------------------
 
 
+AT_40MS = experiments.load("semisync_wan", "40ms")
+# What real engines refute is data, and left out.
+LAWFUL_AT_40MS = replace(AT_40MS, data=AT_40MS.data.under_other_conditions([], ""))
+
+
 @pytest.fixture
-def at_40ms(ran):
-    """Run semisync_wan at 40 ms in a world that keeps the laws; what real engines refute is data, and left out."""
-    found = experiments.load("semisync_wan", "40ms")
-    return ran(replace(found, data=found.data.under_other_conditions([], "")), preset="least")
+def at_40ms(undisturbed):
+    """Run semisync_wan at 40 ms in a world that keeps the laws, once for all tests: (summary, record)."""
+    return undisturbed(LAWFUL_AT_40MS, preset="least", commit_ms=0.6)
 
 
 def test_the_record_and_the_summary_say_what_changed(at_40ms):
     """The laws hold, each other claim is not judged and why, and no figure stands beside a published one."""
-    summary, record, _ = at_40ms
+    summary, record = at_40ms
     laws = {claim.id for claim in experiments.load("semisync_wan").claims if claim.law}
 
     assert record.run.conditions == summary.conditions == {"rtt": "40ms"}
@@ -173,7 +177,7 @@ def test_the_record_and_the_summary_say_what_changed(at_40ms):
 
 def test_the_reports_say_it_first(at_40ms, tmp_path):
     """In the terminal and on the page, before any figure."""
-    summary, record, _ = at_40ms
+    summary, record = at_40ms
     page = StringIO()
     terminal.show(summary, Console(file=page, width=200))
     write(tmp_path, summary, record)
@@ -185,9 +189,9 @@ def test_the_reports_say_it_first(at_40ms, tmp_path):
     assert json.loads((tmp_path / "summary.json").read_text())["conditions"] == {"rtt": "40ms"}
 
 
-def test_a_record_is_judged_again_under_its_own_conditions(at_40ms, runs):
+def test_a_record_is_judged_again_under_its_own_conditions(ran):
     """The record alone says them; without them no case of the published distance would be found."""
-    summary = at_40ms[0]
+    summary, _, _ = ran(LAWFUL_AT_40MS, preset="least", commit_ms=0.6)
     again = running.judge("latest")
 
     assert again.conditions == {"rtt": "40ms"}
@@ -197,7 +201,7 @@ def test_a_record_is_judged_again_under_its_own_conditions(at_40ms, runs):
 
 def test_an_older_record_has_no_conditions(at_40ms):
     """It is of the published ones."""
-    _, record, _ = at_40ms
+    _, record = at_40ms
     line = json.loads(encode(record.run))
     del line["conditions"]
 

@@ -5,6 +5,7 @@ A message is any literal of the package that has two words, wherever it is built
 """
 
 import ast
+import functools
 import re
 from collections.abc import Iterator
 from pathlib import Path
@@ -49,33 +50,30 @@ def helps() -> Texts:
             yield f"lab {words} {option.opts[0]}", getattr(option, "help", "") or ""
 
 
-def messages() -> Texts:
-    """Yield the literals of the package that are sentences or parts of one, in the order of the files."""
-    for path in sorted(PACKAGE.rglob("*.py")):
-        for text in literals(path.read_text()):
-            yield str(path.relative_to(PACKAGE)), text
+@functools.cache
+def messages() -> tuple[tuple[str, str], ...]:
+    """Return the literals of the package that are sentences or parts of one, in the order of the files."""
+    paths = sorted(PACKAGE.rglob("*.py"))
+    return tuple((str(path.relative_to(PACKAGE)), text) for path in paths for text in literals(path.read_text()))
 
 
 def literals(code: str) -> Iterator[str]:
     """Yield the texts of a module: adjacent parts and f-strings as one, with {…} where a value is put in."""
-    tree = ast.parse(code)
-    left_out = {id(each) for each in docstrings(tree)}
-    for node in ast.walk(tree):
-        if isinstance(node, ast.JoinedStr):
-            left_out |= {id(part) for part in ast.walk(node) if part is not node and isinstance(part, ast.Constant)}
-    found = [
-        (node.lineno, node.col_offset, " ".join(text_of(node).split()))
-        for node in ast.walk(tree)
-        if isinstance(node, ast.JoinedStr | ast.Constant) and id(node) not in left_out
-    ]
-    yield from (text for _, _, text in sorted(found) if TWO_WORDS.search(text) and not FOR_PROGRAMS.search(text))
+    found = sorted((node.lineno, node.col_offset, " ".join(text_of(node).split())) for node in built(ast.parse(code)))
+    yield from (text for _, _, text in found if TWO_WORDS.search(text) and not FOR_PROGRAMS.search(text))
 
 
-def docstrings(tree: ast.Module) -> Iterator[ast.expr]:
-    """Yield the texts that are statements of their own."""
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Expr):
-            yield node.value
+def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.Constant]:
+    """Yield the texts below a node, without docstrings; inside an f-string only f-strings, since it has its parts."""
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.Constant):
+            if isinstance(child.value, str) and not inside and not isinstance(node, ast.Expr):
+                yield child
+        elif isinstance(child, ast.JoinedStr):
+            yield child
+            yield from built(child, inside=True)
+        else:
+            yield from built(child, inside)
 
 
 def text_of(node: ast.JoinedStr | ast.Constant) -> str:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Sequence
+from functools import cache
 from pathlib import Path
 
 import msgspec
@@ -43,14 +44,20 @@ def known() -> dict[str, list[Drill]]:
 
 def load(topology: str, name: str) -> Drill:
     """Return a drill of a topology; LabError for an unknown name, or a file that does not fit."""
-    found = catalogue.topology(topology)
+    catalogue.topology(topology)
     names = catalogue.drills(topology)
     if not names:
         able = [each for each in catalogue.topologies() if catalogue.drills(each)]
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
     if name not in names:
         raise unknown_name(f"drill of {topology}", name, names, "./lab drill")
-    return parse(name, found, catalogue.drill_file(topology, name).read_bytes())
+    return _loaded(name, topology, catalogue.drill_file(topology, name).read_bytes())
+
+
+@cache
+def _loaded(name: str, topology: str, text: bytes) -> Drill:
+    """Return the drill of a file, parsed once: a question looks through all drills of each topology."""
+    return parse(name, catalogue.topology(topology), text)
 
 
 def parse(name: str, topology: Topology, text: str | bytes) -> Drill:

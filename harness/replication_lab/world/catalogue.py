@@ -1,5 +1,6 @@
 """The project's own data: its topologies, toxics, engines and experiments."""
 
+import os
 import re
 from functools import cache
 from pathlib import Path
@@ -24,13 +25,23 @@ DEFAULT_ENGINE = re.compile(r"engines/\$\{ENGINE:-([^}]+)\}\.yaml")
 
 
 def topologies() -> list[str]:
-    return sorted(path.stem for path in COMPOSE.glob("*.yaml") if not path.stem.startswith("_"))
+    return [name for name in _names(COMPOSE, ".yaml") if not name.startswith("_")]
 
 
 def topology(name: str) -> Topology:
     if name not in topologies():
         raise unknown_name("topology", name, topologies(), "./lab list topologies")
-    return parse_topology(name, compose_file(name).read_text())
+    return _parsed_topology(name, compose_file(name).read_text())
+
+
+# A question or a list of drills reads the same few files many times.
+_parsed_topology = cache(parse_topology)
+
+
+def _names(folder: Path, ending: str) -> list[str]:
+    """Return the names of a folder's files without that ending, in order; none if there is no such folder."""
+    found = os.listdir(folder) if folder.is_dir() else []
+    return sorted(name.removesuffix(ending) for name in found if name.endswith(ending))
 
 
 def compose_file(topology: str) -> Path:
@@ -52,7 +63,7 @@ def default_engine(topology: str) -> str:
 
 
 def toxics() -> list[str]:
-    return sorted(path.stem for path in TOXICS.glob("*.json"))
+    return _names(TOXICS, ".json")
 
 
 def toxic(name: str, kind: str = "toxic") -> Toxic:
@@ -65,7 +76,7 @@ def toxic(name: str, kind: str = "toxic") -> Toxic:
 
 
 def drills(topology: str) -> list[str]:
-    return sorted(path.stem for path in drill_file(topology, "*").parent.glob("*.yaml"))
+    return _names(drill_file(topology, "").parent, ".yaml")
 
 
 def drill_file(topology: str, name: str) -> Path:
