@@ -40,11 +40,20 @@ def test_only_the_images_that_are_needed_are_chosen(engines, topologies, names):
 
 @pytest.mark.parametrize(
     ("engines", "topologies", "found"),
-    [(("marydb",), (), "marydb"), ((), ("galeera",), "galeera"), (("mysql-8.0",), ("galera",), "has no galera")],
+    [(("marydb",), (), "marydb"), ((), ("galeera",), "galeera")],
 )
 def test_unknown_names_are_refused(engines, topologies, found, refused):
-    """Before an image is built; also an engine that the topology cannot run."""
+    """Before an image is built."""
     assert found in refused(stock.needed, engines, topologies).found
+
+
+def test_an_experiment_needs_its_own_engines_and_topologies():
+    """Those that it compares by default, unless others are named."""
+    from replication_lab.cli.images import needed
+
+    assert set(needed([], [], "galera_vs_semisync")) == {"mariadb", "toxiproxy", "load", "sidecar"}
+    assert set(needed(["mysql-8.0"], [], "semisync_wan")) == {"mysql-8.0", "toxiproxy", "load"}
+    assert {"mysql-5.5", "mariadb-10.1"} <= set(needed(["all"], [], None))
 
 
 def test_the_key_needs_no_docker_and_changes_with_a_recipe_and_the_processor(monkeypatch):

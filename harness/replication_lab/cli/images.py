@@ -6,6 +6,7 @@ from typing import Any
 
 import click
 
+from replication_lab import experiments
 from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json
@@ -35,21 +36,41 @@ def of_images(command: Callable[..., Any]) -> Callable[..., Any]:
         shell_complete=names.completed_by(catalogue.topologies),
         help="Topology whose further images are needed, such as those of Galera's network; may be repeated.",
     )
-    return engine(topology(command))
+    experiment = click.option(
+        "--experiment",
+        metavar="NAME",
+        shell_complete=names.completed_by(experiments.names),
+        help="Experiment, or file of a question, whose topologies and engines are needed.",
+    )
+    return engine(topology(experiment(command)))
+
+
+def needed(engines: Sequence[str], topologies: Sequence[str], experiment: str | None) -> list[str]:
+    """Return the chosen images. An experiment has its own engines unless others are named."""
+    if experiment:
+        is_file = experiment.endswith((".yaml", ".yml"))
+        found = experiments.from_file(experiment) if is_file else experiments.load(experiment)
+        engines = engines or [
+            found.lab_of(case).engine or each for case in found.cases for each in found.default_engines
+        ]
+        topologies = [*topologies, *dict.fromkeys(found.lab_of(case).topology for case in found.cases)]
+    return stock.needed([*dict.fromkeys(engines)], topologies)
 
 
 @images.command("build")
 @of_images
 @click.option("--push", metavar="PREFIX", help="Also push the images to a registry, as PREFIX/NAME:RECIPE-PROCESSOR.")
 @as_json
-def build(engines: Sequence[str], topologies: Sequence[str], push: str | None, json_: bool) -> None:
+def build(
+    engines: Sequence[str], topologies: Sequence[str], experiment: str | None, push: str | None, json_: bool
+) -> None:
     """Build the images that are missing or out of date: those of ENGINE (mariadb), Toxiproxy and the load.
 
     With --push, other machines pull them from there if LAB_IMAGES=PREFIX. `docker login` gives access to the registry.
 
     Example: lab images build mariadb mysql-8.0 --push registry.example/team/lab
     """
-    done = stock.build(stock.needed(engines, topologies), push or "")
+    done = stock.build(needed(engines, topologies, experiment), push or "")
     print_json(done) if json_ else out.print("\n".join(done))
 
 
@@ -57,14 +78,14 @@ def build(engines: Sequence[str], topologies: Sequence[str], push: str | None, j
 @click.argument("folder", metavar="DIR", type=click.Path(path_type=Path, file_okay=False))
 @of_images
 @as_json
-def save(folder: Path, engines: Sequence[str], topologies: Sequence[str], json_: bool) -> None:
+def save(folder: Path, engines: Sequence[str], topologies: Sequence[str], experiment: str | None, json_: bool) -> None:
     """Write archives of the images into DIR, for the cache of a pipeline; build missing images.
 
     They are the images of ENGINE (mariadb), Toxiproxy and the load. An archive that is there and current is kept.
 
     Example: lab images save .lab-images mariadb
     """
-    written = [str(path) for path in stock.save(folder, stock.needed(engines, topologies))]
+    written = [str(path) for path in stock.save(folder, needed(engines, topologies, experiment))]
     print_json(written) if json_ else out.print("\n".join(written))
 
 
@@ -86,12 +107,12 @@ def load(folder: Path, json_: bool) -> None:
 @images.command("key")
 @of_images
 @as_json
-def key(engines: Sequence[str], topologies: Sequence[str], json_: bool) -> None:
+def key(engines: Sequence[str], topologies: Sequence[str], experiment: str | None, json_: bool) -> None:
     """Print a cache key for the images of ENGINE (mariadb), Toxiproxy and the load, without Docker.
 
     It changes with every file that the images are built from, and with the machine's processor.
 
     Example: lab images key mariadb
     """
-    found = stock.key(stock.needed(engines, topologies))
+    found = stock.key(needed(engines, topologies, experiment))
     print_json({"key": found}) if json_ else click.echo(found)

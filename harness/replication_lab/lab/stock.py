@@ -13,13 +13,15 @@ from replication_lab.world.docker import engine as docker_engine
 def needed(engines: Sequence[str], topologies: Sequence[str]) -> list[str]:
     """Return the images of these engines and topologies that are built here; by default those of mariadb.
 
-    Without a named engine each topology needs its default one. Raise LabError for unknown names.
+    The engine `all` stands for every engine that is built here. Without a named engine each topology needs its default
+    one. Raise LabError for unknown names.
     """
     found: list[str] = []
+    if "all" in engines:
+        engines = [name for name, each in catalogue.engines().items() if not each.image]
     for name in topologies:
         topology = catalogue.topology(name)
         for each in engines or [catalogue.default_engine(name)]:
-            servers.check(topology, each, f"images build --topology {name}")
             found += up.image_names(each, True, topology, topology.storage)
     for each in engines or ([] if topologies else ["mariadb"]):
         servers.named(each)

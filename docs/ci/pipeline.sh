@@ -1,0 +1,67 @@
+#!/bin/sh
+# Runs one command of the lab in a pipeline and leaves its report in lab-report/; docs/ci.md explains it.
+#
+#     pipeline.sh drill async --fault cut-link
+#
+# LAB             the lab's command; by default the one of the checkout that this script is in
+# LAB_CACHE       folder for archives of the images, which the pipeline keeps; empty for none
+# LAB_ENGINES     engines whose images are kept in it, separated by spaces
+# LAB_TOPOLOGIES  topologies that need further images, separated by spaces
+# LAB_BASELINE    file of `lab baseline save` to compare the run with
+# LAB_UNKNOWN     pass: a verdict UNKNOWN ends with status 0
+set -eu
+lab=${LAB:-$(dirname "$0")/../../lab}
+report="lab-report"
+
+if [ $# = 0 ]; then
+  printf 'error: no command\nexpected: a command of the lab\nnext: %s drill async --fault cut-link\n' "$0" >&2
+  exit 3
+fi
+
+# An archive that is current is kept, an old one is replaced.
+keep_images() {
+  for topology in ${LAB_TOPOLOGIES:-}; do
+    set -- "$@" --topology "$topology"
+  done
+  # shellcheck disable=SC2086 # several names in one variable
+  "$lab" images save "$LAB_CACHE" ${LAB_ENGINES:-} "$@"
+}
+
+if [ -n "${LAB_CACHE:-}" ]; then
+  [ ! -d "$LAB_CACHE" ] || "$lab" images load "$LAB_CACHE" || echo "building the images" >&2
+  keep_images
+fi
+
+latest() {
+  "$lab" open latest 2>/dev/null || true
+}
+
+before=$(latest)
+code=0
+"$lab" "$@" || code=$?
+after=$(latest)
+rm -rf "$report"
+mkdir "$report"
+if [ "$after" = "$before" ]; then
+  echo "**No run was recorded**: exit code $code" | tee "$report/verdicts.md"
+else
+  folder=$(dirname "$after")
+  cp "$folder"/* "$report/"
+  "$lab" report "$folder" --format markdown >"$report/verdicts.md"
+  if [ -n "${LAB_BASELINE:-}" ]; then
+    compared=0
+    "$lab" baseline check "$LAB_BASELINE" "$folder" --format markdown >>"$report/verdicts.md" || compared=$?
+    # 3 and 1 are worse than 2, which is worse than 0.
+    case $code$compared in
+      *3*) code=3 ;;
+      *1*) code=1 ;;
+      *2*) code=2 ;;
+    esac
+  fi
+  cat "$report/verdicts.md"
+fi
+if [ "$code" = 2 ] && [ "${LAB_UNKNOWN:-fail}" = pass ]; then
+  echo "a verdict is UNKNOWN; LAB_UNKNOWN=pass lets it pass" >&2
+  exit 0
+fi
+exit "$code"
