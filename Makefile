@@ -28,11 +28,11 @@ lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
 test: test-unit  ## run unit tests, images, labs and claims, without the tests marked long
-	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --durations=20
+	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
 test-all: test-unit  ## run every test on every engine, also those marked long
-	@$(PYTHON) -m pytest tests/images tests/lab $(BESIDE) --lab-engine all --durations=40
+	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
 
 # Adjacent tests run in one process and share costly fixtures. Compiled tests are cached, whatever the environment says.

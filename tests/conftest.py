@@ -4,7 +4,7 @@ from pathlib import Path
 
 from xdist.scheduler import LoadScopeScheduling
 
-pytest_plugins = ["replication_lab.pytest_plugin"]
+pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
 CLAIMS = Path(__file__).parent / "claims"
 # These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
 OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}

@@ -1,7 +1,7 @@
 // Commands to the server. Nothing is shown as done because it was asked for: the stream says what happened.
 
 const JSON_TYPE = { "Content-Type": "application/json" };
-const SILENT = { error: "The page's server does not answer.", expected: "a running lab live", next: "lab live" };
+const SILENT = { error: "No answer came. The next state shows whether it was done.", expected: "a running lab live" };
 
 /** Send a command; return {ok: true, accepted, file} or {ok: false, status, error, expected, next}. */
 export async function ask(method, path, body = {}) {
@@ -24,7 +24,13 @@ function read(text) {
 
 const path = (...names) => `/${names.map(encodeURIComponent).join("/")}`;
 
-export const changeLink = (name, condition) => ask("PATCH", path("links", name), { condition });
+/** Change a link; once more if no answer came, since the same condition twice is the same. */
+export async function changeLink(name, condition) {
+  const change = () => ask("PATCH", path("links", name), { condition });
+  const answer = await change();
+  return answer.status === 0 ? change() : answer;
+}
+
 export const actOnNode = (name, action, body) => ask("POST", path("nodes", name, action), body);
 export const checkLedger = () => ask("POST", "/ledger/check");
 export const record = (on) => ask("POST", "/record", { on });

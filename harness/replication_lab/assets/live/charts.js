@@ -33,6 +33,11 @@ export class Charts {
     of({ title: "Errors per second", height: 100, figure: rate, id: "errors", floor: () => 1,
       series: [{ label: "errors", read: (sample) => sample.errors_per_s, line: 2, fill: true, solid: true }] });
     this.commits = commits;
+    // What is drawn, for tests: the newest point and the law that the slider asks for.
+    commits.element.newest = () => {
+      const [times, measured, laws] = commits.plot.data;
+      return { at: times.at(-1), measured: measured.at(-1), law: laws.at(-1), points: times.length, preview: preview.shown?.per_s ?? null };
+    };
     onChange(() => this.draw());
     document.addEventListener("visibilitychange", () => this.draw());
   }

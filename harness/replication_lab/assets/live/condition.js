@@ -2,24 +2,13 @@
 
 export const SILENT = { cut: "cut", "black-hole": "black hole", "one-way": "one-way", reset: "reset" };
 
-// The slider's steps: 0, then 0.1 to 300 ms, each a twelfth of a decade on, as round numbers.
-const STEPS = [0, ...steps(0.1, 300, 12)];
+// The slider's steps: 0, then 0.1 to 300 ms, about a twelfth of a decade apart, as round numbers.
+const TWELFTHS = [1, 1.2, 1.5, 1.8, 2, 2.5, 3, 4, 5, 6, 7, 8.5];
+const STEPS = [0, ...new Set([0.1, 1, 10, 100].flatMap((decade) => TWELFTHS.map((part) => round(part * decade))))].filter((ms) => ms <= 300);
 
-function steps(least, most, perDecade) {
-  const found = [];
-  for (let at = 0; ; at += 1) {
-    const value = least * 10 ** (at / perDecade);
-    if (value > most) break;
-    found.push(round(value));
-  }
-  if (found.at(-1) !== most) found.push(most);
-  return [...new Set(found)];
-}
-
-// Two digits below 100 ms, steps of 10 ms above; the proxy delays by whole milliseconds from 1 ms on.
-function round(value) {
-  if (value < 1) return Math.round(value * 100) / 100;
-  return value < 100 ? Math.round(value) : Math.round(value / 10) * 10;
+// From 1 ms on the proxy delays by whole milliseconds.
+function round(ms) {
+  return ms < 1 ? Math.round(ms * 100) / 100 : Math.round(ms);
 }
 
 export const LAST_STEP = STEPS.length - 1;

@@ -26,7 +26,7 @@ export class LinkControls {
     this.proof = h("span", { class: "chip" });
     this.says = h("p", { class: "says small" });
     this.refused = h("p", { class: "refused", role: "alert" });
-    this.rate = h("select", { "aria-label": `Bandwidth of ${title}`, onchange: () => this.#slide() },
+    this.rate = h("select", { "aria-label": `Bandwidth of ${title}`, onchange: () => this.#put(written(this.ms, this.rate.value)) },
       ...RATES.map((rate) => h("option", { value: rate }, rate ? words(rate) : "no limit")));
     this.named = h("select", { "aria-label": `Condition of ${title} by name`, onchange: () => this.#byName() });
     this.buttons = Object.entries(SILENT).map(([condition, text]) => this.#button(condition, text, title));
@@ -84,6 +84,7 @@ export class LinkControls {
   }
 
   #wanted(ms) {
+    this.ms = ms;
     const text = ms === 0 ? "no delay" : ms < 1 ? `${milliseconds(ms)}: no delay is added` : milliseconds(ms);
     say(this.output, ms === 0 ? "0 ms" : milliseconds(ms));
     mark(this.slider, "aria-valuetext", text);

@@ -59,6 +59,7 @@ function hello(given) {
   say(by("lab"), given.lab);
   say(by("about"), `${given.about} (${given.topology}, ${given.engine})`);
   history.begin(given.samples);
+  charts.draw();
 }
 
 function show(now) {
@@ -113,6 +114,7 @@ by("drill").addEventListener("click", () => {
   if (!allowed(by("drill"))) return;
   say(by("save-refused"), "");
   by("save").showModal();
+  by("save-name").select();
 });
 
 by("save-not").addEventListener("click", () => by("save").close());
