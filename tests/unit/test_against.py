@@ -1,4 +1,4 @@
-"""Does --against measure two servers in the same rounds, and find the slower one?"""
+"""Does --against measure two servers, or one with and without a file, in the same rounds, and find the slower one?"""
 
 import pytest
 from click.testing import CliRunner
@@ -6,6 +6,7 @@ from replication_lab import cli, experiments
 from replication_lab import runs as running
 from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.model.verdict import Verdict
 
@@ -65,6 +66,78 @@ def test_a_record_is_judged_again_against_the_same_server(ran, runs):
     assert "at least 80%" in next(claim.sentence for claim in again.claims if claim.id == CLAIM)
 
 
+# --- a my.cnf file ----------------------------------------------------------------------------------------------------
+
+FILE = GivenFile("ours.cnf", "[mysqld]\ninnodb_io_capacity = 300\n")
+
+
+def with_file(**only):
+    """Return semisync_wan, measured against its own servers with a file."""
+    known = experiments.load("semisync_wan")
+    return experiments.chosen(known, "least", {}, Only(**only), Against(cnf=FILE, margin=0.1))
+
+
+def proofs(record, case):
+    return {proof.what for found in record.of("mariadb", case) for proof in found.proofs if proof.ok}
+
+
+def test_a_case_is_measured_with_and_without_the_file_in_the_same_rounds(ran):
+    """Two labs; the options of the file are proved over each load of one of them."""
+    summary, record, world = ran(with_file(cases=[CASE]), preset="least")
+
+    assert {(found.round, found.case) for found in record.measurements} >= {(1, CASE), (1, f"{CASE}@ours.cnf")}
+    assert world.came_up == ["mariadb"] * 2 == world.taken_down
+    assert [lab.about for lab in record.labs("mariadb")] == ["semisync", "semisync, with ours.cnf"]
+    for node in ("source", "replica"):
+        option = f"{node} has innodb_io_capacity=300 (ours.cnf line 2)"
+        assert option in proofs(record, f"{CASE}@ours.cnf") and option not in proofs(record, CASE)
+    claim = next(claim for claim in summary.claims if claim.id == CLAIM)
+    assert claim.verdict is Verdict.HOLDS and claim.sentence.endswith("the commits/s with ours.cnf in the same rounds")
+
+
+def test_a_claim_alone_measures_both_of_its_cases(ran):
+    """Named by --claim."""
+    _, record, _ = ran(with_file(claims=[CLAIM]), preset="least")
+
+    assert {found.case for found in record.measurements} == {CASE, f"{CASE}@ours.cnf"}
+
+
+def test_a_record_with_a_file_is_judged_again(ran, runs):
+    """The record holds the file's text."""
+    summary, record, _ = ran(with_file(cases=[CASE]), preset="least")
+    again = running.judge("latest")
+
+    assert record.run.against == Against(cnf=FILE, margin=0.1)
+    assert [(claim.id, claim.verdict) for claim in again.claims] == [
+        (claim.id, claim.verdict) for claim in summary.claims
+    ]
+
+
+def test_a_file_that_sets_what_the_experiment_sets_is_refused_before_the_first_round(ran, refused):
+    """semisync_wan sets sync_binlog=0 itself."""
+    known, file = experiments.load("semisync_wan"), GivenFile("durable.cnf", "[mysqld]\nsync_binlog = 1\n")
+    asked, seen = Against(cnf=file, margin=0.1), []
+    found = experiments.chosen(known, "least", {}, Only(cases=[CASE]), asked)
+    error = refused(ran, found, preset="least", meanwhile=lambda _lab, load: seen.append(load))
+
+    assert "not in force: source has sync_binlog=1 (durable.cnf line 2), found 0" in error.found and seen == []
+
+
+def test_a_file_that_a_server_forgets_makes_it_unknown(ran):
+    """The sabotage: the server runs without the file's option during the load."""
+
+    def forget(lab, _load):
+        server = lab.node("source").server()
+        if server.settings("innodb_io_capacity") == {"innodb_io_capacity": "300"}:
+            server.set_global(innodb_io_capacity=200)
+
+    summary, _, _ = ran(with_file(cases=[CASE]), preset="least", meanwhile=forget)
+    claim = next(claim for claim in summary.claims if claim.id == CLAIM)
+
+    assert claim.verdict is Verdict.UNKNOWN
+    assert "source has innodb_io_capacity=300 (ours.cnf line 2)" in claim.reason
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -72,6 +145,7 @@ def test_a_record_is_judged_again_against_the_same_server(ran, runs):
         (["semisync_wan", "--against", "mariadb-10.11", "--margin", "0%"], "--margin"),
         (["semisync_wan", "--against", "mariadb-10.11", "--margin", "much"], "not a percentage"),
         (["temporary_tables", "--against", "mariadb"], "compares engines already"),
+        (["semisync_wan", "--against", "/no/such.cnf"], "/no/such.cnf cannot be read"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_starts(arguments, message):

@@ -3,6 +3,7 @@
 import os
 import sys
 from collections.abc import Callable, Sequence
+from pathlib import Path
 from typing import Any
 
 import click
@@ -11,7 +12,7 @@ from click.core import ParameterSource
 from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
-from replication_lab.cli.files import named, of_nodes, once, pairs
+from replication_lab.cli.files import named, of_nodes, once, pairs, read_for_a_record
 from replication_lab.cli.options import (
     as_json,
     keep_failed,
@@ -80,10 +81,10 @@ DECIDED_BY_A_FILE = (
 )
 @click.option(
     "--against",
-    metavar="ENGINE",
+    metavar="ENGINE|FILE.cnf",
     shell_complete=names.completed_by(names.engines),
-    help="Server to measure in the same rounds: each case's throughput must not be lower than there by more than "
-    "--margin.",
+    help="What to measure in the same rounds: another server (an engine, a vendor's version or an image), or the same "
+    "server started with a my.cnf file. Each case's throughput must not be lower than there by more than --margin.",
 )
 @click.option(
     "--margin",
@@ -143,7 +144,7 @@ def run(
     else:
         found, preset = _chosen(experiment, options), options["preset"]
     engines = _servers(engine, image, lambda: runs.available(found))
-    if found.against:
+    if found.against and found.against.server:
         engines = [found.against.server, *(engines or found.default_engines)]
         _refuse_the_same(engines)
     folder, summary = runs.run(found, engines, preset, seed, tell, noise=noise, keep=keep)
@@ -184,7 +185,14 @@ def _chosen(name: str, options: dict[str, Any]) -> Experiment:
 
 
 def _against(against: str | None, margin: str) -> Against | None:
-    return Against(server=against, margin=percentage(margin, "--margin")) if against else None
+    if not against:
+        return None
+    share, is_file = percentage(margin, "--margin"), against.endswith(".cnf")
+    return (
+        Against(cnf=read_for_a_record(Path(against)), margin=share)
+        if is_file
+        else Against(server=against, margin=share)
+    )
 
 
 def _refuse_for_a_question() -> None:

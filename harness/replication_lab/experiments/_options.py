@@ -4,19 +4,17 @@ from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
+from replication_lab.experiments._against import compared, twins_of
 from replication_lab.experiments._question_disks import on_disks, storage_of
 from replication_lab.experiments._question_topologies import nodes_with_servers, refuse_a_file_for_machines
-from replication_lab.experiments._question_variables import Kept, server_settings
+from replication_lab.experiments._question_variables import WithSettings, server_settings
 from replication_lab.model.against import Against
-from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.measuring import Watch
 from replication_lab.model.only import Only
-from replication_lab.model.proof import Proof
-from replication_lab.model.quantities import Figure, throughput
 from replication_lab.model.question import OWN, Values, on_which_node, refuse_bad_setting
 from replication_lab.model.question_disks import is_of_disks
 from replication_lab.model.question_files import files_of, is_cnf, refuse_bad_files
@@ -54,7 +52,7 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
 def _cases(experiment: Experiment[Lab], preset: Preset, only: Only) -> tuple[str, ...]:
     """Return the cases to measure, in the experiment's order; those of the preset if no option names any."""
     needed = [case for claim in experiment.claims if claim.id in only.claims for case in claim.relation.cases]
-    asked = only.cases or needed
+    asked = [twin for name in only.cases for twin in twins_of(experiment, name)] or needed
     return tuple(case.name for case in experiment.cases if case.name in asked) if asked else preset.cases
 
 
@@ -75,37 +73,6 @@ def _refuse_bad_claims(experiment: Experiment[Lab], only: Only) -> None:
                 "every case that the claim needs, or no --case",
                 f"./lab run {experiment.name} --claim {name}",
             )
-
-
-def compared(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
-    """Return the experiment that measures a server and another one in the same rounds, with a claim for each case.
-
-    The experiment's own claims are judged for both. Raise LabError for an experiment that compares engines itself.
-    """
-    if experiment.side_by_side:
-        raise LabError(
-            f"--against {asked.server}: {experiment.name} compares engines already",
-            "an experiment that measures one engine after another",
-            f"./lab run {experiment.name} --engine {asked.server},{experiment.default_engines[-1]}",
-        )
-    if not 0 < asked.margin < 1:
-        raise LabError(f"--margin is {asked.margin:.0%}", "more than 0 % and less than 100 %", "--margin 10%")
-    claims = tuple(
-        Claim(
-            f"against:{case.name}",
-            f"{case.about or case.name}: at least {1 - asked.margin:.0%} of the commits/s that {asked.server} does in "
-            "the same rounds",
-            throughput(case.name).over(Figure(case.name, "throughput", asked.server)).at_least(1 - asked.margin),
-        )
-        for case in experiment.cases
-    )
-    return replace(
-        experiment,
-        claims=(*experiment.claims, *claims),
-        engines=tuple(dict.fromkeys([*experiment.engines, asked.server])),
-        side_by_side=True,
-        against=asked,
-    )
 
 
 def with_settings(
@@ -197,18 +164,4 @@ class _Setting:
     @contextmanager
     def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
         with server_settings(lab, self.asked, self.files) as kept, self.experiment.arrange(lab, case) as watch:
-            yield _Watch(watch, kept)
-
-
-@dataclass(frozen=True)
-class _Watch:
-    """A watch that also proves that each variable kept its value."""
-
-    watch: Watch
-    kept: Kept
-
-    def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        return [*self.watch.proofs(commits, fastest_ms), *self.kept.proofs()]
+            yield WithSettings(watch, kept)

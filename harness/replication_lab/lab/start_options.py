@@ -67,11 +67,16 @@ def run_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
         raise
 
 
+def on_every_node(lab: Lab, file: GivenFile) -> dict[str, StartOptions]:
+    """Return the options of one file for each node of a lab."""
+    return {node.name: StartOptions(file) for node in lab.topology.nodes}
+
+
 def start_with(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     """Restart nodes with these options; LabError for one that a server does not start with, ignores or changes."""
     for names in _turns(lab, wanted):
         _restart(lab, {name: wanted[name].text for name in names})
-        _refuse_unproved(lab, {name: wanted[name] for name in names})
+        refuse_unproved(lab, {name: wanted[name] for name in names})
 
 
 def refuse_unable(topology: Topology, storage: Mapping[str, Storage]) -> None:
@@ -104,7 +109,7 @@ def current(lab: Lab) -> list[Proof]:
     return found
 
 
-def _refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
+def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     """Raise LabError for the first option that is not in force."""
     for proof in proofs(lab, wanted):
         if not proof.ok:

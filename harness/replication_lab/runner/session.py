@@ -12,7 +12,7 @@ from msgspec.structs import replace
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
 from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
-from replication_lab.lab import disks
+from replication_lab.lab import disks, start_options
 from replication_lab.model import record
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt
@@ -111,8 +111,12 @@ class Session:
         self.run.up.extend(self.labs.values())
         not_applicable = self._not_applicable()
         for spec, lab in self.labs.items():
+            started_with = start_options.on_every_node(lab, spec.cnf) if spec.cnf else {}
+            start_options.start_with(lab, started_with)
             if self.experiment.prepare:
                 self.experiment.prepare(lab)
+            # An experiment may set the same variable itself.
+            start_options.refuse_unproved(lab, started_with)
             if self.experiment.fill:
                 self.run.tell(f"{self.engine}: filling {spec.about} with rows")
                 self.experiment.fill(lab, self.run.preset)
