@@ -6,9 +6,11 @@ from collections import Counter
 import html5lib
 import msgspec
 import pytest
+from replication_lab.model.comparison import compare
+from replication_lab.model.digest import digest
 from replication_lab.model.drill_result import judge, not_done
 from replication_lab.model.record import Noise, Record
-from replication_lab.report import answers, page, summarise
+from replication_lab.report import answers, compared_page, page, summarise
 from replication_lab.report.rows import ExperimentSummary
 
 from synthetic import experiment, lab, record, replaced, run, toxic
@@ -193,3 +195,20 @@ def test_what_to_distrust_holds_every_doubt_once(whole):
     assert any("noisy" in each for each in told) and len(told) == len(set(told))
     assert answers.distrust(summed_up(judge(evidence(), HISTORY))) == []
     assert answers.proved(summed_up(judge(evidence(), HISTORY))).startswith("1 of 1 proofs")
+
+
+# --- a comparison -----------------------------------------------------------------------------------------------------
+
+
+def test_a_comparison_is_a_page_of_the_same_form():
+    """What is worse comes first, with its interval against what the margin allows; the page is valid."""
+    old, new = (digest(name, experiment(), record(4)) for name in ("old", "new"))
+    slow = new.engines["mariadb"].cases["none"]
+    slow.figures["throughput"][:] = [value / 2 for value in slow.figures["throughput"]]
+    html = compared_page.render(compare(old, new, 0.1), 0.1)
+    rows = re.findall(r'<tr data-tone="(\w+)".*?<th scope="row">([\w-]+)', html, flags=re.DOTALL)
+
+    check(html)
+    assert "Something is worse by more than 10%" in html
+    assert rows[0] == ("bad", "none")
+    assert "0.5000 [" in html and 'class="mark bad"' in html

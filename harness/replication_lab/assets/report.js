@@ -132,7 +132,7 @@
       height: chart.height + 40,
       cursor: chart.group ? { sync: { key: chart.group } } : {},
       scales: {
-        x: { time: false, distr: chart.logX ? 3 : 1, ...(chart.ends ? { range: (_, low, high) => (low <= chart.lines[0].x[0] && high >= chart.lines[0].x.at(-1) ? chart.ends : [low, high]) } : {}) },
+        x: { time: false, distr: chart.logX ? 3 : 1, ...(chart.ends ? { range: (_, low, high) => (low <= chart.lines[0].x[0] && high >= chart.lines[0].x.at(-1) ? chart.ends : [low, high]) } : chart.logX ? { range: (_, low, high) => [low / 1.05, high * 1.05] } : {}) },
         y: { distr: chart.logY ? 3 : 1, range: (_, low, high) => (chart.logY ? [low / 1.1, high * 1.1] : [Math.min(0, low), high * 1.06 || 1]) },
       },
       axes: [

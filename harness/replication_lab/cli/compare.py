@@ -35,10 +35,10 @@ of_figures = click.option(
 of_format = click.option(
     "--format",
     "form",
-    type=click.Choice(["text", "markdown"]),
+    type=click.Choice(["text", "markdown", "html"]),
     default="text",
     show_default=True,
-    help="markdown: tables for the job summary of a pipeline.",
+    help="markdown: tables for the job summary of a pipeline; html: a page, as of a report.",
 )
 
 
@@ -57,7 +57,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
 
     Exit status 0: nothing is worse by more than the margin, 1: something is, 2: unknown.
 
-    Example: lab compare 20261124-233146-semisync_wan latest
+    Example: lab compare 20261124-233146-semisync_wan latest --format html > changes.html
     """
     _end(_digest(before), _digest(after), margin, figures, form, json_)
 
@@ -131,9 +131,17 @@ def _end(before: Digest, after: Digest, margin: str, figures: tuple[str, ...], f
         print_json(_as_data(found))
     elif form == "markdown":
         click.echo(compared.markdown_text(found, share), nl=False)
+    elif form == "html":
+        click.echo(_page(found, share), nl=False)
     else:
         out.print(compared.rendered(found, share))
     sys.exit(found.exit_code)
+
+
+def _page(found: Comparison, margin: float) -> str:
+    from replication_lab.report import compared_page
+
+    return compared_page.render(found, margin)
 
 
 def _as_data(found: Comparison) -> dict[str, object]:

@@ -33,18 +33,18 @@ def answer(summary: Summary) -> list[str]:
 def _effects(summary: ExperimentSummary) -> Iterator[str]:
     for effect in summary.effects:
         under = f"With {effect.common}: " if effect.common else ""
-        yield _sentence(f"{under}{effect.sentence}")
+        yield sentence(f"{under}{effect.sentence}")
 
 
 def _drilled(summary: ExperimentSummary) -> Iterator[str]:
     for row in summary.drilled:
         if row.known:
-            yield _sentence(
+            yield sentence(
                 f"{row.case}: {drilled.lost(row)} acknowledged {_rows(row.lost.high if row.lost else 0)} lost, "
                 f"{drilled.without_service(row)} s without service"
             )
         else:
-            yield _sentence(f"{row.case}: it is not known what is lost, {row.not_proved[0]}")
+            yield sentence(f"{row.case}: it is not known what is lost, {row.not_proved[0]}")
 
 
 def _rows(count: float) -> str:
@@ -66,7 +66,7 @@ def _counted(judged: Sequence[JudgementRow]) -> Iterator[str]:
     changed = [row for row in judged if row.changed]
     parts += [f"{len(changed)} came out otherwise than expected"] if changed else []
     parts += [f"{counts['UNKNOWN']} could not be decided"] if counts["UNKNOWN"] else []
-    yield _sentence(", ".join(parts))
+    yield sentence(", ".join(parts))
 
 
 def _be(count: int) -> str:
@@ -84,7 +84,7 @@ def _named(claims: Sequence[ClaimRow], several: bool) -> Iterator[str]:
         if chosen:
             told = "; ".join(_claim(row, several) for row in chosen[:NAMED])
             more = f"; and {len(chosen) - NAMED} more" if len(chosen) > NAMED and word != "For example" else ""
-            yield _sentence(f"{word}: {told}{more}")
+            yield sentence(f"{word}: {told}{more}")
             return
 
 
@@ -94,9 +94,12 @@ def _claim(row: ClaimRow, several: bool) -> str:
     return f"“{row.sentence}”{where}{found}"
 
 
-def _sentence(told: str) -> str:
+def sentence(told: str) -> str:
+    """Return a text as a sentence, with a capital letter and a full stop."""
     told = told.strip()
-    return told[:1].upper() + told[1:] + ("" if told.endswith((".", "?", "!")) else ".")
+    # A setting keeps its name: topology=galera.
+    first = told if "=" in told.split(" ")[0] else told[:1].upper() + told[1:]
+    return first + ("" if told.endswith((".", "?", "!")) else ".")
 
 
 # --- drills -----------------------------------------------------------------------------------------------------------
@@ -110,20 +113,20 @@ def _of_drills(drills: Sequence[DrillRow]) -> Iterator[str]:
     losing = [drill for drill in known if drill.figures.get("lost")]
     kept = len(known) - len(losing)
     drilled_ = f"{len(known)} drills" if len(known) > 1 else "the drill"
-    yield _sentence(
+    yield sentence(
         f"no acknowledged row was lost in {'any of ' if len(known) > 1 else ''}{drilled_}"
         if not losing
         else f"no acknowledged row was lost in {kept} of {drilled_}; lost were {', '.join(map(_loss, losing))}"
     )
     longest = max(known, key=lambda drill: _seconds(drill, "stall_s"))
     if _seconds(longest, "stall_s"):
-        yield _sentence(
+        yield sentence(
             f"the longest time without an acknowledged write was {_seconds(longest, 'stall_s'):.1f} s, "
             f"in {longest.name}"
         )
     if len(known) < len(drills):
         lacking = [drill.name for drill in drills if not is_known(drill)]
-        yield _sentence(f"it is not known what {', '.join(lacking)} would show")
+        yield sentence(f"it is not known what {', '.join(lacking)} would show")
 
 
 def is_known(drill: DrillRow) -> bool:
@@ -172,7 +175,7 @@ def proved(summary: Summary) -> str:
     """Return what speaks for the figures: faults that were seen to act, and measurements on a quiet machine."""
     if isinstance(summary, DrillsSummary):
         proofs = [proof for drill in summary.drills for acted in drill.acted for proof in acted.proofs]
-        return _sentence(
+        return sentence(
             f"{sum(proof.ok for proof in proofs)} of {len(proofs)} proofs of faults and recoveries succeeded"
         )
     noise = summary.environment.noise
@@ -180,4 +183,4 @@ def proved(summary: Summary) -> str:
     if summary.faults:
         seen = sum(fault.seen for fault in summary.faults)
         parts.insert(0, f"{seen} of {len(summary.faults)} network conditions were seen to act")
-    return _sentence(", ".join(parts))
+    return sentence(", ".join(parts))

@@ -22,7 +22,7 @@ ENDINGS = {
 def rendered(found: Comparison, margin: float) -> Group:
     """Return the comparison for a terminal."""
     head = Text("\n".join(_head(found)))
-    return Group(head, *_tables(found), Text("\n".join(["", *_reasons(found), _ending(found, margin)])))
+    return Group(head, *_tables(found), Text("\n".join(["", *reasons(found), _ending(found, margin)])))
 
 
 def markdown_text(found: Comparison, margin: float) -> str:
@@ -41,7 +41,7 @@ def markdown_text(found: Comparison, margin: float) -> str:
 
 def _cells(change: Change) -> tuple[str, ...]:
     told = change.outcome if change.judged else "not judged"
-    return told, change.of, change.engine, change.figure or _verdicts(change), ratio(change), change.reason
+    return told, change.of, change.engine, change.figure or verdicts(change), ratio(change), change.reason
 
 
 def _head(found: Comparison) -> list[str]:
@@ -78,11 +78,11 @@ def _table(what: str, changes: list[Change], found: Comparison) -> Table:
     for change in changes:
         name = f"{change.engine}: {change.of}" if several else change.of
         outcome = Text(change.outcome if change.judged else "", style=STYLES[change.outcome])
-        table.add_row(name, change.figure or _verdicts(change), ratio(change), outcome)
+        table.add_row(name, change.figure or verdicts(change), ratio(change), outcome)
     return table
 
 
-def _verdicts(change: Change) -> str:
+def verdicts(change: Change) -> str:
     if change.before is None or change.after is None:
         return ""
     return change.after if change.before == change.after else f"{change.before} → {change.after}"
@@ -97,7 +97,7 @@ def ratio(change: Change) -> str:
     return f"{mark}{number(found.estimate)} [{number(found.low)}–{number(found.high)}]"
 
 
-def _reasons(found: Comparison) -> Iterator[str]:
+def reasons(found: Comparison) -> Iterator[str]:
     """Yield a line for each judged figure that is worse, or for which it is unknown whether it is worse."""
     for change in found.changes:
         if change.judged and change.outcome is not Outcome.FINE:

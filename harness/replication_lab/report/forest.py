@@ -13,13 +13,14 @@ from replication_lab.report.svg import Scale
 WIDTH, HEIGHT, MARGIN = 260, 24, 12
 MIDDLE = HEIGHT / 2
 # What lies further away from the bound than this factor is drawn as an arrow at the edge.
-FURTHEST = 64.0
+FURTHEST = 1000.0
 # A scale that shows less than this to each side would make a difference of a per mille look large.
 NEAREST = 1.08
 # The share of the rows whose intervals the scale has room for in any case.
 SHARE_WITHIN = 0.8
 # The labels of a scale that shows more than this factor to each side.
 TICKS: tuple[tuple[float, tuple[float, ...]], ...] = (
+    (100, (0.001, 0.01, 0.1, 1, 10, 100, 1000)),
     (16, (1 / 16, 0.25, 1, 4, 16)),
     (4, (0.25, 0.5, 1, 2, 4)),
     (2, (0.5, 1, 2)),
@@ -78,13 +79,20 @@ def _distance(bar: Bar) -> float:
 def axis(on: Scale, told: str) -> str:
     """Return the labels above the rows."""
     ticks = [tick for tick in _ticks(on) if on.holds(tick)]
-    marks = [svg.text(f"{tick:g}×", on.at(tick), 14, class_="tick", text_anchor="middle") for tick in ticks]
+    marks = [svg.tick_label(_multiple(tick), on.at(tick), 14, WIDTH) for tick in ticks]
     lines = [svg.line(on.at(tick), 18, on.at(tick), HEIGHT, class_="axis") for tick in ticks]
     return svg.picture(WIDTH, HEIGHT, told, *marks, *lines, class_="bar")
 
 
 def _ticks(on: Scale) -> tuple[float, ...]:
     return next(ticks for far, ticks in TICKS if on.high > far)
+
+
+def _multiple(value: float) -> str:
+    """Return ÷4, ×4, or 0.8× between half and twice."""
+    if value <= 1 / 2:
+        return f"÷{1 / value:g}"
+    return f"×{value:g}" if value >= 2 else f"{value:g}×"  # noqa: PLR2004 - twice
 
 
 def row(bar: Bar, on: Scale) -> str:

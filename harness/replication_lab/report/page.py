@@ -28,7 +28,7 @@ from replication_lab.report import (
     wording,
 )
 from replication_lab.report.chart import Chart
-from replication_lab.report.rows import CaseRow, DrillsSummary, ExperimentSummary, Summary
+from replication_lab.report.rows import CaseRow, DrillsSummary, ExperimentSummary, JudgementRow, Summary
 
 STYLES = ("theme.css", "chart.css", "report.css", "uplot/uPlot.min.css")
 SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js")
@@ -71,7 +71,7 @@ class Names:
 def _pages() -> Environment:
     """Return the environment of the templates, which compiles each of them once."""
     pages = templates.environment(autoescape=True)
-    pages.filters |= {"number": wording.number, "drawn": drawn, "data_uri": data_uri}
+    pages.filters |= {"number": wording.number, "drawn": drawn, "data_uri": data_uri, "tone": tone}
     pages.globals |= {
         "answers": answers,
         "drilled": drilled,
@@ -87,6 +87,11 @@ def _pages() -> Environment:
         "policy": policy(),
     }
     return pages
+
+
+def tone(row: JudgementRow) -> str:
+    """Return the tone of a verdict: good, note, bad or doubt."""
+    return forest_rows.TONES[wording.tone(row)]
 
 
 def policy() -> str:

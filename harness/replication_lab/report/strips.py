@@ -22,7 +22,7 @@ def scale(values: Iterable[float | None], log: bool = True) -> Scale | None:
 def axis(on: Scale, told: str) -> str:
     """Return the labels above the rows, as many as have room."""
     ticks = on.ticks(4)
-    marks = [svg.text(svg.label(tick), on.at(tick), 14, class_="tick", text_anchor="middle") for tick in ticks]
+    marks = [svg.tick_label(svg.label(tick), on.at(tick), 14, WIDTH) for tick in ticks]
     lines = [svg.line(on.at(tick), 18, on.at(tick), HEIGHT, class_="axis") for tick in ticks]
     return svg.picture(WIDTH, HEIGHT, told, *marks, *lines, class_="bar")
 

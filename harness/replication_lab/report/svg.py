@@ -146,6 +146,12 @@ def around(values: Iterable[float], log: bool, room: float = 0.05) -> tuple[floa
     return low / wide, high * wide
 
 
+def tick_label(said: str, x: float, y: float, wide: float) -> str:
+    """Return the label of a place on an axis, within a picture of this width."""
+    half = 3.5 * len(said)
+    return text(said, min(max(x, half), wide - half), y, class_="tick", text_anchor="middle")
+
+
 def label(value: float) -> str:
     """Return a figure for an axis: 0.05, 1, 1500, 20k, 3M."""
     if abs(value) >= MILLION:
