@@ -158,6 +158,7 @@ def _reported(
         if journal.record.events:
             summary, timelines = summed_up()
             write(journal.folder, summary, journal.record, timelines)
+            write_index()
     return journal.folder, summary
 
 
@@ -181,7 +182,10 @@ def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
     summary, timelines = _summed_up(folder, record)
-    return [str(folder / name) for name in write(folder, summary, record, timelines)]
+    written = [str(folder / name) for name in write(folder, summary, record, timelines)]
+    if folder.parent == catalogue.RUNS.resolve():
+        write_index()
+    return written
 
 
 def rendered(run: str, form: str) -> str:
@@ -212,6 +216,19 @@ def digests() -> list[Digest]:
         with suppress(LabError):
             found.append(digest_of(catalogue.RUNS / name))
     return found
+
+
+def write_index() -> Path:
+    """Write runs/index.html, the page of all runs, from their summaries; return its path."""
+    from replication_lab.report import files, index
+
+    summaries = {name: catalogue.RUNS / name / "summary.json" for name in names()}
+    found = [
+        index.Run(name, index.decode(file.read_bytes()) if file.is_file() else None) for name, file in summaries.items()
+    ]
+    path = catalogue.RUNS / "index.html"
+    files.replace(path, index.render(found).encode())
+    return path
 
 
 def verdicts() -> dict[str, str]:

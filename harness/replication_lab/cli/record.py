@@ -59,15 +59,16 @@ def report(run: str, form: str | None, json_: bool) -> None:
 
 @click.command("open")
 @click.argument("run", default="latest", shell_complete=names.completed_by(names.runs))
+@click.option("--index", is_flag=True, help="Open runs/index.html instead, the page of all runs.")
 @as_json
-def open_report(run: str, json_: bool) -> None:
+def open_report(run: str, index: bool, json_: bool) -> None:
     """Print the path of a run's report.html, and open it if there is a desktop.
 
     RUN is a folder, a name under runs/, or latest. Into a pipe or a file the path is only printed.
 
     Example: lab open latest
     """
-    page = str(runs.report_page(run))
+    page = str(runs.write_index() if index else runs.report_page(run))
     print_json({"report": page}) if json_ else click.echo(page)
     has_desktop = sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
     if has_desktop and sys.stdout.isatty() and not json_:

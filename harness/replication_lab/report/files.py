@@ -17,15 +17,15 @@ def write(
 
     `timelines` are those of the run's drills, by the name of the ledger.
     """
-    _write(Path(folder) / "summary.json", summary.encode(result))
-    _write(Path(folder) / "junit.xml", junit.render(result))
+    replace(Path(folder) / "summary.json", summary.encode(result))
+    replace(Path(folder) / "junit.xml", junit.render(result))
     from replication_lab.report import page
 
-    _write(Path(folder) / "report.html", page.render(result, record, timelines).encode())
+    replace(Path(folder) / "report.html", page.render(result, record, timelines).encode())
     return ["summary.json", "junit.xml", "report.html"]
 
 
-def _write(path: Path, content: bytes) -> None:
+def replace(path: Path, content: bytes) -> None:
     """Write beside the target, then rename: a reader sees the old file or the new one; a full disk damages neither."""
     beside = path.with_name(f".{path.name}.{os.getpid()}")
     try:
