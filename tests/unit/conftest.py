@@ -22,7 +22,7 @@ from replication_lab.probes import round_trip
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
-from replication_lab.world import at_once, catalogue, clock, journal
+from replication_lab.world import at_once, catalogue, clock, installing, journal, packet_rules
 from replication_lab.world.docker import engine as docker_engine
 
 from tests.fakes.docker_engine import Engine
@@ -47,6 +47,8 @@ def no_world():
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(docker, "from_env", forbidden("the Docker engine"))
         patch.setattr(docker_engine, "run_as_root", forbidden("root's power"))
+        patch.setattr(installing, "run_as_root", forbidden("root's power"))
+        patch.setattr(packet_rules, "_saved", lambda: "")
         patch.setattr(socket.socket, "connect", forbidden("a socket"))
         patch.setattr(time, "sleep", forbidden("sleep"))
         patch.setattr(docker_engine, "_run_quietly", lambda _command: None)

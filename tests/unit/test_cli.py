@@ -1,6 +1,7 @@
 """Does the command line explain itself, refuse bad input in three lines, and end with the status it promises?"""
 
 import inspect
+import io
 import json
 import signal
 import subprocess
@@ -114,6 +115,21 @@ def test_the_version_is_that_of_the_project(lab):
     assert project_file["project"]["dynamic"] == ["version"]
     assert (catalogue.ROOT / project_file["tool"]["hatch"]["version"]["path"]).samefile(replication_lab.__file__)
     assert lab("--version") == (0, f"lab {replication_lab.VERSION}\n", "")
+
+
+def test_an_installed_package_names_its_own_command(lab, monkeypatch, tmp_path):
+    """It has no launcher: texts and errors say `lab`, and paths that look like it stay."""
+    streams = sys.stdout, sys.stderr
+    monkeypatch.setattr(cli, "LAUNCHER", tmp_path / "lab")
+    try:
+        _, _, err = lab("up", "semisink")
+        out = io.StringIO()
+        cli.Installed(out).write("./lab up; /x/./lab ./lab/mine ./lab-a `./lab`")
+    finally:
+        sys.stdout, sys.stderr = streams
+
+    assert "next: lab list topologies" in err
+    assert out.getvalue() == "lab up; /x/./lab ./lab/mine ./lab-a `lab`"
 
 
 # --- bad input --------------------------------------------------------------------------------------------------------
@@ -330,7 +346,7 @@ def test_no_lab_is_no_error(lab, monkeypatch):
     monkeypatch.setattr(array, "sweep", lambda kept: [])
 
     assert json.loads(lab("status", "--json")[1]) == []
-    assert "make lab-up" in lab("status")[1]
+    assert "./lab up" in lab("status")[1]
     assert lab("down")[0] == 0 and json.loads(lab("down", "--json")[1]) == {"down": []}
     assert json.loads(lab("clean", "--json")[1]) == {"removed": []}
 

@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 from docker.errors import DockerException
+from replication_lab.world import installing
 from replication_lab.world.docker import engine as docker_engine
 
 Usage = namedtuple("Usage", "total used free")
@@ -33,7 +34,8 @@ def machine(monkeypatch):
         monkeypatch.setattr(docker_engine, "_release", lambda: {"ID": id_, "VERSION_ID": version})
         monkeypatch.setattr(docker_engine, "_installed", lambda: False)
         monkeypatch.setattr(docker_engine.shutil, "which", lambda name, **_: f"/usr/bin/{name}")
-        monkeypatch.setattr(docker_engine, "run_as_root", lambda command: ran.append(" ".join(map(str, command))))
+        monkeypatch.setattr(installing, "run_as_root", lambda command: ran.append(" ".join(map(str, command))))
+        monkeypatch.setattr(installing, "_new", lambda _change: [])
         monkeypatch.setattr(docker_engine, "_start", lambda: ran.append("start"))
         monkeypatch.delenv("DOCKER_HOST", raising=False)
         monkeypatch.setattr(os, "geteuid", lambda: 0)
@@ -153,14 +155,16 @@ def test_others_than_root_are_told_to_use_sudo(monkeypatch, refused):
     monkeypatch.setattr(os, "geteuid", lambda: 1000)
     monkeypatch.setenv("LAB_INSTALL", "no")
 
-    assert "  sudo apt-get update" in refused(docker_engine.allow_install, "it", [["apt-get", "update"]]).next_step
+    change = installing.Change("it", [["apt-get", "update"]], ["it"])
+
+    assert "  sudo apt-get update" in refused(installing.allow, change).next_step
 
 
 def test_an_engine_that_answers_is_never_installed_over(engine, compose, monkeypatch):
     """No path leads to an installation while something answers on the socket."""
     engine()
     compose("2.26.1")
-    monkeypatch.setattr(docker_engine, "_install", lambda: pytest.fail("installed over a running engine"))
+    monkeypatch.setattr(docker_engine, "make", lambda: pytest.fail("installed over a running engine"))
     monkeypatch.setattr(docker_engine, "_start", lambda: pytest.fail("started beside a running engine"))
 
     docker_engine.ensure()

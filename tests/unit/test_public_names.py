@@ -8,7 +8,7 @@ from pathlib import Path
 import pytest
 import replication_lab
 
-KEPT = Path(__file__).parents[1] / "snapshots" / "public-names.txt"
+KEPT = Path(__file__).with_name("public_names.txt")
 HEAVY = ("docker", "scipy", "numpy", "msgspec", "requests", "pymysql")
 
 

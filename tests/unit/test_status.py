@@ -181,7 +181,7 @@ def test_the_status_lists_every_node_and_link():
     text = shown(output.status, [CHAIN])
 
     assert all(name in text for name in ("source", "relay", "leaf", "source-relay", "relay-leaf", "cut"))
-    assert "make lab-up" in shown(output.status, [])
+    assert "./lab up" in shown(output.status, [])
 
 
 def test_options_of_the_user_are_shown_as_in_force_or_not():

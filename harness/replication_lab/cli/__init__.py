@@ -5,16 +5,20 @@ here by its line in COMMANDS until it is used.
 """
 
 import importlib
+import re
 import signal
 import sys
 import traceback
-from typing import Any
+from pathlib import Path
+from typing import Any, TextIO
 
 import click
 
 from replication_lab import VERSION
 from replication_lab.model.errors import LabError
 
+# The checkout's launcher. An installed package has the command `lab` instead, which texts then name.
+LAUNCHER = Path(__file__).parents[3] / "lab"
 FAILED = 3  # 0, 1 and 2 are verdicts
 click.UsageError.exit_code = FAILED
 
@@ -94,6 +98,19 @@ SECTIONS = {
 }
 
 
+class Installed:
+    """A stream of an installed package: the command in its texts is `lab`, and not the checkout's `./lab`."""
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(re.sub(r"(?<![\w./-])\./lab(?![\w./-])", "lab", text))
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
 class Deferred(click.Command):
     """A command whose module is imported only when it is used; its name and short help are known before."""
 
@@ -148,6 +165,8 @@ def cli() -> None:
 
 def main(command: click.Command = cli, name: str = "lab") -> None:
     """Run a command and exit: errors are three lines and status 3, defects a traceback; signals clean up first."""
+    if not LAUNCHER.is_file():
+        sys.stdout, sys.stderr = Installed(sys.stdout), Installed(sys.stderr)
     signal.signal(signal.SIGTERM, _stop)
     signal.signal(signal.SIGINT, _stop)
     try:

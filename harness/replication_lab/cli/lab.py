@@ -248,11 +248,17 @@ def engines(json_: bool) -> None:
 
 @click.command()
 @as_json
-def doctor(json_: bool) -> None:
+@click.option("--undo", is_flag=True, help="Remove what the lab added to apt (LAB_INSTALL), and list what stays.")
+def doctor(json_: bool, undo: bool) -> None:
     """Check prerequisites and leftovers on this host and suggest fixes.
 
     Example: lab doctor
     """
+    if undo:
+        done = examination.undo(tell)
+        removed = ", ".join(done.removed) or "nothing"
+        print_json(done) if json_ else out.print(f"removed from apt's configuration: {removed}", markup=False)
+        return
     findings = examination.examine()
     print_json(findings) if json_ else output.findings(out, findings)
     sys.exit(0 if all(finding.ok for finding in findings) else FAILED)

@@ -1,6 +1,6 @@
 """The commands' output for people: trees and tables of the views."""
 
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -221,7 +221,7 @@ def _trip(link: LinkView) -> str:
 
 def status(out: Console, labs: list[LabView]) -> None:
     if not labs:
-        out.print("no lab is running; start one with: make lab-up")
+        out.print("no lab is running; start one with: ./lab up")
         return
     table = Table(box=None, pad_edge=False)
     for heading in ("lab", "engine", "node or link", "state", "replication"):
@@ -290,10 +290,15 @@ def rows(out: Console, found: list[dict[str, Any]]) -> None:
     out.print(table)
 
 
-def findings(out: Console, found: Iterable[Any]) -> None:
+def findings(out: Console, found: Sequence[Any]) -> None:
     table = Table(box=None, pad_edge=False, show_header=False)
     for finding in found:
         table.add_row("[green]ok[/]" if finding.ok else "[red]no[/]", finding.what, plain(finding.found))
-        if finding.next_step:
+        if finding.next_step and "\n" not in finding.next_step:
             table.add_row("", "", f"next: {plain(finding.next_step)}")
     out.print(table)
+    for finding in found:
+        if "\n" in finding.next_step:
+            # Commands are copied from here: no column may break them.
+            lines = finding.next_step.replace("\n", "\n  ")
+            out.print(f"{finding.what}, next: {lines}", markup=False, soft_wrap=True)

@@ -7,7 +7,8 @@ from pathlib import Path
 import msgspec
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, host, vm
+from replication_lab.model.progress import Tell
+from replication_lab.world import catalogue, host, installing, packet_rules, vm
 from replication_lab.world.disks import overlay
 from replication_lab.world.docker import engine, images, leftovers, project
 
@@ -43,6 +44,7 @@ def examine() -> list[Finding]:
         _attempt("docker compose", engine.compose_version, ""),
         _noise(),
     ]
+    seen.append(_packet_rules())
     return [*seen, *_in_engine()] if all(finding.ok for finding in seen[2:4]) else seen
 
 
@@ -62,6 +64,45 @@ def _noise() -> Finding:
     return Finding(
         "quiet", said, quiet, "" if quiet else "stop other busy processes before lab run, or verdicts will be UNKNOWN"
     )
+
+
+def _packet_rules() -> Finding:
+    rules = packet_rules.stale()
+    if rules is None:
+        return Finding("packet rules", "not checked: only root may read them", True)
+    if not rules:
+        return Finding("packet rules", "none of a killed Docker engine", True)
+    subnets = sorted({rule.subnet for rule in rules if rule.rewrites_sources})
+    harm = f"; they rewrite addresses in a new network with the subnet {' or '.join(subnets)}" if subnets else ""
+    return Finding(
+        "packet rules",
+        f"{len(rules)} of a killed Docker engine, for bridges that no longer exist{harm}",
+        False,
+        "as root, delete each:\n" + "\n".join(rule.delete for rule in rules),
+    )
+
+
+class Undone(msgspec.Struct, frozen=True):
+    """The files that were removed from apt's configuration, and what stays on this host."""
+
+    removed: list[str]
+    stays: list[str]
+
+
+def undo(tell: Tell) -> Undone:
+    """Remove what the lab added to apt, on a terminal only after Enter; list what stays, and how to remove it."""
+    added = installing.added()
+    packages = " ".join(added.packages)
+    stays = [f"packages {packages}; to remove them: apt-get remove {packages}"] if packages else []
+    stays.append("the lab's images and labs; to remove them: ./lab clean --images")
+    for path in added.files:
+        tell(f"remove  {path}")
+    for each in stays:
+        tell(f"stays   {each}")
+    if not added.files or not installing.confirmed():
+        return Undone([], stays)
+    installing.remove(added.files)
+    return Undone(added.files, stays)
 
 
 def _in_engine() -> Iterator[Finding]:

@@ -19,7 +19,7 @@ from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, vm
+from replication_lab.world import at_once, catalogue, packet_rules, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project, servers, signals
@@ -62,6 +62,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
     if asked.options:
         start_options.refuse_unable(topology, placed.storage)
+    _warn_of_stale_rules(topology, tell)
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
     project.refuse_old_data(name)
     lab = project.start(placed)
@@ -74,6 +75,18 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
             lab.down()
         raise
     return lab
+
+
+def _warn_of_stale_rules(topology: Topology, tell: Tell) -> None:
+    """Warn if a killed Docker engine left rules that rewrite addresses: a cluster in the same subnet would not form."""
+    if "sidecar" not in replication.kind_of(topology).images:
+        return
+    subnets = sorted({rule.subnet for rule in packet_rules.stale() or () if rule.rewrites_sources})
+    if subnets:
+        tell(
+            f"warning: a killed Docker engine left packet rules that rewrite addresses in {', '.join(subnets)}. "
+            "In such a subnet the nodes of this lab do not join each other. To list and delete the rules: ./lab doctor"
+        )
 
 
 def _proofs_with_options(lab: Lab, asked: LabRequest, tell: Tell) -> list[Proof]:

@@ -4,7 +4,6 @@ import os
 import shutil
 import subprocess
 import sys
-import tempfile
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
@@ -16,6 +15,7 @@ from docker.errors import DockerException
 from replication_lab.model.errors import LabError
 from replication_lab.world import host, lock
 from replication_lab.world.clock import wait_until
+from replication_lab.world.installing import APT_INSTALL, TRIXIE_PIN, TRIXIE_SOURCE, Change, allow, make, run_as_root
 
 ENGINE_NEEDED, COMPOSE_NEEDED = (25, 0), (2, 24)
 USUAL_ENDPOINT = "unix:///var/run/docker.sock"
@@ -103,8 +103,10 @@ def _provide() -> None:
     if _answers():
         # Another command has started it in the meantime.
         return
-    if not _installed():
-        _install()
+    missing = _missing()
+    allow(missing)
+    if missing.packages:
+        make(missing)
     _start()
 
 
@@ -152,17 +154,19 @@ def _installed() -> bool:
 _SBIN = os.pathsep.join([os.environ.get("PATH", ""), "/usr/local/sbin", "/usr/sbin", "/sbin"])
 
 
-def _install() -> None:
+def _missing() -> Change:
+    """Return what has to be installed and started here; LabError on a machine without apt."""
+    start = "the Docker engine"
+    if _installed():
+        return Change("a running Docker engine (it is installed)", [_start_command()], starts=start)
     if sys.platform != "linux" or not shutil.which("apt-get"):
         raise LabError(
             "no Docker engine on this machine, and no apt to install it",
             "Docker Engine 25 or newer with Compose 2.24 or newer",
             "install Docker Desktop or Docker Engine, then ./lab doctor",
         )
-    commands = _debian_commands() if _release().get("ID") == "debian" else _ubuntu_commands()
-    allow_install("Docker Engine and Compose (they run the lab's servers; none is installed)", commands)
-    for command in commands:
-        run_as_root(command)
+    why = "Docker Engine and Compose (they run the lab's servers; none is installed)"
+    return _on_debian(why, start) if _release().get("ID") == "debian" else _on_ubuntu(why, start)
 
 
 def _release() -> dict[str, str]:
@@ -170,61 +174,47 @@ def _release() -> dict[str, str]:
     return {key: value.strip('"') for key, _, value in (line.partition("=") for line in lines)}
 
 
-def _ubuntu_commands() -> list[list[str]]:
-    return [["apt-get", "update", "-q"], [*APT_INSTALL, *UBUNTU_PACKAGES]]
+UPDATE = ("apt-get", "update", "-q")
 
 
-APT_INSTALL = ("env", "DEBIAN_FRONTEND=noninteractive", "apt-get", "install", "-y", "-q", "--no-install-recommends")
-TRIXIE_SOURCE = "/etc/apt/sources.list.d/replication-lab-trixie.sources"
-TRIXIE_PIN = "/etc/apt/preferences.d/replication-lab-trixie"
+def _on_ubuntu(why: str, start: str) -> Change:
+    return Change(why, [UPDATE, [*APT_INSTALL, *UBUNTU_PACKAGES]], UBUNTU_PACKAGES, starts=start)
 
 
-def _debian_commands() -> list[list[str]]:
+def _on_debian(why: str, start: str) -> Change:
+    packages = (*DEBIAN_PACKAGES, "iptables")
     if int(_release().get("VERSION_ID", "13")) >= TRIXIE:
-        return [["apt-get", "update", "-q"], [*APT_INSTALL, *DEBIAN_PACKAGES, "iptables"]]
+        return Change(why, [UPDATE, [*APT_INSTALL, *packages]], packages, starts=start)
     script = Path(__file__).parent / "trixie-source.sh"
-    return [
+    files = (
+        (TRIXIE_SOURCE, "Debian 13 as a source of packages, from this machine's own mirror"),
+        (TRIXIE_PIN, "its priority: nothing else is taken from it or upgraded"),
+    )
+    commands = [
         ["sh", str(script), TRIXIE_SOURCE, TRIXIE_PIN],
-        ["apt-get", "update", "-q"],
+        UPDATE,
         [*APT_INSTALL, *(f"{name}/trixie" for name in DEBIAN_PACKAGES), "iptables"],
     ]
-
-
-def allow_install(what: str, commands: Sequence[Sequence[str]]) -> None:
-    """Print what will be installed; LabError with the commands if LAB_INSTALL=no."""
-    by_hand = "\n  ".join(" ".join(["sudo", *command] if os.geteuid() else command) for command in commands)
-    if os.environ.get("LAB_INSTALL") == "no":
-        raise LabError(
-            f"missing: {what}",
-            "an installed package, or LAB_INSTALL unset to let the lab install it",
-            f"by hand:\n  {by_hand}",
-        )
-    print(f"installing {what}", file=sys.stderr, flush=True)
-
-
-def run_as_root(command: Sequence[str]) -> None:
-    """Run a command as root (through sudo for others); LabError with its last lines when it fails."""
-    full = [*(["sudo"] if os.geteuid() else []), *command]
-    with tempfile.TemporaryFile("w+") as log:
-        failed = subprocess.run(full, stdout=log, stderr=subprocess.STDOUT, check=False).returncode
-        log.seek(0)
-        last = log.read().strip().splitlines()[-8:]
-    if failed:
-        raise LabError(
-            f"`{' '.join(full)}` failed:\n  " + "\n  ".join(last), "exit status 0", "fix the cause, then ./lab doctor"
-        )
+    return Change(why, commands, packages, files, start)
 
 
 def _start() -> None:
     """Start dockerd: by systemd if it runs, else in a session of its own with its log in a file."""
-    if Path("/run/systemd/system").is_dir():
-        run_as_root(["systemctl", "start", "docker"])
-    else:
-        dockerd = shutil.which("dockerd", path=_SBIN) or "dockerd"
-        script = f"exec setsid {dockerd} --pidfile {PID} >>{LOG} 2>&1 </dev/null &"
+    if not _has_systemd():
         print("starting the Docker engine (no systemd here to do it)", file=sys.stderr, flush=True)
-        run_as_root(["sh", "-c", script])
+    run_as_root(_start_command())
     wait_until(_answers, "an answer of the Docker engine", 30, hint=f"tail {LOG}; ./lab doctor")
+
+
+def _has_systemd() -> bool:
+    return Path("/run/systemd/system").is_dir()
+
+
+def _start_command() -> list[str]:
+    if _has_systemd():
+        return ["systemctl", "start", "docker"]
+    dockerd = shutil.which("dockerd", path=_SBIN) or "dockerd"
+    return ["sh", "-c", f"exec setsid {dockerd} --pidfile {PID} >>{LOG} 2>&1 </dev/null &"]
 
 
 def _run_quietly(command: Sequence[str]) -> str | None:

@@ -14,7 +14,7 @@ from rich.markup import escape
 from rich.status import Status
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, lock
+from replication_lab.world import catalogue, installing, lock
 from replication_lab.world.docker import bake_file, engine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 
@@ -158,9 +158,10 @@ def _bootstrap_base() -> None:
                 "an image registry or mmdebstrap",
                 "docker pull debian:trixie-slim",
             )
-        install = [*engine.APT_INSTALL, "mmdebstrap"]
-        engine.allow_install("mmdebstrap (it makes the base image; no image registry answers)", [install])
-        engine.run_as_root(install)
+        why = "mmdebstrap (it makes the base image; no image registry answers)"
+        change = installing.Change(why, [[*installing.APT_INSTALL, "mmdebstrap"]], ["mmdebstrap"])
+        installing.allow(change)
+        installing.make(change)
     sudo = ["sudo"] if os.geteuid() else []
     with subprocess.Popen(
         [*sudo, "sh", catalogue.IMAGES / "base" / "make"], stdout=subprocess.PIPE, stderr=subprocess.PIPE

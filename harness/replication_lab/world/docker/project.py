@@ -273,7 +273,7 @@ def find(name: str | None = None) -> Lab:
             raise LabError(f"no lab {name!r} is running", ", ".join(labs) or "a running lab", "./lab up")
         return labs[name]
     if not labs:
-        raise LabError("no lab is running", "a running lab", "make lab-up")
+        raise LabError("no lab is running", "a running lab", "./lab up")
     if len(labs) > 1:
         raise LabError(f"{len(labs)} labs are running", f"--lab with one of {', '.join(labs)}", "./lab status")
     return next(iter(labs.values()))

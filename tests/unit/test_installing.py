@@ -1,0 +1,184 @@
+"""Is a person asked before this host is changed, is what was added recorded, and is exactly that undone?"""
+
+import os
+import pty
+import subprocess
+import sys
+
+import pytest
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue, installing
+from replication_lab.world.installing import Change
+
+CHANGE = Change("a thing", [["true"]], ["thing"], (("/etc/apt/thing", "a source"),), "the engine")
+# What a command does in a process of its own, so that it has a terminal of its own.
+PROGRAM = """
+from replication_lab.world import installing
+from replication_lab.model.errors import LabError
+try:
+    apt = (("/etc/apt/thing", "a source"),)
+    installing.allow(installing.Change("a thing", [["true"]], ["thing"], apt, "the engine"))
+    print("ALLOWED")
+except LabError as error:
+    print("REFUSED", error.found)
+"""
+
+
+def typed_at_a_terminal(command, keys, **environment):
+    """Return what a command prints with a pseudo-terminal, at which these keys are typed, and its standard output."""
+    ours, theirs = pty.openpty()
+    process = subprocess.Popen(
+        command,
+        stdin=theirs,
+        stderr=theirs,
+        stdout=subprocess.PIPE,
+        text=True,
+        start_new_session=True,
+        env={**{k: v for k, v in os.environ.items() if k != installing.VARIABLE}, **environment},
+    )
+    os.close(theirs)
+    seen = b""
+    try:
+        while b"type no: " not in seen:
+            seen += os.read(ours, 4096)
+        os.write(ours, keys)
+    except OSError:
+        # The terminal closes when the command ends: nothing was asked.
+        pass
+    out, _ = process.communicate()
+    os.close(ours)
+    return seen.decode().replace("\r", ""), out
+
+
+@pytest.fixture
+def kept(monkeypatch, tmp_path):
+    """Put the record and apt's files into a folder of this test's own, where root's power is the user's."""
+
+    def ran(command):
+        subprocess.run(command, check=True)
+
+    monkeypatch.setattr(installing, "RECORD", tmp_path / "record" / "added")
+    for name in ("TRIXIE_SOURCE", "TRIXIE_PIN"):
+        monkeypatch.setattr(installing, name, str(tmp_path / name))
+    monkeypatch.setattr(installing, "run_as_root", ran)
+    return tmp_path
+
+
+@pytest.mark.parametrize(
+    ("keys", "answer"),
+    [
+        (b"\n", "ALLOWED\n"),
+        (b"yes\n", "ALLOWED\n"),
+        (b"no\n", "REFUSED nothing was changed on this host\n"),
+        (b"\x04", "REFUSED nothing was changed on this host\n"),
+    ],
+    ids=["Enter", "yes", "no", "Ctrl-D"],
+)
+def test_a_terminal_lists_the_changes_and_waits(keys, answer):
+    """Packages, files of apt and the start of the engine; only Enter and yes go on."""
+    asked, out = typed_at_a_terminal([sys.executable, "-c", PROGRAM], keys)
+
+    assert "  add      /etc/apt/thing (a source)\n  install  thing\n  start    the engine\n" in asked
+    assert "lab doctor --undo" in asked
+    assert out == answer
+
+
+@pytest.mark.parametrize(("decided", "answer"), [("yes", "ALLOWED\n"), ("no", "REFUSED missing: a thing\n")])
+def test_what_was_decided_beforehand_is_not_asked(decided, answer):
+    """LAB_INSTALL answers for the terminal, too."""
+    asked, out = typed_at_a_terminal([sys.executable, "-c", PROGRAM], b"", LAB_INSTALL=decided)
+
+    assert out == answer
+    assert "Press Enter" not in asked
+
+
+def test_without_a_terminal_it_goes_on(capsys, monkeypatch):
+    """As in a pipeline: one line says what is installed."""
+    monkeypatch.delenv(installing.VARIABLE, raising=False)
+    installing.allow(CHANGE)
+
+    assert capsys.readouterr().err == "installing a thing\n"
+
+
+def test_any_other_answer_beforehand_is_refused(monkeypatch):
+    """A misspelt `no` must not install."""
+    monkeypatch.setenv(installing.VARIABLE, "never")
+    with pytest.raises(LabError, match="LAB_INSTALL=never"):
+        installing.allow(CHANGE)
+
+
+def test_what_is_added_is_recorded_before_it_is_added(kept, monkeypatch):
+    """Also if the installation then fails; what was installed already is not recorded, nor anything twice."""
+    monkeypatch.setattr(installing, "_is_installed", lambda name: name == "old")
+    change = Change("things", [["false"]], ["new", "old"], ((installing.TRIXIE_SOURCE, "a source"),))
+    for _ in range(2):
+        with pytest.raises(subprocess.CalledProcessError):
+            installing.make(change)
+
+    assert installing.RECORD.read_text() == f"file {installing.TRIXIE_SOURCE}\npackage new\n"
+
+
+def test_undo_removes_what_was_added_to_apt_and_says_what_stays(kept, monkeypatch, lab):
+    """A source of somebody else's in the same folder stays; so do the packages, which are listed."""
+    monkeypatch.setattr(installing, "_is_installed", lambda name: name == "new")
+    installing.RECORD.parent.mkdir()
+    installing.RECORD.write_text(f"file {installing.TRIXIE_SOURCE}\npackage new\npackage gone\n")
+    for name in ("TRIXIE_SOURCE", "TRIXIE_PIN", "somebody-elses"):
+        (kept / name).touch()
+    status, out, err = lab("doctor", "--undo")
+
+    removed = f"removed from apt's configuration: {installing.TRIXIE_SOURCE}, {installing.TRIXIE_PIN}"
+    assert (status, out.replace("\n", "")) == (0, removed)
+    assert "stays   packages new; to remove them: apt-get remove new" in err
+    assert sorted(path.name for path in kept.iterdir()) == ["record", "somebody-elses"]
+    assert installing.RECORD.read_text() == "package new\npackage gone\n"
+    assert lab("doctor", "--undo")[:2] == (0, "removed from apt's configuration: nothing\n")
+
+
+def test_undo_asks_a_terminal(kept, monkeypatch, lab):
+    """No answer but Enter removes anything."""
+    (kept / "TRIXIE_PIN").touch()
+    monkeypatch.setattr(installing, "confirmed", lambda: False)
+
+    assert lab("doctor", "--undo")[:2] == (0, "removed from apt's configuration: nothing\n")
+    assert (kept / "TRIXIE_PIN").exists()
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Return a checkout of nothing but the launcher, and programs that record how they are called, before others."""
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "compose").mkdir()
+    (tmp_path / "harness" / "requirements.txt").touch()
+    (tmp_path / "lab").write_text((catalogue.ROOT / "lab").read_text().replace("/var/lib", str(tmp_path)))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    log = tmp_path / "log"
+    # A Python that is new enough and cannot make environments: python3-venv is missing.
+    for name, body in (
+        (
+            "python",
+            "case $2 in *version_info*) exit 0 ;; *) exit 1 ;; esac",
+        ),
+        ("apt-get", 'echo "apt-get $*" >>"$LOG"'),
+        ("sudo", 'exec "$@"'),
+        ("dpkg-query", "exit 1"),
+    ):
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+        (programs / name).chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    log.touch()
+    return tmp_path, {"PATH": path, "LOG": str(log), "LAB_PYTHON": str(programs / "python")}
+
+
+@pytest.mark.parametrize(("keys", "goes_on"), [(b"\n", True), (b"no\n", False), (b"\x04", False)])
+def test_the_launcher_asks_a_terminal_too(bare, keys, goes_on):
+    """It installs Python's venv by apt after Enter, and records it; otherwise nothing is run."""
+    folder, environment = bare
+    asked, _ = typed_at_a_terminal(["sh", str(folder / "lab"), "up"], keys, **environment)
+    ran = (folder / "log").read_text()
+    record = folder / "replication-lab" / "added"
+
+    assert "install  python3-venv" in asked
+    assert ("apt-get install -y -q --no-install-recommends python3-venv" in ran) == goes_on
+    assert (record.read_text() if record.exists() else "") == ("package python3-venv\n" if goes_on else "")
