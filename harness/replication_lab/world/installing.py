@@ -68,7 +68,7 @@ def confirmed() -> bool:
     """Return whether Enter was pressed; True without a terminal to ask."""
     if os.environ.get(VARIABLE) == "yes" or not _is_terminal():
         return True
-    print("Press Enter to go on, or type no: ", end="", file=sys.stderr, flush=True)
+    print("Press Enter to continue, or type no: ", end="", file=sys.stderr, flush=True)
     answer = sys.stdin.readline()
     if not answer.endswith("\n"):
         # The end of the input (Ctrl-D) is no agreement.
