@@ -238,7 +238,7 @@ def test_the_only_lab_needs_no_name(engine):
 def test_asking_for_a_lab_that_is_not_up_is_refused(engine, refused):
     """None up, another up, several up: what is up, and what to type."""
     engine()
-    assert refused(project.find).next_step == "make lab-up"
+    assert refused(project.find).next_step == "./lab up"
     engine(Thing("lab-a", "compose"), Thing("lab-b", "compose"))
     assert refused(project.find, "lab-c").expected == "lab-a, lab-b"
 

@@ -87,6 +87,7 @@ def test_a_cluster_is_warned_of_them(host, topology, warned):
 
 
 def test_a_host_without_them_is_not_warned(host):
+    """Most hosts have none."""
     host("*nat\nCOMMIT\n")
     said = []
     up._warn_of_stale_rules(catalogue.topology("galera"), said.append)

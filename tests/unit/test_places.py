@@ -1,16 +1,13 @@
 """Is the lab's data found, and is what it writes kept out of it, in a checkout and as an installed package?"""
 
 import importlib.util
-import os
 import shutil
-import tarfile
 import zipfile
 from pathlib import Path
 from types import SimpleNamespace
 from urllib.parse import quote
 
 import pytest
-from hatchling.builders.sdist import SdistBuilder
 from hatchling.builders.wheel import WheelBuilder
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, places
@@ -112,18 +109,3 @@ def test_the_wheel_has_all_data_inside_the_package_and_no_password(tmp_path):
     assert all(bool(inside[f"replication_lab/{path}"] & 0o111) == bool(mode & 0o111) for path, mode in wanted.items())
     assert [name for name in inside if ".env" in name] == []
     assert {"replication_lab/cli/__init__.py", "replication_lab/docs/question.schema.json"} <= set(inside)
-
-
-def test_the_source_archive_builds_the_same_wheel(tmp_path):
-    """Nothing that the wheel needs is left out of it, and nothing that git ignores is in it."""
-    archive = next(SdistBuilder(str(catalogue.ROOT)).build(directory=str(tmp_path)))
-    with tarfile.open(archive) as opened:
-        opened.extractall(tmp_path, filter="data")
-    unpacked = next(tmp_path.glob("*/pyproject.toml")).parent
-    ours, theirs = (
-        set(zipfile.ZipFile(next(WheelBuilder(str(root)).build(directory=str(tmp_path / name)))).namelist())
-        for root, name in ((catalogue.ROOT, "ours"), (unpacked, "theirs"))
-    )
-
-    assert ours == theirs
-    assert not {"runs", ".venv", ".git"} & {*os.listdir(unpacked), *os.listdir(unpacked / "compose")}

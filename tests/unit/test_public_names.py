@@ -31,6 +31,7 @@ def described_all() -> str:
 
 @pytest.mark.parametrize("name", replication_lab.__all__)
 def test_a_public_name_has_a_docstring(name):
+    """`help` shows it, and so does an editor."""
     assert inspect.getdoc(getattr(replication_lab, name))
 
 
