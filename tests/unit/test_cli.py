@@ -132,6 +132,21 @@ def test_an_installed_package_names_its_own_command(lab, monkeypatch, tmp_path):
     assert out.getvalue() == "lab up; /x/./lab ./lab/mine ./lab-a `lab`"
 
 
+@pytest.mark.parametrize(
+    ("module", "said"), [("starlette.routing", "next: pip install 'replication-lab[live]'"), ("nowhere", "Traceback")]
+)
+def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
+    """With the command that installs it; any other missing module is a defect, and is shown as one."""
+
+    def missing(_command):
+        raise ModuleNotFoundError(f"No module named {module!r}", name=module)
+
+    monkeypatch.setattr(cli.Deferred, "load", missing)
+    status, _, err = lab("status")
+
+    assert status == 3 and said in err
+
+
 # --- bad input --------------------------------------------------------------------------------------------------------
 
 

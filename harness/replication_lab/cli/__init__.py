@@ -19,6 +19,8 @@ from replication_lab.model.errors import LabError
 
 # The checkout's launcher. An installed package has the command `lab` instead, which texts then name.
 LAUNCHER = Path(__file__).parents[3] / "lab"
+# Packages of an extra, by the name that is imported.
+EXTRAS = {"starlette": "live", "uvicorn": "live"}
 FAILED = 3  # 0, 1 and 2 are verdicts
 click.UsageError.exit_code = FAILED
 
@@ -186,9 +188,26 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
             "", f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); everything that this command started was removed"
         )
         sys.exit(130)
-    except Exception:
-        traceback.print_exc()
+    except Exception as error:
+        if extra := _missing_extra(error):
+            _complain("[red]error:[/] ", str(_without(extra)))
+        else:
+            traceback.print_exc()
         sys.exit(FAILED)
+
+
+def _missing_extra(error: Exception) -> str:
+    """Return the extra that has the missing module; an empty string for any other error."""
+    missing = (error.name or "") if isinstance(error, ModuleNotFoundError) else ""
+    return EXTRAS.get(missing.partition(".")[0], "")
+
+
+def _without(extra: str) -> LabError:
+    return LabError(
+        f"this needs the extra [{extra}], which is not installed",
+        "its packages in the lab's environment",
+        f"pip install 'replication-lab[{extra}]'",
+    )
 
 
 def _with_the_way_on(error: click.UsageError) -> LabError:
