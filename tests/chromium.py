@@ -15,7 +15,7 @@ from typing import Any
 import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, lock
-from replication_lab.world.docker.engine import APT_INSTALL, allow_install, run_as_root
+from replication_lab.world.installing import APT_INSTALL, Change, allow, make
 
 PACKAGES = ("chromium", "chromium-driver")
 # Other distributions call the programs differently.
@@ -61,9 +61,9 @@ def _install() -> None:
     if not shutil.which("apt-get"):
         raise LabError("no Chromium on this machine, and no apt to install it", "chromium and chromedriver")
     commands = [["apt-get", "update", "-q"], [*APT_INSTALL, *PACKAGES]]
-    allow_install("Chromium and its driver (tests look at pages with them)", commands)
-    for command in commands:
-        run_as_root(command)
+    change = Change("Chromium and its driver (tests look at pages with them)", commands, PACKAGES)
+    allow(change)
+    make(change)
 
 
 class Browser:
