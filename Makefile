@@ -7,7 +7,7 @@ BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills lint
+.PHONY: readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -47,6 +47,9 @@ bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from
 
 drills: .venv/installed.txt  ## run every drill of every topology, and write docs/faults.md
 	@$(PYTHON) -m replication_lab.cli.drill
+
+figures: .venv/installed.txt  ## draw the figures of docs/ from the kept records and the tables beside them
+	@PYTHONPATH=harness $(PYTHON) -m tests.figures
 
 lint: .venv/installed.txt  ## run ruff, mypy, import-linter and shellcheck, and collect all tests together
 	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck

@@ -175,13 +175,13 @@ def available(experiment: Experiment) -> list[str]:
 
 def judge(run: str | Path) -> Summary:
     """Judge a run again, of an experiment or of drills, from its files alone."""
-    return _summed_up(*read(run))[0]
+    return summed_up(*read(run))[0]
 
 
 def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
-    summary, timelines = _summed_up(folder, record)
+    summary, timelines = summed_up(folder, record)
     written = [str(folder / name) for name in write(folder, summary, record, timelines)]
     if folder.parent == catalogue.RUNS.resolve():
         write_index()
@@ -191,7 +191,7 @@ def report(run: str) -> list[str]:
 def rendered(run: str, form: str) -> str:
     """Return a run's report in one of report.formats.FORMATS; LabError if the kind of run has none of that format."""
     folder, record = read(run)
-    summary, timelines = _summed_up(folder, record)
+    summary, timelines = summed_up(folder, record)
     return formats.rendered(form, folder.name, summary, record, lambda: digest_of(run), timelines=timelines)
 
 
@@ -243,7 +243,8 @@ def _reported_verdict(summary: Path) -> str:
         return "not reported"
 
 
-def _summed_up(folder: Path, record: Record) -> tuple[Summary, Timelines]:
+def summed_up(folder: Path, record: Record) -> tuple[Summary, Timelines]:
+    """Return the summary of a run, and what the clients of its drills saw over time."""
     if isinstance(record.opening, Drills):
         return _of_drills(folder, record)
     return _of_experiment(experiments.of(record), folder, record)
