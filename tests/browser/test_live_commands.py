@@ -97,21 +97,30 @@ def test_a_killed_source_is_seen_everywhere(page, lab):
     page.shows("#node-source .figures", "container running")
 
 
-def test_a_promotion_that_would_lose_writes_asks_again(page, lab, monkeypatch):
-    """The refusal says what would be lost; the second button accepts it."""
-    asked = []
+@pytest.mark.parametrize("at_once", [True, False], ids=["refused", "found out"])
+def test_a_promotion_that_would_lose_writes_asks_again(page, lab, monkeypatch, at_once):
+    """The refusal, or the state that comes later, says what would be lost; the second button accepts it."""
+    asked, usual, failed = [], lab.state, {}
 
     def act(name, action, body):
         asked.append((name, action, body.allow_data_loss))
-        if not body.allow_data_loss:
+        if at_once and not body.allow_data_loss:
             raise Impossible from LabError("replica lacks 3 transactions", "a replica with all writes")
+        failed.update(asked=action, seen=body.allow_data_loss, says="replica lacks 3 transactions")
         return lab.check_ledger()
 
+    def state():
+        found = usual()
+        return msgspec.structs.replace(found, nodes=[found.nodes[0], msgspec.structs.replace(found.nodes[1], **failed)])
+
     monkeypatch.setattr(lab, "act_on_node", act)
+    monkeypatch.setattr(lab, "state", state)
     page.click("[aria-label='Promote replica']")
-    page.shows("#node-replica .refused", "replica lacks 3 transactions")
+    page.shows("#node-replica", "replica lacks 3 transactions")
+    page.shows("#node-replica > button", "Promote replica and accept that writes are lost")
     page.click("#node-replica > button")
     page.until(lambda: asked == [("replica", "promote", False), ("replica", "promote", True)], "the second request")
+    page.until(lambda: page.run("return document.querySelector('#node-replica > button').hidden"), "its end")
 
 
 def test_the_ledger_is_checked_on_demand(page, lab):

@@ -60,19 +60,19 @@ const breaks = (span) => span.kind !== "link" || Object.keys(SILENT).some((name)
 const nameOf = (span) => (span.seen === false ? `${span.label}: not seen to act` : span.label);
 
 /**
- * Return for each fault the row of its name, so that no name covers another one, as far as
- * there are rows; `width` is the chart's, in pixels.
+ * Return for each fault the row of its name, so that none covers another one, the newest
+ * ones first; `width` is the chart's, in pixels.
  */
 export function rowsOf(history, width) {
   const [from, to] = history.range;
   const perSecond = width / (to - from);
-  const ends = [];
-  return history.faults.map((span) => {
+  const begins = [];
+  return [...history.faults].reverse().map((span) => {
     const wide = nameOf(span).length * LETTER + 12;
     const left = Math.min(Math.max(0, (span.begin - from) * perSecond), width - wide);
     let row = 0;
-    while (ends[row] > left) row += 1;
-    ends[row] = left + wide;
+    while (begins[row] < left + wide) row += 1;
+    begins[row] = left;
     return { span, row, left };
   }).filter(({ row }) => row < ROWS);
 }

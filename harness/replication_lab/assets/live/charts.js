@@ -24,12 +24,12 @@ export class Charts {
       ],
     });
     of({
-      title: "Commit latency", height: 170, figure: milliseconds, log: true, id: "latency",
-      note: (sample) => `n = ${count(sample.latency?.n ?? 0)} commits in the last second`,
+      title: "Latency, ms", height: 170, figure: milliseconds, log: true, id: "latency",
+      note: (sample) => `n = ${count(sample.latency?.n ?? 0)}`,
       series: ["p50", "p95", "p99"].map((name, at) => ({ label: name, read: (sample) => sample.latency?.[`${name}_ms`], line: [1, 3, 2][at] })),
     });
     this.states = of({ title: "State of the nodes", height: TRACK, figure: String, id: "states", tracks: true, series: [] });
-    this.lag = of({ title: "Replication lag", height: 130, figure: seconds, id: "lag", floor: () => 1, series: [] });
+    this.lag = of({ title: "Replication lag, s", height: 130, figure: seconds, id: "lag", floor: () => 1, series: [] });
     of({ title: "Errors per second", height: 100, figure: rate, id: "errors", floor: () => 1,
       series: [{ label: "errors", read: (sample) => sample.errors_per_s, line: 2, fill: true, solid: true }] });
     this.commits = commits;
@@ -100,7 +100,7 @@ class Chart {
     this.history = history;
     this.height = options.height;
     this.legend = h("div", { class: "legend" });
-    this.note = h("span", { class: "small" });
+    this.note = h("span", { class: "small", title: "commits in the last second" });
     this.place = h("div", { class: "plot", "aria-hidden": "true" });
     const title = h("h3", { id: `${options.id}-title` }, options.title);
     this.element = h("div", { class: "chart", id: options.id, role: "group", "aria-labelledby": title.id },
@@ -138,6 +138,7 @@ class Chart {
     const { history, options } = this;
     this.plot ??= this.#make();
     if (this.plot.height !== this.height) this.#resize();
+    this.#makeRoom();
     this.plot.setData(history.columns(this.#series.length ? this.#series.map(({ read }) => read) : [() => null]));
     const sample = history.samples.at(-1);
     this.#series.forEach(({ read }, at) => say(this.buttons[at].figure, options.figure(read(sample) ?? null)));
@@ -146,6 +147,13 @@ class Chart {
 
   #resize() {
     this.plot?.setSize({ width: this.place.clientWidth, height: this.height });
+  }
+
+  /** Let the plot measure itself anew when the names of faults need another number of rows. */
+  #makeRoom() {
+    const above = this.#above();
+    if (above !== this.above) this.plot.redraw(false, true);
+    this.above = above;
   }
 
   /** Return the room above the chart for the names of the faults. */

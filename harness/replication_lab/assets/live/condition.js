@@ -35,12 +35,15 @@ export function placeOf(ms) {
   return (step - 1 + Math.min(1, Math.max(0, part))) / LAST_STEP;
 }
 
+// What several links are asked for, if it is not the same.
+export const MIXED = "different conditions";
+
 /** Return the round trip in ms and the rate of a condition; null for the one that it does not set. */
 export function parts(condition) {
   const trip = /(?:^|[-+])(\d+(?:\.\d+)?)ms/.exec(condition);
   const limit = /(\d+(?:\.\d+)?[kmg]bit)/.exec(condition);
-  const silent = condition in SILENT;
-  return { ms: silent ? null : trip ? Number(trip[1]) : 0, rate: silent ? "" : (limit?.[1] ?? ""), silent };
+  const silent = condition in SILENT || condition === MIXED;
+  return { ms: silent ? null : trip ? Number(trip[1]) : 0, rate: silent ? "" : (limit?.[1] ?? "") };
 }
 
 /** Return the condition of a round trip and a rate. Below 1 ms the proxy adds nothing. */

@@ -32,10 +32,10 @@ export class History {
     return [from, from + this.window * 1.02];
   }
 
-  /** Return the faults that are in the shown range. */
+  /** Return the faults that are in the shown range; not the steps of a slider that went on within a second. */
   get faults() {
     const [from] = this.range;
-    return this.spans.filter((span) => span.end == null || span.end > from);
+    return this.spans.filter((span) => span.end == null || (span.end > from && span.end - span.begin >= 1));
   }
 
   get shown() {

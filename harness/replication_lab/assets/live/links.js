@@ -3,14 +3,14 @@
 import { allow, allowed, h, mark, say } from "./dom.js";
 import { changeLink, Newest, refusal } from "./ask.js";
 import { chip, milliseconds } from "./figures.js";
-import { atStep, LAST_STEP, parts, placeOf, SILENT, stepOf, words, written } from "./condition.js";
+import { atStep, LAST_STEP, MIXED, parts, placeOf, SILENT, stepOf, words, written } from "./condition.js";
 
 const RATES = ["", "1mbit", "5mbit", "20mbit", "100mbit"];
 const TICKS = [0, 1, 10, 100, 300];
 // How long the thumb stays where the reader put it while no state has confirmed it.
 const PATIENCE_MS = 4000;
 
-/** The controls of one link, or of all links of `names` at once. `moved(name, ms)` is called at each step. */
+/** The controls of one link, or of all links of `names` at once. `moved(names, ms)` is called at each step. */
 export class LinkControls {
   constructor({ name, title }, toxics, moved) {
     this.name = name;
@@ -30,13 +30,14 @@ export class LinkControls {
       ...RATES.map((rate) => h("option", { value: rate }, rate ? words(rate) : "no limit")));
     this.named = h("select", { "aria-label": `Condition of ${title} by name`, onchange: () => this.#byName() });
     this.buttons = Object.entries(SILENT).map(([condition, text]) => this.#button(condition, text, title));
-    this.restore = h("button", { type: "button", onclick: () => allowed(this.restore) && this.#put(null) });
+    this.restore = h("button", { type: "button", "aria-label": `Restore ${title}`, onclick: () => allowed(this.restore) && this.#put(null) }, "Restore");
     this.element = h("article", { class: "card control", id: `link-${name}`, tabindex: -1, "aria-label": title },
       h("div", { class: "heading" }, h("h3", {}, title), this.proof),
       h("p", { class: "figures" }, "asked ", this.asked, ", measured ", this.measured),
       h("div", { class: "slide" }, h("div", { class: "track" }, this.slider, scale(this.needle)), this.output),
       h("div", { class: "buttons", role: "group", "aria-label": `Break ${title}` }, ...this.buttons, this.restore),
-      h("div", { class: "buttons" }, h("label", {}, "Bandwidth ", this.rate), h("label", {}, "By name ", this.named)),
+      h("details", {}, h("summary", {}, "Bandwidth, and conditions by name"),
+        h("div", { class: "buttons" }, h("label", {}, "Bandwidth ", this.rate), h("label", {}, "By name ", this.named))),
       this.says, this.refused);
     this.#menu(toxics);
   }
@@ -58,7 +59,7 @@ export class LinkControls {
   #slide() {
     const ms = atStep(Number(this.slider.value));
     this.#wanted(ms);
-    this.moved(this.name, ms);
+    this.moved(this.names, ms);
     this.#put(written(ms, this.rate.value));
   }
 
@@ -67,8 +68,9 @@ export class LinkControls {
     this.named.value = "";
   }
 
+  /** Ask for a condition; null restores the start's, whose round trip the slider takes from the next state. */
   #put(condition) {
-    this.held = performance.now() + PATIENCE_MS;
+    this.held = condition === null ? 0 : performance.now() + PATIENCE_MS;
     this.pending = condition;
     this.sender.put(condition);
   }
@@ -92,6 +94,7 @@ export class LinkControls {
 
   update(link, alive) {
     this.names = link.names ?? [link.name];
+    if (this.ms === undefined) this.#follow(parts(link.was).ms ?? link.measured_ms ?? 0, "");
     const { ms, rate } = parts(link.asked);
     if (link.asked === this.pending) this.held = 0;
     if (performance.now() > (this.held ?? 0)) this.#follow(ms, rate);
@@ -101,8 +104,9 @@ export class LinkControls {
     this.needle.style.left = `${placeOf(link.measured_ms ?? 0) * 100}%`;
     this.#prove(link);
     for (const button of this.buttons) mark(button, "aria-pressed", String(button.condition === link.asked));
-    say(this.restore, `As at the start: ${words(link.was)}`);
-    for (const button of [...this.buttons, this.restore]) allow(button, alive);
+    mark(this.restore, "title", `as at the start: ${words(link.was)}`);
+    for (const button of this.buttons) allow(button, alive);
+    allow(this.restore, alive && link.asked !== link.was);
     this.slider.disabled = this.rate.disabled = this.named.disabled = !alive;
   }
 
@@ -141,17 +145,18 @@ export function together(links) {
   if (links.length < 2) return [];
   const one = (values, mixed) => (new Set(values).size === 1 ? values[0] : mixed);
   const measured = links.map((link) => link.measured_ms).filter((ms) => ms != null);
+  const unseen = links.filter((link) => link.seen === false).map((link) => link.name);
   const low = Math.min(...measured);
   const high = Math.max(...measured);
   return [{
     name: "all",
     names: links.map((link) => link.name),
-    asked: one(links.map((link) => link.asked), "different conditions"),
-    was: one(links.map((link) => link.was), "different conditions"),
+    asked: one(links.map((link) => link.asked), MIXED),
+    was: one(links.map((link) => link.was), MIXED),
     measured_ms: measured.length ? measured.reduce((sum, ms) => sum + ms) / measured.length : null,
     range: measured.length ? `${milliseconds(low)} to ${milliseconds(high)}` : "no answer",
-    seen: links.some((link) => link.seen === false) ? false : links.every((link) => link.seen) ? true : null,
-    says: links.filter((link) => link.seen === false).map((link) => link.name).join(", "),
+    seen: unseen.length ? false : links.every((link) => link.seen) ? true : null,
+    says: unseen.length ? `Not seen to act: ${unseen.join(", ")}` : "",
     busy: links.some((link) => link.busy),
   }];
 }

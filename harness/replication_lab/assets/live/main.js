@@ -40,8 +40,8 @@ const nodes = new Parts(by("nodes"), (node) => new NodeControls(node));
 
 const titleOf = (link) => (link.names ? `all ${link.names.length} links` : link.name);
 
-function moved(_, ms) {
-  preview.move(ms);
+function moved(names, ms) {
+  preview.move(names, ms);
   charts.preview();
 }
 
@@ -55,6 +55,7 @@ function connection(now) {
 
 function hello(given) {
   toxics = given.toxics;
+  preview.replication = given.replication;
   document.title = `${given.lab}: lab live`;
   say(by("lab"), given.lab);
   say(by("about"), `${given.about} (${given.topology}, ${given.engine})`);
@@ -65,7 +66,7 @@ function hello(given) {
 function show(now) {
   state = now;
   history.add(now);
-  preview.learn(now);
+  preview.update(now);
   picture.update(now);
   tiles.update(now);
   links.update([...together(now.links), ...now.links], alive);

@@ -4,11 +4,15 @@ import { allow, allowed, h, mark, Parts, say } from "./dom.js";
 import { actOnNode, refusal } from "./ask.js";
 import { chip, count, number, seconds, symbol } from "./figures.js";
 
-// In the order of the buttons; of two in one row only one is possible at a time, and they share a button.
-const ACTIONS = [["kill"], ["stop"], ["pause", "resume"], ["restart", "start"], ["promote"], ["rejoin"]];
+// In the order of the buttons; of two in one place only one is possible at a time.
+const ACTIONS = [["kill"], ["stop"], ["pause", "resume"], ["restart", "start"], ["promote"], ["rejoin"], ["write-here"]];
 const ALWAYS = new Set(["kill", "stop", "pause", "restart"]);
 const LIMITS = { write_iops: "writes/s", read_iops: "reads/s", bandwidth: "bytes/s", flush_us: "flush, µs" };
+// Actions that may lose writes are refused at first; what a second button says of doing them nevertheless.
+const ANYWAY = { promote: "and accept that writes are lost", rejoin: "and discard what only it has" };
 const CONFLICT = 409;
+
+const titled = (action) => (action[0].toUpperCase() + action.slice(1)).replace("-", " ");
 
 export class NodeControls {
   constructor({ name }) {
@@ -18,8 +22,7 @@ export class NodeControls {
     this.facts = h("p", { class: "figures" });
     this.proof = h("p", { class: "says small" });
     this.refused = h("p", { class: "refused", role: "alert" });
-    this.anyway = h("button", { type: "button", hidden: true, onclick: () => this.#act("promote", { allow_data_loss: true }) });
-    say(this.anyway, `Promote ${name} and accept that writes are lost`);
+    this.anyway = h("button", { type: "button", hidden: true, onclick: () => this.#act(this.anyway.dataset.action, { allow_data_loss: true }) });
     this.buttons = ACTIONS.map((names) => this.#button(names));
     this.disks = new Disks(name, (limits) => this.#act("disk-limit", { limits }));
     this.element = h("article", { class: "card control", id: `node-${name}`, tabindex: -1, "aria-label": `Node ${name}` },
@@ -36,10 +39,20 @@ export class NodeControls {
   }
 
   async #act(action, body = {}) {
-    this.anyway.hidden = true;
+    this.refusedAction = null;
     const answer = await actOnNode(this.name, action, body);
     say(this.refused, answer.ok ? "" : refusal(answer));
-    this.anyway.hidden = answer.ok || action !== "promote" || answer.status !== CONFLICT;
+    if (answer.status !== CONFLICT) return;
+    this.refusedAction = action;
+    this.#offer(action);
+  }
+
+  /** Offer an action again that was refused or failed, with what it would cost. */
+  #offer(action) {
+    this.anyway.hidden = !(action in ANYWAY);
+    if (this.anyway.hidden) return;
+    this.anyway.dataset.action = action;
+    say(this.anyway, `${titled(action)} ${this.name} ${ANYWAY[action]}`);
   }
 
   update(node, alive) {
@@ -51,12 +64,13 @@ export class NodeControls {
       const action = button.names.find((name) => node.actions.includes(name)) ?? button.names[0];
       button.dataset.action = action;
       button.hidden = !ALWAYS.has(button.names[0]) && !node.actions.includes(action);
-      say(button, action[0].toUpperCase() + action.slice(1));
+      say(button, titled(action));
       mark(button, "aria-label", `${button.textContent} ${node.name}`);
       allow(button, alive && node.actions.includes(action));
     }
     this.disks.update(node.disks, alive && node.actions.includes("disk-limit"));
     say(this.proof, proof(node));
+    this.#offer(this.refusedAction ?? (node.seen === false && node.actions.includes(node.asked) ? node.asked : ""));
     mark(this.proof, "class", node.seen === false ? "says failed" : "says small");
   }
 }

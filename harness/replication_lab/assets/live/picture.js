@@ -111,7 +111,7 @@ export class Picture {
 
 const stateOf = (node) => (node.at === "running" ? node.state : node.at);
 
-const short = (text) => (text.length > 17 ? `${text.slice(0, 16)}…` : text);
+const short = (text) => (text.length > 14 ? `${text.slice(0, 13)}…` : text);
 
 function arrow() {
   return svg("marker", { id: "arrow", viewBox: "0 0 8 8", refX: 7, refY: 4, markerWidth: 5, markerHeight: 5, orient: "auto-start-reverse" },
