@@ -7,7 +7,7 @@ BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,7 +31,8 @@ test: test-unit  ## run unit tests, images, labs and claims, without the tests m
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
-test-all: test-unit  ## run every test on every engine, also those marked long
+test-all: .venv/installed.txt  ## run every test on every engine, also those marked long
+	@$(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q --lab-engine all
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
 
@@ -53,6 +54,9 @@ figures: .venv/installed.txt  ## draw the figures of docs/ from the kept records
 
 lint: .venv/installed.txt  ## run ruff, mypy, import-linter and shellcheck, and collect all tests together
 	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck
+
+docs: .venv/installed.txt  ## build the book as a site into site/, without the network; a broken link is an error
+	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=harness .venv/bin/mkdocs build --quiet
 
 readability: .venv/installed.txt  ## print how hard docs and help are to read
 	@$(PYTHON) tests/readability.py

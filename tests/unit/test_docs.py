@@ -16,7 +16,9 @@ DEFERRED: dict[str, Any] = cli.cli.commands
 ROOT = catalogue.ROOT
 README = ROOT / "README.md"
 DOCUMENTS = [path for path in (README, *sorted((ROOT / "docs").rglob("*.md"))) if path.is_file()]
-LEFT_OUT = {".git", ".venv", "runs", "__pycache__"} | {f".{tool}_cache" for tool in ("pytest", "ruff", "import_linter")}
+LEFT_OUT = {".git", ".venv", "runs", "site", "__pycache__"} | {
+    f".{tool}_cache" for tool in ("pytest", "ruff", "import_linter")
+}
 # Put together here, so that this file does not name what no file may name.
 HOSTS = (
     *(f"{host}.debian.org" for host in ("deb", "security", "snapshot", "ftp")),

@@ -1,0 +1,53 @@
+"""Does the site contain every page of the book, and only files that exist?"""
+
+import subprocess
+import sys
+from hashlib import sha256
+from pathlib import Path
+
+import pytest
+import yaml
+from replication_lab.world import catalogue
+
+ROOT = catalogue.ROOT
+DOCS = ROOT / "docs"
+
+
+def pages(nav) -> list[str]:
+    """Return the files that a navigation names."""
+    if isinstance(nav, str):
+        return [nav]
+    parts = nav.values() if isinstance(nav, dict) else nav
+    return [page for part in parts for page in pages(part)]
+
+
+@pytest.fixture(scope="module")
+def settings():
+    return yaml.safe_load((ROOT / "mkdocs.yml").read_text())
+
+
+def test_the_navigation_names_every_page_once(settings):
+    """A page that is not in it would not be found."""
+    named = pages(settings["nav"])
+
+    assert sorted(named) == sorted({path.relative_to(DOCS).as_posix() for path in DOCS.glob("*.md")})
+
+
+def test_the_vendored_script_is_the_one_that_its_page_names():
+    """The digest is written beside it."""
+    folder = DOCS / "assets/iframe-worker"
+
+    assert sha256((folder / "shim.js").read_bytes()).hexdigest() in (folder / "README.md").read_text()
+
+
+@pytest.mark.long
+def test_the_site_is_built_strictly_and_loads_nothing_from_elsewhere(tmp_path):
+    """A broken link or anchor is an error; no script, style, font or picture comes from another host."""
+    command = [sys.executable, "-m", "mkdocs", "build", "--quiet", "--site-dir", str(tmp_path / "site")]
+    built = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+
+    assert built.returncode == 0, built.stdout + built.stderr
+    for page in (tmp_path / "site").rglob("*.html"):
+        text = page.read_text()
+        for loads in ('src="http', 'rel="stylesheet" href="http', 'rel="preconnect"', "unpkg.com"):
+            assert loads not in text, (Path(page).name, loads)
