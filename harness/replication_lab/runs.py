@@ -15,6 +15,7 @@ from replication_lab.model.drill_result import Drilled, Result
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
+from replication_lab.model.live_record import Live
 from replication_lab.model.noise import WAIT
 from replication_lab.model.progress import Tell
 from replication_lab.model.question import RTT
@@ -28,6 +29,7 @@ from replication_lab.report import (
     summarise,
     summarise_drills,
     write,
+    write_live,
 )
 from replication_lab.runner import asked_drills, drill_set
 from replication_lab.runner.rounds import Run, World
@@ -181,6 +183,8 @@ def judge(run: str | Path) -> Summary:
 def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
+    if isinstance(record.opening, Live):
+        return [str(folder / name) for name in write_live(folder, record.opening, record)]
     summary, timelines = summed_up(folder, record)
     written = [str(folder / name) for name in write(folder, summary, record, timelines)]
     if folder.parent == catalogue.RUNS.resolve():
@@ -245,6 +249,12 @@ def _reported_verdict(summary: Path) -> str:
 
 def summed_up(folder: Path, record: Record) -> tuple[Summary, Timelines]:
     """Return the summary of a run, and what the clients of its drills saw over time."""
+    if isinstance(record.opening, Live):
+        raise LabError(
+            f"{folder.name} is a record of the live page, which has no verdict",
+            "a run of an experiment or of drills",
+            f"./lab report {folder.name}",
+        )
     if isinstance(record.opening, Drills):
         return _of_drills(folder, record)
     return _of_experiment(experiments.of(record), folder, record)

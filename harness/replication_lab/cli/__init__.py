@@ -52,6 +52,12 @@ COMMANDS = {
         "start": "Start nodes that were stopped or killed, on their old data, and verify that they serve.",
         "resume": "Let paused nodes continue, and verify that they serve.",
     },
+    "live": {
+        "live": "Show a lab on a page where links and nodes can be changed while clients write.",
+        "top": "Show a lab in the terminal, second by second: nodes, links, commits, latency, lag, the ledger.",
+        "watch": "Print the state of a lab once a second, as a line of text or, with --json, as a line of JSON.",
+        "metrics": "Serve a lab's figures for Prometheus on 127.0.0.1, as text at /metrics, until Ctrl-C.",
+    },
     "listing": {
         "list": "List topologies, experiments, drills, toxics, disks, engines and runs.",
     },
@@ -93,6 +99,7 @@ COMMANDS = {
 # The headings of `lab --help`, each with the modules whose commands it lists.
 SECTIONS = {
     "Labs": ("lab", "images", "listing"),
+    "Live": ("live",),
     "Nodes": ("node",),
     "Disks": ("disk",),
     "Failover and clusters": ("failover",),

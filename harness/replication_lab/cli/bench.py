@@ -5,7 +5,6 @@ import sys
 from collections.abc import Iterator
 from dataclasses import replace
 from datetime import datetime
-from statistics import median
 
 import click
 import msgspec
@@ -13,7 +12,8 @@ from rich.console import Console
 from rich.table import Table
 
 from replication_lab import experiments, runs
-from replication_lab.cli import main
+from replication_lab.cli import bench_live, main
+from replication_lab.cli.bench_figure import Figure, figure
 from replication_lab.cli.console import tell
 from replication_lab.lab import up
 from replication_lab.model import history
@@ -40,24 +40,6 @@ LIMITED = "sata-7200-tenth"
 CASES = ("after-commit-direct", "after-commit-proxy", "after-commit-85ms-1")
 
 
-class Figure(msgspec.Struct, frozen=True):
-    """One figure, all its readings, and its goal (None if there is none)."""
-
-    what: str
-    unit: str
-    value: float
-    readings: list[float]
-    goal: float | None
-
-    @property
-    def met(self) -> bool | None:
-        return None if self.goal is None else self.value <= self.goal
-
-
-def figure(what: str, unit: str, readings: list[float], goal: float | None) -> Figure:
-    return Figure(what, unit, round(median(readings), 3), [round(each, 3) for each in readings], goal)
-
-
 def figures() -> Iterator[Figure]:
     """Yield all figures, each as soon as it is measured."""
     yield from _starting()
@@ -67,6 +49,7 @@ def figures() -> Iterator[Figure]:
     yield from _ledger()
     yield from _against_sandbox()
     yield from _on_the_link()
+    yield from bench_live.figures(NAME)
 
 
 def _starting() -> Iterator[Figure]:

@@ -1,5 +1,6 @@
 """The commands' output: text and data to standard output, progress and remarks to standard error."""
 
+import os
 import sys
 from typing import Any
 
@@ -10,6 +11,12 @@ from rich.console import Console
 # A pipe has no width of its own; addresses and sentences must not be broken.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
 err = Console(stderr=True, highlight=False, soft_wrap=True)
+
+
+def has_desktop() -> bool:
+    """Return whether a browser can be opened for the user who types."""
+    desktop = sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
+    return desktop and sys.stdout.isatty()
 
 
 def tell(line: str) -> None:

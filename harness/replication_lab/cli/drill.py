@@ -3,14 +3,16 @@
 import os
 import sys
 from collections.abc import Sequence
+from pathlib import Path
 
 import click
 
 from replication_lab import runs
-from replication_lab.cli import main, names
+from replication_lab.cli import files, main, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
+from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, drill_page, drill_text
 from replication_lab.runner import drill_set
@@ -21,7 +23,9 @@ SEED = 7
 
 
 @click.command()
-@click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies))
+@click.argument(
+    "topology", required=False, metavar="[TOPOLOGY|FILE]", shell_complete=names.completed_by(catalogue.topologies)
+)
 @click.option(
     "--fault",
     metavar="NAME",
@@ -54,7 +58,8 @@ def drill(
 ) -> None:
     """Inject faults into a lab under load, recover it, and report errors, downtime, data loss.
 
-    The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills.
+    The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills. FILE is a drill of your
+    own, a .yaml file with the key topology, such as the live page saves.
 
     Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab judge` computes
     the verdicts again.
@@ -73,8 +78,8 @@ def drill(
             click.echo(drill_text.listing(known))
         )
         return
-    server = server_of(topology, of_server["engine"], of_server["image"])
-    drills, summaries = drill_set.chosen(topology, fault, seconds), []
+    topology, drills = _chosen(topology, fault, seconds)
+    server, summaries = server_of(topology, of_server["engine"], of_server["image"]), []
     for number in range(count):
         folder, summary = runs.drill(topology, server, drills, seed + number, tell, keep=keep)
         summaries.append(summary)
@@ -89,6 +94,16 @@ def drill(
         good = sum(summary.exit_code == 0 for summary in summaries)
         tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not done")
     sys.exit(_worst(summaries))
+
+
+def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:
+    """Return the topology and its drills, or those of a file."""
+    if Path(given).suffix not in (".yaml", ".yml"):
+        return given, drill_set.chosen(given, fault, seconds)
+    if fault:
+        raise LabError(f"--fault {fault} with the file {given}", "a topology, or a file without --fault", "./lab drill")
+    found = drill_set.of_file(files.read(Path(given)))
+    return found.topology, [found.with_duration(seconds)]
 
 
 def _worst(summaries: Sequence[DrillsSummary]) -> int:

@@ -33,6 +33,13 @@ class Links:
     def probe(self, name: str) -> RoundTrip:
         return RoundTrip(self.lab.link(name))
 
+    def renew(self, name: str) -> None:
+        """Make a new connection across a link in place of one that has ended; LabError if that is not possible."""
+        probe = self.probe(name)
+        self.probes[name].close()
+        self.probes[name] = probe
+        self._open.callback(probe.close)
+
     def _trip(self, name: str) -> float:
         found = self.probes[name].pings()
         if not found:

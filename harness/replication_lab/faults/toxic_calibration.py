@@ -1,5 +1,6 @@
 """A toxic on a link: all of its bodies are added, calibrated until the link is as requested, and removed together."""
 
+from collections.abc import Iterable
 from dataclasses import replace
 from statistics import median
 from typing import Any
@@ -37,6 +38,38 @@ def put(link: RunningLink, toxic: Toxic) -> None:
         for found in before:
             link.add(_body(found))
         raise
+
+
+def exchange(link: RunningLink, bodies: Iterable[ToxicBody]) -> None:
+    """Give a link these toxics in place of its own; at no moment has it neither.
+
+    A link without its delay for a moment would let through all commits that wait.
+    """
+    wanted = {body.name: body for body in bodies}
+    had = {found["name"]: _body(found) for found in link.toxics()}
+    changed = {name for name, body in had.items() if name in wanted and not _is_same(body, wanted[name])}
+    for name in changed:
+        link.remove(name)
+    for name, body in wanted.items():
+        if name not in had or name in changed:
+            link.add(body)
+    for name in had.keys() - wanted.keys():
+        link.remove(name)
+
+
+def _is_same(one: ToxicBody, other: ToxicBody) -> bool:
+    # The lab itself adds the name of the link.
+    return _without_link(one) == _without_link(other)
+
+
+def _without_link(body: ToxicBody) -> ToxicBody:
+    own = {name: value for name, value in body.attributes.items() if name != "link"}
+    return msgspec.structs.replace(body, attributes=own)
+
+
+def bodies_of(link: RunningLink) -> list[ToxicBody]:
+    """Return the toxics of a link as they can be added again."""
+    return [_without_link(_body(found)) for found in link.toxics()]
 
 
 def clear(link: RunningLink) -> None:

@@ -1,4 +1,4 @@
-"""The page's server while it runs: on the loopback interface only, in a thread of its own."""
+"""The servers of the page and of the metrics: on the loopback interface only, each in a thread of its own."""
 
 import threading
 from collections.abc import Callable, Iterator
@@ -6,9 +6,11 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import uvicorn
+from starlette.types import ASGIApp
 
 from replication_lab import live
 from replication_lab.live.access import Access
+from replication_lab.live.metrics import endpoint
 from replication_lab.live.page import application
 from replication_lab.live.viewed import Viewed
 from replication_lab.model.errors import LabError
@@ -25,9 +27,24 @@ def serving(viewed: Viewed, port: int, renewed: Callable[[str], object]) -> Iter
 
     `renewed` gets the next address whenever a browser has used one.
     """
-    access = Access(lambda token: renewed(_address(server, token)))
+    begun: list[str] = []
+    access = Access(lambda token: renewed(f"{begun[0]}/?token={token}"))
+    with _running(application(viewed, access, ASSETS), port) as address:
+        begun.append(address)
+        yield f"{address}/?token={access.token}"
+
+
+@contextmanager
+def measuring(text: Callable[[], str], port: int) -> Iterator[str]:
+    """Serve metrics within the block; yield their address."""
+    with _running(endpoint(text), port) as address:
+        yield f"{address}/metrics"
+
+
+@contextmanager
+def _running(app: ASGIApp, port: int) -> Iterator[str]:
     config = uvicorn.Config(
-        application(viewed, access, ASSETS),
+        app,
         host=ADDRESS,
         port=port,
         log_level="critical",
@@ -37,18 +54,21 @@ def serving(viewed: Viewed, port: int, renewed: Callable[[str], object]) -> Iter
         timeout_graceful_shutdown=END_SECONDS,
     )
     server = uvicorn.Server(config)
-    thread = threading.Thread(target=server.run, name="page", daemon=True)
+    thread = threading.Thread(target=_run, args=(server,), name="page", daemon=True)
     thread.start()
     try:
-        clock.wait_until(lambda: server.started or not thread.is_alive(), "the page's server to start", START_SECONDS)
+        clock.wait_until(lambda: server.started or not thread.is_alive(), "the server to start", START_SECONDS)
         if not server.started:
-            raise LabError(f"port {port} of {ADDRESS} is in use", "a free port")
-        yield _address(server, access.token)
+            raise LabError(f"port {port} of {ADDRESS} is in use", "a free port", "./lab live --port 0")
+        yield f"http://{ADDRESS}:{server.servers[0].sockets[0].getsockname()[1]}"
     finally:
         server.should_exit = True
         thread.join(END_SECONDS + 1)
 
 
-def _address(server: uvicorn.Server, token: str) -> str:
-    _, port = server.servers[0].sockets[0].getsockname()[:2]
-    return f"http://{ADDRESS}:{port}/?token={token}"
+def _run(server: uvicorn.Server) -> None:
+    try:
+        server.run()
+    except SystemExit:
+        # The port is taken; the caller sees that the server did not start.
+        return

@@ -168,9 +168,14 @@ def file_of(topology: str, name: str) -> str:
     return f"harness/replication_lab/drills/{topology}/{name}.yaml"
 
 
-def parse_drill(name: str, topology: Topology, text: str | bytes, kinds: Mapping[str, FaultKind]) -> Drill:
-    """Return the drill of a YAML text; LabError names the key, fault, node, link or setting that does not fit."""
-    where = file_of(topology.name, name)
+def parse_drill(
+    name: str, topology: Topology, text: str | bytes, kinds: Mapping[str, FaultKind], where: str = ""
+) -> Drill:
+    """Return the drill of a YAML text; LabError names the key, fault, node, link or setting that does not fit.
+
+    `where` is the file that messages name; empty for the lab's own.
+    """
+    where = where or file_of(topology.name, name)
     try:
         given = msgspec.yaml.decode(text)
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}

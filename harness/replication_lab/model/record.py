@@ -31,6 +31,7 @@ from replication_lab.model.event import (
 from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lines import Lines
+from replication_lab.model.live_record import Acted, Live, Second
 from replication_lab.model.only import Only
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question
@@ -137,7 +138,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
 
 
 Kind = TypeVar("Kind", bound=Event)
-AnyEvent = Run | Drills | Lab | Measurement | Evidence | Doubt | End
+AnyEvent = Run | Drills | Live | Lab | Measurement | Evidence | Second | Acted | Doubt | End
 
 _encoder = msgspec.json.Encoder()
 _decoder = msgspec.json.Decoder(AnyEvent)
@@ -170,10 +171,10 @@ class Record:
         return Record((*self.events, event), self.torn)
 
     @cached_property
-    def opening(self) -> Run | Drills:
+    def opening(self) -> Run | Drills | Live:
         """The request that started the run; LabError if the record lacks it."""
         for event in self.events:
-            if isinstance(event, Run | Drills):
+            if isinstance(event, Run | Drills | Live):
                 return event
         raise LabError("the record has no header", 'a first line with "event": "run" or "drills"', "lab run EXPERIMENT")
 
@@ -182,14 +183,19 @@ class Record:
         """The opening of an experiment's record. Raises LabError where it is of drills."""
         if isinstance(self.opening, Run):
             return self.opening
-        raise LabError("the record is one of drills", "the record of an experiment", "./lab report RUN")
+        raise LabError(f"the record is {self._kind}", "the record of an experiment", "./lab report RUN")
 
     @property
     def drills(self) -> Drills:
         """The opening of a record of drills. Raises LabError where it is of an experiment."""
         if isinstance(self.opening, Drills):
             return self.opening
-        raise LabError("the record is of an experiment", "one of drills", "./lab report RUN")
+        raise LabError(f"the record is {self._kind}", "one of drills", "./lab report RUN")
+
+    @property
+    def _kind(self) -> str:
+        kinds = {Run: "of an experiment", Drills: "one of drills", Live: "of the live page"}
+        return kinds[type(self.opening)]
 
     @property
     def engines(self) -> list[str]:

@@ -35,6 +35,17 @@ class Promotes(ABC):
         """Take back the nodes that were replaced; discard their errant transactions."""
 
 
+class TakesOver(ABC):
+    """A node can be made the one that accepts writes while a lab is used, and a former one be taken back."""
+
+    @abstractmethod
+    def take_over(self, name: str, allow_data_loss: bool) -> None:
+        """Let clients write on this node; LabError if writes may be lost and that is not allowed."""
+
+    def take_back(self, name: str, discard_errant: bool) -> None:  # noqa: B027 - most kinds take a node back by themselves
+        """Take a node back that was replaced; LabError if it has writes of its own that may not be discarded."""
+
+
 class ChoosesServer(ABC):
     """A lab's start leaves open which node serves."""
 

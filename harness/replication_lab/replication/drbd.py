@@ -10,7 +10,7 @@ from replication_lab.model.evidence import View
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
-from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsMachines, TakesOptions
+from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsMachines, TakesOptions, TakesOver
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.disks.spindle import Spindle
@@ -25,7 +25,7 @@ SERVE_SECONDS = 120
 
 
 @register("drbd")
-class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
+class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesDisks):
     """The machines of a DRBD resource; the server runs on the primary only."""
 
     roles = frozenset({"peer"})
@@ -168,6 +168,15 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOptions, ComparesDisks):
         if was_off:
             drbd.Peer(self.lab, name).power_on()
         promote(self.lab, name, allow_data_loss=was_off)
+
+    def take_over(self, name: str, allow_data_loss: bool) -> None:
+        promote(self.lab, name, allow_data_loss)
+
+    def take_back(self, name: str, discard_errant: bool) -> None:
+        if discard_errant and drbd.Peer(self.lab, name).status().split_brain:
+            resolve(self.lab, name)
+        else:
+            online(self.lab, name)
 
     def rejoin(self) -> None:
         for name in self._old:

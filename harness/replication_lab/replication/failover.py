@@ -274,6 +274,8 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
     else:
         replica.resume()
     if replication.of(lab).acknowledges:
+        # A former source has no replica: its applier would wait for an acknowledgement until the timeout ends.
+        SemiSync(old).set(False)
         SemiSync(old).enable_semisync_replica()
     replica.follow("toxiproxy", _port(lab, source.name, node))
     _set_role(lab, old, source=False)

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.proof import Proof
-from replication_lab.replication.abilities import ChoosesServer, ReportsReturns
+from replication_lab.replication.abilities import ChoosesServer, ReportsReturns, TakesOver
 from replication_lab.replication.kind import Nodes, register
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
@@ -67,7 +67,7 @@ def member(server: Server) -> Member:
 
 
 @register("group")
-class Group(Nodes, ChoosesServer, ReportsReturns):
+class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     """Members of one group, of which one accepts writes."""
 
     roles = frozenset({"member"})
@@ -136,6 +136,9 @@ class Group(Nodes, ChoosesServer, ReportsReturns):
 
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)
+
+    def take_over(self, name: str, allow_data_loss: bool) -> None:  # noqa: ARG002 - a group loses nothing by it
+        self.let_serve(name)
 
     def let_serve(self, name: str) -> None:
         """Make this node the primary, as an operator would."""

@@ -63,6 +63,12 @@ class ManagedMachines(Machines, ChoosesServer):
     def promote(self, name: str) -> None:
         pacemaker.cluster(self.lab).wait_until_served_by(name)
 
+    def take_over(self, name: str, allow_data_loss: bool) -> None:  # noqa: ARG002 - Pacemaker promotes no old data
+        self.let_serve(name)
+
+    def take_back(self, name: str, discard_errant: bool) -> None:  # noqa: ARG002 - Pacemaker ends a split brain itself
+        online(self.lab, name)
+
     def rejoin(self) -> None:
         """Start the machines that their watchdog has switched off, and wait until both are healthy."""
         for name in self.names:

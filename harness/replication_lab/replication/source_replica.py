@@ -11,7 +11,7 @@ from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import waited
 from replication_lab.replication import failover
-from replication_lab.replication.abilities import Counts, Promotes
+from replication_lab.replication.abilities import Counts, Promotes, TakesOver
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
@@ -24,7 +24,7 @@ STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
 
 
 @register("async")
-class Followers(Nodes, Promotes, Counts):
+class Followers(Nodes, Promotes, TakesOver, Counts):
     """A source and its asynchronous replicas."""
 
     whole = "replicating"
@@ -98,6 +98,12 @@ class Followers(Nodes, Promotes, Counts):
         self._old += failover.failover(self.lab, name, allow_data_loss=True).ahead
         self.sources = failover.sources(self.lab)
         self.sources |= dict.fromkeys(self._old, name)
+
+    def take_over(self, name: str, allow_data_loss: bool) -> None:
+        failover.failover(self.lab, name, allow_data_loss)
+
+    def take_back(self, name: str, discard_errant: bool) -> None:
+        failover.rejoin(self.lab, name, discard_errant)
 
     def rejoin(self) -> None:
         for name in self._old:

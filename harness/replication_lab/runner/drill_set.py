@@ -15,6 +15,7 @@ from replication_lab.model.drill_result import Result
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.event import KEPT, End, Event
 from replication_lab.model.evidence import Drills, Evidence
+from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.progress import Tell
 from replication_lab.model.record import Record
@@ -60,15 +61,33 @@ def _loaded(name: str, topology: str, text: bytes) -> Drill:
     return parse(name, catalogue.topology(topology), text)
 
 
-def parse(name: str, topology: Topology, text: str | bytes) -> Drill:
+def of_file(file: GivenFile) -> Drill:
+    """Return the drill of a user's file, whose key `topology` says where it is run; LabError for what does not fit."""
+    try:
+        topology = msgspec.yaml.decode(file.text, type=_OfFile).topology
+    except msgspec.MsgspecError as error:
+        raise LabError(
+            f"{file.name}: {error}", "a drill with the key topology", "compare with docs/drills.md"
+        ) from error
+    return parse(Path(file.name).stem, catalogue.topology(topology), file.text, file.name)
+
+
+class _OfFile(msgspec.Struct):
+    """The key that a drill has in a file of its own."""
+
+    topology: str
+
+
+def parse(name: str, topology: Topology, text: str | bytes, where: str = "") -> Drill:
     """Return the drill of a YAML text; LabError for what does not fit, or what the kind of replication cannot do."""
-    found = drill.parse_drill(name, topology, text, faults.kinds())
-    _refuse_unable(found, topology)
+    where = where or drill.file_of(topology.name, name)
+    found = drill.parse_drill(name, topology, text, faults.kinds(), where)
+    _refuse_unable(found, topology, where)
     return found
 
 
-def _refuse_unable(asked: Drill, topology: Topology) -> None:
-    where, kind = drill.file_of(topology.name, asked.name), replication.kind_of(topology)
+def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
+    kind = replication.kind_of(topology)
     if asked.initial_primary and not issubclass(kind, ChoosesServer):
         raise LabError(
             f"{where}: the key initial_primary needs a cluster manager",

@@ -45,6 +45,7 @@ class Ledger:
     `reads` query another node for the newest row, their own and that of the client after them. `watchers` only read,
     the rows of all clients in turn, because a client that waits for its commit cannot read. With `transactions` a
     client runs the user's, and its row is part of each that writes; one that only reads has no row, nor any record.
+    With a `rate` all clients together begin at most that many transactions a second.
     """
 
     clients: dict[str, int]
@@ -54,6 +55,7 @@ class Ledger:
     watchers: dict[str, int] = field(default_factory=dict)
     transactions: Sequence[Transaction] = ()
     seed: int = 0
+    rate: float = 0
 
     def prepare(self, server: Server) -> None:
         """Create empty tables, on any node."""
@@ -100,6 +102,11 @@ class Ledger:
     @property
     def size(self) -> int:
         return sum(self.clients.values())
+
+    @property
+    def interval(self) -> float:
+        """The least seconds from the begin of a client's transaction to that of its next one; 0 without a rate."""
+        return self.size / self.rate if self.rate else 0.0
 
     def copy(self, server: Server, source: str = "") -> Copy:
         """Return a node's rows at the end; `source` is the node that its rows came from."""
@@ -156,8 +163,11 @@ class _Writer(_Client):
         number = self.number * IDS_PER_CLIENT
         transactions = self.ledger.transactions
         users = drawn(transactions, self.ledger.seed, self.number) if transactions else repeat(INSERT_ALONE)
+        due = self.time()
         try:
             while not self.stop.is_set():
+                # A client that is late does not catch up: its pace is a limit.
+                due = max(self._wait_until(due), due) + self.ledger.interval
                 transaction = next(users)
                 if not transaction.writes:
                     if rest := self._rest_after(client.transact(transaction.statements)):
@@ -174,6 +184,14 @@ class _Writer(_Client):
             client.close()
             if reader is not None:
                 reader.close()
+
+    def _wait_until(self, due: float) -> float:
+        """Wait until it is due, if that is later; return the time now."""
+        now = self.time()
+        if self.ledger.interval and due > now:
+            clock.pause(due - now, unless=self.stop)
+            return due
+        return now
 
     def _rest_after(self, answer: Answer) -> float:
         if answer.outcome is Outcome.ACKNOWLEDGED:

@@ -2,7 +2,7 @@
 
 import os
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -164,6 +164,14 @@ class Lab:
                 log = self.service(service).logs(DEATH_LINES).strip().replace("\n", "\n  ")
                 return f"{service} ended with status {code}. Its last log lines:\n  {log}"
         return ""
+
+    def states(self) -> dict[str, str]:
+        """Return the current state of each container by service; empty if the lab was removed."""
+        return labels.states(self.name)
+
+    def another(self) -> "Lab":
+        """Return the same lab with connections of its own, for a thread that may wait for a node that hangs."""
+        return replace(self)
 
     def state(self) -> State | None:
         """Return what was saved when the lab came up; None if it never did."""

@@ -1,7 +1,10 @@
 """The labels that mark everything of a lab, to find it again; some are Compose's own."""
 
+import requests
+from docker.errors import DockerException
 from docker.models.containers import Container
 
+from replication_lab.model.errors import LabError
 from replication_lab.world.docker import engine as docker_engine
 
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
@@ -9,6 +12,19 @@ PROJECT, SERVICE = "com.docker.compose.project", "com.docker.compose.service"
 PART = "replication-lab.part"
 CONFIG_FILES = "com.docker.compose.project.config_files"
 WORKING_DIR = "com.docker.compose.project.working_dir"
+
+
+def states(project: str) -> dict[str, str]:
+    """Return the state of each container of a project by service, by one request: running, paused, exited and so on.
+
+    LabError if the engine does not answer.
+    """
+    only = {"label": [LABEL, f"{PROJECT}={project}"]}
+    try:
+        found = docker_engine.client().api.containers(all=True, filters=only)
+    except (DockerException, requests.RequestException) as error:
+        raise LabError(f"the Docker engine does not answer: {error}", "an answer", "./lab doctor") from error
+    return {each["Labels"].get(SERVICE, ""): each["State"] for each in found}
 
 
 def containers(project: str | None = None) -> list[Container]:

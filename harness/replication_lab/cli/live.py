@@ -1,0 +1,192 @@
+"""The commands that show a lab while it runs: live, top, watch, metrics."""
+
+import os
+import queue
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from importlib.util import find_spec
+from pathlib import Path
+from typing import Any
+
+import click
+import msgspec
+from rich.live import Live
+
+from replication_lab import VERSION
+from replication_lab.cli import live_text, names
+from replication_lab.cli.console import has_desktop, out, print_json, tell
+from replication_lab.cli.options import as_json, of_engine, of_image, of_lab, server_of
+from replication_lab.live.labs import USUAL, viewed
+from replication_lab.live.session import Session, viewing
+from replication_lab.live.viewed import Shown
+from replication_lab.model import metrics as prometheus
+from replication_lab.model.errors import LabError
+from replication_lab.model.live import Gone, State
+from replication_lab.world import catalogue
+
+LIBRARIES = ("starlette", "uvicorn")
+CLIENTS, RATE = 4, 400.0
+
+
+def _of_view(clients: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
+    """Add the options that all of these commands have; `clients` is the default of --clients."""
+    options = (
+        click.argument("topology", required=False, shell_complete=names.completed_by(catalogue.topologies)),
+        of_lab,
+        click.option(
+            "--clients",
+            type=click.IntRange(0, 256),
+            default=clients,
+            show_default=True,
+            help="Number of clients that write to a ledger; 0 only watches.",
+        ),
+        click.option(
+            "--rate",
+            type=click.FloatRange(min=0),
+            default=RATE,
+            show_default=True,
+            help="Most transactions a second of all clients together; 0 for no limit.",
+        ),
+        of_engine,
+        of_image,
+    )
+
+    def added(command: Callable[..., Any]) -> Callable[..., Any]:
+        for option in reversed(options):
+            command = option(command)
+        return command
+
+    return added
+
+
+@contextmanager
+def _session(
+    *,
+    topology: str | None,
+    name: str | None,
+    clients: int,
+    rate: float,
+    engine: tuple[str, ...],
+    image: tuple[str, ...],
+) -> Iterator[Session]:
+    """View a lab within the block."""
+    server = server_of(topology or USUAL, engine, image) if engine or image else None
+    with viewed(topology, name, server, tell) as lab, viewing(lab, clients, rate, _report, VERSION) as session:
+        yield session
+
+
+@click.command()
+@_of_view(CLIENTS)
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Port on 127.0.0.1.  [default: a free one]")
+@click.option("--no-open", is_flag=True, help="Do not open a browser.")
+@as_json
+def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
+    """Show a lab on a page where links and nodes can be changed while clients write.
+
+    Uses the running lab of that name or topology, or the only one. If there is none, starts one, and removes it at the
+    end. The printed address has a token that works once. Ctrl-C ends the page and undoes what was changed there.
+
+    Example: lab live semisync --clients 8
+    """
+    _refuse_without_libraries()
+    from replication_lab.live.server import serving
+
+    with _session(**of_view) as session:
+        with serving(session, port, lambda address: tell(f"for another browser: {address}")) as address:
+            _print_address(address, json_)
+            if has_desktop() and not no_open:
+                click.launch(address)
+            session.wait()
+    tell(f"{session.lab.name} was removed; the page has ended")
+
+
+@click.command()
+@_of_view(CLIENTS)
+@click.option("--seconds", type=click.FloatRange(min=0), help="End after this time.  [default: at Ctrl-C]")
+def top(*, seconds: float | None, **of_view: Any) -> None:
+    """Show a lab in the terminal, second by second: nodes, links, commits, latency, lag, the ledger.
+
+    Example: lab top --lab lab-semisync --clients 0
+    """
+    with _session(**of_view) as session, Live(console=out, auto_refresh=False, transient=False) as screen:
+        for state in _states(session, seconds):
+            screen.update(live_text.screen(session.hello(), state), refresh=True)
+
+
+@click.command()
+@_of_view(0)
+@click.option("--seconds", type=click.FloatRange(min=0), help="End after this time.  [default: at Ctrl-C]")
+@as_json
+def watch(*, seconds: float | None, json_: bool, **of_view: Any) -> None:
+    """Print the state of a lab once a second, as a line of text or, with --json, as a line of JSON.
+
+    docs/live.md describes the JSON: it is the state that the live page gets.
+
+    Example: lab watch --json --seconds 10
+    """
+    with _session(**of_view) as session:
+        for state in _states(session, seconds):
+            click.echo(msgspec.json.encode(state).decode() if json_ else live_text.line(state))
+            sys.stdout.flush()
+
+
+@click.command()
+@_of_view(0)
+@click.option("--port", type=click.IntRange(0, 65535), default=9104, show_default=True, help="Port on 127.0.0.1.")
+@as_json
+def metrics(*, port: int, json_: bool, **of_view: Any) -> None:
+    """Serve a lab's figures for Prometheus on 127.0.0.1, as text at /metrics, until Ctrl-C.
+
+    Example: lab metrics --lab lab-semisync --port 9104
+    """
+    _refuse_without_libraries()
+    from replication_lab.live.server import measuring
+
+    with _session(**of_view) as session:
+        with measuring(lambda: prometheus.text_of(session.hello(), session.state()), port) as address:
+            _print_address(address, json_)
+            session.wait()
+
+
+def _states(session: Session, seconds: float | None) -> Iterator[State]:
+    """Yield each second's state until the lab is removed, or for so many seconds."""
+    shown: queue.SimpleQueue[Shown] = queue.SimpleQueue()
+    end, last = session.subscribe(shown.put), -1.0
+    try:
+        while seconds is None or last < seconds:
+            state = shown.get()
+            if isinstance(state, Gone):
+                tell(state.why)
+                session.wait()
+                return
+            # A command's effect is shown at once; here each sample is shown once.
+            if state.sample.at > last:
+                last = state.sample.at
+                yield state
+    finally:
+        end()
+
+
+def _report(folder: Path) -> None:
+    """Write the report of a record that was made on the page."""
+    from replication_lab import runs
+
+    runs.report(str(folder))
+    tell(f"recorded: {os.path.relpath(folder)} (report.html)")
+
+
+def _print_address(address: str, json_: bool) -> None:
+    print_json({"address": address}) if json_ else click.echo(address)
+    # The command goes on, and its output may be a pipe.
+    sys.stdout.flush()
+
+
+def _refuse_without_libraries() -> None:
+    missing = [name for name in LIBRARIES if find_spec(name) is None]
+    if missing:
+        raise LabError(
+            f"{' and '.join(missing)} {'is' if len(missing) == 1 else 'are'} not installed",
+            "the libraries of the live page",
+            "pip install 'replication-lab[live]'",
+        )

@@ -1,0 +1,83 @@
+"""The live view as text: a screen for `lab top`, a line for `lab watch`."""
+
+from rich.console import Group, RenderableType
+from rich.table import Table
+from rich.text import Text
+
+from replication_lab.model.live import Hello, Level, Link, Node, State
+
+COLOURS = {Level.GOOD: "green", Level.WARN: "yellow", Level.BAD: "red", Level.UNKNOWN: "dim"}
+
+
+def line(state: State) -> str:
+    """Return the sample in one line."""
+    sample = state.sample
+    states = ", ".join(f"{band.track} {band.state or 'unknown'}" for band in sample.bands)
+    trips = ", ".join(f"{name} {_number(ms)} ms" for name, ms in sample.round_trip_ms.items())
+    rate = f"{_number(sample.commits_per_s)}/s (law {_number(sample.law_per_s)}), " if state.load.clients else ""
+    return f"{sample.at:7.1f} s  {rate}{states}{f'; {trips}' if trips else ''}"
+
+
+def screen(hello: Hello, state: State) -> RenderableType:
+    """Return the whole view."""
+    head = Text(f"{hello.lab}  {hello.topology}  {hello.engine}  {state.at:.0f} s", style="bold")
+    parts: list[RenderableType] = [head, _nodes(state), *([_links(state)] if state.links else [])]
+    if state.load.clients:
+        parts += [_load(state), _ledger(state)]
+    acting = [span.label for span in state.spans if span.end is None]
+    parts += [Text(f"acting: {', '.join(acting)}", style="yellow")] if acting else []
+    return Group(*parts, *(Text(sentence) for sentence in state.explain))
+
+
+def _nodes(state: State) -> Table:
+    table = _table("node", "role", "container", "state", "lag")
+    for node in state.nodes:
+        name = Text(f"{node.name}{' ←' if node.writes_here else ''}")
+        table.add_row(name, node.role, node.at, Text(node.state, style=COLOURS[node.level]), _lag(node))
+    return table
+
+
+def _lag(node: Node) -> str:
+    seconds = "" if node.lag_s is None else f"{node.lag_s:g} s"
+    return seconds + ("" if node.behind is None else f", {node.behind} behind").removeprefix(
+        ", " if not seconds else ""
+    )
+
+
+def _links(state: State) -> Table:
+    table = _table("link", "asked", "measured", "")
+    for link in state.links:
+        table.add_row(link.name, link.asked, f"{_number(link.measured_ms)} ms", _seen(link))
+    return table
+
+
+def _seen(link: Link) -> Text:
+    if link.seen is None:
+        return Text("being verified", style="dim")
+    return Text("seen", style="green") if link.seen else Text(f"NOT SEEN: {link.says}", style="red")
+
+
+def _load(state: State) -> Text:
+    sample, latency = state.sample, state.sample.latency
+    said = f"{state.load.clients} clients: {_number(sample.commits_per_s)} commits/s, law {_number(sample.law_per_s)}"
+    if latency:
+        said += f"; p50 {latency.p50_ms:.1f}, p95 {latency.p95_ms:.1f}, p99 {latency.p99_ms:.1f} ms (n {latency.n})"
+    return Text(f"{said}; {_number(sample.errors_per_s)} errors/s")
+
+
+def _ledger(state: State) -> Text:
+    ledger = state.ledger
+    lost = "not checked" if ledger.lost is None else f"{ledger.lost} at {ledger.checked_at or 0:.0f} s"
+    counts = f"sent {ledger.sent}, acknowledged {ledger.acknowledged}, failed {ledger.failed}, unknown {ledger.unknown}"
+    return Text(f"ledger: {counts}, lost {lost}", style="red" if ledger.lost else "")
+
+
+def _number(value: float | None) -> str:
+    return "–" if value is None else f"{value:.4g}"
+
+
+def _table(*headings: str) -> Table:
+    table = Table(box=None, pad_edge=False)
+    for heading in headings:
+        table.add_column(heading)
+    return table

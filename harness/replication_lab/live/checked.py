@@ -1,0 +1,70 @@
+"""The ledger as it is shown, and its comparison with the rows on the nodes, in a thread that may take its time."""
+
+import threading
+from collections.abc import Callable
+
+from replication_lab import replication
+from replication_lab.live.ledger_check import missing
+from replication_lab.live.tally import Tally
+from replication_lab.model.errors import LabError
+from replication_lab.model.live import Ledger
+from replication_lab.world.docker.lab import Lab
+
+
+class Checked:
+    """What the last comparison found. `node` returns where clients write, `at` the time, `show` shows the result."""
+
+    def __init__(
+        self, lab: Lab, tally: Tally, node: Callable[[], str], at: Callable[[], float], show: Callable[[], object]
+    ):
+        self._lab, self._tally, self._node, self._at, self._show = lab, tally, node, at, show
+        self._busy = threading.Lock()
+        self._last = Ledger()
+
+    def ledger(self) -> Ledger:
+        """Return the counts now, with what the last comparison found."""
+        last, tally = self._last, self._tally
+        return Ledger(
+            sent=tally.sent,
+            acknowledged=tally.acknowledged,
+            failed=tally.failed,
+            unknown=tally.unknown,
+            in_flight=tally.in_flight,
+            lost=last.lost,
+            missing=last.missing,
+            checked_at=last.checked_at,
+            checked_on=last.checked_on,
+            checking=self._busy.locked(),
+            says=last.says,
+        )
+
+    def check(self) -> None:
+        """Begin a comparison, unless one is running."""
+        if self._busy.acquire(blocking=False):
+            threading.Thread(target=self._check, name="ledger", daemon=True).start()
+
+    def _check(self) -> None:
+        try:
+            self._last = self._compared()
+        finally:
+            self._busy.release()
+        self._show()
+
+    def _compared(self) -> Ledger:
+        at, node = self._at(), self._node()
+        # What is acknowledged after this is not asked for.
+        rows = self._tally.rows()
+        kind = replication.of(self._lab.another())
+        try:
+            lost = missing(kind.server(node), rows)
+        except LabError as error:
+            return Ledger(lost=self._last.lost, checked_at=self._last.checked_at, says=error.found)
+        others = {}
+        for name in kind.holders():
+            if name == node:
+                continue
+            try:
+                others[name] = missing(kind.server(name), rows)
+            except LabError:
+                continue
+        return Ledger(lost=lost, missing=others, checked_at=at, checked_on=node)

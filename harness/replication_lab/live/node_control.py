@@ -1,0 +1,139 @@
+"""What viewers do to a node: by the faults of the drills, one at a time for each node, and verified."""
+
+import threading
+from collections.abc import Callable, Mapping, Sequence
+
+import msgspec
+
+from replication_lab import replication
+from replication_lab.faults import disk_limits
+from replication_lab.faults.fault import FAULTS
+from replication_lab.lab import nodes
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.model.live import ActOnNode
+from replication_lab.model.proof import Proof
+from replication_lab.replication.abilities import TakesOver
+from replication_lab.replication.kind import Nodes
+from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker.lab import Lab
+
+RESTART, PROMOTE, REJOIN, WRITE_HERE, DISK_LIMIT = "restart", "promote", "rejoin", "write-here", "disk-limit"
+ACTIONS = (*nodes.VERBS, RESTART, PROMOTE, REJOIN, WRITE_HERE, DISK_LIMIT)
+
+
+class NodeControl:
+    """A node, the last action on it and what was found; `changed` is called before and after each action."""
+
+    def __init__(self, lab: Lab, name: str, disks: Mapping[str, Spindle], changed: Callable[[str, str, bool], object]):
+        self.name, self._lab, self._disks, self._changed = name, lab, disks, changed
+        self.asked, self.says = "", ""
+        self.seen: bool | None = None
+        self._busy = threading.Lock()
+        self._had: dict[str, Limits] = {}
+        # The verb that undoes what was done to the node by a viewer.
+        self._undo = ""
+
+    @property
+    def busy(self) -> bool:
+        return self._busy.locked()
+
+    def do(self, action: str, asked: ActOnNode) -> None:
+        """Begin an action; LabError if another one runs on this node."""
+        if not self._busy.acquire(blocking=False):
+            raise LabError(f"{self.asked} of {self.name} is not finished", "one action at a time for each node")
+        self.asked, self.seen, self.says = action, None, ""
+        threading.Thread(target=self._done, args=(action, asked), name=f"{action} {self.name}", daemon=True).start()
+
+    def _done(self, action: str, asked: ActOnNode) -> None:
+        self._changed(self.name, action, False)
+        try:
+            proofs = self._proofs(action, asked)
+            wrong = [proof.doubt for proof in proofs if proof.doubt]
+            self.says = "; ".join(wrong or [f"{proof.what}: {proof.found}" for proof in proofs])
+            self.seen = not wrong
+        except LabError as error:
+            self.seen, self.says = False, "; ".join(filter(None, (error.found, error.expected)))
+        finally:
+            self._busy.release()
+        self._changed(self.name, action, True)
+
+    def _proofs(self, action: str, asked: ActOnNode) -> list[Proof]:
+        # A copy of its own: other threads may wait for a node that hangs.
+        lab = self._lab.another()
+        if action in nodes.VERBS:
+            proofs = nodes.act(lab, action, [self.name])
+            self._undo = "" if nodes.VERBS[action].undoes else _way_back(action)
+            return proofs
+        if action == RESTART:
+            return _restarted(lab, self.name)
+        if action == DISK_LIMIT:
+            return self._limited(asked.limits)
+        kind = replication.of(lab)
+        if action == PROMOTE and isinstance(kind, TakesOver):
+            kind.take_over(self.name, asked.allow_data_loss)
+            return [Proof(f"{self.name} was promoted", "clients write here", True)]
+        if action == REJOIN and isinstance(kind, TakesOver):
+            kind.take_back(self.name, asked.allow_data_loss)
+            return [Proof(f"{self.name} was taken back", "it replicates", True)]
+        return [Proof("clients write here", self.name, True)]
+
+    def _limited(self, changes: Mapping[str, int]) -> list[Proof]:
+        """Change the limits of all disks of the node, or restore those of the start; prove them by what they report."""
+        for name, disk in self._disks.items():
+            self._had.setdefault(name, disk.limits())
+        wanted = {name: _changed(limits, changes) for name, limits in self._had.items()}
+        for name, disk in self._disks.items():
+            disk.limit(wanted[name])
+        found = {name: disk.limits() for name, disk in self._disks.items()}
+        return [disk_limits.set_to(found, wanted, f"the disks of {self.name} have their limits")]
+
+    def restore(self) -> None:
+        """Undo what viewers did: start or resume the node, and restore the limits of its disks."""
+        for name, limits in self._had.items():
+            self._disks[name].limit(limits)
+        if self._undo:
+            nodes.act(self._lab.another(), self._undo, [self.name])
+
+
+def _changed(limits: Limits, changes: Mapping[str, int]) -> Limits:
+    """Return limits with these changed; 0 removes a rate."""
+    return msgspec.structs.replace(limits, **{name: _limit(name, value) for name, value in changes.items()})
+
+
+def _limit(name: str, value: int) -> int | None:
+    return value if name == "flush_us" else value or None
+
+
+def check_limits(changes: Mapping[str, int]) -> None:
+    """Raise LabError for a limit that there is not, or a negative one."""
+    known = ("write_iops", "read_iops", "bandwidth", "flush_us")
+    for name, value in changes.items():
+        if name not in known or value < 0:
+            raise LabError(f"the limit {name} is {value}", f"{', '.join(known)}, each 0 or more")
+
+
+def _way_back(verb: str) -> str:
+    return next(name for name, each in nodes.VERBS.items() if each.undoes and nodes.VERBS[verb].after in each.acts_in)
+
+
+def _restarted(lab: Lab, name: str) -> list[Proof]:
+    fault = FAULTS[RESTART].make(lab, [name])
+    try:
+        fault.inject()
+        return [*fault.verify(), *fault.verify_recovered()]
+    finally:
+        fault.close()
+
+
+def actions(state: str, role: str, kind: Nodes, *, writes_here: bool, has_disks: bool) -> list[str]:
+    """Return what can be done to a node in a container's state, with this role."""
+    possible: Sequence[str] = [verb for verb, each in nodes.VERBS.items() if state in each.acts_in]
+    if state != nodes.RUNNING:
+        return [*possible]
+    found = [*possible, RESTART]
+    if isinstance(kind, TakesOver) and not writes_here:
+        found.append(REJOIN if role == "alone" else PROMOTE)
+    if kind.lab.topology.replication == "galera" and not writes_here:
+        found.append(WRITE_HERE)
+    return [*found, DISK_LIMIT] if has_disks else found

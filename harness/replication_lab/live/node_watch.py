@@ -1,0 +1,104 @@
+"""Each node's own state, asked once a second in a thread of its own, so that a node that hangs stops nothing else."""
+
+from dataclasses import dataclass
+
+from replication_lab import replication
+from replication_lab.live.ticking import Ticking
+from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import View
+from replication_lab.model.live import Disk
+from replication_lab.replication.abilities import RunsMachines
+from replication_lab.replication.kind import SILENT
+from replication_lab.world import clock
+from replication_lab.world.disks import array as arrays
+from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
+
+# An answer older than this is none. A machine's state costs its guest a third of a second, so it is asked less often.
+FRESH_SECONDS, EVERY_SECONDS, MACHINE_SECONDS, DISK_SECONDS = 2.5, 1.0, 4.0, 5.0
+
+
+@dataclass(frozen=True)
+class Seen:
+    """A node's answer: its view, and the transactions that it has committed or applied if they can be counted."""
+
+    view: View
+    at: float
+    transactions: int | None = None
+
+
+class NodeWatch:
+    """A node's newest answer."""
+
+    def __init__(self, lab: Lab, name: str):
+        self.name = name
+        self._kind = replication.of(lab.another())
+        every = MACHINE_SECONDS if isinstance(self._kind, RunsMachines) else EVERY_SECONDS
+        self._counts = lab.topology.replication in ("async", "semisync")
+        self._fresh = FRESH_SECONDS + every - EVERY_SECONDS
+        self._seen = Seen(View(), clock.timer())
+        self.ticking = Ticking(f"watch {name}", self._look, every)
+
+    @property
+    def seen(self) -> Seen:
+        """The newest answer; SILENT if it is too old."""
+        seen = self._seen
+        return Seen(SILENT, seen.at) if clock.timer() - seen.at > self._fresh else seen
+
+    def _look(self) -> None:
+        try:
+            view = self._kind.view(self.name)
+            count = self._transactions()
+        except LabError:
+            # A restarted container has other ports.
+            self._kind.lab.refresh()
+            self._seen = Seen(SILENT, clock.timer())
+            return
+        self._seen = Seen(view, clock.timer(), count)
+
+    def _transactions(self) -> int | None:
+        server = self._kind.server(self.name) if self._counts else None
+        if server is None or not server.dialect.transactions:
+            return None
+        return BinaryLog(server).transactions()
+
+
+class DiskWatch:
+    """The emulated disks of a node; they are asked seldom, because each look is a command in a container."""
+
+    def __init__(self, name: str, disks: dict[str, Spindle]):
+        self.name, self.disks = name, disks
+        self.found: list[Disk] = []
+        self._counted: dict[str, tuple[float, int, int]] = {}
+        self.ticking = Ticking(f"disks of {name}", self._look, DISK_SECONDS)
+
+    def _look(self) -> None:
+        try:
+            self.found = [self._disk(name, spindle) for name, spindle in self.disks.items()]
+        except LabError:
+            self.found = []
+
+    def _disk(self, name: str, spindle: Spindle) -> Disk:
+        limits, stats, now = spindle.limits(), spindle.stats(), clock.timer()
+        before = self._counted.get(name)
+        self._counted[name] = (now, stats.writes, stats.flushes)
+        seconds = now - before[0] if before else 0.0
+        return Disk(
+            name=name,
+            write_iops=limits.write_iops,
+            read_iops=limits.read_iops,
+            bandwidth=limits.bandwidth,
+            flush_us=limits.flush_us,
+            writes_per_s=round((stats.writes - before[1]) / seconds, 1) if before else None,
+            flushes_per_s=round((stats.flushes - before[2]) / seconds, 1) if before else None,
+            failed=stats.failed,
+        )
+
+
+def disks_of(lab: Lab) -> dict[str, dict[str, Spindle]]:
+    """Return the emulated disks by node and name, of the nodes that have any."""
+    kind = replication.of(lab)
+    if isinstance(kind, RunsMachines):
+        return {name: kind.disks(name) for name in kind.names}
+    return {name: dict(array.disks) for name, array in arrays.arrays(lab).items()}

@@ -1,0 +1,51 @@
+"""The nodes' current roles and links and the node that accepts writes, where a failover can change them."""
+
+from contextlib import suppress
+
+from replication_lab import replication
+from replication_lab.live.route import Route
+from replication_lab.live.ticking import Ticking
+from replication_lab.model.errors import LabError
+from replication_lab.replication.source_replica import Followers
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.semisync import SemiSync
+
+EVERY_SECONDS = 5.0
+ALONE, SOURCE, FORMER = "alone", "source", "former source"
+
+
+class Roles:
+    """The roles by node. The load follows the source: `route` is changed here."""
+
+    def __init__(self, lab: Lab, route: Route):
+        self._kind, self._route = replication.of(lab.another()), route
+        self.roles = {node.name: node.role for node in lab.topology.nodes}
+        self.links = {link.name: (link.source, link.target) for link in lab.topology.links}
+        self.timeout_s: float | None = None
+        self._promoted = ""
+        self.ticking = Ticking("roles", self._look, EVERY_SECONDS)
+
+    def promoted(self, name: str) -> None:
+        """Let clients write on this node, which a viewer promoted."""
+        self._promoted, self._route.node = name, name
+        self.ticking.wake()
+
+    def _look(self) -> None:
+        if not isinstance(self._kind, Followers):
+            return
+        with suppress(LabError):
+            # A restarted container has another port.
+            self._kind.lab.refresh()
+            found, links = self._kind.arrangement()
+            self.links = {name: (source, target) for name, source, target in links}
+            self.roles = found | self._after_promotion(found)
+            self._route.node = next((name for name, role in self.roles.items() if role == SOURCE), self._route.node)
+            status = SemiSync(self._kind.server(self._route.node)).status()
+            self.timeout_s = status.timeout_ms / 1000 if status.enabled else None
+
+    def _after_promotion(self, found: dict[str, str]) -> dict[str, str]:
+        """Return the roles that the servers cannot tell: a source without replicas, and one that was replaced."""
+        if found.get(self._promoted) not in (ALONE, SOURCE):
+            return {}
+        former = [name for name, role in found.items() if role == SOURCE and name != self._promoted]
+        return {self._promoted: SOURCE, **dict.fromkeys(former, FORMER)}

@@ -1,0 +1,197 @@
+"""One sample a second, made of what all watching threads saw last; none of them is waited for."""
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+
+from replication_lab import replication
+from replication_lab.live import node_control
+from replication_lab.live.happened import Happenings
+from replication_lab.live.link_control import LinkControl
+from replication_lab.live.node_control import NodeControl
+from replication_lab.live.node_watch import DiskWatch, NodeWatch
+from replication_lab.live.roles import Roles
+from replication_lab.live.route import Route
+from replication_lab.live.tally import Tally, Window
+from replication_lab.model import live_rules
+from replication_lab.model.evidence import View
+from replication_lab.model.explained import Now, explain
+from replication_lab.model.live import Band, Level, Node, Sample
+from replication_lab.model.topology import RING
+from replication_lab.replication.kind import SILENT
+from replication_lab.world import clock
+from replication_lab.world.docker.lab import Lab
+
+MISSING = "missing"
+
+
+@dataclass
+class Since:
+    """A state and when it began."""
+
+    state: str
+    at: float
+
+
+@dataclass
+class Sampler:
+    """The lab's watched parts; `sample` makes the next sample of them, and `nodes` and `explained` describe it."""
+
+    lab: Lab
+    route: Route
+    roles: Roles
+    tally: Tally
+    clients: int
+    rate: float
+    watches: Mapping[str, NodeWatch]
+    controls: Mapping[str, NodeControl]
+    disks: Mapping[str, DiskWatch]
+    links: Mapping[str, LinkControl]
+    happenings: Happenings
+    containers: Callable[[], Mapping[str, str]]
+    began: float = field(default_factory=clock.timer)
+    _last: float = field(default_factory=clock.timer)
+    _committed_at: float = field(default_factory=clock.timer)
+    _since: dict[str, Since] = field(default_factory=dict)
+    _views: dict[str, View] = field(default_factory=dict)
+    _waits: float | None = None
+    _behind: dict[str, int | None] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        self.kind = replication.of(self.lab)
+        self.newest = Sample(at=0.0)
+
+    @property
+    def at(self) -> float:
+        """Seconds since the view began."""
+        return round(clock.timer() - self.began, 3)
+
+    def sample(self) -> Sample:
+        """Return the sample of the time since the last call."""
+        now = clock.timer()
+        seconds, self._last = max(now - self._last, 1e-3), now
+        self._look(now)
+        self._waits = self._round_trip_waited()
+        window = self.tally.take() if self.clients else Window()
+        if window.commits_ms:
+            self._committed_at = now
+        self.newest = Sample(
+            at=self.at,
+            commits_per_s=round(len(window.commits_ms) / seconds, 2) if self.clients else None,
+            errors_per_s=round(window.errors / seconds, 2) if self.clients else None,
+            law_per_s=live_rules.law(self.clients, self.rate, self._waits),
+            latency=live_rules.latency_of(window.commits_ms),
+            lag_s={name: self._views[name].behind_s for name in self.replicas},
+            behind={name: self._behind.get(name) for name in self.replicas},
+            round_trip_ms={name: link.watch.round_trip_ms for name, link in list(self.links.items())},
+            bands=[Band(name, str(view), live_rules.level_of(said(view))) for name, view in self._views.items()],
+        )
+        return self.newest
+
+    def _look(self, now: float) -> None:
+        """Take the nodes' newest views, and let the load follow the node that accepts writes."""
+        seen = {name: watch.seen for name, watch in self.watches.items()}
+        self._views = {name: self._view(name, each.view) for name, each in seen.items()}
+        for name, view in self._views.items():
+            if name not in self._since or self._since[name].state != str(view):
+                self._since[name] = Since(str(view), now)
+        states = {name: said(view) for name, view in self._views.items()}
+        self.route.node = live_rules.writer(self.lab.topology.replication, states, self.route.node)
+        written = seen[self.route.node].transactions
+        counts = {name: each.transactions for name, each in seen.items()}
+        self._behind = {
+            name: None if written is None or count is None else max(0, written - count)
+            for name, count in counts.items()
+        }
+
+    def _view(self, name: str, view: View) -> View:
+        """Return a node's view; that of a container that does not run is its container's state."""
+        state = self.containers().get(name, MISSING)
+        return view if state == "running" else View(error=SILENT.error)
+
+    @property
+    def replicas(self) -> list[str]:
+        """The nodes whose lag is shown: those that replicate from another one."""
+        return [name for name in self._views if self.roles.roles.get(name) in ("replica", "relay")]
+
+    def _round_trip_waited(self) -> float | None:
+        """Return the round trip in ms that a commit of the load waits for."""
+        topology, node = self.lab.topology, self.route.node
+        whole = topology.replication == "drbd"
+        nodes = {each.name for each in topology.nodes}
+        names = [
+            name
+            for name, (source, target) in self.roles.links.items()
+            if {source, target} <= nodes and not name.endswith(RING) and (whole or source == node)
+        ]
+        trips = [self.links[name].watch.round_trip_ms for name in names if name in self.links]
+        state = said(self._views.get(node, SILENT))
+        return live_rules.waits_for(topology.replication, state, trips, len(topology.nodes))
+
+    # -- described -------------------------------------------------------------------------------------------------
+
+    def nodes(self) -> list[Node]:
+        return [self._node(name, view) for name, view in self._views.items()]
+
+    def _node(self, name: str, view: View) -> Node:
+        state, role = self.containers().get(name, MISSING), self.roles.roles.get(name, "")
+        writes_here, control = name == self.route.node, self.controls[name]
+        return Node(
+            name=name,
+            role=role,
+            at=state,
+            state=str(view),
+            level=live_rules.level_of(said(view)),
+            writes_here=writes_here,
+            lag_s=self.newest.lag_s.get(name),
+            behind=self.newest.behind.get(name),
+            actions=node_control.actions(state, role, self.kind, writes_here=writes_here, has_disks=name in self.disks),
+            disks=self.disks[name].found if name in self.disks else [],
+            asked=control.asked,
+            seen=control.seen,
+            says=control.says,
+            busy=control.busy,
+        )
+
+    def explained(self) -> list[str]:
+        """Return what happens now, in one or two sentences."""
+        now, node = clock.timer(), self.route.node
+        if node not in self._views:
+            return []
+        states = {name: said(view) for name, view in self._views.items()}
+        acting = [span for span in self.happenings.spans(self.at) if span.end is None]
+        return explain(
+            Now(
+                replication=self.lab.topology.replication,
+                node=node,
+                state=states[node],
+                others=_others(states, node),
+                since=now - self._since[node].at,
+                silent=now - self._committed_at,
+                clients=self.clients,
+                rate=self.rate,
+                commits=self.newest.commits_per_s if self.newest.at else None,
+                errors=self.newest.errors_per_s or 0.0,
+                waits=self._waits,
+                law=self.newest.law_per_s,
+                timeout_s=self.roles.timeout_s,
+                acting=acting,
+                lag=[(name, rows) for name, rows in self.newest.behind.items() if rows],
+            )
+        )
+
+
+def said(view: View) -> str:
+    """Return a node's state without the number of nodes that it sees."""
+    return view.error or view.says
+
+
+def _others(states: Mapping[str, str], node: str) -> Sequence[tuple[str, str]]:
+    """Return the other nodes that are not well, each with its state."""
+    return [
+        (name, state) for name, state in states.items() if name != node and live_rules.level_of(state) is not Level.GOOD
+    ]
+
+
+def came_back(before: Mapping[str, Level], now: Mapping[str, Level]) -> list[str]:
+    """Return the nodes that did not answer before and are well now."""
+    return [name for name, level in now.items() if level is Level.GOOD and before.get(name) is Level.BAD]

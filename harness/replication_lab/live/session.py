@@ -1,0 +1,345 @@
+"""A lab while it is viewed: the load, the threads that watch it, one sample a second for all viewers, the commands."""
+
+import threading
+from collections import deque
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import ExitStack, contextmanager, suppress
+from pathlib import Path
+from typing import TypeVar
+
+from replication_lab import replication
+from replication_lab.live import node_control, sampler
+from replication_lab.live.checked import Checked
+from replication_lab.live.happened import Happenings
+from replication_lab.live.link_control import LinkControl
+from replication_lab.live.node_control import NodeControl
+from replication_lab.live.node_watch import DiskWatch, NodeWatch, disks_of
+from replication_lab.live.recorder import Recorder
+from replication_lab.live.roles import Roles
+from replication_lab.live.route import Route
+from replication_lab.live.sampler import Sampler
+from replication_lab.live.tally import Tally
+from replication_lab.live.ticking import Ticking
+from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
+from replication_lab.model.clicked import drill_of
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.live import (
+    HISTORY_SECONDS,
+    Accepted,
+    ActOnNode,
+    Choice,
+    Gone,
+    Hello,
+    Level,
+    Load,
+    Sample,
+    State,
+)
+from replication_lab.model.topology import Link
+from replication_lab.workloads.ledger import TABLE
+from replication_lab.workloads.ledger import Ledger as LedgerLoad
+from replication_lab.world import catalogue, clock
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.files import write_whole
+
+EVERY_SECONDS = 1.0
+# A lab counts as removed when it has had no container for so many samples: a moment of a busy engine is none.
+GONE_AFTER = 3
+Found = TypeVar("Found")
+
+
+class Session:
+    """The methods of `Viewed` on a real lab; made by `viewing`."""
+
+    def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object], version: str):
+        self._recorded, self._version = recorded, version
+        self.lab, self.clients, self.rate = lab, clients, rate
+        kind, disks = replication.of(lab), disks_of(lab)
+        self._route = Route(lab, kind.written_at())
+        self._roles = Roles(lab, self._route)
+        self.tally, self._happened = Tally(), Happenings()
+        self._containers: dict[str, str] = lab.states()
+        self._links = {link.name: self._control_of(link) for link in lab.topology.links}
+        self._controls = {name: NodeControl(lab, name, disks.get(name, {}), self._node_changed) for name in kind.names}
+        self.sampler = Sampler(
+            lab=lab,
+            route=self._route,
+            roles=self._roles,
+            tally=self.tally,
+            clients=clients,
+            rate=rate,
+            watches={name: NodeWatch(lab, name) for name in kind.names},
+            controls=self._controls,
+            disks={name: DiskWatch(name, found) for name, found in disks.items()},
+            links=self._links,
+            happenings=self._happened,
+            containers=lambda: self._containers,
+        )
+        self._checked = Checked(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
+        self._recorder = Recorder(lab, self.tally)
+        self._samples: deque[Sample] = deque(maxlen=HISTORY_SECONDS)
+        self._viewers: list[Put] = []
+        self._lock = threading.Lock()
+        self._levels: dict[str, Level] = {}
+        self._empty = 0
+        self.gone = threading.Event()
+        self.failure: BaseException | None = None
+        self._tickings = [
+            *(watch.ticking for watch in self.sampler.watches.values()),
+            *(disk.ticking for disk in self.sampler.disks.values()),
+            self._roles.ticking,
+            Ticking("containers", self._look_at_containers, EVERY_SECONDS),
+            Ticking("sample", self._tick, EVERY_SECONDS),
+        ]
+
+    # -- shown -----------------------------------------------------------------------------------------------------
+
+    def hello(self) -> Hello:
+        toxics = [catalogue.toxic(name) for name in catalogue.toxics()]
+        return Hello(
+            version=self._version,
+            lab=self.lab.name,
+            topology=self.lab.topology.name,
+            about=self.lab.topology.about,
+            engine=self.lab.engine,
+            replication=self.lab.topology.replication,
+            toxics=[Choice(toxic.name, toxic.about) for toxic in toxics],
+            samples=list(self._samples),
+        )
+
+    def subscribe(self, put: Put) -> Callable[[], None]:
+        with self._lock:
+            self._viewers.append(put)
+
+        def end() -> None:
+            with self._lock, suppress(ValueError):
+                self._viewers.remove(put)
+
+        return end
+
+    def state(self) -> State:
+        """Return all that is shown now."""
+        at = self.sampler.at
+        return State(
+            at=at,
+            wall=clock.now(),
+            load=Load(clients=self.clients, rate=self.rate, node=self._route.node),
+            nodes=self.sampler.nodes(),
+            links=[link.view() for link in list(self._links.values())],
+            sample=self.sampler.newest,
+            spans=self._happened.spans(at),
+            ledger=self._checked.ledger(),
+            explain=self.sampler.explained(),
+            recording=str(self._recorder.folder or ""),
+            clicks=self._happened.count,
+        )
+
+    def show(self) -> State:
+        """Show the state to all viewers."""
+        state = self.state()
+        self._tell(state)
+        return state
+
+    def _tell(self, shown: Shown) -> None:
+        with self._lock:
+            for put in self._viewers:
+                # A viewer whose stream has just ended does not keep the others from seeing it.
+                with suppress(RuntimeError):
+                    put(shown)
+
+    def fail(self, error: threading.ExceptHookArgs) -> None:
+        """End the view because of a defect: without one of its threads it would show what is not so."""
+        self.failure = error.exc_value
+        self.end(f"the view failed: {error.exc_value}")
+        self.gone.set()
+
+    def wait(self) -> None:
+        """Wait until the lab is removed; raise what ended one of the view's threads."""
+        self.gone.wait()
+        if self.failure is not None:
+            raise self.failure
+
+    def end(self, why: str) -> None:
+        """Tell all viewers that there is nothing more to see."""
+        self._tell(Gone(why))
+
+    # -- every second ----------------------------------------------------------------------------------------------
+
+    def _tick(self) -> None:
+        self._add_new_links()
+        self._samples.append(self.sampler.sample())
+        state = self.show()
+        self._recorder.note(state)
+        levels = {node.name: node.level for node in state.nodes}
+        if self.clients and sampler.came_back(self._levels, levels):
+            self._checked.check()
+        self._levels = levels
+
+    def _add_new_links(self) -> None:
+        """Watch the links that a failover has made."""
+        for name in self._roles.links.keys() - self._links.keys():
+            with suppress(LabError):
+                model = self.lab.another().link(name).model
+                self._links[name] = self._control_of(model)
+                self._links[name].start()
+
+    def _control_of(self, link: Link) -> LinkControl:
+        return LinkControl(self.lab, link, self._link_changed, self._happened.verified)
+
+    def _look_at_containers(self) -> None:
+        with suppress(LabError):
+            self._containers = self.lab.states()
+            self._empty = 0 if self._containers else self._empty + 1
+        if self._empty >= GONE_AFTER:
+            self.end(f"{self.lab.name} was removed")
+            self.gone.set()
+
+    # -- commands --------------------------------------------------------------------------------------------------
+
+    def change_link(self, name: str, condition: str | None) -> Accepted:
+        link = self._known("link", name, self._links)
+        return Accepted(f"{name}: {link.ask(condition)}")
+
+    def act_on_node(self, name: str, action: str, asked: ActOnNode) -> Accepted:
+        control = self._known("node", name, self._controls)
+        self._known("action", action, dict.fromkeys(node_control.ACTIONS))
+        node_control.check_limits(asked.limits)
+        possible = next(node.actions for node in self.sampler.nodes() if node.name == name)
+        try:
+            if action not in possible:
+                state = self._containers.get(name, "missing")
+                raise LabError(f"{action} of {name}, which is {state}", ", ".join(possible) or "no action")
+            control.do(action, asked)
+        except LabError as error:
+            raise Impossible from error
+        return Accepted(f"{action} {name}")
+
+    def check_ledger(self) -> Accepted:
+        if not self.clients:
+            raise Impossible from LabError("the view has no clients", "--clients with 1 or more")
+        self._checked.check()
+        return Accepted("the ledger is compared")
+
+    def record(self, on: bool) -> Accepted:
+        try:
+            folder = self._recorder.begin(self.sampler.at, self.clients, self.rate) if on else self._end_of_record()
+        except LabError as error:
+            raise Impossible from error
+        self.show()
+        return Accepted("recording" if on else "recorded", str(folder))
+
+    def _end_of_record(self) -> Path:
+        folder = self._end_record()
+        if folder is None:
+            raise LabError("nothing is being recorded", "a record that was begun")
+        return folder
+
+    def _end_record(self) -> Path | None:
+        folder = self._recorder.end(self._happened.spans(self.sampler.at))
+        if folder is not None:
+            self._recorded(folder)
+        return folder
+
+    def save_drill(self, name: str) -> Accepted:
+        if not name.replace("-", "").isalnum():
+            raise LabError(f"the drill's name is {name!r}", "letters, digits and -")
+        topology = self.lab.topology.name
+        about = f"Clicked on the live page of {topology}."
+        clients = {self.lab.topology.source.name: max(self.clients, 1)}
+        pause_ms = 1000 * self.clients / self.rate if self.rate else 0
+        try:
+            text = drill_of(self._happened.clicks(self.sampler.at), topology, clients, pause_ms, about)
+        except LabError as error:
+            raise Impossible from error
+        path = catalogue.RUNS / "drills" / topology / f"{name}.yaml"
+        write_whole(path, text.encode())
+        return Accepted("saved", str(path))
+
+    def _known(self, kind: str, name: str, known: Mapping[str, Found]) -> Found:
+        if name not in known:
+            raise Unknown from unknown_name(f"{kind} of {self.lab.name}", name, known)
+        return known[name]
+
+    # -- what commands did -----------------------------------------------------------------------------------------
+
+    def _link_changed(self, name: str, condition: str) -> None:
+        self._happened.condition(name, condition, self.sampler.at, condition == self._links[name].was)
+        self.show()
+
+    def _node_changed(self, name: str, action: str, done: bool) -> None:
+        control = self._controls[name]
+        if done:
+            # What can be done next depends on the container's state.
+            self._look_at_containers()
+        self._happened.action(name, action, self.sampler.at, done, control.seen)
+        if done and control.seen:
+            if action in (node_control.PROMOTE, node_control.WRITE_HERE):
+                self._roles.promoted(name)
+            self._roles.ticking.wake()
+        if done and action == node_control.PROMOTE and self.clients:
+            self._checked.check()
+        self.show()
+
+    # -- begun and ended -------------------------------------------------------------------------------------------
+
+    def start(self) -> None:
+        for link in self._links.values():
+            link.start()
+        for ticking in self._tickings:
+            ticking.start()
+
+    @contextmanager
+    def loaded(self) -> Iterator[None]:
+        """Let the clients write within the block."""
+        if not self.clients:
+            yield
+            return
+        load = LedgerLoad({self._route.node: self.clients}, rate=self.rate)
+        kind = replication.of(self.lab.another())
+        load.prepare(kind.writer())
+        try:
+            with load.writing(self._route.connect, self.tally.write):
+                yield
+        finally:
+            with suppress(LabError):
+                kind.lab.refresh()
+                kind.server(self._route.node).execute(f"DROP TABLE IF EXISTS {TABLE}")
+
+    def stop(self) -> None:
+        """End all threads, and undo what viewers did to links and nodes."""
+        for ticking in self._tickings:
+            ticking.stop()
+        self._end_record()
+        with ExitStack() as stack:
+            for part in self._links.values():
+                stack.callback(_unless_gone, part.stop)
+            for control in self._controls.values():
+                stack.callback(_unless_gone, control.restore)
+
+
+def _unless_gone(act: Callable[[], object]) -> None:
+    with suppress(LabError):
+        act()
+
+
+@contextmanager
+def viewing(
+    lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object] = lambda _: None, version: str = ""
+) -> Iterator[Session]:
+    """View a lab within the block, with a load of so many clients; afterwards its links and nodes are as before.
+
+    `recorded` gets the folder of each record that has ended. `version` is that of the lab, as viewers see it.
+    """
+    session, hook = Session(lab, clients, rate, recorded, version), threading.excepthook
+    threading.excepthook = session.fail
+    try:
+        with session.loaded():
+            try:
+                session.start()
+                yield session
+            finally:
+                # Before the load ends: its clients may be waiting for what a viewer has stopped.
+                session.stop()
+    finally:
+        threading.excepthook = hook
+        session.end("the command that showed the lab has ended")

@@ -1,0 +1,158 @@
+"""Does the live view conclude from the states of a lab what is so?"""
+
+import pytest
+from replication_lab.model.explained import Now, explain
+from replication_lab.model.live import Latency, Level, Span
+from replication_lab.model.live_rules import latency_of, law, level_of, waits_for, writer
+
+CUT = Span(id=1, begin=0, label="source-replica cut", kind="link", target="source-replica")
+
+
+@pytest.mark.parametrize(
+    ("state", "level"),
+    [
+        ("semi-sync ON", Level.GOOD),
+        ("semi-sync OFF", Level.WARN),
+        ("replicating", Level.GOOD),
+        ("not connected", Level.BAD),
+        ("Primary", Level.GOOD),
+        ("non-Primary", Level.BAD),
+        ("SECONDARY", Level.GOOD),
+        ("RECOVERING", Level.WARN),
+        ("no majority", Level.BAD),
+        ("Primary, Connected", Level.GOOD),
+        ("Primary, WFConnection", Level.WARN),
+        ("Secondary, SyncTarget", Level.WARN),
+        ("Secondary, StandAlone", Level.BAD),
+        ("does not answer", Level.BAD),
+        ("", Level.UNKNOWN),
+    ],
+)
+def test_each_state_has_a_level(state, level):
+    """A state that no rule knows is bad, never good."""
+    assert level_of(state) is level
+
+
+@pytest.mark.parametrize(
+    ("replication", "states", "now", "then"),
+    [
+        ("galera", {"node1": "does not answer", "node2": "Primary", "node3": "Primary"}, "node1", "node2"),
+        ("galera", {"node1": "Primary", "node2": "Primary"}, "node2", "node2"),
+        ("galera", {"node1": "non-Primary", "node2": "does not answer"}, "node1", "node1"),
+        ("group", {"node1": "SECONDARY", "node2": "PRIMARY"}, "node1", "node2"),
+        ("drbd", {"node1": "Secondary, Connected", "node2": "Primary, Connected"}, "node1", "node2"),
+        ("semisync", {"source": "does not answer", "replica": "replicating"}, "source", "source"),
+    ],
+)
+def test_clients_follow_the_node_that_accepts_writes(replication, states, now, then):
+    """A replica is never written to before it is promoted."""
+    assert writer(replication, states, now) == then
+
+
+@pytest.mark.parametrize(
+    ("replication", "state", "trips", "waits"),
+    [
+        ("semisync", "semi-sync ON", [85.0, 10.0], 10.0),
+        ("semisync", "semi-sync OFF", [85.0], None),
+        ("semisync", "semi-sync ON", [None], None),
+        ("galera", "Primary", [85.0, 10.0], 85.0),
+        ("group", "PRIMARY", [85.0, 10.0], 10.0),
+        ("drbd", "Primary, Connected", [85.0, 84.0], 85.0),
+        ("async", "serving", [85.0], None),
+    ],
+)
+def test_a_commit_waits_for_the_link_that_its_replication_waits_for(replication, state, trips, waits):
+    """The nearest replica, the farthest node, a majority, the peer; or no link."""
+    assert waits_for(replication, state, trips, 3) == waits
+
+
+@pytest.mark.parametrize(
+    ("clients", "rate", "trip", "most"), [(4, 0, 200, 20), (4, 10, 200, 10), (4, 0, None, None), (0, 0, 85, None)]
+)
+def test_the_law_is_clients_through_round_trip(clients, rate, trip, most):
+    """And at most the rate of the load."""
+    assert law(clients, rate, trip) == most
+
+
+def test_percentiles_are_values_that_were_measured():
+    """With few commits the 99th is the slowest one, and n says so."""
+    assert latency_of([3.0, 1.0, 2.0]) == Latency(2.0, 3.0, 3.0, 3)
+    assert latency_of(list(map(float, range(1, 101)))) == Latency(50.0, 95.0, 99.0, 100)
+    assert latency_of([]) is None
+
+
+def now(**changes):
+    """Return a semi-synchronous source with 4 clients and a round trip of 200 ms, with changes."""
+    usual = {
+        "replication": "semisync",
+        "node": "source",
+        "state": "semi-sync ON",
+        "clients": 4,
+        "rate": 400.0,
+        "commits": 19.0,
+        "waits": 200.0,
+        "law": 20.0,
+        "timeout_s": 10.0,
+    }
+    return Now(**{**usual, **changes})
+
+
+@pytest.mark.parametrize(
+    ("seen", "sentences"),
+    [
+        ({}, ["acknowledged row is on two nodes", "at most 4 / 200 ms = 20 times a second; measured are 19"]),
+        ({"commits": 4.0}, ["on two nodes", "measured are 4, so that commits wait for more than the link"]),
+        ({"law": 400.0, "waits": 0.3}, ["on two nodes", "own rate, 400/s, is below"]),
+        (
+            {"state": "semi-sync OFF", "since": 3, "law": None, "acting": [CUT]},
+            ["fell back to asynchronous 3 s ago after waiting 10 s (source-replica cut)", "19 times a second"],
+        ),
+        (
+            {"silent": 4, "commits": 0.0, "law": None},
+            ["have waited for 4 s for the acknowledgement of a replica; 10 s", "committed nothing"],
+        ),
+        ({"state": "serving", "law": None}, ["has no replica that acknowledges", "19 times"]),
+        (
+            {"state": "does not answer", "commits": 0.0, "errors": 40.0, "law": None},
+            ["source does not answer", "40 errors"],
+        ),
+        ({"replication": "async", "state": "serving", "law": None}, ["have all rows", "19 times"]),
+        (
+            {"replication": "async", "state": "serving", "law": None, "lag": [("replica", 12)]},
+            ["replica lacks (12) are lost if source is lost now", "19 times"],
+        ),
+        (
+            {"replication": "async", "state": "serving", "law": None, "others": [("replica", "not connected")]},
+            ["replica: not connected", "19 times"],
+        ),
+        (
+            {"replication": "galera", "state": "Primary"},
+            ["every node of the cluster has received it", "measured are 19"],
+        ),
+        (
+            {"replication": "galera", "state": "Primary", "others": [("node3", "does not answer")]},
+            ["without part of its nodes (node3: does not answer)", "measured are 19"],
+        ),
+        (
+            {"replication": "group", "state": "PRIMARY", "silent": 6, "commits": 0.0, "law": None},
+            ["waits until it has excluded", "committed nothing"],
+        ),
+        ({"replication": "group", "state": "PRIMARY"}, ["a majority of the group", "measured are 19"]),
+        ({"replication": "drbd", "state": "Primary, Connected"}, ["on the disks of both machines", "measured"]),
+        ({"replication": "drbd", "state": "Primary, WFConnection", "law": None}, ["its own disk only", "19 times"]),
+        (
+            {"replication": "drbd", "state": "Primary, Connected", "silent": 3, "commits": 0.0, "law": None},
+            ["for 3 s for the peer's disk", "committed nothing"],
+        ),
+        ({"replication": "none", "state": "serving", "law": None}, ["source is serving", "of at most 400"]),
+        ({"clients": 0}, ["on two nodes", "only watches"]),
+        ({"commits": None}, ["on two nodes", "The load begins"]),
+        ({"state": "", "commits": None}, ["The load begins"]),
+    ],
+)
+def test_what_happens_now_is_explained(seen, sentences):
+    """A sentence about the state, and one about the rate."""
+    found = explain(now(**seen))
+
+    assert len(found) == len(sentences)
+    assert all(part in sentence for part, sentence in zip(sentences, found, strict=True)), found
