@@ -194,6 +194,14 @@ class FakeLab:
     def link(self, name: str) -> FakeLink:
         return self._links[self.topology.link(name).name]
 
+    @property
+    def pinned(self) -> dict[str, str]:
+        return {}
+
+    @property
+    def not_done(self) -> list[str]:
+        return []
+
     def image_origins(self) -> dict[str, str]:
         return {}
 

@@ -24,9 +24,14 @@ from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, packet_rules
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import machine
+from replication_lab.world.docker.machine import EngineMachine
 
 from tests.fakes.docker_engine import Engine
 from tests.fakes.world import FakeWorld
+
+# The engine runs on this machine, as on most.
+HERE = EngineMachine("Debian GNU/Linux 12 (bookworm)", "amd64", os.cpu_count() or 1, 8000, "6.1.0")
 
 
 def pytest_collection_finish():
@@ -52,6 +57,7 @@ def no_world():
         patch.setattr(socket.socket, "connect", forbidden("a socket"))
         patch.setattr(time, "sleep", forbidden("sleep"))
         patch.setattr(docker_engine, "_run_quietly", lambda _command: None)
+        patch.setattr(machine, "facts", lambda: HERE)
         yield
 
 

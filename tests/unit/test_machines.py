@@ -7,6 +7,7 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, vm
+from replication_lab.world.docker.machine import EngineMachine
 
 from tests.images import guest
 from tests.images.guest import Answer, Array, parse_array, settings
@@ -22,7 +23,7 @@ def host(tmp_path, monkeypatch):
     monkeypatch.setattr(vm, "KVM", device)
     monkeypatch.setattr(vm, "BOOT_ID", boot_id)
     monkeypatch.setattr(vm, "TRIED", tmp_path / "runs" / "kvm.json")
-    monkeypatch.setattr(vm.platform, "machine", lambda: "x86_64")
+    monkeypatch.setattr(vm.machine, "facts", lambda: EngineMachine("", "amd64", 2, 8000, ""))
     monkeypatch.setattr(vm, "TUN", boot_id)
     trials = []
 
@@ -124,9 +125,9 @@ def test_without_the_device_nothing_is_tried(host):
 def test_another_processor_is_refused_before_an_image_is_built(host, monkeypatch, refused):
     """The image's kernels are for one kind; what else the lab has runs there."""
     trials = host(True)
-    monkeypatch.setattr(vm.platform, "machine", lambda: "aarch64")
+    monkeypatch.setattr(vm.machine, "facts", lambda: EngineMachine("", "arm64", 2, 8000, ""))
 
-    assert "the processor is aarch64" in refused(vm.launcher).found
+    assert "the processor is arm64" in refused(vm.launcher).found
     assert [] == trials
 
 

@@ -15,7 +15,7 @@ from replication_lab.lab import status as views
 from replication_lab.lab import up as labs
 from replication_lab.model import bottleneck
 from replication_lab.probes.node_resources import sample
-from replication_lab.world.docker import project
+from replication_lab.world.docker import machine, project
 
 
 @click.group()
@@ -169,6 +169,8 @@ def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
 
     Example: lab diagnose replica --seconds 10
     """
+    if elsewhere := machine.facts().elsewhere:
+        tell(f"the pressure and the disks of the engine's machine are not known: {elsewhere}")
     seen = sample(project.find(name), node, seconds)
     found = bottleneck.diagnose(seen)
     print_json({"diagnosis": found, "sample": seen}) if json_ else output.diagnosis(out, found, seen)

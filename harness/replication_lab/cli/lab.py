@@ -238,7 +238,8 @@ def _put_toxics(asked: dict[str, str], lab: str | None, json_: bool) -> None:
 def engines(json_: bool) -> None:
     """List the engines: version, source, processor, features, when tested, image state, what is missing.
 
-    What was tested is what records are kept of; --json has each with its outcome.
+    An engine whose programs are not for the Docker engine's processor is refused; the column of the image says so. What
+    was tested is what records are kept of; --json has each with its outcome.
 
     Example: lab engines --json
     """

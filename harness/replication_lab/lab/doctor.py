@@ -10,7 +10,9 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.world import catalogue, host, installing, packet_rules, vm
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import engine, images, leftovers, project
+from replication_lab.world.docker import engine, images, leftovers, project, servers
+from replication_lab.world.docker import machine as machine_of_engine
+from replication_lab.world.docker.machine import EngineMachine
 
 # A share of the last 10 s in which tasks waited for a CPU, and the space that images take.
 BUSY, LEAST_GB = 0.25, 3
@@ -42,10 +44,12 @@ def examine() -> list[Finding]:
             "./lab up (installs and starts an engine if permitted)",
         ),
         _attempt("docker compose", engine.compose_version, ""),
-        _noise(),
     ]
-    seen.append(_packet_rules())
-    return [*seen, *_in_engine()] if all(finding.ok for finding in seen[2:4]) else seen
+    if not all(finding.ok for finding in seen[2:]):
+        return [*seen, _noise(), _packet_rules()]
+    found = machine_of_engine.facts()
+    load = _unknown(found) if found.elsewhere else _noise()
+    return [*seen, _engine_machine(found), load, _packet_rules(), *_in_engine(found)]
 
 
 def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
@@ -53,6 +57,24 @@ def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
         return Finding(what, look(), True)
     except LabError as error:
         return Finding(what, error.found, False, error.next_step or next_step)
+
+
+def _engine_machine(found: EngineMachine) -> Finding:
+    """Return which machine the engine runs on, and what does not work there."""
+    where = found.elsewhere or "this machine"
+    said = f"{where}: {found.processor}, {found.cpus} CPUs, {found.memory_mib} MiB of memory, kernel {found.kernel}"
+    if found.rootless:
+        said += "; the engine is rootless: no emulated disks, no virtual machines, no CPUs of their own for sites"
+    return Finding("engine's machine", said, True)
+
+
+def _unknown(found: EngineMachine) -> Finding:
+    return Finding(
+        "quiet",
+        f"not known, nor is free memory: {found.elsewhere}",
+        False,
+        "verdicts of lab run and lab ask are UNKNOWN here; run them on Linux. lab drill does not depend on it",
+    )
 
 
 def _noise() -> Finding:
@@ -105,23 +127,28 @@ def undo(tell: Tell) -> Undone:
     return Undone(added.files, stays)
 
 
-def _in_engine() -> Iterator[Finding]:
-    root = Path(engine.client().info()["DockerRootDir"])
-    free = shutil.disk_usage(root if root.exists() else "/").free / 1e9
-    yield Finding(
-        "disk", f"{free:.0f} GB free for images", free > LEAST_GB, "" if free > LEAST_GB else "docker system prune"
-    )
+def _in_engine(found: EngineMachine) -> Iterator[Finding]:
+    yield Finding("disk", f"free space not known: {found.elsewhere}", True) if found.elsewhere else _free_space()
     tools = ("toxiproxy", "load", "sidecar", *overlay.IMAGES, overlay.MACHINE)
     for name in (*tools, *catalogue.engines()):
         if name in tools or not catalogue.engines()[name].image:
-            yield Finding(f"image {name}", images.state(name), True)
+            why = "" if name in tools else servers.foreign(name)
+            yield Finding(f"image {name}", f"refused: {why}" if why else images.state(name), True)
     yield _attempt("virtual machines", _launcher, "unset LAB_VM")
     yield Finding("labs", ", ".join(project.all_labs()) or "none running", True)
     stale = leftovers.left_behind()
     yield Finding("leftovers", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
 
 
+def _free_space() -> Finding:
+    root = Path(engine.client().info()["DockerRootDir"])
+    free = shutil.disk_usage(root if root.exists() else "/").free / 1e9
+    is_enough = free > LEAST_GB
+    return Finding("disk", f"{free:.0f} GB free for images", is_enough, "" if is_enough else "docker system prune")
+
+
 def _launcher() -> str:
+    vm.refuse_host()
     if not vm.is_known():
         return f"{vm.KVM} is not tested yet; the first virtual machine will try to boot with it"
     chosen = vm.launcher()

@@ -19,7 +19,7 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue, drbd, pacemaker
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
-from replication_lab.world.docker import images
+from replication_lab.world.docker import images, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.drbd import Status
@@ -146,6 +146,8 @@ def _processor(name: str, engine: catalogue.Engine) -> str:
 
 def _image(name: str, engine: catalogue.Engine) -> str:
     try:
+        if why := servers.foreign(name):
+            return f"refused: {why}"
         if engine.image:
             return "pulled" if images.is_present(engine.image) else "not here; pulled when first needed"
         return images.state(name)

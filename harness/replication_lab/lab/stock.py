@@ -5,7 +5,7 @@ from pathlib import Path
 
 from replication_lab.lab import up
 from replication_lab.model.progress import Tell
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, host
 from replication_lab.world.docker import archives, images, registry, servers
 from replication_lab.world.docker import engine as docker_engine
 
@@ -13,12 +13,17 @@ from replication_lab.world.docker import engine as docker_engine
 def needed(engines: Sequence[str], topologies: Sequence[str]) -> list[str]:
     """Return the images of these engines and topologies that are built here; by default those of mariadb.
 
-    The engine `all` stands for every engine that is built here. Without a named engine each topology needs its default
-    one. Raise LabError for unknown names.
+    The engine `all` stands for every engine that can be built on this processor. Without a named engine each topology
+    needs its default one. Raise LabError for unknown names.
     """
     found: list[str] = []
     if "all" in engines:
-        engines = [name for name, each in catalogue.engines().items() if not each.image]
+        own = host.processor()
+        engines = [
+            name
+            for name, each in catalogue.engines().items()
+            if not each.image and (not each.processors or own in each.processors)
+        ]
     for name in topologies:
         topology = catalogue.topology(name)
         for each in engines or [catalogue.default_engine(name)]:

@@ -73,7 +73,8 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
 class Noise(msgspec.Struct, frozen=True, kw_only=True):
     """Other work of the host during a measurement; shares are 0…1 of all CPUs, `why` is the reason if not `quiet`.
 
-    `accepted` means that the user wanted figures to count despite noise; each of them is then in doubt.
+    `accepted` means that figures count despite noise, since the user wanted it, or since the load of the engine's
+    machine is not `readable`; each of them is then in doubt.
     """
 
     foreign_cpu: float | None = None
@@ -82,6 +83,7 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     load1: float | None = None
     quiet: bool = True
     why: str = ""
+    readable: bool = True
     accepted: bool = False
 
     @property
@@ -133,8 +135,13 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     def reasons_to_doubt(self) -> list[str]:
         """All reasons to distrust this measurement, except noise that was not accepted."""
         parts: list[Fault | Proof] = [*self.faults, *self.proofs]
-        noise = [f"measured on a noisy machine: {self.noise.why}"] if self.noise.accepted else []
-        return [*self.doubts, *(part.doubt for part in parts if part.doubt), *noise]
+        return [*self.doubts, *(part.doubt for part in parts if part.doubt), *self._doubt_of_noise]
+
+    @property
+    def _doubt_of_noise(self) -> list[str]:
+        if not self.noise.accepted:
+            return []
+        return [f"measured on a noisy machine: {self.noise.why}" if self.noise.readable else self.noise.why]
 
 
 Kind = TypeVar("Kind", bound=Event)

@@ -7,6 +7,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.record import Noise
 from replication_lab.world import clock, host
+from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.processes import CpuByProcess
 
@@ -41,6 +42,8 @@ class NoiseMeter:
 
     def read(self) -> Noise:
         """Return the shares of all CPUs since the start; quiet unless a limit was exceeded."""
+        if elsewhere := machine.facts().elsewhere:
+            return Noise(quiet=False, readable=False, why=f"the load of the engine's machine is not known: {elsewhere}")
         now, used = host.CpuTime.read(), _cpu_seconds(self.labs) - self.containers
         total = max(now.total - self.machine.total, 1e-3)
         foreign = (now.busy - self.machine.busy - used - (now.own - self.machine.own)) / total
@@ -66,7 +69,12 @@ class NoiseMeter:
 
 
 def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell) -> bool:
-    """Wait until the machine is quiet while no load runs, at most this long; return whether it is."""
+    """Wait until the machine is quiet while no load runs, at most this long; return whether it is.
+
+    Return False at once if the engine runs on another machine, whose load is not known.
+    """
+    if machine.facts().elsewhere:
+        return False
     labs, quiet, told = tuple(labs), 0, ""
     meter = NoiseMeter.start(labs)
 

@@ -20,7 +20,7 @@ from replication_lab.report.rows import (
 
 NONE = "–"
 # Characters that Markdown or HTML would read as markup in a cell.
-MARKUP = re.compile(r"([\\|`*<>~]|(?<!\w)_|_(?!\w)|(?<=\])\()")
+MARKUP = re.compile(r"([\\|`*<>]|~(?! )|(?<!\w)_|_(?!\w)|(?<=\])\()")
 
 
 def text(summary: Summary, run: str) -> str:

@@ -26,10 +26,14 @@ class LabRow(Row, frozen=True, kw_only=True):
 
 
 class NoiseRow(Row, frozen=True, kw_only=True):
-    """The host's noise: measurements taken, how many were noisy, the worst shares (0…1) and the reasons."""
+    """The host's noise: measurements taken, how many were noisy, the worst shares (0…1) and the reasons.
+
+    `accepted` of the noisy ones count all the same, and are in doubt.
+    """
 
     measurements: int
     noisy: int
+    accepted: int = 0
     worst_foreign_cpu: float | None = None
     worst_steal: float | None = None
     why: list[str] = []

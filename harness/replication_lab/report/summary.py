@@ -185,6 +185,7 @@ def _noise(measurements: list[Measurement]) -> NoiseRow:
     return NoiseRow(
         measurements=len(measurements),
         noisy=len(noisy),
+        accepted=sum(m.noise.accepted for m in noisy),
         worst_foreign_cpu=max((m.noise.foreign_cpu or 0.0 for m in measurements), default=None),
         worst_steal=max((m.noise.steal or 0.0 for m in measurements), default=None),
         why=[f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}" for m in noisy],

@@ -1,6 +1,7 @@
 """Figures and verdicts in words, the same in every rendering."""
 
 from collections import Counter
+from collections.abc import Iterator
 
 from replication_lab.model.verdict import Verdict
 from replication_lab.report.rows import (
@@ -112,12 +113,21 @@ def warnings(summary: Summary) -> list[str]:
         storage(summary),
         machines(summary),
         broke_off(summary),
-        f"{summary.environment.noise.noisy} of {summary.environment.noise.measurements} measurements were noisy "
-        "and do not count"
-        if summary.environment.noise.noisy
-        else "",
+        *noise(summary),
     ]
     return [line for line in told if line] + [f"doubt: {doubt}" for doubt in summary.doubts]
+
+
+def noise(summary: Summary) -> Iterator[str]:
+    """Yield how many measurements were noisy, and whether they count."""
+    found = summary.environment.noise
+    if left_out := found.noisy - found.accepted:
+        yield f"{left_out} of {found.measurements} measurements were noisy and do not count"
+    if found.accepted:
+        yield (
+            f"{found.accepted} of {found.measurements} measurements were noisy, or their noise is not known; "
+            "they count, and are in doubt"
+        )
 
 
 def changed_conditions(summary: Summary) -> str:

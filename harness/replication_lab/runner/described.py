@@ -10,6 +10,7 @@ from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -27,12 +28,19 @@ SETTINGS = (
 def environment() -> dict[str, Any]:
     """Return a description of the machine: hardware, kernel, container software, and its other load."""
     versions = {"docker": docker_engine.client().version()["Version"], "compose": docker_engine.compose_version()}
-    return {
-        **host.describe(),
-        **versions,
-        "load1": host.load1(),
-        "cpu_pressure": host.cpu_pressure(),
-    }
+    return {**host.describe(), **versions, "load1": host.load1(), "cpu_pressure": host.cpu_pressure(), **_elsewhere()}
+
+
+def _elsewhere() -> dict[str, Any]:
+    """Return what the figures depend on if the engine runs on another machine; nothing of its load is known."""
+    found = machine.facts()
+    rootless = {"rootless": True} if found.rootless else {}
+    if not found.elsewhere:
+        return rootless
+    described = {"machine": found.processor, "cpus": found.cpus, "memory_mib": found.memory_mib, "kernel": found.kernel}
+    return {**rootless, **described, "system": found.system, "elsewhere": found.elsewhere} | dict.fromkeys(
+        ("cpu", "load1", "cpu_pressure")
+    )
 
 
 def came_up(
@@ -52,6 +60,7 @@ def came_up(
         settings=server.settings(*dict.fromkeys([*SETTINGS, *settings]))
         | _storage(lab)
         | _machines(lab, disks)
+        | {f"CPUs of {service}": cpus for service, cpus in sorted(lab.pinned.items())}
         | {f"image of {service}": origin for service, origin in lab.image_origins().items()},
         not_applicable=not_applicable or {},
         about=about,

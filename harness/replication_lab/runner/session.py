@@ -120,6 +120,8 @@ class Session:
             if self.experiment.fill:
                 self.run.tell(f"{self.engine}: filling {spec.about} with rows")
                 self.experiment.fill(lab, self.run.preset)
+            for reason in lab.not_done:
+                self.run.journal.write(Doubt(engine=self.engine, reason=reason))
             server, known = lab.node(lab.topology.source.name).server(), self.experiment
             self.run.journal.write(came_up(lab, server, known.settings, known.disks, not_applicable, spec.about))
         self.calibration.prepare(
@@ -145,7 +147,9 @@ class Session:
         """Measure a case; repeat it, up to a limit, if the machine was noisy. Return whether a measurement counts."""
         for repeats in range(NOISY_REPEATS, -1, -1):
             found = self._measure(case, number)
-            if not found.noise.quiet and self.run.noise == ACCEPT:
+            # A load that cannot be read stays unknown: waiting and measuring again would change nothing.
+            given_up = not found.noise.readable and self.run.noise != STOP
+            if not found.noise.quiet and (given_up or self.run.noise == ACCEPT):
                 found = replace(found, noise=replace(found.noise, accepted=True))
             self.run.journal.write(found)
             if found.noise.counts:

@@ -19,7 +19,8 @@ def own_cpu_seconds() -> float:
 
 def own_memory_mib() -> float:
     """Return the most memory that this process has used so far, in MiB."""
-    return getrusage(RUSAGE_SELF).ru_maxrss / 1024
+    # In KiB on Linux, in bytes on macOS (getrusage(2) of each).
+    return getrusage(RUSAGE_SELF).ru_maxrss / (1 << 20 if platform.system() == "Darwin" else 1 << 10)
 
 
 def available_mib() -> int:

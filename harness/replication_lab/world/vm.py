@@ -1,7 +1,6 @@
 """Virtual machines (images/vm): what starts a guest on this host, and a running one, controlled by its agent."""
 
 import os
-import platform
 import re
 import secrets
 from collections.abc import Callable, Mapping, Sequence
@@ -17,13 +16,13 @@ from docker.models.containers import Container
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
 from replication_lab.world import catalogue, clock, files, places
-from replication_lab.world.docker import engine, images, labels, leftovers
+from replication_lab.world.docker import engine, images, labels, leftovers, machine
 
 IMAGE = "vm"
 LAUNCHERS = ("uml", "kvm", "tcg")
 KVM, TUN = Path("/dev/kvm"), Path("/dev/net/tun")
 # The image has kernels and a root file system for these only.
-PROCESSORS = ("x86_64", "AMD64")
+PROCESSOR = "amd64"
 BOOT_ID = Path("/proc/sys/kernel/random/boot_id")
 TRIED = places.KEPT / "kvm.json"
 # The memory of a guest, as in images/vm/machine and compose/_parts.yaml, plus that of launcher, container and network.
@@ -58,7 +57,7 @@ def launcher() -> Launcher:
     The first call after a boot of the host may start a guest to find out; LabError for a LAB_VM that this host does not
     support, and if nothing can run a guest.
     """
-    _refuse_host()
+    refuse_host()
     chosen = os.environ.get("LAB_VM", "auto")
     if chosen != "auto":
         return _as_asked(chosen)
@@ -69,13 +68,15 @@ def launcher() -> Launcher:
     return Launcher("uml", UNUSABLE)
 
 
-def _refuse_host() -> None:
-    if platform.machine() not in PROCESSORS:
-        found = f"the processor is {platform.machine()}, but the image of the virtual machines is for {PROCESSORS[0]}"
+def refuse_host() -> None:
+    """Raise LabError if nothing can run a guest on the Docker engine's machine."""
+    machine.refuse_rootless("virtual machines")
+    if (processor := machine.facts().processor) != PROCESSOR:
+        found = f"the processor is {processor}, but the image of the virtual machines is for {PROCESSOR}"
         expected = "a host with such a processor; every other topology runs on this host"
         raise LabError(found, expected, "./lab up semisync")
     # A Docker engine in another machine has devices of its own.
-    if platform.system() == "Linux" and "DOCKER_HOST" not in os.environ and not TUN.exists():
+    if not machine.facts().elsewhere and not TUN.exists():
         raise LabError(f"{TUN} does not exist", "the device for a guest's network", "sudo modprobe tun")
 
 

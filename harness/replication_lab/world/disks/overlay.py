@@ -10,7 +10,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.storage import AUTO, Backend, Storage
 from replication_lab.world import catalogue
 from replication_lab.world.disks import spindle
-from replication_lab.world.docker import engine
+from replication_lab.world.docker import engine, machine
 
 # The kernel is examined in the array's image.
 IMAGES = ("spindle", "array")
@@ -26,6 +26,7 @@ def with_backend(wanted: dict[str, Storage]) -> dict[str, Storage]:
     """Return the storages with a backend that this host supports in place of auto; LabError if its kernel lacks one."""
     if not wanted:
         return {}
+    machine.refuse_rootless("emulated disks")
     words = set(_kernel().split())
     return {node: _settled(storage, words) for node, storage in wanted.items()}
 

@@ -7,6 +7,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 import docker
 import psutil
@@ -37,6 +38,7 @@ def client() -> docker.DockerClient:
         version = found.version()
     except (DockerException, OSError) as error:
         raise _unreachable(error) from error
+    _refuse_kind(version)
     if _numbers(version["Version"]) < ENGINE_NEEDED:
         raise LabError(
             f"the Docker engine is version {version['Version']}",
@@ -44,6 +46,23 @@ def client() -> docker.DockerClient:
             "upgrade Docker with your package manager, then ./lab doctor",
         )
     return found
+
+
+def _refuse_kind(version: dict[str, Any]) -> None:
+    """Raise LabError for an engine that answers as Docker does and is none, or whose containers are Windows'."""
+    names = [str(part.get("Name", "")) for part in version.get("Components") or []]
+    if any(name.startswith("Podman") for name in names):
+        raise LabError(
+            f"the engine is Podman {version['Version']}",
+            f"Docker Engine {ENGINE_NEEDED[0]} or newer: images are built by its BuildKit, labs found by its Compose",
+            "docker context use default, or unset DOCKER_HOST; then ./lab doctor",
+        )
+    if version.get("Os", "linux") != "linux":
+        raise LabError(
+            f"the engine runs containers of {version['Os']}",
+            "Linux containers",
+            "switch the engine to Linux containers",
+        )
 
 
 def _unreachable(error: Exception) -> LabError:

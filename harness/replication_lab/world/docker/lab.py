@@ -12,7 +12,7 @@ from docker.models.containers import Container
 from replication_lab.model.option_file import Option
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import Link, Topology
-from replication_lab.world.docker import beside, images, labels, leftovers, servers
+from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node, Service
@@ -130,17 +130,30 @@ class Lab:
         """Pin each site (a tuple of services) to CPUs of its own, like separate machines; return {service: CPUs}.
 
         Without this the scheduler sometimes puts client and server on one core and sometimes not, and the same load
-        commits 7 000 or 16 000 rows a second. Do nothing if there are fewer CPUs than sites.
+        commits 7 000 or 16 000 rows a second. Where it is not possible, `not_done` gets the reason.
         """
-        cpus = sorted(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else []
+        cpus = _cpus()
         share = len(cpus) // len(sites)
-        if not share:
+        if not share or machine.facts().rootless:
+            why = "the engine is rootless" if share else f"{len(cpus)} CPU for {len(sites)} sites"
+            self.not_done.append(f"the sites have no CPUs of their own: {why}")
             return {}
         placed = {service: cpus[at * share : (at + 1) * share] for at, site in enumerate(sites) for service in site}
         given = {service: ",".join(map(str, numbers)) for service, numbers in placed.items()}
         for service, numbers in given.items():
             self.service(service).container.update(cpuset_cpus=numbers)
+        self.pinned.update(given)
         return given
+
+    @cached_property
+    def pinned(self) -> dict[str, str]:
+        """The CPUs of each service that has CPUs of its own."""
+        return {}
+
+    @cached_property
+    def not_done(self) -> list[str]:
+        """What an experiment wanted of this machine, and why it was not possible: each is a doubt of the run."""
+        return []
 
     def run_beside(self, like: str, name: str, image: str) -> None:
         """Start a service of another image, with the network and the CPUs of a service that is there."""
@@ -199,3 +212,10 @@ class Lab:
     def down(self) -> None:
         """Remove everything of this lab. Its data are removed too, so nothing is shut down cleanly."""
         leftovers.remove(self.name)
+
+
+def _cpus() -> list[int]:
+    """Return the CPUs that containers may use: this process's, or all of the engine's machine if it is another."""
+    if machine.facts().elsewhere or not hasattr(os, "sched_getaffinity"):
+        return list(range(machine.facts().cpus))
+    return sorted(os.sched_getaffinity(0))

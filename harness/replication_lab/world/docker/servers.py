@@ -11,7 +11,7 @@ from replication_lab.model.server_name import FORMS, ServerName, by_node, parse_
 from replication_lab.model.server_version import Version, parse_version
 from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
-from replication_lab.world.docker import engine, images
+from replication_lab.world.docker import engine, images, machine
 from replication_lab.world.mysql.dialects import dialect_of
 
 # The only family of servers that supports a kind of replication.
@@ -118,7 +118,20 @@ def ready(text: str) -> ServerName:
 def make_ready(topology: Topology, text: str) -> None:
     """Prepare the images of a lab's servers, as `ready` does; LabError also if one cannot replicate in this way."""
     for each in dict.fromkeys(of_nodes(topology, text).values()):
+        if why := foreign(each):
+            raise LabError(
+                why, f"an engine for {machine.facts().processor}, or a vendor's image of it", "./lab engines"
+            )
         _refuse_misfit(topology, ready(each))
+
+
+def foreign(text: str) -> str:
+    """Return why a server's image cannot be built for the Docker engine's processor; empty if it can."""
+    asked = named(text)
+    known = catalogue.engine(asked.engine) if asked.engine and not asked.image else None
+    if known is None or not known.processors or (own := machine.facts().processor) in known.processors:
+        return ""
+    return f"{asked.engine} has programs for {' and '.join(known.processors)} only, and the processor is {own}"
 
 
 def _refuse_misfit(topology: Topology, found: ServerName) -> None:
