@@ -1,5 +1,6 @@
 """Does the site contain every page of the book, and only files that exist?"""
 
+import re
 import subprocess
 import sys
 from hashlib import sha256
@@ -31,6 +32,17 @@ def test_the_navigation_names_every_page_once(settings):
     named = pages(settings["nav"])
 
     assert sorted(named) == sorted({path.relative_to(DOCS).as_posix() for path in DOCS.glob("*.md")})
+
+
+def test_every_variable_that_is_read_is_on_the_page_of_variables():
+    """Read by the launcher, by Compose, or by the program."""
+    page = (DOCS / "environment.md").read_text()
+    sources = [ROOT / "lab", *(ROOT / "compose").rglob("*.yaml"), *(ROOT / "harness").rglob("*.py")]
+    read = re.compile(r"\$\{(LAB_[A-Z_]+)|(?:environ(?:\.get\(|\[)|^VARIABLE = )\"(LAB_[A-Z_]+)\"", re.M)
+    names = {name for path in sources for pair in read.findall(path.read_text()) for name in pair if name}
+
+    assert {"LAB_INSTALL", "LAB_SST", "LAB_PASSWORD"} <= names
+    assert sorted(name for name in names if name not in page and not name.startswith("LAB_PORT_")) == []
 
 
 def test_the_vendored_script_is_the_one_that_its_page_names():
