@@ -2,7 +2,7 @@
 
 import secrets
 import signal
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -12,6 +12,7 @@ from replication_lab import experiments, runs
 from replication_lab.lab import up
 from replication_lab.model.drill_result import Result
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.only import Only
 from replication_lab.report import ExperimentSummary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
@@ -57,9 +58,13 @@ def quietly(line: str) -> None:
     print(line)
 
 
-def run_to_its_end(experiment: str, engines: str, preset: str) -> ExperimentSummary:
-    """Return the summary of a run; raise its interruption, after which no verdict may pass and no test may follow."""
-    folder, summary = runs.run(experiments.load(experiment), engines.split(","), preset, 7, quietly)
+def run_to_its_end(experiment: str, engines: str, preset: str, claims: Sequence[str] = ()) -> ExperimentSummary:
+    """Return the summary of a run; raise its interruption, after which no verdict may pass and no test may follow.
+
+    With `claims` only these are judged, as by `lab run --claim`.
+    """
+    asked = experiments.chosen(experiments.load(experiment), preset, {}, Only(claims=list(claims)))
+    folder, summary = runs.run(asked, engines.split(","), preset, 7, quietly)
     print(f"record and report: {folder}")
     runs.raise_interruption(summary)
     return summary
@@ -99,13 +104,17 @@ def semisync(new_lab: Callable[..., Lab]) -> Iterator[Lab]:
 
 @pytest.fixture(scope="session")
 def judged(docker: object) -> Callable[..., ExperimentSummary]:
-    """Return the summary of an experiment on an engine (or several, with commas) by a preset, run once a session."""
-    known: dict[tuple[str, str, str], ExperimentSummary] = {}
+    """Return the summary of an experiment on an engine (or several, with commas) by a preset, run once a session.
 
-    def run(experiment: str, engine: str, preset: str = "quick") -> ExperimentSummary:
-        if (experiment, engine, preset) not in known:
-            known[experiment, engine, preset] = run_to_its_end(experiment, engine, preset)
-        return known[experiment, engine, preset]
+    With `claims` only these are judged, and the run ends once they are decided.
+    """
+    known: dict[tuple[str, ...], ExperimentSummary] = {}
+
+    def run(experiment: str, engine: str, preset: str = "quick", claims: Sequence[str] = ()) -> ExperimentSummary:
+        asked = (experiment, engine, preset, *claims)
+        if asked not in known:
+            known[asked] = run_to_its_end(experiment, engine, preset, claims)
+        return known[asked]
 
     return run
 

@@ -9,6 +9,9 @@ from tests.claims.decidable import decidable
 pytestmark = pytest.mark.timeout(2400)
 
 LEAST = (("raid_replica", "mariadb"),)
+# In `make test` a run ends once the others are decided, after three races of 37 s. This claim is not about a published
+# figure, and took a fourth.
+LATER = {"raid0-applies-more"}
 # What parallel appliers do differs by engine.
 QUICK = (("raid0_disks", "mariadb"), *LEAST, ("raid_appliers", "mariadb"), ("raid_appliers", "mysql-8.0"))
 
@@ -17,13 +20,17 @@ def pytest_generate_tests(metafunc):
     """Make quick runs of all if all engines are requested, as `make claims` does; else least ones."""
     everything = metafunc.config.getoption("--lab-engine") == "all"
     preset, runs = ("quick", QUICK) if everything else ("least", LEAST)
-    rows = [(name, engine, preset, claim) for name, engine in runs for claim in decidable(name, preset, engine)]
-    metafunc.parametrize(("name", "engine", "preset", "claim"), rows)
+    claims = {asked: decidable(asked[0], preset, asked[1]) for asked in runs}
+    if not everything:
+        claims = {asked: [claim for claim in found if claim not in LATER] for asked, found in claims.items()}
+    rows = [(*asked, preset, tuple(found), claim) for asked, found in claims.items() for claim in found]
+    ids = [f"{name}-{engine}-{preset}-{claim}" for name, engine, *_, claim in rows]
+    metafunc.parametrize(("name", "engine", "preset", "claims", "claim"), rows, ids=ids)
 
 
-def test_claim_comes_out_as_expected(judged, name, engine, preset, claim):
+def test_claim_comes_out_as_expected(judged, name, engine, preset, claims, claim):
     """A verdict that changed, or that could not be reached, fails."""
-    row = next(row for row in judged(name, engine, preset).claims if row.id == claim)
+    row = next(row for row in judged(name, engine, preset, claims).claims if row.id == claim)
 
     assert row.verdict is not Verdict.UNKNOWN, row.reason
     assert not row.changed, f"{row.sentence}: {row.verdict}, expected {row.expected}: {row.reason}"
