@@ -286,6 +286,7 @@ def test_a_machine_that_resets_itself_is_off(yard, launcher):
     assert machine.console().count("starting the guest") == 1
 
 
+@pytest.mark.long
 def test_a_power_cut_keeps_what_was_committed(pair, node):
     """The machine and both disks lose their power in the middle of writes: each acknowledged row is there."""
     ask(node, "CREATE OR REPLACE TABLE cut (id INT PRIMARY KEY)")

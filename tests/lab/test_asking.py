@@ -204,6 +204,7 @@ def assert_whole(found, told, runs):
     assert msgspec.json.decode(msgspec.json.encode(running.judge(found_in(told)).drilled)) == found["drilled"]
 
 
+@pytest.mark.long
 def test_a_drill_of_a_question_is_done_under_its_conditions(command):
     """Asynchronous replication, once; its time without service has most of the 2 s until the replica is promoted."""
     found, told = drilled(command, "async", 1, "--clients", "8", "--set", "replica.sync_binlog=0")

@@ -114,6 +114,7 @@ def test_a_script_of_the_user_is_measured(command, tmp_path):
     assert all(line["figures"]["commits"] == len(line["samples"]["latency_ms"]) for line in found)
 
 
+@pytest.mark.long
 def test_a_load_that_a_server_refuses_ends_the_run_before_anything_is_measured(command, shop, tmp_path):
     """It is tried once; the message holds the server's answer."""
     (tmp_path / "orders.sql").write_text("SELECT 1;\n--\nINSERT INTO item (number) VALUES (1);\n")

@@ -168,6 +168,7 @@ def test_a_node_that_never_gets_healthy_shows_its_last_log_lines(monkeypatch, na
     assert [] == things_of(name)
 
 
+@pytest.mark.long
 def test_a_stopped_node_is_told_not_mended(command, name):
     """A stopped node may be under inspection; `up` says how to start it again."""
     command("up", "async", "--lab", name, "--toxic", "source-replica=lan")

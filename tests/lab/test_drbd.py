@@ -210,6 +210,7 @@ def milliseconds_a_commit(lab, node, commits=5):
     return (clock.timer() - began) * 1000 / commits
 
 
+@pytest.mark.long
 def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
     """A protocol that only one of them uses: DRBD gives up at once, without a timeout."""
     serving = drbd.primary(whole)

@@ -44,7 +44,9 @@ def answers(lab, node) -> bool:
             "stop", "start", ("exited", 0), "verified: replica is stopped: exited with status 0", marks=pytest.mark.long
         ),
         ("kill", "start", ("exited", 137), "verified: replica is killed: exited with status 137"),
-        ("pause", "resume", ("paused", 0), "verified: replica is frozen: no answer, paused"),
+        pytest.param(
+            "pause", "resume", ("paused", 0), "verified: replica is frozen: no answer, paused", marks=pytest.mark.long
+        ),
     ],
 )
 def test_a_node_is_broken_and_brought_back(lab, verb, back, state, said):
@@ -124,6 +126,7 @@ def test_a_dry_run_removes_nothing(lab, command):
     assert answers(lab, "source")
 
 
+@pytest.mark.long
 def test_the_lab_of_a_drill_that_failed_stays_up(command, docker):
     """With --keep; it answers as any other lab, and is no leftover once this process has ended."""
     expected = [Expectation("five acknowledged rows are lost", "lost", equals=5)]

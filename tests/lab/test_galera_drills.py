@@ -118,8 +118,8 @@ def test_of_two_writers_of_a_row_one_is_told_to_try_again(done):
 
 
 def test_drills_leave_links_and_toxics_as_they_were(cluster, done):
-    """After all of the above: every link on, with the toxic that it had at first."""
-    done("cut-node"), done("black-hole-node")
+    """After those above that have run: every link on, with the toxic that it had at first."""
+    done("cut-link"), done("slow-link")
 
     for link in cluster.topology.links:
         running = cluster.link(link.name)

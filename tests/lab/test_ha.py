@@ -83,6 +83,7 @@ def test_the_cluster_says_who_is_in_it_and_whom_its_address_leads_to(whole, comm
     assert "quorum: node1 online" in shown and "link node1-node2-ring" in shown
 
 
+@pytest.mark.long
 def test_standby_moves_the_service_with_its_address_and_online_takes_the_machine_back(whole, command):
     """Clients find every row at the same address on the other machine; what was written meanwhile is copied back."""
     first = serving(whole)
@@ -101,7 +102,6 @@ def test_standby_moves_the_service_with_its_address_and_online_takes_the_machine
     assert drbd.Peer(whole, second).status().whole and second == serving(whole)
 
 
-@pytest.mark.long
 def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
     """In the middle of a load: the peer serves at the same address with every row, and takes the dead machine back."""
     dying = serving(whole)

@@ -18,6 +18,7 @@ def test_a_newer_replica_follows_an_older_source(command, name):
     assert lab.state().proofs and all(proof.ok for proof in lab.state().proofs)
 
 
+@pytest.mark.long
 def test_a_pair_that_cannot_replicate_is_refused_in_the_servers_words(command, name):
     """MariaDB cannot replicate from MySQL with GTIDs: the lab is removed at once, before a health check times out."""
     answer = command("up", "async", "--engine", "source=mysql-8.0", "--engine", "replica=mariadb", "--lab", name)

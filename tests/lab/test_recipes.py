@@ -11,8 +11,8 @@ from replication_lab.world.journal import read
 
 from tests.recipes.page import make_files, recipes, shortened
 
-# Those with one lab and two cases; the others are left to `make test-all`.
-CHEAPEST = ("what-if-the-link-has-jitter", "how-do-i-check-a-limit-in-ci")
+# One with one lab and two cases; the others are left to `make test-all`.
+CHEAPEST = ("how-do-i-check-a-limit-in-ci",)
 # Three labs, and a drill for each; without the limit of the fixture `command`.
 SECONDS = 900
 

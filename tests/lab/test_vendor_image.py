@@ -40,6 +40,7 @@ def test_an_image_that_is_something_else_is_refused_before_anything_starts(comma
     assert name not in project.all_labs()
 
 
+@pytest.mark.long
 def test_an_image_that_cannot_be_had_is_one_error(command, name):
     """Nothing is started for it."""
     answer = command("up", "semisync", "--image", "vendor.example/nothing:1", "--lab", name)
