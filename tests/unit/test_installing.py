@@ -1,5 +1,6 @@
 """Is a person asked before this host is changed, is what was added recorded, and is exactly that undone?"""
 
+import io
 import os
 import pty
 import subprocess
@@ -68,14 +69,12 @@ def kept(monkeypatch, tmp_path):
     ("keys", "answer"),
     [
         (b"\n", "ALLOWED\n"),
-        (b"yes\n", "ALLOWED\n"),
-        (b"no\n", "REFUSED nothing was changed on this host\n"),
         (b"\x04", "REFUSED nothing was changed on this host\n"),
     ],
-    ids=["Enter", "yes", "no", "Ctrl-D"],
+    ids=["Enter", "Ctrl-D"],
 )
 def test_a_terminal_lists_the_changes_and_waits(keys, answer):
-    """Packages, files of apt and the start of the engine; only Enter and yes go on."""
+    """Packages, files of apt and the start of the engine; the end of the input is no agreement."""
     asked, out = typed_at_a_terminal([sys.executable, "-c", PROGRAM], keys)
 
     assert "  add      /etc/apt/thing (a source)\n  install  thing\n  start    the engine\n" in asked
@@ -83,13 +82,36 @@ def test_a_terminal_lists_the_changes_and_waits(keys, answer):
     assert out == answer
 
 
-@pytest.mark.parametrize(("decided", "answer"), [("yes", "ALLOWED\n"), ("no", "REFUSED missing: a thing\n")])
-def test_what_was_decided_beforehand_is_not_asked(decided, answer):
-    """LAB_INSTALL answers for the terminal, too."""
-    asked, out = typed_at_a_terminal([sys.executable, "-c", PROGRAM], b"", LAB_INSTALL=decided)
+@pytest.fixture
+def terminal(monkeypatch):
+    """Return a function that answers at a terminal."""
 
-    assert out == answer
-    assert "Press Enter" not in asked
+    def answers(text):
+        monkeypatch.delenv(installing.VARIABLE, raising=False)
+        monkeypatch.setattr(installing, "_is_terminal", lambda: True)
+        monkeypatch.setattr(sys, "stdin", io.StringIO(text))
+
+    return answers
+
+
+@pytest.mark.parametrize(("typed", "allowed"), [("\n", True), ("yes\n", True), ("no\n", False), ("wait\n", False)])
+def test_only_enter_and_yes_continue(terminal, typed, allowed):
+    """Any other word refuses."""
+    terminal(typed)
+
+    assert installing.confirmed() == allowed
+
+
+def test_what_was_decided_beforehand_is_not_asked(terminal, monkeypatch, capsys):
+    """LAB_INSTALL answers for the terminal, too."""
+    terminal("")
+    monkeypatch.setenv(installing.VARIABLE, "yes")
+    installing.allow(CHANGE)
+    monkeypatch.setenv(installing.VARIABLE, "no")
+    with pytest.raises(LabError, match="missing: a thing"):
+        installing.allow(CHANGE)
+
+    assert "Press Enter" not in capsys.readouterr().err
 
 
 def test_without_a_terminal_it_goes_on(capsys, monkeypatch):
