@@ -1,10 +1,19 @@
 """Is a drill's ledger counted by second and by phase as a person counts it?"""
 
 import math
+import threading
 
 import pytest
+from replication_lab.model.drill_result import judge
+from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import Looked, View
 from replication_lab.model.history import Attempt, Outcome
 from replication_lab.model.timeline import Tally, phases, quantile, tally, timeline
+from replication_lab.replication import drbd
+from replication_lab.report import chart, timelines
+from replication_lab.report.drill_rows import row_of
+from replication_lab.runner.watched import watching
+from replication_lab.world import clock
 
 from synthetic_drill import HISTORY, evidence, fault
 
@@ -138,9 +147,99 @@ def test_a_tally_of_what_was_never_answered_is_unknown():
 
 def test_a_result_holds_what_its_clients_saw():
     """Judging a drill makes the timeline and the phases of its own ledger."""
-    from replication_lab.model.drill_result import judge
-
     found = judge(evidence(), HISTORY)
 
     assert found.timeline == timeline(HISTORY, evidence().load)
     assert [each.name for each in found.phases] == ["before", "injection", "fault", "recovery", "after"]
+
+
+# --- what the nodes said meanwhile ------------------------------------------------------------------------------------
+
+
+class Asked:
+    """A node whose views are given; asking too often ends the watch."""
+
+    names, cheap_views = ["replica"], True
+
+    def __init__(self, lab):
+        self.lab = lab
+
+    def view(self, _name):
+        return self.lab.answer()
+
+
+class AskedLab:
+    """A lab that answers with the next view, or does not."""
+
+    def __init__(self, *answers):
+        self.answers, self.asked, self.refreshed = list(answers), threading.Event(), 0
+
+    def answer(self):
+        if not self.answers:
+            self.asked.set()
+        found = self.answers.pop(0) if self.answers else None
+        if found is None:
+            raise LabError("no answer", "one")
+        return found
+
+    def refresh(self):
+        self.refreshed += 1
+
+
+def watched(monkeypatch, nodes) -> list[Looked]:
+    """Return what was seen of the nodes until the lab had no more answers."""
+    monkeypatch.setattr(clock, "pause", lambda _seconds, unless=None: unless.wait(0.001))
+    with watching(nodes, clock.timer()) as found:
+        if nodes.cheap_views:
+            assert nodes.lab.asked.wait(5)
+    return found
+
+
+def test_the_nodes_are_asked_while_clients_write(monkeypatch):
+    """By a lab object of their own; an error is a silent node, and its address is looked up again."""
+    found = watched(monkeypatch, Asked(AskedLab(View("replicating", behind_s=3), None, View("not connected"))))
+
+    assert [str(one.view) for one in found][:3] == ["replicating", "does not answer", "not connected"]
+    assert found[0].view.behind_s == 3 and found[0].node == "replica"
+
+
+def test_nodes_whose_views_cost_much_are_not_asked(monkeypatch):
+    """Reading them would disturb what is measured."""
+    nodes = Asked(AskedLab(View("Primary")))
+    nodes.cheap_views = False
+
+    assert watched(monkeypatch, nodes) == []
+    assert not drbd.Machines.cheap_views
+
+
+def test_states_are_spans_with_the_silence_between_them():
+    """A replica that replicates, is asked in vain for seconds, then is not connected."""
+    looked = [
+        Looked(0.1, "replica", View("replicating", behind_s=0)),
+        Looked(1.1, "replica", View("replicating", behind_s=1)),
+        Looked(6.0, "replica", View("not connected")),
+        Looked(7.0, "replica", View(error="does not answer")),
+    ]
+    found = timelines._spans(looked, 8.0)
+
+    assert [(begin, end, state, tone) for begin, end, state, tone in found] == [
+        (0.1, 3.6, "replicating", "good"),
+        (3.6, 6.0, "no answer", "bad"),
+        (6.0, 7.0, "not connected", "doubt"),
+        (7.0, 8.0, "does not answer", "bad"),
+    ]
+
+
+def test_lag_and_states_are_charts_where_they_were_recorded():
+    """An older record has neither, and is drawn all the same."""
+    looked = [Looked(1.0, "node1", View("replicating", behind_s=2)), Looked(1.0, "node2", View("serving"))]
+    row = row_of(judge(evidence(), HISTORY))
+
+    def drawn(seen):
+        found = timelines.charts("d", row, timeline(HISTORY, (0.0, 10.0), seen))
+        return {chart.told.partition(": ")[2]: chart for chart in found}
+
+    assert "lag of the replicas" not in drawn([]) and "states of the nodes" not in drawn([])
+    assert [line.label for line in drawn(looked)["lag of the replicas"].lines] == ["node1"]
+    assert [strip.label for strip in drawn(looked)["states of the nodes"].strips] == ["node1", "node2"]
+    assert ">serving</text>" in chart.drawn(drawn(looked)["states of the nodes"])

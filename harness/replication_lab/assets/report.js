@@ -182,6 +182,7 @@
   const plots = new Map();
   const draw = (figure) => {
     const holder = figure.querySelector("script[type='application/json']");
+    if (!holder) return;
     const chart = JSON.parse(holder.textContent);
     if (!figure.clientWidth) return;
     plots.get(figure)?.destroy();

@@ -94,7 +94,7 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
         judgements,
         [*doubts, *failures],
         evidence,
-        timeline(history, evidence.load),
+        timeline(history, evidence.load, evidence.looked),
         phases(history, evidence.load, evidence.acted),
     )
 

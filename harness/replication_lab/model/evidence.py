@@ -24,6 +24,14 @@ class View(msgspec.Struct, frozen=True):
         return self.error or self.says + (f" of {self.size}" if self.size > 1 else "")
 
 
+class Looked(msgspec.Struct, frozen=True):
+    """A node's view while the clients wrote, `at` seconds after they began."""
+
+    at: float
+    node: str
+    view: View
+
+
 class FaultEvidence(msgspec.Struct, frozen=True):
     """A fault and its times in seconds since the load began.
 
@@ -76,7 +84,8 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
 
     In a run that answers a question, `engine` and `case` are those that the drill was run for, and `run` is the
     repetition, from 1. `ledger` is the name of its ledger's file. `conditions` prove that the case's settings applied
-    just before the first fault, and at the end as well unless a fault undid them.
+    just before the first fault, and at the end as well unless a fault undid them. `looked` are the nodes' views, about
+    one a second of each; records of older versions have none.
     """
 
     drill: Drill
@@ -99,6 +108,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     run: int = 0
     ledger: str = ""
     conditions: list[Proof] = []
+    looked: list[Looked] = []
 
     @property
     def mended(self) -> float:

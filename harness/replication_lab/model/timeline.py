@@ -8,7 +8,7 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
-from replication_lab.model.evidence import FaultEvidence
+from replication_lab.model.evidence import FaultEvidence, Looked
 from replication_lab.model.history import Attempt, Outcome
 
 Window = tuple[float, float]
@@ -34,13 +34,15 @@ class Timeline(msgspec.Struct, frozen=True):
     """The load in intervals of `width` seconds, each counted by the moment of the answers.
 
     `by_node` has the acknowledged statements of each node's clients. The last interval ends with the load, and has the
-    answers that came later. A statement that was never answered is unknown at the moment when it was sent.
+    answers that came later. A statement that was never answered is unknown at the moment when it was sent. `looked` are
+    the nodes' views; empty in records that have none.
     """
 
     load: Window
     width: float
     tallies: list[Tally]
     by_node: dict[str, list[int]]
+    looked: list[Looked] = []
 
     def begin(self, number: int) -> float:
         return round(self.load[0] + number * self.width, 6)
@@ -67,7 +69,7 @@ class Phase(msgspec.Struct, frozen=True, kw_only=True):
     latency_ratio: float | None = None
 
 
-def timeline(history: Sequence[Attempt], load: Window) -> Timeline:
+def timeline(history: Sequence[Attempt], load: Window, looked: Sequence[Looked] = ()) -> Timeline:
     """Return the load in intervals, by the moment of the answers."""
     begin, end = load
     width = _width(len(history), end - begin)
@@ -80,7 +82,7 @@ def timeline(history: Sequence[Attempt], load: Window) -> Timeline:
     by_node = {
         node: [sum(each.acknowledged and each.node == node for each in part) for part in sorted_in] for node in nodes
     }
-    return Timeline(load, width, [tally(part) for part in sorted_in], by_node)
+    return Timeline(load, width, [tally(part) for part in sorted_in], by_node, list(looked))
 
 
 def _width(statements: int, seconds: float) -> float:

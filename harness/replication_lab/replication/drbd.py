@@ -34,6 +34,8 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     images: ClassVar[Sequence[str]] = ("vm", "spindle")
     experiment = "drbd_cost"
     instead_of_failover = "./lab drbd promote NODE"
+    # A view is a command in the machine.
+    cheap_views = False
 
     def __init__(self, lab: Lab):
         super().__init__(lab)

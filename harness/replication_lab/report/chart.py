@@ -161,7 +161,7 @@ def _bands(chart: Chart, across: Scale, top: float, bottom: float) -> Iterator[s
 
 
 def _grid(chart: Chart, across: Scale, up: Scale, top: float, bottom: float) -> Iterator[str]:
-    for tick in up.ticks(5):
+    for tick in up.ticks(5) if chart.lines else ():
         y = up.at(tick)
         yield svg.line(LEFT, y, WIDTH - RIGHT, y, class_="grid")
         yield svg.text(svg.label(tick), LEFT - 6, y + 4, class_="tick", text_anchor="end")
@@ -173,7 +173,8 @@ def _grid(chart: Chart, across: Scale, up: Scale, top: float, bottom: float) -> 
     yield svg.line(LEFT, bottom, WIDTH - RIGHT, bottom, class_="axis")
     yield svg.text(chart.x, (LEFT + WIDTH - RIGHT) / 2, foot + 32, class_="label", text_anchor="middle")
     y = (top + bottom) / 2
-    yield svg.text(chart.y, 13, y, class_="label", text_anchor="middle", transform=f"rotate(-90 13 {svg.place(y)})")
+    if chart.y:
+        yield svg.text(chart.y, 13, y, class_="label", text_anchor="middle", transform=f"rotate(-90 13 {svg.place(y)})")
 
 
 def _line(line: Line, across: Scale, up: Scale) -> Iterator[str]:

@@ -1,21 +1,33 @@
 """The timeline of a drill as charts: answers, latencies, errors, lag and states by second, with the faults as bands."""
 
 from collections.abc import Callable, Iterator, Sequence
+from itertools import zip_longest
 
+from replication_lab.model.evidence import Looked
 from replication_lab.model.timeline import AFTER, INJECTION, Phase, Tally, Timeline
 from replication_lab.report import strips
-from replication_lab.report.chart import Band, Chart, Line
+from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
 from replication_lab.report.rows import DrillRow
 
 X = "seconds since the clients began"
 HIGH, LOW = 200, 170
+# The height of a picture of states without its rows.
+STATES = 74
+# A node that was asked and has not answered for this long is silent.
+SILENT_AFTER_S, NO_ANSWER = 2.5, "no answer"
 # Latencies that differ by more than this factor need a log scale.
 DECADE = 10
 
 
 def charts(name: str, drill: DrillRow, found: Timeline) -> list[Chart]:
     """Return the charts of a drill, all on the same axis; `name` is unique on the page."""
-    return [*_commits(name, drill, found), *_latency(name, drill, found), *_errors(name, drill, found)]
+    return [
+        *_commits(name, drill, found),
+        *_latency(name, drill, found),
+        *_errors(name, drill, found),
+        *_lag(name, drill, found),
+        *_states(name, drill, found),
+    ]
 
 
 def _chart(name: str, drill: DrillRow, found: Timeline, told: str, **parts: object) -> Chart:
@@ -116,6 +128,73 @@ def _errors(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
             lines=lines,
             group=name,
         )
+
+
+def _lag(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+    behind = {
+        node: [(one.at, None if one.view.behind_s is None else float(one.view.behind_s)) for one in looked]
+        for node, looked in _by_node(found).items()
+        if any(one.view.behind_s is not None for one in looked)
+    }
+    if behind:
+        yield _chart(
+            f"{name}-lag",
+            drill,
+            found,
+            "lag of the replicas",
+            about="As each replica reports it, in whole seconds; a gap is a replica that reports none.",
+            y="s behind",
+            lines=[Line(node, points, look, bare=True) for look, (node, points) in enumerate(behind.items())],
+            group=name,
+        )
+
+
+def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
+    strips = [Strip(node, _spans(looked, found.load[1])) for node, looked in _by_node(found).items()]
+    if strips:
+        yield _chart(
+            f"{name}-states",
+            drill,
+            found,
+            "states of the nodes",
+            about="As each node reports it, about once a second.",
+            y="",
+            lines=[],
+            strips=strips,
+            height=STATES + STRIP * len(strips),
+        )
+
+
+def _by_node(found: Timeline) -> dict[str, list[Looked]]:
+    nodes: dict[str, list[Looked]] = {}
+    for one in found.looked:
+        nodes.setdefault(one.node, []).append(one)
+    return dict(sorted(nodes.items()))
+
+
+def _spans(looked: Sequence[Looked], end: float) -> list[tuple[float, float, str, str]]:
+    """Return the spans of equal states: (begin, end, state, tone). A node that is asked in vain for long is silent."""
+    spans: list[tuple[float, float, str, str]] = []
+    for one, later in zip_longest(looked, looked[1:]):
+        until = later.at if later else end
+        state = str(one.view)
+        known = min(until, one.at + SILENT_AFTER_S)
+        parts = [(one.at, known, state, _tone(one, looked[0]))]
+        if until > known:
+            parts.append((known, until, NO_ANSWER, "bad"))
+        for part in parts:
+            if spans and spans[-1][2:] == part[2:]:
+                spans[-1] = (spans[-1][0], *part[1:])
+            else:
+                spans.append(part)
+    return spans
+
+
+def _tone(one: Looked, first: Looked) -> str:
+    """Return the tone of a state: as at the beginning, another one, or none at all."""
+    if one.view.error:
+        return "bad"
+    return "good" if str(one.view) == str(first.view) else "doubt"
 
 
 # --- the overview -----------------------------------------------------------------------------------------------------

@@ -38,6 +38,7 @@ from replication_lab.replication.abilities import (
     TakesOptions,
 )
 from replication_lab.replication.kind import Nodes
+from replication_lab.runner.watched import watching
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host
 from replication_lab.world.docker import signals
@@ -145,12 +146,13 @@ class DrillRun:
         with ledger_file.open("ab", buffering=0) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
-                clock.pause(self.wait_before)
-                self.seen["conditions"] = self.conditions(self.nodes.names)
-                for step, each in zip(self.what.steps, schedules, strict=True):
-                    self._act(step, each)
-                    clock.pause(self.what.after)
-                self.seen["conditions"] += self.conditions(self._untouched())
+                with watching(self.nodes, self._began) as self.seen["looked"]:
+                    clock.pause(self.wait_before)
+                    self.seen["conditions"] = self.conditions(self.nodes.names)
+                    for step, each in zip(self.what.steps, schedules, strict=True):
+                        self._act(step, each)
+                        clock.pause(self.what.after)
+                    self.seen["conditions"] += self.conditions(self._untouched())
                 self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
 

@@ -1,0 +1,63 @@
+"""The nodes' views while clients write: each node is asked once a second, by connections of its own."""
+
+import copy
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import Looked, View
+from replication_lab.replication.kind import SILENT, Nodes
+from replication_lab.world import clock
+
+EVERY_SECONDS = 1.0
+# A node that is frozen answers when it goes on; the drill does not wait for that.
+LAST_ANSWER_SECONDS = 0.5
+
+
+@contextmanager
+def watching(nodes: Nodes, began: float) -> Iterator[list[Looked]]:
+    """Yield a list that is filled within the block; `began` is the moment of the clock's timer that is its zero.
+
+    A kind whose views are not cheap is not watched: reading them would disturb what is measured.
+    """
+    found: list[Looked] = []
+    stop = threading.Event()
+    threads = [
+        threading.Thread(target=_watch, args=(_apart(nodes), name, began, found, stop), name="watch", daemon=True)
+        for name in (nodes.names if nodes.cheap_views else ())
+    ]
+    for thread in threads:
+        thread.start()
+    try:
+        yield found
+    finally:
+        stop.set()
+        for thread in threads:
+            thread.join(LAST_ANSWER_SECONDS)
+        found.sort(key=lambda one: one.at)
+
+
+def _apart(nodes: Nodes) -> Nodes:
+    """Return the same nodes with a lab object of their own: a query to a frozen node locks its connection."""
+    lab = copy.copy(nodes.lab)
+    lab.refresh()
+    return type(nodes)(lab)
+
+
+def _watch(nodes: Nodes, name: str, began: float, found: list[Looked], stop: threading.Event) -> None:
+    while not stop.is_set():
+        view = _view(nodes, name)
+        # What is answered after the end belongs to another state.
+        if not stop.is_set():
+            found.append(Looked(round(clock.timer() - began, 3), name, view))
+        clock.pause(EVERY_SECONDS, unless=stop)
+
+
+def _view(nodes: Nodes, name: str) -> View:
+    try:
+        return nodes.view(name)
+    except LabError:
+        # A restarted container has another port.
+        nodes.lab.refresh()
+        return SILENT
