@@ -8,6 +8,7 @@ import pytest
 from replication_lab.model.comparison import compare
 from replication_lab.model.digest import digest
 from replication_lab.model.drill_result import judge, not_done
+from replication_lab.model.history import Copy
 from replication_lab.model.record import Noise, Record
 from replication_lab.report import answers, compared_page, page, summarise
 from replication_lab.report.rows import ExperimentSummary
@@ -44,7 +45,7 @@ def drills() -> str:
     """Return the page of three drills: as expected, with a loss that was not expected, and one that was not done."""
     named = [msgspec.structs.replace(parsed(), name=name) for name in ("good", "losing", "never")]
     good = judge(evidence(drill=named[0]), HISTORY)
-    losing = judge(evidence(drill=named[1], copies=[evidence().copies[0].__class__("node1", [(0, 7)])]), HISTORY)
+    losing = judge(evidence(drill=named[1], copies=[Copy("node1", [(0, 7)])]), HISTORY)
     summary = summed_up(good, losing, not_done(named[2], "it was not run"))
     return page.render(summary, Record(), {result.ledger: result.timeline for result in (good, losing)})
 
@@ -155,7 +156,7 @@ def test_the_answer_counts_the_verdicts_and_names_what_is_unexpected(whole):
 def test_an_answer_of_drills_tells_what_was_lost():
     """With the seconds of writes, and what is not known."""
     named = [msgspec.structs.replace(parsed(), name=name) for name in ("good", "losing", "never")]
-    lost = evidence(drill=named[1], copies=[evidence().copies[0].__class__("node1", [(0, 7)])])
+    lost = evidence(drill=named[1], copies=[Copy("node1", [(0, 7)])])
     results = [judge(evidence(drill=named[0]), HISTORY), judge(lost, HISTORY), not_done(named[2], "killed")]
     told = answers.answer(summed_up(*results))
 
@@ -192,3 +193,11 @@ def test_a_comparison_is_a_page_of_the_same_form():
     assert "Something is worse by more than 10%" in html
     assert rows[0] == ("bad", "none")
     assert "0.5000 [" in html and 'class="mark bad"' in html
+
+
+def test_an_answer_of_one_drill_counts_no_drills():
+    """It lost rows, or it did not."""
+    lost = judge(evidence(copies=[Copy("node1", [(0, 7)])]), HISTORY)
+
+    assert answers.answer(summed_up(lost))[0] == "Acknowledged rows were lost: 2 rows (1.1 s of writes) in test."
+    assert answers.answer(summed_up(judge(evidence(), HISTORY)))[0] == "No acknowledged row was lost."

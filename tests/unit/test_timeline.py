@@ -240,6 +240,18 @@ def test_lag_and_states_are_charts_where_they_were_recorded():
         return {chart.told.partition(": ")[2]: chart for chart in found}
 
     assert "lag of the replicas" not in drawn([]) and "states of the nodes" not in drawn([])
-    assert [line.label for line in drawn(looked)["lag of the replicas"].lines] == ["node1"]
+    later = [*looked, Looked(7.0, "node1", View("replicating", behind_s=5))]
+    (lag,) = drawn(later)["lag of the replicas"].lines
+    assert (lag.label, lag.points) == ("node1", [(1.0, 2.0), (3.5, None), (7.0, 5.0)])
     assert [strip.label for strip in drawn(looked)["states of the nodes"].strips] == ["node1", "node2"]
     assert ">serving</text>" in chart.drawn(drawn(looked)["states of the nodes"])
+
+
+def test_a_steady_rate_does_not_fall_at_the_end_of_the_load():
+    """The last interval is short: it has its own rate, or none if it is shorter than half of the others."""
+    steady = [Attempt(n, 1, "node1", n / 5, n / 5 + 0.01, OK) for n in range(17)]
+    whole, short = timeline(steady, (0.0, 3.6)), timeline(steady, (0.0, 3.3))
+
+    assert [rate for _, rate in timelines._rates(whole, lambda n: whole.tallies[n].acknowledged)] == [5, 5, 5, 3.333]
+    assert [rate for _, rate in timelines._rates(short, lambda n: short.tallies[n].acknowledged)][-1] is None
+    assert "at most 5;" in timelines.spark(row_of(judge(evidence(), HISTORY)), whole)

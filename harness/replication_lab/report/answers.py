@@ -111,13 +111,15 @@ def _of_drills(drills: Sequence[DrillRow]) -> Iterator[str]:
         yield "No drill could be evaluated."
         return
     losing = [drill for drill in known if drill.figures.get("lost")]
-    kept = len(known) - len(losing)
-    drilled_ = f"{len(known)} drills" if len(known) > 1 else "the drill"
-    yield sentence(
-        f"no acknowledged row was lost in {'any of ' if len(known) > 1 else ''}{drilled_}"
-        if not losing
-        else f"no acknowledged row was lost in {kept} of {drilled_}; lost were {', '.join(map(_loss, losing))}"
-    )
+    named = ", ".join(map(_loss, losing))
+    if not losing:
+        yield "No acknowledged row was lost" + (f" in any of {len(known)} drills." if len(known) > 1 else ".")
+    elif len(losing) == len(known):
+        yield sentence(f"acknowledged rows were lost{' in each drill' if len(known) > 1 else ''}: {named}")
+    else:
+        yield sentence(
+            f"no acknowledged row was lost in {len(known) - len(losing)} of {len(known)} drills; lost were {named}"
+        )
     longest = max(known, key=lambda drill: _seconds(drill, "stall_s"))
     if _seconds(longest, "stall_s"):
         yield sentence(

@@ -36,8 +36,7 @@ def _chart(name: str, drill: DrillRow, found: Timeline, told: str, **parts: obje
         told=f"{drill.name}: {told}",
         x=X,
         x_ends=found.load,
-        bands=bands(drill),
-        **{"height": LOW, **parts},  # type: ignore[arg-type]
+        **{"height": LOW, "bands": bands(drill), **parts},  # type: ignore[arg-type]
     )
 
 
@@ -132,7 +131,7 @@ def _errors(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
 
 def _lag(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
     behind = {
-        node: [(one.at, None if one.view.behind_s is None else float(one.view.behind_s)) for one in looked]
+        node: list(_lags(looked))
         for node, looked in _by_node(found).items()
         if any(one.view.behind_s is not None for one in looked)
     }
@@ -149,6 +148,14 @@ def _lag(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
         )
 
 
+def _lags(looked: Sequence[Looked]) -> Iterator[tuple[float, float | None]]:
+    """Yield (moment, lag); a point without a lag where the node was silent, so that no line leads across it."""
+    for one, later in zip_longest(looked, looked[1:]):
+        yield one.at, None if one.view.behind_s is None else float(one.view.behind_s)
+        if later and later.at - one.at > SILENT_AFTER_S:
+            yield round(one.at + SILENT_AFTER_S, 3), None
+
+
 def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
     strips = [Strip(node, _spans(looked, found.load[1])) for node, looked in _by_node(found).items()]
     if strips:
@@ -161,6 +168,7 @@ def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
             y="",
             lines=[],
             strips=strips,
+            bands=(),
             height=STATES + STRIP * len(strips),
         )
 
@@ -208,8 +216,9 @@ def spark(drill: DrillRow, found: Timeline) -> str:
         ((one - begin) / whole, (other - begin) / whole)
         for one, other in ((each.broke, each.healed) for each in drill.acted)
     ]
-    rates = [tally.acknowledged / found.width for tally in found.tallies]
-    told = f"{drill.name}: acknowledged writes a second, at most {max(rates):g}; the fault is shaded"
+    rates = [rate for _, rate in _rates(found, lambda number: found.tallies[number].acknowledged)]
+    most = max(filter(None, rates), default=0)
+    told = f"{drill.name}: acknowledged writes a second, at most {most:g}; the fault is shaded"
     return strips.spark(rates, spans, told)
 
 
