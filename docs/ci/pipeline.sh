@@ -43,6 +43,8 @@ after=$(latest)
 rm -rf "$report"
 mkdir "$report"
 if [ "$after" = "$before" ]; then
+  # A command that recorded nothing, such as --help, has no verdict to be green for.
+  [ "$code" != 0 ] || code=3
   echo "**No run was recorded**: exit code $code" | tee "$report/verdicts.md"
 else
   folder=$(dirname "$after")

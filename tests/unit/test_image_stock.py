@@ -2,6 +2,7 @@
 
 import json
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from click.testing import CliRunner
@@ -11,6 +12,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.world import host
 from replication_lab.world.docker import archives, bake_file, images, registry
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.lab import Lab
 
 from tests.fakes.docker_engine import Image
 
@@ -146,3 +148,14 @@ def test_every_command_for_images_refuses_a_typing_error():
     with pytest.raises(LabError, match="did you mean mariadb"):
         lab("save", "folder", "maria-db")
     assert not Path("folder").exists()
+
+
+def test_a_run_knows_which_registry_its_images_came_from(engine):
+    """By a service that runs the image; an image that was built here has no such name."""
+    pulled, built = Image(), Image()
+    pulled.attrs["RepoDigests"] = ["registry.example/lab/mariadb@sha256:1"]
+    engine(known={"sha256:1": pulled, "sha256:2": built})
+    services = {"load": "sha256:2", "replica": "sha256:1", "source": "sha256:1"}
+    lab = SimpleNamespace(image_digests=lambda: services)
+
+    assert Lab.image_origins(lab) == {"replica": "registry.example/lab/mariadb@sha256:1"}

@@ -3,14 +3,16 @@
 The facts of the platform are fakes here; docs/machines.md says what was run on real machines.
 """
 
+import dataclasses
 import os
 from types import SimpleNamespace
 
 import msgspec
 import pytest
+from replication_lab import experiments
 from replication_lab.lab import doctor, memory, status, stock
 from replication_lab.model.noise import ACCEPT, STOP, WAIT
-from replication_lab.model.record import Noise
+from replication_lab.model.record import Measurement, Noise, Record
 from replication_lab.model.storage import Storage
 from replication_lab.probes import noise
 from replication_lab.report import summarise, wording
@@ -22,7 +24,9 @@ from replication_lab.world.docker import images, machine, servers
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
 
-from synthetic import experiment, record, replaced
+from tests.fakes.lab import FakeLab
+
+from synthetic import experiment, record
 
 # `docker info` of a usual engine on a usual machine, and what is different elsewhere.
 LINUX = {
@@ -173,9 +177,12 @@ def test_figures_are_kept_in_doubt_and_measured_once(choice, counts):
 def test_verdicts_from_such_a_machine_are_unknown():
     """Each figure counts and is doubted, so that no claim holds or is refuted."""
     unknown = Noise(quiet=False, readable=False, accepted=True, why="the load of the engine's machine is not known")
-    ran = record(4)
-    for measurement in ran.measurements:
-        ran = replaced(ran, measurement.case, measurement.round, noise=unknown)
+    ran = Record(
+        [
+            msgspec.structs.replace(each, noise=unknown) if isinstance(each, Measurement) else each
+            for each in record(4).events
+        ]
+    )
     found = summarise(experiment(), ran)
 
     assert found.exit_code == 2 and {claim.verdict for claim in found.claims} == {"UNKNOWN"}
@@ -264,6 +271,15 @@ def test_sites_without_cpus_of_their_own_are_a_doubt(at, monkeypatch, info, why)
 
     assert lab.pin_cpus(("source",), ("replica",)) == lab.given == {}
     assert lab.not_done == [f"the sites have no CPUs of their own: {why}"]
+
+
+def test_what_could_not_be_done_makes_every_verdict_unknown(ran, brief, monkeypatch):
+    """The run has a doubt with the reason, whatever was measured."""
+    monkeypatch.setattr(FakeLab, "not_done", ["the sites have no CPUs of their own: 1 CPU for 2 sites"])
+    found, _, _ = ran(dataclasses.replace(experiments.load("semisync_wan"), presets={"quick": brief}))
+
+    assert found.exit_code == 2 and {claim.verdict for claim in found.claims} == {"UNKNOWN"}
+    assert found.doubts == ["the sites have no CPUs of their own: 1 CPU for 2 sites"]
 
 
 # --- rootless ---------------------------------------------------------------------------------------------------------

@@ -146,6 +146,9 @@ def test_a_comparison_with_a_baseline_is_in_the_summary(act, workspace):
     assert f"<baseline><check><base.json><{folder}><--margin><5%><--format><markdown>" in calls(workspace)
     assert ended.summary == "## Compared\n| verdict | claim |\n"
     assert "::error title=baseline::worse than base.json by more than 5%" in ended.printed
+    shutil.rmtree(workspace / "runs")
+    failed = act(run="semisync_wan", baseline="gone.json", compared=3)
+    assert failed.code == 3 and "::error title=baseline::the comparison with gone.json failed" in failed.printed
 
 
 def test_a_refused_command_does_not_report_an_older_run(act, workspace):
@@ -157,6 +160,14 @@ def test_a_refused_command_does_not_report_an_older_run(act, workspace):
     assert ended.summary.startswith("**No run was recorded**: exit code 3")
     assert not any("report" in call for call in calls(workspace))
     assert "actions/upload-artifact@v4" not in ended.used
+
+
+def test_a_command_that_records_nothing_is_not_green(act, pipeline, workspace):
+    """`lab drill single --help` ends with 0 and judges nothing."""
+    (workspace / "runs" / "latest").mkdir(parents=True)
+
+    assert act(drill="single", args="--help").code == 3
+    assert pipeline("drill", "single", "--help").returncode == 3
 
 
 @pytest.mark.parametrize(
