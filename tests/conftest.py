@@ -8,18 +8,23 @@ pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
 CLAIMS = Path(__file__).parent / "claims"
 # These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
 OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}
-# Files that take longest: their processes would go on alone at the end if they began last.
+# Files that take longest: their processes would go on alone at the end if they began last. The first one begins the
+# tests of the cluster, which are one process's.
 LONGEST = (
-    "recipes",
-    "ha",
     "galera_drills",
     "drills",
-    "drbd",
-    "asking",
-    "everyday_commands",
+    "ha",
+    "up_and_down",
     "failover",
-    "asking_load",
+    "drbd",
+    "toxics",
+    "everyday_commands",
+    "asking",
+    "asking_command",
+    "recipes",
     "group",
+    "start_options",
+    "asking_load",
 )
 
 

@@ -22,7 +22,7 @@ from replication_lab.probes import round_trip
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
-from replication_lab.world import at_once, catalogue, clock, installing, journal, packet_rules
+from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, packet_rules
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.machine import EngineMachine
@@ -40,7 +40,7 @@ def pytest_collection_finish():
 
 
 @pytest.fixture(autouse=True, scope="module")
-def no_world():
+def no_world(tmp_path_factory):
     """Block Docker, sockets, installations and sleep: a test that tries to use them fails at once."""
 
     def forbidden(what):
@@ -56,6 +56,8 @@ def no_world():
         patch.setattr(packet_rules, "_saved", lambda: "")
         patch.setattr(socket.socket, "connect", forbidden("a socket"))
         patch.setattr(time, "sleep", forbidden("sleep"))
+        # A command that builds an image holds the machine's own locks for minutes.
+        patch.setattr(lock, "FOLDER", tmp_path_factory.getbasetemp() / "locks")
         patch.setattr(docker_engine, "_run_quietly", lambda _command: None)
         patch.setattr(machine, "facts", lambda: HERE)
         yield
