@@ -1,10 +1,19 @@
-"""The project's own pytest plugin, which tests are left to `make test-all`, and which run beside others."""
+"""What the project's tests share on top of its pytest plugin: which run when, and labs, drills and verdicts as data."""
 
+import signal
 from pathlib import Path
 
+import pytest
+from replication_lab import experiments, runs
+from replication_lab.model.only import Only
+from replication_lab.runner import drill_set
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import leftovers, project, signals
 from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
+# A project of its own: tests/lab/test_consumer.py runs its tests.
+collect_ignore = ["consumer"]
 CLAIMS = Path(__file__).parent / "claims"
 # These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
 OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}
@@ -28,6 +37,11 @@ LONGEST = (
 )
 
 
+def pytest_configure():
+    """End a cancelled job (SIGTERM) as by Ctrl-C, also in the process that only distributes tests."""
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
+
+
 def pytest_collection_modifyitems(config, items):
     """Leave out what is marked long, before any lab is started for it, unless everything is asked for.
 
@@ -38,7 +52,7 @@ def pytest_collection_modifyitems(config, items):
     for item in items:
         if CLAIMS in item.path.parents:
             item.add_marker("alone")
-    if config.getoption("--lab-engine") == "all":
+    if config.getoption("lab_engine") == "all":
         return
     left_out = [item for item in items if item.get_closest_marker("long")]
     if left_out:
@@ -63,3 +77,104 @@ class OneProcessForALab(LoadScopeScheduling):
     def _split_scope(self, nodeid):
         file = nodeid.partition("::")[0]
         return "cluster" if file in OF_ONE_CLUSTER else file
+
+
+# --- experiments and drills as data -----------------------------------------------------------------------------------
+
+
+def engines_of(config, experiment):
+    """Return the engines that a claims test runs on; `all` means every one whose image can be built here."""
+    asked = config.getoption("lab_engine") or "mariadb"
+    return runs.available(experiments.load(experiment)) if asked == "all" else asked.split(",")
+
+
+def run_to_its_end(experiment, engines, preset, claims=()):
+    """Return the summary of a run; raise its interruption, after which no verdict may pass and no test may follow.
+
+    With `claims` only these are judged, as by `lab run --claim`.
+    """
+    asked = experiments.chosen(experiments.load(experiment), preset, {}, Only(claims=list(claims)))
+    folder, summary = runs.run(asked, engines.split(","), preset, 7, print)
+    print(f"record and report: {folder}")
+    runs.raise_interruption(summary)
+    return summary
+
+
+@pytest.fixture(scope="session")
+def docker(_lab_session):
+    """Return the client of the Docker engine, which is started or installed if need be and stopped at the end."""
+    return _lab_session.engine()
+
+
+@pytest.fixture(scope="session")
+def new_lab(_lab_session):
+    """Start a lab with a unique name; the caller's fixture removes it."""
+
+    def start(topology, engine="mariadb", toxics=None):
+        return _lab_session.start(topology, engine=engine, toxics=toxics)
+
+    return start
+
+
+@pytest.fixture(scope="module")
+def semisync(new_lab):
+    """Yield a proved semi-synchronous pair 85 ms apart, shared by a module's tests; each leaves it as it found it."""
+    lab = new_lab("semisync")
+    yield lab
+    with signals.signals_held():
+        lab.down()
+
+
+@pytest.fixture(scope="session")
+def judged(docker):
+    """Return the summary of an experiment on an engine (or several, with commas) by a preset, run once a session.
+
+    With `claims` only these are judged, and the run ends once they are decided.
+    """
+    known = {}
+
+    def run(experiment, engine, preset="quick", claims=()):
+        asked = (experiment, engine, preset, *claims)
+        if asked not in known:
+            known[asked] = run_to_its_end(experiment, engine, preset, claims)
+        return known[asked]
+
+    return run
+
+
+@pytest.fixture(scope="module")
+def drill_labs(docker):
+    """Return the lab that the drills of a topology share, by the topology's name; remove that of the one before."""
+    known = {}
+
+    def of(topology):
+        for other in set(known) - {topology}:
+            known.pop(other).renew()
+        return known.setdefault(topology, drill_set.Labs(topology, "mariadb", print, clocks_move=True))
+
+    yield of
+    for own in known.values():
+        own.renew()
+
+
+@pytest.fixture
+def drilled(drill_labs, tmp_path):
+    """Return the result of a drill by topology and name: figures, verdicts, doubts. A seed is replayed."""
+
+    def do(topology, name, seed=7):
+        ledger = tmp_path / f"{name}-{seed}"
+        evidence = drill_labs(topology).do(drill_set.load(topology, name), seed, ledger)
+        return drill_set.judged(evidence, ledger)
+
+    return do
+
+
+@pytest.fixture(scope="session", autouse=True)
+def nothing_left_behind():
+    """Fail, at the end of a session, if a lab that it started is left, also after failures."""
+    yield
+    if docker_engine.is_running():
+        left = [name for name, lab in project.all_labs().items() if lab.is_own()]
+        for name in left:
+            leftovers.remove(name)
+        assert not left, f"the session had to remove {', '.join(left)}"

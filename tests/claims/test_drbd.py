@@ -14,7 +14,7 @@ QUICK = ("drbd_cost", "drbd_bulk", "drbd_protocols")
 
 def pytest_generate_tests(metafunc):
     """Make quick runs of all if all engines are requested, as `make claims` does; else a brief one of drbd_cost."""
-    everything = metafunc.config.getoption("--lab-engine") == "all"
+    everything = metafunc.config.getoption("lab_engine") == "all"
     asked = [(name, "quick") for name in QUICK] if everything else [("drbd_cost", "brief")]
     rows = [(name, preset, claim) for name, preset in asked for claim in decidable(name, preset, ENGINE)]
     metafunc.parametrize(("name", "preset", "claim"), rows)

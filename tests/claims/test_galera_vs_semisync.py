@@ -2,10 +2,10 @@
 
 import pytest
 from replication_lab.model.verdict import Verdict
-from replication_lab.pytest_plugin import engines_of
 from replication_lab.world import catalogue
 
 from tests.claims.decidable import decidable
+from tests.conftest import engines_of
 
 # The first test of an engine waits for the whole run.
 pytestmark = pytest.mark.timeout(900)
@@ -15,7 +15,7 @@ NAME = "galera_vs_semisync"
 
 def pytest_generate_tests(metafunc):
     """Make one test an engine and claim, for the requested engines that have Galera."""
-    preset = "brief" if metafunc.config.getoption("--lab-engine") == "all" else "least"
+    preset = "brief" if metafunc.config.getoption("lab_engine") == "all" else "least"
     engines = [name for name in engines_of(metafunc.config, NAME) if "galera" in catalogue.engines()[name].features]
     rows = [(engine, preset, claim) for engine in engines for claim in decidable(NAME, preset, engine)]
     metafunc.parametrize(("engine", "preset", "claim"), rows)

@@ -18,7 +18,7 @@ QUICK = (("raid0_disks", "mariadb"), *LEAST, ("raid_appliers", "mariadb"), ("rai
 
 def pytest_generate_tests(metafunc):
     """Make quick runs of all if all engines are requested, as `make claims` does; else least ones."""
-    everything = metafunc.config.getoption("--lab-engine") == "all"
+    everything = metafunc.config.getoption("lab_engine") == "all"
     preset, runs = ("quick", QUICK) if everything else ("least", LEAST)
     claims = {asked: decidable(asked[0], preset, asked[1]) for asked in runs}
     if not everything:

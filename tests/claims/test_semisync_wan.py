@@ -3,16 +3,16 @@
 import pytest
 from replication_lab import experiments
 from replication_lab.model.verdict import Verdict
-from replication_lab.pytest_plugin import engines_of
 
 from tests.claims.decidable import decidable
+from tests.conftest import engines_of
 
 NAME = "semisync_wan"
 
 
 def pytest_generate_tests(metafunc):
     """Make one test an engine and claim."""
-    if metafunc.config.getoption("--lab-engine") == "all":
+    if metafunc.config.getoption("lab_engine") == "all":
         preset, claims = "quick", [claim.id for claim in experiments.load(NAME).claims]
     else:
         preset, claims = "least", decidable(NAME, "least", "mariadb")

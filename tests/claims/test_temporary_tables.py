@@ -15,7 +15,7 @@ NAME = "temporary_tables"
 def pytest_generate_tests(metafunc):
     """Make one test an engine and claim: briefly for the default engines; with --lab-engine all for all."""
     known = experiments.load(NAME)
-    every = metafunc.config.getoption("--lab-engine") == "all"
+    every = metafunc.config.getoption("lab_engine") == "all"
     engines, preset = (runs.available(known), "quick") if every else (known.default_engines, "brief")
     pairs = [(engine, claim) for engine in engines for claim in decidable(NAME, preset, engine)]
     metafunc.parametrize(("engines", "preset"), [(",".join(engines), preset)], ids=[preset])

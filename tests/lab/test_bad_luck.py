@@ -97,8 +97,8 @@ def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_co
 WAITING_TEST = """
 from replication_lab.world.clock import wait_until
 
-def test_that_goes_on_for_ever(semisync):
-    print("has", semisync.name, flush=True)
+def test_that_goes_on_for_ever(lab):
+    print("has", lab("semisync").name, flush=True)
     wait_until(lambda: False, "the end of the world", 600)
 """
 

@@ -9,7 +9,7 @@ QUICK = ("mariadb-10.1",)
 
 def pytest_generate_tests(metafunc):
     """Make one test for each engine that is built here, in each of these topologies that its features allow."""
-    every = metafunc.config.getoption("--lab-engine") == "all"
+    every = metafunc.config.getoption("lab_engine") == "all"
     names = [name for name, each in catalogue.engines().items() if not each.image] if every else QUICK
     wanted = [(e, t) for e in names for t in ("single", "async", "semisync") if t in catalogue.topologies_for(e)]
     if "topology" in metafunc.fixturenames:

@@ -320,8 +320,8 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
         "ENGINE": "mariadb",
         "LAB_IMAGE": "",
         "LAB_PASSWORD": "secret",
-        "LAB_OWNER": leftovers.owner(),
-    }
+        "LAB_COMPOSE": FOLDER,
+    } | {"LAB_OWNER": leftovers.owner()}
 
 
 def test_what_a_lab_remembers_reads_back(state, lab):

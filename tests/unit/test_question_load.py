@@ -7,7 +7,6 @@ import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
 from replication_lab.cli.ask import _load
-from replication_lab.cli.files import read
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.load import SYSBENCH, statements_of
@@ -16,6 +15,7 @@ from replication_lab.model.sql_load import Letters, Numbers, transactions
 from replication_lab.model.sql_text import statements
 from replication_lab.workloads.sql_transactions import quoted, script_of
 from replication_lab.workloads.timed_script import TimedScript
+from replication_lab.world.given_texts import read
 
 SHOP = """-- The shop; two of its transactions.
 SELECT name FROM item WHERE id = {id:1..1000};

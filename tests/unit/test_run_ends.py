@@ -3,7 +3,7 @@
 from dataclasses import replace
 
 import pytest
-from replication_lab import pytest_plugin
+from replication_lab import experiments
 from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.errors import LabError
@@ -12,6 +12,7 @@ from replication_lab.model.verdict import Verdict
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue, journal
 
+from tests.conftest import run_to_its_end
 from tests.fakes import troubles
 
 from synthetic_runs import at, tiny
@@ -46,10 +47,10 @@ def test_an_interruption_ends_the_tests_as_well(fake_world, runs, undrawn, monke
     """Verdicts that were there by then are no reason to let a test of them pass, nor to go on with other tests."""
     monkeypatch.setattr(Session, "compare_copies", troubles.interrupt)
     monkeypatch.setattr(running, "World", fake_world)
-    monkeypatch.setattr(pytest_plugin.experiments, "load", lambda *_: tiny())
+    monkeypatch.setattr(experiments, "load", lambda *_: tiny())
 
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        pytest_plugin.run_to_its_end("semisync_wan", "mariadb", "quick")
+        run_to_its_end("semisync_wan", "mariadb", "quick")
     assert running.judge("latest").interrupted == "SIGTERM"
 
 

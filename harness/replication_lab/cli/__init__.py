@@ -59,7 +59,7 @@ COMMANDS = {
         "metrics": "Serve a lab's figures for Prometheus on 127.0.0.1, as text at /metrics, until Ctrl-C.",
     },
     "listing": {
-        "list": "List topologies, experiments, drills, toxics, disks, engines and runs.",
+        "list": "List topologies, experiments, drills, toxics, workloads, disks, engines and runs.",
     },
     "disk": {
         "disk": "Manage the emulated disks under a node: list, limit, check, fail, corrupt, heal, replace.",

@@ -32,7 +32,7 @@ from replication_lab.model.question import ENGINE, NAME, Question
 from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
 from replication_lab.model.server_name import lab_text, server_text
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, given_texts
 
 IMAGE = "image"
 # What a saved question begins with, before the path of its schema.
@@ -229,13 +229,14 @@ def _number_of_drills(given: int | None) -> int:
 
 
 def _load(text: str) -> str | GivenFile:
-    """Return the name of a load, or the file that is one."""
+    """Return the name of a load, or the file that is one: one of the user's own by its name, or any by its path."""
+    own = catalogue.workloads().get(text)
     is_file = Path(text).suffix or "/" in text
-    return files.read_for_a_record(Path(text)) if is_file else text
+    return given_texts.read_for_a_record(own or Path(text)) if own or is_file else text
 
 
 def _given(path: str | None) -> GivenFile | None:
-    return files.read_for_a_record(Path(path)) if path else None
+    return given_texts.read_for_a_record(Path(path)) if path else None
 
 
 def _write(path: Path, question: Question) -> None:

@@ -12,7 +12,7 @@ from click.core import ParameterSource
 from replication_lab import experiments, runs
 from replication_lab.cli import names
 from replication_lab.cli.console import tell
-from replication_lab.cli.files import named, of_nodes, once, pairs, read_for_a_record
+from replication_lab.cli.files import named, of_nodes, once, pairs
 from replication_lab.cli.options import (
     as_json,
     keep_failed,
@@ -32,6 +32,7 @@ from replication_lab.model.question import NAME
 from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
 from replication_lab.model.server_name import server_text
+from replication_lab.world import given_texts
 
 DECIDED_BY_A_FILE = (
     *("engine", "image", "preset", "rounds", "cases", "claims", "settings", CNF, STORAGE, DISK, "rtt", "against"),
@@ -128,7 +129,8 @@ def run(
 ) -> None:
     """Run an experiment and judge its claims. `lab list experiments` shows the choices.
 
-    EXPERIMENT is a name, or a question's YAML file that `lab ask --save` wrote.
+    EXPERIMENT is a name, or a question's YAML file that `lab ask --save` wrote. Files in lab/experiments/ have the
+    names of experiments.
 
     Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
 
@@ -138,9 +140,9 @@ def run(
 
     Example: lab run semisync_wan --claim async-costs-little --rounds 5
     """
-    if experiment.endswith((".yaml", ".yml")):
+    if question := experiments.question_file(experiment):
         _refuse_for_a_question()
-        found, preset = experiments.from_file(experiment), NAME
+        found, preset = experiments.from_file(question), NAME
     else:
         found, preset = _chosen(experiment, options), options["preset"]
     engines = _servers(engine, image, lambda: runs.available(found))
@@ -189,7 +191,7 @@ def _against(against: str | None, margin: str) -> Against | None:
         return None
     share, is_file = percentage(margin, "--margin"), against.endswith(".cnf")
     return (
-        Against(cnf=read_for_a_record(Path(against)), margin=share)
+        Against(cnf=given_texts.read_for_a_record(Path(against)), margin=share)
         if is_file
         else Against(server=against, margin=share)
     )

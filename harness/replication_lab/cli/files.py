@@ -1,49 +1,14 @@
 """Files that the user names, and options of the form NAME=VALUE."""
 
-import gzip
-import zlib
-from codecs import getincrementaldecoder
 from pathlib import Path
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
-from replication_lab.model.load import LARGEST
 from replication_lab.model.question import Values
 from replication_lab.model.question_files import CNF, NONE, is_cnf
+from replication_lab.world import given_texts
 
 SETTING = "NAME=VALUE"
-
-
-def read(path: Path) -> GivenFile:
-    """Return the text of a file with its name; decompress it if needed, and leave out a byte order mark."""
-    return _text(path, -1)
-
-
-def read_for_a_record(path: Path) -> GivenFile:
-    """Return a text for a record. Raise LabError for a file that is too large, without reading all of it."""
-    file = _text(path, LARGEST + 1)
-    if len(file.text.encode()) > LARGEST:
-        raise LabError(
-            f"{path} has more than {LARGEST >> 20} MiB",
-            f"at most {LARGEST >> 20} MiB, since the record holds it",
-            "make rows by --init: INSERT … SELECT",
-        )
-    return file
-
-
-def _text(path: Path, most: int) -> GivenFile:
-    """Return the first `most` bytes of a text, or all for -1. A truncated last character is left out."""
-    try:
-        with gzip.open(path) if path.suffix == ".gz" else path.open("rb") as file:
-            content = file.read(most)
-        plain = getincrementaldecoder("utf-8-sig")().decode(content, final=len(content) != most)
-        return GivenFile(path.name.removesuffix(".gz"), plain)
-    except UnicodeDecodeError as error:
-        raise LabError(f"{path} is not text: byte {error.start} is not UTF-8", "a text in UTF-8") from error
-    except (gzip.BadGzipFile, EOFError, zlib.error) as error:
-        raise LabError(f"{path} cannot be unpacked: {error}", "a file packed by gzip") from error
-    except OSError as error:
-        raise LabError(f"{path} cannot be read: {error.strerror}", "a file") from error
 
 
 def pairs(option: str, given: tuple[str, ...]) -> Values:
@@ -86,7 +51,7 @@ def once(*parts: Values) -> Values:
 
 def cnf_files(given: tuple[str, ...]) -> dict[str, GivenFile]:
     """Return the files of [NODE=]FILE texts, by setting."""
-    return {setting: read(Path(path)) for setting, path in of_nodes("--cnf", CNF, given).items()}
+    return {setting: given_texts.read(Path(path)) for setting, path in of_nodes("--cnf", CNF, given).items()}
 
 
 def named(setting: str, values: list[str], read_before: dict[str, GivenFile]) -> list[str]:
@@ -97,7 +62,7 @@ def named(setting: str, values: list[str], read_before: dict[str, GivenFile]) ->
 def _name(path: str, read_before: dict[str, GivenFile]) -> str:
     if path == NONE:
         return NONE
-    file = read_for_a_record(Path(path))
+    file = given_texts.read_for_a_record(Path(path))
     if read_before.setdefault(file.name, file) != file:
         raise LabError(f"two files are called {file.name}", "files with names that differ", "rename one of them")
     return file.name

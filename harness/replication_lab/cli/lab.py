@@ -9,7 +9,7 @@ import click
 from click.core import ParameterSource
 from click.shell_completion import BashComplete, FishComplete, ZshComplete
 
-from replication_lab.cli import FAILED, cli, files, names, output
+from replication_lab.cli import FAILED, cli, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.files import cnf_files, pairs
 from replication_lab.cli.options import as_json, of_cnf, of_disks, of_engine, of_image, of_lab, server_of
@@ -21,7 +21,7 @@ from replication_lab.model.condition import parse_links
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_options import options_by_node
 from replication_lab.model.lab_request import LabRequest
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, given_texts
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project
 
@@ -107,7 +107,7 @@ def up(
     found, changed = catalogue.topology(topology), parse_links(toxics, "--toxic")
     server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
-    run_first = tuple(files.read(Path(file)) for file in init)
+    run_first = tuple(given_texts.read(Path(file)) for file in init)
     lab = labs.up(
         LabRequest(found, server, name or f"lab-{topology}", changed, placed, options=options, init=run_first), tell
     )

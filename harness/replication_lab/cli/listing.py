@@ -1,6 +1,7 @@
 """The command that lists what the other commands take by name: list."""
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any
 
 import click
@@ -10,31 +11,56 @@ from replication_lab.cli import names, output
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
 from replication_lab.model.errors import unknown_name
+from replication_lab.model.load import INSERTS, SYSBENCH
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, own
 
 Rows = list[dict[str, Any]]
+SHIPPED = "shipped"
+
+
+def _origin(path: Path) -> dict[str, str]:
+    return {"origin": own.origin(path)}
 
 
 def _topologies() -> Rows:
-    return [{"topology": name, "about": catalogue.topology(name).about} for name in catalogue.topologies()]
+    return [
+        {"topology": name, "about": catalogue.topology(name).about, **_origin(catalogue.compose_file(name))}
+        for name in catalogue.topologies()
+    ]
 
 
 def _experiments() -> Rows:
-    found = [experiments.load(name) for name in experiments.names()]
-    return [{"experiment": each.name, "question": each.question.strip().splitlines()[0]} for each in found]
+    found = {name: experiments.load(name) for name in experiments.names()}
+    return [
+        {"experiment": name, "question": each.question.strip().splitlines()[0], **_origin(experiments.file_of(name))}
+        for name, each in found.items()
+    ]
 
 
 def _drills() -> Rows:
     return [
-        {"topology": topology, "drill": drill.name, "about": drill.about}
+        {
+            "topology": topology,
+            "drill": drill.name,
+            "about": drill.about,
+            **_origin(catalogue.drill_file(topology, drill.name)),
+        }
         for topology, found in drill_set.known().items()
         for drill in found
     ]
 
 
 def _toxics() -> Rows:
-    return [{"toxic": name, "about": catalogue.toxic(name).about} for name in catalogue.toxics()]
+    return [
+        {"toxic": name, "about": catalogue.toxic(name).about, **_origin(catalogue.toxic_file(name))}
+        for name in catalogue.toxics()
+    ]
+
+
+def _workloads() -> Rows:
+    shipped = [{"workload": name, "origin": SHIPPED} for name in (INSERTS, *SYSBENCH)]
+    return [*({"workload": name, **_origin(path)} for name, path in catalogue.workloads().items()), *shipped]
 
 
 def _disks() -> Rows:
@@ -59,6 +85,7 @@ KINDS: dict[str, Callable[[], Rows]] = {
     "experiments": _experiments,
     "drills": _drills,
     "toxics": _toxics,
+    "workloads": _workloads,
     "disks": _disks,
     "engines": _engines,
     "runs": _runs,
@@ -71,10 +98,10 @@ KINDS: dict[str, Callable[[], Rows]] = {
 )
 @as_json
 def list_names(kind: str | None, json_: bool) -> None:
-    """List topologies, experiments, drills, toxics, disks, engines and runs.
+    """List topologies, experiments, drills, toxics, workloads, disks, engines and runs.
 
     Their names are what the other commands take. Without an argument, list every kind. `lab engines` shows more about
-    the engines.
+    the engines. Files of your own in lab/ come before the shipped ones (docs/pytest.md); the column origin shows them.
 
     Example: lab list drills
     """
@@ -87,9 +114,16 @@ def list_names(kind: str | None, json_: bool) -> None:
     for name, rows in found.items():
         if not kind:
             out.print(f"[bold]{name}[/]")
-        output.rows(out, [{key: _said(value) for key, value in row.items()} for row in rows])
+        output.rows(out, [{key: _said(value) for key, value in row.items()} for row in _shown(rows)])
         if not kind:
             out.print()
+
+
+def _shown(rows: Rows) -> Rows:
+    """Return the rows of a table: without the column origin where all are shipped."""
+    if any(row.get("origin", SHIPPED) != SHIPPED for row in rows):
+        return rows
+    return [{key: value for key, value in row.items() if key != "origin"} for row in rows]
 
 
 def _said(value: Any) -> str:

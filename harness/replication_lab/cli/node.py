@@ -9,13 +9,14 @@ from typing import Any
 import click
 
 from replication_lab import replication
-from replication_lab.cli import FAILED, files, names, output
+from replication_lab.cli import FAILED, names, output
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import sql_files
 from replication_lab.lab import status as views
 from replication_lab.model.errors import LabError
+from replication_lab.world import given_texts
 from replication_lab.world.docker import project
 from replication_lab.world.docker.lab import Lab
 
@@ -69,7 +70,7 @@ def load(node: str, file: str, name: str | None, json_: bool) -> None:
     Example: lab load source shop.sql.gz
     """
     lab = project.find(name)
-    given = files.read(Path(file))
+    given = given_texts.read(Path(file))
     lab.topology.node(node)
     acting.refuse_unless_running(lab, node)
     number = sql_files.load(lab, node, given)

@@ -10,6 +10,7 @@ from typing import Any
 
 import msgspec
 
+from replication_lab.experiments import _own_module as own_module
 from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Experiment
@@ -17,17 +18,36 @@ from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.model.question import RTT, Question, Values
 from replication_lab.model.record import Record
+from replication_lab.world import catalogue, given_texts, own
+
+FOLDER = Path(__file__).parent
+QUESTIONS = (".yaml", ".yml")
 
 
 def names() -> list[str]:
-    return sorted(path.stem for path in Path(__file__).parent.glob("*.py") if not path.stem.startswith("_"))
+    return sorted({*(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_")), *_own()})
+
+
+def _own() -> dict[str, Path]:
+    """Return the user's own experiments and questions, by name."""
+    return own.files("experiments", ".py", *QUESTIONS)
+
+
+def file_of(name: str) -> Path:
+    return _own().get(name, FOLDER / f"{name}.py")
+
+
+def question_file(asked: str | Path) -> Path | None:
+    """Return the YAML file of a question: a path, or one of the user's own by its name; None for anything else."""
+    path = Path(asked) if Path(asked).suffix in QUESTIONS else file_of(str(asked))
+    return path if path.suffix in QUESTIONS else None
 
 
 def load(name: str, rtt: str = "") -> Experiment:
     """Return the experiment of that name, with another round trip on its WAN if one is given."""
     if name not in names():
         raise unknown_name("experiment", name, names(), "./lab list experiments")
-    found: Experiment = importlib.import_module(f"replication_lab.experiments.{name}").experiment
+    found = _loaded(name)
     if not rtt:
         return found
     if found.at is None:
@@ -36,19 +56,42 @@ def load(name: str, rtt: str = "") -> Experiment:
     return found.with_rtt(rtt)
 
 
+def _loaded(name: str) -> Experiment:
+    path = file_of(name)
+    if path.suffix in QUESTIONS:
+        return from_file(path)
+    if path.parent != FOLDER:
+        return own_module.experiment_of(path)
+    return importlib.import_module(f"replication_lab.experiments.{name}").experiment
+
+
 def asked(question: Question) -> Experiment:
     """Return the experiment that answers a user's question."""
     return importlib.import_module("replication_lab.experiments._question").experiment_of(question)
 
 
 def from_file(path: str | Path) -> Experiment:
-    """Return the experiment of a question in a YAML file. Raise LabError for a file that holds none."""
+    """Return the experiment of a question in a YAML file. Raise LabError for a file that holds none.
+
+    Its workload may be one of the user's own, by its name.
+    """
     try:
-        return asked(msgspec.yaml.decode(Path(path).read_bytes(), type=Question))
+        with own.explained(Path(path)) as text:
+            return asked(_parsed(text))
     except OSError as error:
         raise LabError(f"{path} cannot be read: {error.strerror}", "a file of `lab ask --save FILE`") from error
+
+
+def _parsed(text: str) -> Question:
+    try:
+        found = msgspec.yaml.decode(text)
+        workload = found.get("workload") if isinstance(found, dict) else None
+        if isinstance(workload, str) and workload in catalogue.workloads():
+            file = given_texts.read_for_a_record(catalogue.workloads()[workload])
+            found["workload"] = msgspec.to_builtins(file)
+        return msgspec.convert(found, Question)
     except msgspec.MsgspecError as error:
-        raise LabError(f"{path} holds no question: {error}", "a file of `lab ask --save FILE`") from error
+        raise LabError(f"the file holds no question: {error}", "a file of `lab ask --save FILE`") from error
 
 
 def of(record: Record) -> Experiment:

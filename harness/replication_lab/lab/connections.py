@@ -36,8 +36,12 @@ def connections(lab: Lab) -> list[Connection]:
 
 
 def _connection(node: str, host: str, port: int, password: str) -> Connection:
-    dsn = f"mysql://{USER}:{quote(password, safe='')}@{host}:{port}/{DATABASE}"
-    return Connection(node, host, port, USER, password, DATABASE, dsn)
+    return Connection(node, host, port, USER, password, DATABASE, dsn(password, host, port))
+
+
+def dsn(password: str, host: str, port: int) -> str:
+    """Return the DSN of the account of applications at an address."""
+    return f"mysql://{USER}:{quote(password, safe='')}@{host}:{port}/{DATABASE}"
 
 
 def variables(lab: Lab) -> dict[str, str]:

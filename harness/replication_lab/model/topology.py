@@ -123,9 +123,9 @@ class _Lab(msgspec.Struct, forbid_unknown_fields=True):
 
 
 @cache
-def parse_topology(name: str, text: str) -> Topology:
+def parse_topology(name: str, text: str, file: str = "") -> Topology:
     """Return the Topology of the text of compose/NAME.yaml; LabError says which key or value does not fit."""
-    file = f"compose/{name}.yaml"
+    file = file or f"compose/{name}.yaml"
     document = _mapping(file, text)
     lab = _lab(file, document)
     links = () if lab.replication == NO_REPLICATION else _links(file, document)

@@ -102,32 +102,33 @@ class Toxic:
         return any(body.type == "reset_peer" for body in self.bodies)
 
 
-def parse_toxic(name: str, text: str | bytes) -> Toxic:
+def parse_toxic(name: str, text: str | bytes, path: str = "") -> Toxic:
     """Return the Toxic of the JSON of its file; LabError names the key or the value that is wrong."""
+    path = path or f"toxics/{name}.json"
     try:
         file = msgspec.json.decode(text, type=_File)
     except msgspec.DecodeError as error:
         raise LabError(
-            f"toxics/{name}.json cannot be read: {error}",
+            f"{path} cannot be read: {error}",
             'the keys "about" and "toxics"; each toxic needs "name", "type", "stream", "attributes" and "toxicity"',
             f"compare with toxics/wan-85ms.json, then: ./lab toxic --check {name}",
         ) from error
     for body in file.toxics:
-        _check(name, body)
+        _check(path, body)
     return Toxic(name, file.about, tuple(file.toxics))
 
 
-def _check(file: str, body: ToxicBody) -> None:
-    where = f"toxics/{file}.json: {body.name}"
+def _check(path: str, body: ToxicBody) -> None:
+    where = f"{path}: {body.name}"
     if body.type not in ATTRIBUTES:
-        raise unknown_name(f"toxic type in toxics/{file}.json", body.type, ATTRIBUTES)
+        raise unknown_name(f"toxic type in {path}", body.type, ATTRIBUTES)
     if body.stream not in ("upstream", "downstream"):
         raise LabError(f"{where} has stream {body.stream!r}", "upstream or downstream")
     if not 0 < body.toxicity <= 1:
         raise LabError(f"{where} has toxicity {body.toxicity:g}", "more than 0 and at most 1")
     for attribute, value in body.attributes.items():
         if attribute not in ATTRIBUTES[body.type]:
-            raise unknown_name(f"attribute of {body.type} in toxics/{file}.json", attribute, ATTRIBUTES[body.type])
+            raise unknown_name(f"attribute of {body.type} in {path}", attribute, ATTRIBUTES[body.type])
         if not isinstance(value, int):
             raise LabError(
                 f"{where} has {attribute} {value:g}", f"a whole number: Toxiproxy refuses fractions of {attribute}"

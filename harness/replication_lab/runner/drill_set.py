@@ -24,7 +24,7 @@ from replication_lab.model.topology import Topology
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
 from replication_lab.runner.drill import run_drill
-from replication_lab.world import catalogue, clock
+from replication_lab.world import catalogue, clock, own
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import servers, signals
 from replication_lab.world.docker.lab import Lab
@@ -52,13 +52,18 @@ def load(topology: str, name: str) -> Drill:
         raise LabError(f"{topology} has no drills", f"one of {', '.join(able)}", "./lab drill")
     if name not in names:
         raise unknown_name(f"drill of {topology}", name, names, "./lab drill")
-    return _loaded(name, topology, catalogue.drill_file(topology, name).read_bytes())
+    return _read(catalogue.drill_file(topology, name), topology)
+
+
+def _read(path: Path, topology: str) -> Drill:
+    with own.explained(path) as text:
+        return _parsed(path.stem, topology, text, own.file_of(path))
 
 
 @cache
-def _loaded(name: str, topology: str, text: bytes) -> Drill:
+def _parsed(name: str, topology: str, text: str, file: str) -> Drill:
     """Return the drill of a file, parsed once: a question looks through all drills of each topology."""
-    return parse(name, catalogue.topology(topology), text)
+    return parse(name, catalogue.topology(topology), text, file)
 
 
 def of_file(file: GivenFile) -> Drill:

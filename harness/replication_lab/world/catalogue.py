@@ -1,7 +1,8 @@
-"""The project's own data: its topologies, toxics, engines and experiments."""
+"""The data by name: topologies, toxics, drills, disks and engines; the user's own files come before the lab's."""
 
 import os
 import re
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 
@@ -13,7 +14,7 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import AUTO, Backend
 from replication_lab.model.topology import Topology, parse_topology
 from replication_lab.model.toxic import Toxic, parse_toxic
-from replication_lab.world import places
+from replication_lab.world import own, places
 
 ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS
 COMPOSE = ROOT / "compose"
@@ -25,13 +26,19 @@ DEFAULT_ENGINE = re.compile(r"engines/\$\{ENGINE:-([^}]+)\}\.yaml")
 
 
 def topologies() -> list[str]:
+    return sorted({*_shipped_topologies(), *own.files("topologies", ".yaml")})
+
+
+def _shipped_topologies() -> list[str]:
     return [name for name in _names(COMPOSE, ".yaml") if not name.startswith("_")]
 
 
 def topology(name: str) -> Topology:
     if name not in topologies():
         raise unknown_name("topology", name, topologies(), "./lab list topologies")
-    return _parsed_topology(name, compose_file(name).read_text())
+    file = compose_file(name)
+    with own.explained(file) as text:
+        return _parsed_topology(name, text, own.file_of(file))
 
 
 # A question or a list of drills reads the same few files many times.
@@ -44,8 +51,16 @@ def _names(folder: Path, ending: str) -> list[str]:
     return sorted(name.removesuffix(ending) for name in found if name.endswith(ending))
 
 
+def topology_of(file: Path) -> Topology | None:
+    """Return the topology of a Compose file that a lab was started with, from any folder; None if it is not there."""
+    if file.parent != COMPOSE and file.is_file():
+        with suppress(LabError, OSError):
+            return _parsed_topology(file.stem, file.read_text())
+    return topology(file.stem) if file.stem in topologies() else None
+
+
 def compose_file(topology: str) -> Path:
-    return COMPOSE / f"{topology}.yaml"
+    return own.files("topologies", ".yaml").get(topology, COMPOSE / f"{topology}.yaml")
 
 
 def default_engine(topology: str) -> str:
@@ -55,7 +70,7 @@ def default_engine(topology: str) -> str:
     found = DEFAULT_ENGINE.search(compose_file(topology).read_text())
     if not found:
         raise LabError(
-            f"compose/{topology}.yaml names no engine to use by default",
+            f"{own.shown(compose_file(topology))} names no engine to use by default",
             "engines/${ENGINE:-NAME}.yaml under include",
             "compare with compose/async.yaml",
         )
@@ -63,7 +78,11 @@ def default_engine(topology: str) -> str:
 
 
 def toxics() -> list[str]:
-    return _names(TOXICS, ".json")
+    return sorted({*_names(TOXICS, ".json"), *own.files("toxics", ".json")})
+
+
+def toxic_file(name: str) -> Path:
+    return own.files("toxics", ".json").get(name, TOXICS / f"{name}.json")
 
 
 def toxic(name: str, kind: str = "toxic") -> Toxic:
@@ -72,15 +91,23 @@ def toxic(name: str, kind: str = "toxic") -> Toxic:
         if is_written(name):
             return parse_condition(name, kind).toxic()
         raise unknown_name(kind, name, toxics(), "./lab toxic", f"a condition {FORMS}")
-    return parse_toxic(name, (TOXICS / f"{name}.json").read_bytes())
+    file = toxic_file(name)
+    with own.explained(file) as text:
+        return parse_toxic(name, text, own.file_of(file))
 
 
 def drills(topology: str) -> list[str]:
-    return _names(drill_file(topology, "").parent, ".yaml")
+    shipped = _names(PACKAGE / "drills" / topology, ".yaml")
+    return sorted({*shipped, *own.files(f"drills/{topology}", ".yaml")})
 
 
 def drill_file(topology: str, name: str) -> Path:
-    return PACKAGE / "drills" / topology / f"{name}.yaml"
+    return own.files(f"drills/{topology}", ".yaml").get(name, PACKAGE / "drills" / topology / f"{name}.yaml")
+
+
+def workloads() -> dict[str, Path]:
+    """Return the user's own workloads, by name: scripts for sysbench, and transactions in SQL."""
+    return own.files("workloads", ".lua", ".sql")
 
 
 def forbidden_file() -> Path:

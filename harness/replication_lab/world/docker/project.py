@@ -214,6 +214,8 @@ def _settings(lab: Lab) -> dict[str, str]:
     server, mixes = servers.ready(texts[lab.topology.source.name]), len(set(texts.values())) > 1
     return {
         "COMPOSE_PROJECT_NAME": lab.name,
+        # A topology of the user's own extends the services there.
+        "LAB_COMPOSE": str(catalogue.COMPOSE),
         "ENGINE": server.engine,
         # Empty for the engine's own image and for different nodes, so that an exported LAB_IMAGE is not used.
         "LAB_IMAGE": "" if mixes else server.image,
@@ -298,11 +300,10 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
     node = next((one for one in containers if labels.ENGINE_LABEL in one.labels), None)
     if node is None:
         return None
-    topology = Path(node.labels[labels.CONFIG_FILES].partition(",")[0]).stem
-    if topology not in catalogue.topologies():
+    known = catalogue.topology_of(Path(node.labels[labels.CONFIG_FILES].partition(",")[0]))
+    if known is None:
         return None
     variables = dict(entry.split("=", 1) for entry in node.attrs["Config"]["Env"])
-    known = catalogue.topology(topology)
     nodes = {one.labels[labels.SERVICE]: one for one in containers if labels.ENGINE_LABEL in one.labels}
     running = {each.name: _server_of(nodes[each.name]) for each in known.nodes if each.name in nodes}
     lab = Lab(name, known, text_of_nodes(running), variables["MYSQL_ROOT_PASSWORD"])

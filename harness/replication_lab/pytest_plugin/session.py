@@ -1,0 +1,174 @@
+"""One process of a test session: it starts labs for tests, and removes all of them in time."""
+
+import secrets
+import signal
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from types import FrameType
+from typing import Any
+
+import pytest
+
+from replication_lab.lab import up
+from replication_lab.model.condition import parse_links
+from replication_lab.model.errors import LabError
+from replication_lab.model.lab_options import options_by_node
+from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.storage import AUTO
+from replication_lab.pytest_plugin import FAILED, KEPT, STARTED, given, said_by
+from replication_lab.pytest_plugin.handles import Acting, RunningLab
+from replication_lab.pytest_plugin.recorded import Drills, Experiments
+from replication_lab.world import catalogue, own
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import signals
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.given_texts import read
+
+TOPOLOGY = "semisync"
+
+
+def quietly(line: str) -> None:
+    """Print a line: pytest captures it and shows it with a failure."""
+    print(line)
+
+
+class Session:
+    """The labs of this process; files of the user's are searched in the project that the tests are of."""
+
+    def __init__(self, config: pytest.Config):
+        self._config = config
+        self.policy, self.noise, self.preset = (given(config, name) for name in ("unknown", "noise", "preset"))
+        self.keeps = bool(given(config, "keep"))
+        self._kept = said_by(config, KEPT)
+        self._left: list[Acting] = []
+        self._project = own.of_project(config.rootpath)
+
+    def __enter__(self) -> "Session":
+        self._project.__enter__()
+        # A job that is cancelled gets SIGTERM: fixtures then remove what they started, as after Ctrl-C.
+        self._before = signal.signal(signal.SIGTERM, _interrupt)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        signal.signal(signal.SIGTERM, self._before)
+        self._project.__exit__(None, None, None)
+
+    def engine(self) -> Any:
+        """Return the client of the Docker engine, which is started if need be, and then stopped after all tests."""
+        if not docker_engine.is_running():
+            said_by(self._config, STARTED).append("yes")
+        return docker_engine.ensure()
+
+    @contextmanager
+    def labs(
+        self, node: pytest.Item | pytest.Collector, engine: str, *, shared: bool = False
+    ) -> Iterator[Callable[..., RunningLab]]:
+        """Yield a function that starts a lab; remove its labs at the end of the block, in any case.
+
+        With --lab-keep they stay up if a test of `node` has failed. `shared` labs are used by several tests.
+        """
+        started: list[Lab] = []
+
+        def start(topology: str = TOPOLOGY, **asked: Any) -> RunningLab:
+            __tracebackhide__ = True
+            found = self.start(topology, **{"engine": engine, **asked})
+            started.append(found)
+            return RunningLab(found, self.policy, self._left if shared else None)
+
+        try:
+            yield start
+        finally:
+            keep = self.keeps and node.stash.get(FAILED, False)
+            for each in started:
+                self.keep(each) if keep else remove(each)
+
+    def start(  # noqa: PLR0913 - an argument for each option of `lab up`
+        self,
+        topology: str,
+        *,
+        engine: str = "",
+        rtt: str = "",
+        toxics: Mapping[str, str] | None = None,
+        storage: Mapping[str, str] | Sequence[str] | str = (),
+        disk: str = "ssd",
+        disks: int = 0,
+        mib: int = 2048,
+        settings: Mapping[str, str | int] | None = None,
+        cnf: Mapping[str, str | Path] | str | Path | None = None,
+        init: Sequence[str | Path] | str | Path = (),
+    ) -> Lab:
+        """Start a lab with a unique name: the options of `lab up`; `rtt` is the condition of all links."""
+        self.engine()
+        found = catalogue.topology(topology)
+        conditions = {**{link.name: rtt for link in found.links if rtt}, **(toxics or {})}
+        return up.up(
+            LabRequest(
+                found,
+                engine or catalogue.default_engine(topology),
+                f"test-{topology}-{secrets.token_hex(4)}",
+                parse_links([f"{link}={condition}" for link, condition in conditions.items()], "toxics"),
+                up.storage_of(topology, _texts(storage), disk=disk, disks=disks, mib=mib, backend=AUTO),
+                keep=False,
+                options=options_by_node(
+                    {name: str(value) for name, value in (settings or {}).items()},
+                    {name: read(Path(path)) for name, path in _by_node(cnf).items()},
+                    [node.name for node in found.nodes],
+                ),
+                init=tuple(read(Path(path)) for path in ([init] if isinstance(init, str | Path) else init)),
+            ),
+            quietly,
+        )
+
+    def keep(self, lab: Lab) -> None:
+        """Leave a lab up after the session, and note how to reach and remove it."""
+        up.leave_up(lab, self._kept.append)
+        self._kept += [f"  {name}={value}" for name, value in _reachable(lab).items()]
+
+    def note(self, line: str) -> None:
+        """Print a line of a run; keep the one by which it says that its lab stays up."""
+        quietly(line)
+        if self.keeps and " stays up: " in line:
+            self._kept.append(line)
+
+    def recover_forgotten(self) -> None:
+        """Recover the faults that a test left, the last one first."""
+        while self._left:
+            self._left.pop().recover()
+
+    def drills(self, engine: str) -> Drills:
+        self.engine()
+        return Drills(engine, self.policy, self.keeps, self.note)
+
+    def experiments(self, engine: str) -> Experiments:
+        self.engine()
+        return Experiments(engine, self.policy, self.preset, self.noise, self.keeps, self.note)
+
+
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt(signal.Signals(number).name)
+
+
+def remove(lab: Lab) -> None:
+    """Remove a lab; a second Ctrl-C cannot stop it."""
+    with signals.signals_held():
+        lab.down()
+
+
+def _reachable(lab: Lab) -> dict[str, str]:
+    with suppress(LabError):
+        return {name: value for name, value in RunningLab(lab, "fail").env.items() if name.endswith("DSN")}
+    return {}
+
+
+def _texts(storage: Mapping[str, str] | Sequence[str] | str) -> list[str]:
+    if isinstance(storage, str):
+        return [storage]
+    return [f"{node}={level}" for node, level in storage.items()] if isinstance(storage, Mapping) else list(storage)
+
+
+def _by_node(cnf: Mapping[str, str | Path] | str | Path | None) -> dict[str, str | Path]:
+    """Return the files by the setting that names the node: {"replica.cnf": FILE}, or {"cnf": FILE} for all nodes."""
+    if cnf is None:
+        return {}
+    return {f"{node}.cnf": path for node, path in cnf.items()} if isinstance(cnf, Mapping) else {"cnf": cnf}

@@ -1,0 +1,292 @@
+"""Do the fixtures cost nothing when unused, and do their answers say why a test failed and never pass an UNKNOWN?"""
+
+import re
+import subprocess
+import sys
+from types import SimpleNamespace
+
+import msgspec
+import pytest
+from replication_lab import pytest_plugin
+from replication_lab.faults.changed_toxic import ChangedToxic
+from replication_lab.model.claim import Claim
+from replication_lab.model.condition import parse_condition
+from replication_lab.model.errors import LabError
+from replication_lab.model.quantities import throughput
+from replication_lab.pytest_plugin import answers
+from replication_lab.pytest_plugin.answers import Answer
+from replication_lab.pytest_plugin.handles import Acting, RunningLab
+from replication_lab.pytest_plugin.recorded import Drilled, Judged
+from replication_lab.report import wording
+from replication_lab.world import catalogue
+
+from tests.fakes.link import FakeLink, FakeRoundTrip
+
+from synthetic_runs import FAR, tiny
+
+FASTER = Claim("faster", "semi-sync is ten times as fast", throughput(FAR).over(throughput("none")).at_least(10))
+LISTS = """
+import sys, time
+began = time.perf_counter()
+import replication_lab.pytest_plugin
+print(time.perf_counter() - began)
+print(*{name.partition(".")[0] for name in sys.modules} | {n for n in sys.modules if n.startswith("replication_lab")})
+"""
+
+
+def test_a_session_that_uses_no_fixture_imports_nothing_of_the_lab():
+    """A second process shows what the entry point costs: the plugin's own file beside pytest, in a few milliseconds."""
+    command = [sys.executable, "-c", "import pytest\n" + LISTS]
+    seconds, modules = subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()
+    found = set(modules.split())
+
+    assert found & {"docker", "scipy", "numpy", "pymysql", "msgspec", "yaml", "requests", "rich"} == set()
+    assert {name for name in found if name.startswith("replication_lab.")} == {"replication_lab.pytest_plugin"}
+    assert float(seconds) < 0.2
+
+
+@pytest.fixture(autouse=True)
+def nothing_asked():
+    """Forget the answers of other tests."""
+    answers.take_asked()
+    yield
+    answers.take_asked()
+
+
+@pytest.fixture
+def judged(undisturbed, tmp_path):
+    """Return the verdicts of two claims in a world without trouble: one holds, one is refuted."""
+    summary, _ = undisturbed(OF_TWO)
+    return Judged(tmp_path / "runs", summary, "fail")
+
+
+CONSUMER = catalogue.ROOT / "tests" / "consumer"
+OF_TWO = tiny(*tiny().claims, FASTER)
+
+
+def explained(error):
+    """Return the message of an error as the report of a failed test has it."""
+    pytest_plugin._explain(error)
+    return str(error)
+
+
+def test_a_claim_that_holds_passes(judged):
+    """A verdict is read as true or false."""
+    assert judged.holds("costs-a-trip")
+    assert judged.refuted("faster")
+    assert not judged.refuted("costs-a-trip")
+
+
+def test_a_failed_assertion_says_claim_verdict_interval_reason_and_report(judged):
+    """A plain assert is enough: pytest shows one line of the answer, and the rest is added to its message."""
+    with pytest.raises(AssertionError) as told:
+        assert judged.holds("faster")
+    said = explained(told.value)
+
+    assert said.startswith("assert REFUTED: faster on mariadb, measured 0.")
+    assert "semi-sync is ten times as fast" in said and "≥ 10" in said
+    (row,) = judged.claim("faster")
+    assert row.reason in said and "report.html" in said
+    assert wording.measured(row) in said
+
+
+def test_the_whole_run_is_asked_in_the_same_way(judged):
+    """With each verdict that is not the expected one."""
+    with pytest.raises(AssertionError) as told:
+        assert judged.as_expected
+
+    assert "REFUTED, expected HOLDS: semi-sync is ten times as fast" in explained(told.value)
+
+
+def test_an_unknown_claim_name_is_refused(judged, refused):
+    """With the most similar name."""
+    assert "did you mean faster" in refused(judged.holds, "fastr").found
+
+
+@pytest.mark.parametrize(
+    ("policy", "end"),
+    [("fail", pytest.fail.Exception), ("skip", pytest.skip.Exception), ("xfail", pytest.xfail.Exception)],
+)
+@pytest.mark.parametrize("read", [bool, lambda answer: not answer], ids=["assert", "assert not"])
+def test_an_unknown_answer_never_passes(policy, end, read):
+    """Not even where a test asserts the opposite."""
+    with pytest.raises(end, match=r"^UNKNOWN: x\n  why"):
+        read(Answer(None, "x", "UNKNOWN: x\n  why", policy))
+
+
+def test_a_claim_of_a_noisy_run_is_unknown(judged, tmp_path):
+    """The summary's verdict decides, whatever was measured."""
+    rows = [_with(row, verdict="UNKNOWN", reason="a noisy machine") for row in judged.summary.claims]
+    noisy = Judged(tmp_path, _with(judged.summary, claims=rows, exit_code=2), "fail")
+
+    for answer in (noisy.holds("faster"), noisy.refuted("faster"), noisy.as_expected):
+        with pytest.raises(pytest.fail.Exception, match="a noisy machine"):
+            bool(answer)
+
+
+def _with(row, **changed):
+    return msgspec.structs.replace(row, **changed)
+
+
+# --- faults -----------------------------------------------------------------------------------------------------------
+
+
+class Told:
+    """A fault whose proofs are as given: while it acts, and once it is removed."""
+
+    def __init__(self, holds=True, gone=True):
+        self.holds, self.gone, self.asked = holds, gone, []
+
+    def inject(self):
+        self.asked.append("inject")
+
+    def verify(self):
+        return [SimpleNamespace(what="it is cut", found="open", expected="", ok=self.holds)]
+
+    def recover(self):
+        self.asked.append("recover")
+
+    def verify_recovered(self):
+        return [SimpleNamespace(what="it is whole", found="cut", expected="", ok=self.gone)]
+
+    def close(self):
+        self.asked.append("close")
+
+
+def test_a_fault_is_recovered_once():
+    """By `recover` or by the end of the block."""
+    fault = Told()
+    with Acting(fault, "fail") as acting:
+        acting.recover()
+
+    assert fault.asked == ["inject", "recover", "close"]
+
+
+def test_a_fault_that_does_nothing_ends_the_test_and_is_undone():
+    """What the test would see next is not the fault's effect."""
+    fault = Told(holds=False)
+
+    with pytest.raises(pytest.fail.Exception, match="UNKNOWN: it is cut: found open"):
+        Acting(fault, "fail")
+    assert fault.asked == ["inject", "recover", "close"]
+
+
+def test_a_fault_that_did_not_last_or_stays_ends_the_test():
+    """Each is noticed at the end of the block."""
+    for spoilt in ("holds", "gone"):
+        fault = Told()
+        with pytest.raises(pytest.fail.Exception, match="UNKNOWN"):
+            with Acting(fault, "fail"):
+                setattr(fault, spoilt, False)
+        assert fault.asked == ["inject", "recover", "close"]
+
+
+def test_the_error_of_the_test_is_not_hidden_by_the_recovery():
+    """A recovery that fails as well is not what the test is about."""
+    fault = Told()
+    fault.recover = lambda: (_ for _ in ()).throw(LabError("no answer"))
+
+    with pytest.raises(ZeroDivisionError):
+        with Acting(fault, "fail"):
+            _ = 1 / 0
+
+
+def test_a_fault_that_a_test_leaves_is_kept_for_the_end_of_the_test(monkeypatch):
+    """Only one of the test itself: what a fixture injects lasts as long as the fixture."""
+    left = []
+    lab = RunningLab(None, "fail", left)
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "x (setup)")
+    lab.injected(Told())
+    assert left == []
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "x (call)")
+    acting = lab.injected(Told())
+
+    assert left == [acting]
+
+
+@pytest.fixture
+def changed(monkeypatch):
+    """Return a link with a condition of its own, and a fault that gives it another one."""
+    link = FakeLink("a-b")
+    for body in parse_condition("20ms", "toxic").toxic().bodies:
+        link.add(body)
+    monkeypatch.setattr("replication_lab.faults._links.RoundTrip", FakeRoundTrip)
+    monkeypatch.setattr("replication_lab.world.at_once.of_each", lambda act, names: [act(name) for name in names])
+    lab = SimpleNamespace(link=lambda _name: link)
+    return link, ChangedToxic(lab, ["a-b"], parse_condition("80ms", "toxic").toxic())
+
+
+def test_another_condition_is_calibrated_proved_and_replaced_by_what_was_there(changed):
+    """The link has its own toxics again, and its round trip."""
+    link, fault = changed
+    before = link.toxics()
+    fault.inject()
+    assert [proof.ok for proof in fault.verify()] == [True]
+    assert 79 < link.round_trip_ms() < 82
+    fault.recover()
+
+    assert link.toxics() == before
+    assert [proof.ok for proof in fault.verify_recovered()] == [True, True]
+
+
+def test_a_condition_that_does_not_act_or_stays_is_noticed(changed):
+    """By the round trips and by the toxics on the link."""
+    link, fault = changed
+    fault.inject()
+    acting = link.toxics()
+    for body in acting:
+        link.remove(body["name"])
+    assert [proof.ok for proof in fault.verify()] == [False]
+
+    assert not all(proof.ok for proof in fault.verify_recovered())
+
+
+# --- drills -----------------------------------------------------------------------------------------------------------
+
+
+@pytest.fixture
+def drilled(tmp_path):
+    """Return the result of a drill with these figures and doubts."""
+
+    def make(figures, doubts=()):
+        row = SimpleNamespace(name="cut-link", figures=figures, doubts=list(doubts))
+        summary = SimpleNamespace(drills=[row], topology="async", judged=[], verdict="UNKNOWN", exit_code=2)
+        return Drilled(tmp_path / "runs", summary, "fail")
+
+    return make
+
+
+def test_a_figure_of_a_drill_is_read_by_its_name(drilled):
+    """A name with a dot by brackets; an unknown one is refused with those that there are."""
+    result = drilled({"lost": 0, "during.acknowledged": 12})
+
+    assert result.lost == 0 and result["during.acknowledged"] == 12
+    with pytest.raises(AttributeError, match="has no figure lots; it has lost"):
+        _ = result.lots
+
+
+def test_a_figure_of_a_drill_in_doubt_shows_nothing(drilled):
+    """A drill whose fault was not seen has lost no row, which is no reason to pass."""
+    with pytest.raises(pytest.fail.Exception, match="UNKNOWN: lost of drill cut-link: no fault was seen"):
+        _ = drilled({"lost": 0}, ["no fault was seen"]).lost
+
+
+# --- the page ---------------------------------------------------------------------------------------------------------
+
+
+def test_the_examples_of_the_page_are_parts_of_the_project_that_is_tested():
+    """Word for word: tests/lab/test_consumer.py runs them."""
+    page = (catalogue.ROOT / "docs" / "pytest.md").read_text()
+    files = [path for path in CONSUMER.rglob("*") if path.suffix in (".py", ".toml", ".yaml")]
+    texts = [path.read_text() for path in files]
+    examples = re.findall(r"^```(?:python|toml|yaml)\n(.*?)^```$", page, re.S | re.M)
+
+    assert len(examples) > 5
+    assert [each for each in examples if not any(each in text for text in texts)] == []
+
+
+def test_the_page_lists_every_option():
+    """As --lab-NAME."""
+    page = (catalogue.ROOT / "docs" / "pytest.md").read_text()
+
+    assert [name for name in (*pytest_plugin.OPTIONS, "keep") if f"`--lab-{name}" not in page] == []
