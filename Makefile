@@ -7,7 +7,7 @@ BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures pictures lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -51,6 +51,9 @@ drills: .venv/installed.txt  ## run every drill of every topology, and write doc
 
 figures: .venv/installed.txt  ## draw the figures of docs/ from the kept records and the tables beside them
 	@PYTHONPATH=harness $(PYTHON) -m tests.figures
+
+pictures: .venv/installed.txt  ## write the pictures of pages in docs/images, as Chromium shows them in the tests
+	@$(PYTHON) -m pytest tests/lab/test_live_browser.py --lab-engine all --pictures
 
 lint: .venv/installed.txt  ## run ruff, mypy, import-linter and shellcheck, and collect all tests together
 	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck

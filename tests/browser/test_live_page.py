@@ -39,8 +39,8 @@ def test_a_lab_that_dies_is_told(page, lab):
     page.requests()
     lab.go("lab-semisync was removed")
 
-    page.shows("#gone", "The lab is gone: lab-semisync was removed. The figures below are the last ones.")
-    page.shows("#connection", "gone")
+    page.shows("#gone", "The view has ended: lab-semisync was removed. The figures below are the last ones.")
+    page.shows("#connection", "ended")
     assert page.run("return document.querySelector(arguments[0]).disabled", SLIDER)
     assert page.attribute("[aria-label='Kill source']", "aria-disabled") == "true"
     assert "acknowledged" in page.text("#ledger")

@@ -97,7 +97,11 @@ def live(*, port: int, no_open: bool, json_: bool, **of_view: Any) -> None:
             _print_address(address, json_)
             if has_desktop() and not no_open:
                 click.launch(address)
-            session.wait()
+            try:
+                session.wait()
+            finally:
+                # While the server still runs: pages that are open say so.
+                session.end("lab live has ended")
     tell(f"{session.lab.name} was removed; the page has ended")
 
 

@@ -33,7 +33,8 @@ export class Charts {
     of({ title: "Errors per second", height: 100, figure: rate, id: "errors", floor: () => 1,
       series: [{ label: "errors", read: (sample) => sample.errors_per_s, line: 2, fill: true, solid: true }] });
     this.commits = commits;
-    // What is drawn, for tests: the newest point and the law that the slider asks for.
+    // What is drawn, for tests: the points, the newest one, and the law that the slider asks for.
+    commits.element.plotted = () => commits.plot.data;
     commits.element.newest = () => {
       const [times, measured, laws] = commits.plot.data;
       return { at: times.at(-1), measured: measured.at(-1), law: laws.at(-1), points: times.length, preview: preview.shown?.per_s ?? null };
@@ -184,7 +185,7 @@ class Chart {
 /** Return the marks of the axis of values: whole decades on a log scale, none beside tracks. */
 function figuresOf({ log, tracks: none }) {
   if (none) return { splits: () => [], values: () => [] };
-  const values = (_, ticks) => ticks.map(number);
+  const values = (_, ticks) => ticks.map((tick) => (tick == null ? "" : number(tick)));
   return log ? { values, splits: (_plot, _axis, low, high) => powers(low, high) } : { values };
 }
 

@@ -55,5 +55,6 @@ export function written(ms, rate) {
 /** Return a condition in words. */
 export function words(condition) {
   if (condition === "none") return "no delay";
-  return SILENT[condition] ?? condition.replace(/(\d)(ms|[kmg]bit)/g, "$1 $2").replace("+", " + ");
+  if (!/^\d/.test(condition)) return SILENT[condition] ?? condition;
+  return condition.replace(/(\d)(ms|[kmg]bit)/g, "$1 $2").replace("+", " + ");
 }

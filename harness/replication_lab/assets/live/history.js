@@ -35,7 +35,8 @@ export class History {
   /** Return the faults that are in the shown range; not the steps of a slider that went on within a second. */
   get faults() {
     const [from] = this.range;
-    return this.spans.filter((span) => span.end == null || (span.end > from && span.end - span.begin >= 1));
+    const step = (span) => span.kind === "link" && span.end - span.begin < 1;
+    return this.spans.filter((span) => span.end == null || (span.end > from && !step(span)));
   }
 
   get shown() {

@@ -30,7 +30,7 @@ export class Tiles {
 
   update({ sample, load, ledger }) {
     this.commits.update(rate(sample.commits_per_s), sample.errors_per_s > 0 ? `${rate(sample.errors_per_s)} errors` : "no errors", sample.errors_per_s > 0 ? "bad" : "");
-    this.law.update(rate(sample.law_per_s), sample.law_per_s == null ? "commits wait for no link" : limit(sample, load));
+    this.law.update(rate(sample.law_per_s), sample.law_per_s == null ? "none holds now" : limit(sample, load));
     this.slowest.update(milliseconds(sample.latency?.p99_ms ?? null), `of ${count(sample.latency?.n ?? 0)} commits`);
     this.lost.update(count(ledger.lost), checked(ledger), levelOf(ledger));
   }

@@ -19,7 +19,7 @@ const CONNECTION = {
   silent: ["doubt", "! no data for some seconds"],
   lost: ["doubt", "! connecting again"],
   refused: ["bad", "✕ not connected"],
-  gone: ["bad", "✕ the lab is gone"],
+  gone: ["bad", "✕ ended"],
 };
 const ENDED = "This browser's session has ended. Open the newest address that lab live printed.";
 
@@ -100,7 +100,7 @@ function end(why, how) {
 }
 
 function gone({ why }) {
-  end(`The lab is gone: ${why}.`, "gone");
+  end(`The view has ended: ${why}.`, "gone");
 }
 
 // --- the buttons on top ---------------------------------------------------------------------------------------------
