@@ -80,6 +80,9 @@ class FakeServer:
     def settings(self, *names: str) -> dict[str, str]:
         return {name: self.globals_[name] for name in names if name in self.globals_}
 
+    def changed_settings(self) -> dict[str, str]:
+        return {"sync_binlog": "0", "datadir": "/var/lib/mysql/"}
+
     def set_global(self, **settings: str | int) -> None:
         self.globals_ |= {name: str(value) for name, value in settings.items()}
 

@@ -11,7 +11,9 @@ from replication_lab.model.drill_result import judge, not_done
 from replication_lab.model.history import Copy
 from replication_lab.model.record import Noise, Record
 from replication_lab.report import answers, compared_page, page, summarise
+from replication_lab.report import evidence as evidence_of
 from replication_lab.report.rows import ExperimentSummary
+from replication_lab.runner import described
 
 from synthetic import experiment, lab, record, replaced, run, toxic
 from synthetic_drill import HISTORY, evidence, parsed, summed_up
@@ -201,3 +203,34 @@ def test_an_answer_of_one_drill_counts_no_drills():
 
     assert answers.answer(summed_up(lost))[0] == "Acknowledged rows were lost: 2 rows (1.1 s of writes) in test."
     assert answers.answer(summed_up(judge(evidence(), HISTORY)))[0] == "No acknowledged row was lost."
+
+
+# --- the environment --------------------------------------------------------------------------------------------------
+
+
+def test_settings_that_were_set_are_told():
+    """By the server's own word; a record without them says nothing about defaults."""
+    ran = Record([run(), lab(changed={"sync_binlog": "0", "max_connections": "400"})])
+
+    assert "2 settings that were set" in page.render(summarise(experiment(), ran), ran)
+    assert "settings that were set" not in page.render(summarise(experiment(), record(1)), record(1))
+
+
+def test_where_a_server_is_says_nothing_about_how_it_works():
+    """Paths, ports and names are left out of the settings."""
+    told = ("datadir", "pid_file", "socket", "port", "hostname", "server_id", "log_bin_basename", "report_host")
+
+    assert [name for name in told if not described.PLACES.search(name)] == []
+    assert not any(map(described.PLACES.search, ("sync_binlog", "innodb_log_file_size", "innodb_file_per_table")))
+
+
+def test_the_links_of_a_cluster_are_one_condition():
+    """With the least and the most of all of them, and each link that was not seen."""
+    fault = toxic()
+    other = msgspec.structs.replace(fault, link="node1-node2", seen=False, why="0.4 ms")
+    ran = replaced(record(1), "after-sync-85ms-1", 1, faults=[fault, other])
+    found = evidence_of.conditions(summarise(experiment(), ran))
+    one = next(each for each in found if each.first.case == "after-sync-85ms-1")
+
+    assert (one.links, one.taken, one.seen) == (["source-replica", "node1-node2"], 2, 1)
+    assert one.why == ["node1-node2, round 1: 0.4 ms"]

@@ -31,6 +31,9 @@ class Lab(Event, frozen=True, kw_only=True, tag="lab"):
 
     `about` distinguishes it from the engine's other labs of the run; empty in records of older versions.
 
+    `changed` are the settings of one of its servers that were set, without paths and names; all others have the
+    server's default. It is empty in older records, and for servers that do not tell.
+
     `not_applicable` maps the cases that are not measured to the reason: the engine cannot have them, or the preset
     leaves them out. It is the same in all labs of an engine.
     """
@@ -42,6 +45,7 @@ class Lab(Event, frozen=True, kw_only=True, tag="lab"):
     settings: dict[str, Any] = {}
     not_applicable: dict[str, str] = {}
     about: str = ""
+    changed: dict[str, str] = {}
 
 
 class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):

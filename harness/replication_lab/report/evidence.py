@@ -15,9 +15,10 @@ SHOWN = 3
 
 @dataclass(frozen=True)
 class Condition:
-    """A toxic in all measurements of a case: the requested and the measured figure, and how often it was seen."""
+    """A toxic in all measurements of a case, on all its links: what was requested and measured, and if it was seen."""
 
     first: FaultRow
+    links: list[str]
     taken: int
     seen: int
     before: float | None
@@ -35,10 +36,10 @@ class Condition:
 
 
 def conditions(summary: ExperimentSummary) -> list[Condition]:
-    """Return the toxics of the run, one for each engine, case and link."""
-    groups: dict[tuple[str, str, str, str], list[FaultRow]] = {}
+    """Return the toxics of the run, one for each engine and case; the links of a cluster are told together."""
+    groups: dict[tuple[str, str, str, float | None], list[FaultRow]] = {}
     for fault in summary.faults:
-        groups.setdefault((fault.engine, fault.case, fault.link, fault.toxic), []).append(fault)
+        groups.setdefault((fault.engine, fault.case, fault.toxic, fault.asked), []).append(fault)
     return [_condition(rows) for rows in groups.values()]
 
 
@@ -46,6 +47,7 @@ def _condition(rows: Sequence[FaultRow]) -> Condition:
     spreads = [row.during for row in rows if row.during]
     return Condition(
         first=rows[0],
+        links=list(dict.fromkeys(row.link for row in rows)),
         taken=len(rows),
         seen=sum(row.seen for row in rows),
         before=_median([row.before for row in rows]),
@@ -53,7 +55,7 @@ def _condition(rows: Sequence[FaultRow]) -> Condition:
         if spreads
         else None,
         after=_median([row.after for row in rows]),
-        why=[f"round {row.round}: {row.why or 'not seen'}" for row in rows if not row.seen],
+        why=[f"{row.link}, round {row.round}: {row.why or 'not seen'}" for row in rows if not row.seen],
     )
 
 

@@ -16,13 +16,17 @@ class Row(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class LabRow(Row, frozen=True, kw_only=True):
-    """The server of one engine: its version, image digests by service, settings as read back."""
+    """The server of one engine: its version, image digests by service, settings as read back.
+
+    `changed` are the settings that were set; all others have the server's default. Empty if it does not tell.
+    """
 
     engine: str
     version: str
     topology: str
     images: dict[str, str]
     settings: dict
+    changed: dict[str, str] = {}
 
 
 class NoiseRow(Row, frozen=True, kw_only=True):

@@ -128,7 +128,12 @@ def _environment(record: Record) -> Environment:
 
 def _lab(lab: Lab) -> LabRow:
     return LabRow(
-        engine=lab.engine, version=lab.version, topology=lab.topology, images=lab.images, settings=lab.settings
+        engine=lab.engine,
+        version=lab.version,
+        topology=lab.topology,
+        images=lab.images,
+        settings=lab.settings,
+        changed=lab.changed,
     )
 
 

@@ -1,9 +1,12 @@
 """The description of the machine and of a run's labs, recorded to interpret its figures later."""
 
+import re
 from collections.abc import Sequence
+from contextlib import suppress
 from typing import Any
 
 from replication_lab import replication
+from replication_lab.model.errors import LabError
 from replication_lab.model.event import Lab as LabCameUp
 from replication_lab.model.storage import Storage
 from replication_lab.replication.abilities import RunsMachines
@@ -22,6 +25,11 @@ SETTINGS = (
     "innodb_buffer_pool_size",
     "innodb_autoinc_lock_mode",
     "wsrep_slave_threads",
+)
+
+# Settings that say where a server is, and nothing about how it works.
+PLACES = re.compile(
+    r"file$|dir$|path$|basename$|index$|socket|^port$|hostname|^server_id$|^server_uuid$|address|^report_|^ssl_|^init_|^datadir"
 )
 
 
@@ -64,7 +72,15 @@ def came_up(
         | {f"image of {service}": origin for service, origin in lab.image_origins().items()},
         not_applicable=not_applicable or {},
         about=about,
+        changed=_changed(server),
     )
+
+
+def _changed(server: Server) -> dict[str, str]:
+    """Return the settings that were set. A server that cannot tell them is measured all the same."""
+    with suppress(LabError):
+        return {name: value for name, value in server.changed_settings().items() if not PLACES.search(name)}
+    return {}
 
 
 def _version(lab: Lab, server: Server) -> str:

@@ -53,6 +53,8 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     # How a server counts transactions, and its redo log; 5.5 does neither.
     transactions: str = ""
     redo: RedoNames | None = None
+    # The settings that were set, as columns name and value; older servers do not tell.
+    changed: str = ""
     acknowledged_in_groups: bool = False
     # Statements for another source than the Compose file's; not possible on a server without GTIDs.
     gtids: str = ""

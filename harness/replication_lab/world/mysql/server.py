@@ -129,6 +129,12 @@ class Server:
         found = self.rows(f"SHOW GLOBAL VARIABLES WHERE Variable_name IN ({listed})")
         return {row["Variable_name"].lower(): str(row["Value"]) for row in found}
 
+    def changed_settings(self) -> dict[str, str]:
+        """Return the global variables that were set, not left at the default; empty for a server that does not tell."""
+        if not self.dialect.changed:
+            return {}
+        return {row["name"]: str(row["value"]) for row in self.rows(self.dialect.changed)}
+
     def counters(self, *names: str) -> dict[str, int]:
         """Return global status counters by name, without those that the server does not have."""
         listed = ", ".join(f"'{name}'" for name in names)
