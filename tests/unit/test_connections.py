@@ -25,6 +25,9 @@ class Labelled(LabOfNames):
     def __init__(self, topology, password, stopped=()):
         self.topology, self.password, self.stopped = catalogue.topology(topology), password, stopped
 
+    def application(self, _node):
+        return "lab", self.password
+
     def published(self, node, port):
         if node in self.stopped:
             raise LabError(f"{node} does not run", "its port")

@@ -48,7 +48,7 @@ class Api(BaseAdapter):
 
 def running(toxiproxy, name, proxies):
     model = Link(name, "[::]:1", "target:3306", "source", "target", proxies)
-    return RunningLink(SimpleNamespace(toxiproxy=toxiproxy), model)
+    return RunningLink(SimpleNamespace(toxiproxy_of=lambda _service: toxiproxy), model)
 
 
 @pytest.fixture

@@ -41,6 +41,10 @@ COMMANDS = {
     "images": {
         "images": "Build the lab's images, and keep them for other machines: build, save, load, key.",
     },
+    "attach": {
+        "attach": "Put Toxiproxy between services of a running Compose project that the lab did not write.",
+        "detach": "Restore an attached project: recreate its consumers without the lab, and remove what the lab added.",
+    },
     "node": {
         "sql": "Open a client on a node as root; default: the source, primary or first cluster node.",
         "load": "Run the statements of a .sql or .sql.gz file on a node; the first that fails ends it.",
@@ -100,6 +104,7 @@ COMMANDS = {
 SECTIONS = {
     "Labs": ("lab", "images", "listing"),
     "Live": ("live",),
+    "Your own Compose project": ("attach",),
     "Nodes": ("node",),
     "Disks": ("disk",),
     "Failover and clusters": ("failover",),

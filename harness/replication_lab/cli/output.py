@@ -54,6 +54,20 @@ def how_to_connect(out: Console, lab: Lab) -> None:
     out.print(text.strip(), markup=False)
 
 
+ATTACHED = """
+{name} is attached.
+  inspect   ./lab show --lab {name}
+  inject    ./lab toxic {link} wan-200ms --lab {name}      to undo: ./lab toxic {link} none --lab {name}
+  drill     ./lab drill --lab {name}
+  connect   eval "$(./lab env --lab {name})"
+  restore   ./lab detach --lab {name}
+"""
+
+
+def how_to_use_attached(out: Console, lab: Lab) -> None:
+    out.print(ATTACHED.format(name=lab.name, link=lab.topology.links[0].name).strip(), markup=False)
+
+
 def _measure(topology: Topology) -> str:
     """Return the command that measures next on this topology: an experiment, or its drills if there is none."""
     experiment = "raid_replica" if topology.storage else replication.kind_of(topology).experiment
@@ -199,7 +213,9 @@ def _grow(parent: Tree, node: NodeView, nodes: dict[str, NodeView], links: list[
 
 
 def _node(node: NodeView) -> str:
-    colour = "green" if node.health == "healthy" else "red"
+    # An application may have no health check.
+    is_good = node.health == "healthy" or (node.role == "application" and node.state == "running" and not node.health)
+    colour = "green" if is_good else "red"
     title = (
         f"[bold]{node.name}[/] ({node.role})  [{colour}]{node.state}, {node.health or 'no health'}[/]  {node.address}"
     )
@@ -208,7 +224,11 @@ def _node(node: NodeView) -> str:
 
 def _link(link: LinkView) -> str:
     toxics = ", ".join(link.toxics) or "no toxic"
-    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}"
+    return f"link {link.name}  [yellow]{toxics}[/]  {_trip(link)}{_use(link)}"
+
+
+def _use(link: LinkView) -> str:
+    return f"; {plain(link.use)}" if link.use else ""
 
 
 def _trip(link: LinkView) -> str:
@@ -236,7 +256,7 @@ def status(out: Console, labs: list[LabView]) -> None:
                 plain(node.replication),
             )
         for link in lab.links:
-            table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link))
+            table.add_row(lab.name, "", link.name, ", ".join(link.toxics) or "no toxic", _trip(link) + _use(link))
         for setting in lab.settings:
             table.add_row(lab.name, "", plain(setting.what), _in_force(setting), "")
     out.print(table)

@@ -8,10 +8,10 @@ import msgspec
 
 from replication_lab import replication
 from replication_lab.model.errors import LabError
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.lab import USER, Lab
 
-# The account of applications and its schema; root has the same password.
-USER, DATABASE = "lab", "lab"
+# The schema of applications in a lab; root has the same password as their account.
+DATABASE = "lab"
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -31,17 +31,22 @@ def connections(lab: Lab) -> list[Connection]:
     found = []
     for node in lab.topology.nodes:
         with suppress(LabError):
-            found.append(_connection(node.name, *lab.node(node.name).published(3306), lab.password))
+            host, port = lab.node(node.name).published(3306)
+            user, password = lab.application(node.name)
+            found.append(_connection(node.name, (host, port), user, password))
     return found
 
 
-def _connection(node: str, host: str, port: int, password: str) -> Connection:
-    return Connection(node, host, port, USER, password, DATABASE, dsn(password, host, port))
+def _connection(node: str, address: tuple[str, int], user: str, password: str) -> Connection:
+    host, port = address
+    # An attached project has no schema of the lab's.
+    database = DATABASE if user == USER else ""
+    return Connection(node, host, port, user, password, database, dsn(password, host, port, user, database))
 
 
-def dsn(password: str, host: str, port: int) -> str:
-    """Return the DSN of the account of applications at an address."""
-    return f"mysql://{USER}:{quote(password, safe='')}@{host}:{port}/{DATABASE}"
+def dsn(password: str, host: str, port: int, user: str = USER, database: str = DATABASE) -> str:
+    """Return the DSN of an account at an address, by default that of applications."""
+    return f"mysql://{user}:{quote(password, safe='')}@{host}:{port}/{database}"
 
 
 def variables(lab: Lab) -> dict[str, str]:

@@ -20,6 +20,7 @@ from replication_lab.world import catalogue, drbd, pacemaker
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import images, servers
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.drbd import Status
@@ -43,7 +44,8 @@ class NodeView(msgspec.Struct, frozen=True):
 class LinkView(msgspec.Struct, frozen=True):
     """A link: its ends, the toxics on it, whether it is cut, and its round trip measured just now, in ms.
 
-    `measured` is false if this machine does not reach it: the ports of a failover's links are not published.
+    `measured` is false if this machine does not reach it: the ports of a failover's links are not published. `use` is
+    what crosses a link of an attached project.
     """
 
     name: str
@@ -53,6 +55,7 @@ class LinkView(msgspec.Struct, frozen=True):
     enabled: bool
     round_trip_ms: float | None
     measured: bool = True
+    use: str = ""
 
 
 class LabView(msgspec.Struct, frozen=True):
@@ -216,7 +219,7 @@ def view(lab: Lab) -> LabView:
             topology=lab.topology.name,
             engine=lab.engine,
             version=_version(kind),
-            nodes=list(nodes),
+            nodes=[*_applications(lab), *nodes],
             links=list(links),
             proofs=state.proofs if state else [],
             settings=start_options.current(lab),
@@ -264,6 +267,23 @@ def _node(kind: Nodes, name: str, role: str) -> NodeView:
         return NodeView(name, role, "", container.status, health, said)
 
 
+def _applications(lab: Lab) -> list[NodeView]:
+    """Return the services of an attached project that its links come from."""
+    if not isinstance(lab, AttachedLab):
+        return []
+    found = []
+    for consumer in lab.attached.consumers:
+        containers = lab.all_containers.get(consumer.service, [])
+        if consumer.service not in lab.attached.nodes:
+            healths = {one.attrs["State"].get("Health", {}).get("Status", "") for one in containers}
+            states = {one.status for one in containers} or {"missing"}
+            many = f"{len(containers)} containers" if len(containers) > 1 else ""
+            found.append(
+                NodeView(consumer.service, "application", "", ", ".join(states), ", ".join(filter(None, healths)), many)
+            )
+    return found
+
+
 def _storage(lab: Lab, name: str) -> str:
     array = arrays.arrays(lab).get(name)
     if array is None:
@@ -274,7 +294,7 @@ def _storage(lab: Lab, name: str) -> str:
 
 def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
     try:
-        proxy = lab.toxiproxy.proxies()[name]
+        proxy = lab.toxiproxy_of(lab.proxy_of(name)).proxies()[name]
     except (LabError, KeyError):
         return LinkView(name, source, target, [], False, None)
     names, enabled = [toxic["name"] for toxic in proxy["toxics"]], proxy["enabled"]
@@ -283,7 +303,8 @@ def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
     except LabError:
         return LinkView(name, source, target, called(names), enabled, None, measured=False)
     trip = _round_trip(link) if enabled else None
-    return LinkView(name, source, target, called(names), enabled, trip)
+    use = lab.use(name) if isinstance(lab, AttachedLab) else ""
+    return LinkView(name, source, target, called(names), enabled, trip, use=use)
 
 
 def _round_trip(link: RunningLink) -> float | None:

@@ -23,6 +23,7 @@ from replication_lab.world import at_once, catalogue, packet_rules, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project, servers, signals
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 
@@ -262,6 +263,12 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     idle = [known for known, lab in project.all_labs().items() if not lab.is_in_use()]
     lab = project.find(name or (idle[0] if len(idle) == 1 else None))
     refuse_in_use(lab)
+    if isinstance(lab, AttachedLab):
+        raise LabError(
+            f"{lab.name} is a project that was attached, and `lab down` would delete a lab with its data",
+            "`lab detach`, which restores the project",
+            f"./lab detach --lab {lab.name}",
+        )
     lab.down()
     tell(f"{lab.name} is stopped; its containers, networks and volumes are removed")
     return [lab.name]
@@ -313,7 +320,7 @@ def clean(with_images: bool, tell: Tell = print) -> list[str]:
     gone = leftovers.sweep()
     for name, lab in project.all_labs().items():
         if not lab.is_in_use():
-            tell(f"removing {name}")
+            tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
             lab.down()
             gone.append(name)
     gone += array.sweep(sorted(project.projects()))

@@ -83,6 +83,8 @@ class Topology:
     toxics: dict[str, str] = field(default_factory=dict)
     storage: dict[str, Storage] = field(default_factory=dict)
     manager: str = ""
+    # The replicas that connect to their source directly, with the source; an attached project can have some.
+    follows: dict[str, str] = field(default_factory=dict)
 
     def node(self, name: str) -> Node:
         for node in self.nodes:
@@ -102,6 +104,13 @@ class Topology:
         return tuple(
             link for link in self.links if link.source == node and link.target in names and not link.name.endswith(RING)
         )
+
+    @property
+    def sources(self) -> dict[str, str]:
+        """The node that each replica replicates from."""
+        names = {each.name for each in self.nodes}
+        crossing = {link.target: link.source for link in self.links if {link.source, link.target} <= names}
+        return crossing | self.follows
 
     @cached_property
     def source(self) -> Node:

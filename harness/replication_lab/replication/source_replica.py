@@ -32,7 +32,7 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
-        self.sources = {link.target: link.source for link in lab.topology.links}
+        self.sources = dict(lab.topology.sources)
         self._old: list[str] = []
 
     def view(self, name: str) -> View:

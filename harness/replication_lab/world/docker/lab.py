@@ -23,6 +23,8 @@ from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
 DEATH_LINES = 60
+# The account of applications.
+USER = "lab"
 # The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
 
@@ -74,7 +76,15 @@ class Lab:
 
     @cached_property
     def toxiproxy(self) -> Toxiproxy:
-        host, port = self.service("toxiproxy").published(8474)
+        return self.toxiproxy_of("toxiproxy")
+
+    def proxy_of(self, _link: str) -> str:
+        """Return the service that runs a link's Toxiproxy."""
+        return "toxiproxy"
+
+    def toxiproxy_of(self, service: str) -> Toxiproxy:
+        """Return the Toxiproxy that a service of the lab runs."""
+        host, port = self.service(service).published(8474)
         return Toxiproxy(f"{host}:{port}")
 
     def refresh(self) -> None:
@@ -102,6 +112,10 @@ class Lab:
         """One node for each different engine or image; a single node if all run the same."""
         found = servers.of_nodes(self.topology, self.engine)
         return list({text: node for node, text in reversed(found.items())}.values())[::-1]
+
+    def application(self, _node: str) -> tuple[str, str]:
+        """Return the user and the password with which applications use a node."""
+        return USER, self.password
 
     def service(self, name: str) -> Service:
         return Service(self, name)
@@ -202,12 +216,15 @@ class Lab:
 
     def is_own(self) -> bool:
         """Return whether this process started the lab."""
-        return leftovers.owner() in {container.labels[labels.LABEL] for container in self.containers.values()}
+        return leftovers.owner() in self._owners()
 
     def is_in_use(self) -> bool:
         """Return whether the process that started it still runs: a run or a test then uses it; do not remove it."""
-        marks = {container.labels[labels.LABEL] for container in self.containers.values()}
-        return any(leftovers.is_alive(mark) for mark in marks)
+        return any(map(leftovers.is_alive, self._owners()))
+
+    def _owners(self) -> set[str]:
+        """Return the processes that started its containers."""
+        return {container.labels[labels.LABEL] for container in self.containers.values()}
 
     def down(self) -> None:
         """Remove everything of this lab. Its data are removed too, so nothing is shut down cleanly."""

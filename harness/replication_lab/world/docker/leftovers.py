@@ -12,11 +12,14 @@ from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 from docker.models.volumes import Volume
 
+from replication_lab.model.attachment import Attachment
 from replication_lab.model.errors import LabError
 from replication_lab.world import places
+from replication_lab.world.docker import attachments, labels
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import labels
 
+# How a project is named that was attached, not made by the lab: it is restored, not removed.
+ATTACHED = "the attachment of "
 STATE = places.KEPT / "labs"
 # Seconds; a step of the system clock changes a process's start time by less.
 STEP_SECONDS = 60
@@ -84,6 +87,11 @@ def is_alive(mark: str) -> bool:
 
 
 def left_behind() -> list[str]:
+    """Return what killed processes left behind, from any checkout: labs, and attachments of projects."""
+    return [*_left_labs(), *(f"{ATTACHED}{project}" for project in _left_attached())]
+
+
+def _left_labs() -> list[str]:
     """Return the projects whose process ended without finishing or removing them, from any checkout."""
     client = docker_engine.client()
     marks, kept = {}, set()
@@ -114,9 +122,25 @@ def is_saved(container: Container, project: str) -> bool:
         return True
 
 
+def _left_attached() -> dict[str, Attachment]:
+    """Return the attached projects whose process ended without finishing or restoring them, from any checkout.
+
+    Also those of this checkout whose added containers were removed by other means.
+    """
+    left = {
+        project: attachments.of(added)
+        for project, added in attachments.containers().items()
+        if not attachments.is_kept(added) and not is_alive(attachments.owner(added))
+    }
+    for project, kept in attachments.without_containers(STATE).items():
+        if kept.attached and not is_alive(kept.owner):
+            left[project] = kept.attached
+    return left
+
+
 def sweep() -> list[str]:
-    """Remove what killed processes left behind; return the names of what was removed."""
-    stale = left_behind()
+    """Remove what killed processes left behind, and restore projects that they attached; return the names."""
+    stale = _left_labs()
     for project in stale:
         remove(project)
     known = {container.labels.get(labels.PROJECT) for container in labels.containers()}
@@ -125,7 +149,10 @@ def sweep() -> list[str]:
         if not is_alive(_owner_in(path)):
             for kept in STATE.glob(f"{path.stem}.*"):
                 kept.unlink(missing_ok=True)
-    return stale
+    attached = _left_attached()
+    for each in attached.values():
+        attachments.restore(each)
+    return [*stale, *(f"{ATTACHED}{project}" for project in attached)]
 
 
 def _owner_in(env_file: Path) -> str:

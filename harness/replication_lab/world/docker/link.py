@@ -24,6 +24,8 @@ class RunningLink:
 
     lab: "Lab"
     model: Link
+    # The service that runs the link's Toxiproxy.
+    proxy: str = "toxiproxy"
 
     @property
     def name(self) -> str:
@@ -31,12 +33,12 @@ class RunningLink:
 
     @cached_property
     def toxiproxy(self) -> Toxiproxy:
-        return self.lab.toxiproxy
+        return self.lab.toxiproxy_of(self.proxy)
 
     @cached_property
     def address(self) -> tuple[str, int]:
         """Return (host, port) at which this machine reaches the link's far end, across the link."""
-        return self.lab.service("toxiproxy").direct_address(self.model.port)
+        return self.lab.service(self.proxy).direct_address(self.model.port)
 
     def far_end(self) -> Server | Echo:
         """Return the server at the far end, or the echo in its place."""

@@ -21,8 +21,8 @@ from replication_lab.model.server_name import text_of_nodes
 from replication_lab.model.server_version import parse_version
 from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay as storage_overlay
+from replication_lab.world.docker import attached, attachments, images, labels, mixed, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, mixed, servers
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.docker.leftovers import owner
 from replication_lab.world.docker.signals import signals_held
@@ -287,6 +287,7 @@ def all_labs() -> dict[str, Lab]:
     for container in labels.containers():
         found.setdefault(container.labels[labels.PROJECT], []).append(container)
     labs = {name: _lab_of(name, containers) for name, containers in sorted(found.items())}
+    labs |= {name: attached.lab_of(name, added) for name, added in sorted(attachments.containers().items())}
     return {name: lab for name, lab in labs.items() if lab}
 
 

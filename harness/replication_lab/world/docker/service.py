@@ -77,7 +77,7 @@ class Service:
         as much as a link without toxics. If the engine runs in another machine, only the published port is reachable.
         """
         for address in self.addresses():
-            if _is_reachable(address, port):
+            if reachable(address, port):
                 return address, port
         return self.published(port)
 
@@ -253,7 +253,8 @@ class Node(Service):
         return next((fields[2] for fields in reversed(mounts) if fields[4] == DATA), "")
 
 
-def _is_reachable(address: str, port: int) -> bool:
+def reachable(address: str, port: int) -> bool:
+    """Return whether something accepts connections at this address."""
     try:
         with socket.create_connection((address, port), timeout=0.3):
             return True

@@ -49,6 +49,9 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     position: str
     wait_for_position: str
     stop_applier: str
+    # A position as a file and a place in it, for a server without GTIDs; the statements of different versions.
+    file_position: list[str] = []
+    wait_for_file: str = ""
     before: tuple[int, ...] = ()
     # How a server counts transactions, and its redo log; 5.5 does neither.
     transactions: str = ""

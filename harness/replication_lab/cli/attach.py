@@ -1,0 +1,137 @@
+"""The commands for a project that the lab did not write: attach, detach."""
+
+import sys
+from typing import Any
+
+import click
+
+from replication_lab.cli import output
+from replication_lab.cli.console import out, print_json, tell
+from replication_lab.cli.options import as_json, of_lab
+from replication_lab.lab import attach as attaching
+from replication_lab.lab import status as views
+from replication_lab.lab.attach_plan import AskedAttachment, Plan, plan, warnings
+from replication_lab.lab.up import known_toxic
+from replication_lab.model.attachment import parse_link
+from replication_lab.model.errors import LabError
+from replication_lab.world.mysql.accounts import parse_dsn
+
+UNKNOWN = 2
+
+
+@click.command()
+@click.option(
+    "-f",
+    "--file",
+    "files",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Compose file of the project; may be repeated, as for docker compose.  [default: the files that the running "
+    "project was started from]",
+)
+@click.option(
+    "-p", "--project-name", "project", default="", metavar="NAME", help="Name of the project, as for docker compose."
+)
+@click.option(
+    "--env-file", "env_files", multiple=True, type=click.Path(), metavar="FILE", help="As for docker compose."
+)
+@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="As for docker compose.")
+@click.option(
+    "--link",
+    "links",
+    multiple=True,
+    required=True,
+    metavar="CONSUMER:SERVER[:PORT]",
+    help="Put a link between a service and the database server that it connects to; may be repeated. Between two "
+    "servers it is the replication, whichever comes first.",
+)
+@click.option(
+    "--rtt",
+    default="none",
+    metavar="CONDITION",
+    help="Condition of each link from the start, such as 40ms; see `lab toxic`.  [default: none]",
+)
+@click.option(
+    "--dsn",
+    "dsns",
+    multiple=True,
+    metavar="SERVER=mysql://USER:PASSWORD@",
+    help="Account of a server; may be repeated.  [default: that of the project's own environment]",
+)
+@click.option("--yes", is_flag=True, help="Do not ask before containers are recreated.")
+@as_json
+def attach(
+    *,
+    links: tuple[str, ...],
+    rtt: str,
+    dsns: tuple[str, ...],
+    yes: bool,
+    json_: bool,
+    **of_compose: Any,
+) -> None:
+    """Put Toxiproxy between services of a running Compose project that the lab did not write.
+
+    No file of the project is changed: an override file gives each CONSUMER a name of its own for the SERVER, so that
+    one service can be slow towards a server while another is not. For this the consumer's container is recreated,
+    which is asked for first. `lab detach` restores the project.
+
+    The attached project is a lab: `lab show`, `lab toxic` and `lab drill --lab NAME` act on it.
+
+    Exit status 0: attached and verified, 2: attached, but nothing has crossed one of the links so far.
+
+    Example: lab attach -f docker-compose.yml --link app:db --rtt 40ms
+
+    Example: lab attach --link app:db --link db:db-replica --dsn db=mysql://root:secret@ --yes
+    """
+    known_toxic(rtt)
+    asked = AskedAttachment(
+        links=[parse_link(text) for text in links], accounts=dict(map(parse_dsn, dsns)), **of_compose
+    )
+    found = plan(asked)
+    _ask(found, yes)
+    lab, proofs = attaching.attach(found, rtt, tell)
+    if json_:
+        print_json(views.view(lab))
+    else:
+        output.how_to_use_attached(out, lab)
+    sys.exit(UNKNOWN if any(map(attaching.is_unseen, proofs)) else 0)
+
+
+def _ask(found: Plan, yes: bool) -> None:
+    """Say what will happen, and go on only if the user agrees."""
+    for line in warnings(found):
+        tell(line)
+    if yes:
+        return
+    services = ", ".join(each.service for each in found.attached.consumers)
+    if not sys.stdin.isatty():
+        raise LabError(
+            f"{services} of {found.attached.compose.project} would be recreated, and there is no terminal to ask at",
+            "a terminal, or --yes",
+            "./lab attach --yes with the same options",
+        )
+    if not click.confirm(f"Recreate {services}?", err=True):
+        raise LabError("nothing was changed", "the answer y", "./lab attach --yes with the same options")
+
+
+@click.command()
+@of_lab
+@as_json
+def detach(name: str | None, json_: bool) -> None:
+    """Restore an attached project: recreate its consumers without the lab, and remove what the lab added.
+
+    Nothing of the project is removed. --lab is optional if only one project is attached.
+
+    Exit status 0: the project is as it was, 1: it differs, because its files changed meanwhile.
+
+    Example: lab detach --lab shop
+    """
+    restored, differences = attaching.detach(name, tell)
+    if json_:
+        print_json({"detached": restored, "differences": differences})
+    else:
+        out.print(f"{restored} is detached" + ("" if differences else "; its containers have the settings of before"))
+        for each in differences:
+            out.print(f"  {each}", markup=False)
+    sys.exit(1 if differences else 0)

@@ -1,0 +1,131 @@
+"""A Compose project that the lab did not write: attached, proved, detached."""
+
+import os
+from functools import partial
+
+from replication_lab.lab import up
+from replication_lab.lab.attach_plan import Plan
+from replication_lab.model.errors import LabError
+from replication_lab.model.progress import Tell
+from replication_lab.model.proof import Proof
+from replication_lab.world import clock
+from replication_lab.world.docker import attachments, images, leftovers, project, signals
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.compose_call import Container
+
+# The longest time after which an application's pool is expected to have connected again, and a recreated container to
+# be healthy.
+FLOW_SECONDS, HEALTHY_SECONDS = 15, 180
+NOTHING_FLOWS = "nothing has crossed it yet"
+
+
+def attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
+    """Attach the links and prove them; on any failure restore the project."""
+    images.ensure(["toxiproxy"])
+    attached = found.attached
+    path = attachments.write(attached, leftovers.owner(), found.kept, found.linked)
+    tell(f"override file: {os.path.relpath(path)}")
+    try:
+        attachments.start(attached)
+        lab = project.find(attached.compose.project)
+        if not isinstance(lab, AttachedLab):
+            raise LabError(f"{lab.name} is not attached", "an attached project", "./lab attach")
+        _wait_until_healthy(lab)
+        proofs = prove(lab, condition, tell)
+        lab.save_state(proofs, {link.name: condition for link in attached.links})
+    except BaseException:
+        with signals.signals_held():
+            tell(f"restoring {attached.compose.project}")
+            attachments.restore(attached)
+        raise
+    return lab, proofs
+
+
+def _wait_until_healthy(lab: AttachedLab) -> None:
+    services = [*(each.service for each in lab.attached.consumers), *lab.attached.added]
+
+    def all_healthy() -> bool:
+        lab.refresh()
+        found = [container for service in services for container in lab.all_containers.get(service, [])]
+        for container in found:
+            if container.status == "exited":
+                log = container.logs(tail=12).decode(errors="replace").strip().replace("\n", "\n  ")
+                raise LabError(
+                    f"{container.name} ended after it was recreated. Its log:\n  {log}",
+                    "a running container",
+                    f"docker logs {container.name}",
+                )
+        return all(_is_healthy(container) for container in found)
+
+    clock.wait_until(all_healthy, f"{', '.join(services)} to be healthy", HEALTHY_SECONDS, every=0.2)
+
+
+def _is_healthy(container: Container) -> bool:
+    health = container.attrs["State"].get("Health", {}).get("Status", "healthy")
+    return container.status == "running" and health == "healthy"
+
+
+def prove(lab: AttachedLab, condition: str, tell: Tell) -> list[Proof]:
+    """Prove that each link leads through the lab, that its consumer uses it, and that it has its condition."""
+    found = [_prove_alias(lab, link.name) for link in lab.attached.links]
+    found += up.set_toxics(lab, {link.name: condition for link in lab.attached.links})
+    found += [_prove_flow(lab, link.name) for link in lab.attached.links]
+    for proof in found:
+        said = "verified" if proof.ok else "NOT SEEN" if is_unseen(proof) else "FAILED"
+        tell(f"  {said}: {proof.what}: {proof.found}")
+    for proof in found:
+        if not proof.ok and not is_unseen(proof):
+            raise LabError(f"{proof.what}: {proof.found}", "a link that works", "./lab attach")
+    return found
+
+
+def is_unseen(proof: Proof) -> bool:
+    """Return whether a proof is missing only because nothing has crossed the link so far."""
+    return not proof.ok and NOTHING_FLOWS in proof.found
+
+
+def _prove_alias(lab: AttachedLab, name: str) -> Proof:
+    """Prove that the name of a server is the lab's Toxiproxy in the consumer, by its own resolver if it has one."""
+    link = lab.attached_link(name)
+    proxy, found = lab.service(link.service).addresses(), lab.resolved(name)
+    said = (
+        f"it is {', '.join(dict.fromkeys(found))} there" if found else "the alias is set; no getent there to resolve it"
+    )
+    ok = lab.leads_through(name) and set(found) <= proxy
+    return Proof(f"{link.server} is the lab's Toxiproxy in {link.consumer}", said, ok)
+
+
+def _prove_flow(lab: AttachedLab, name: str) -> Proof:
+    link = lab.attached_link(name)
+    what = f"{link.consumer} uses link {name}"
+    try:
+        many = clock.wait_until(partial(lab.crossed_by, name), f"a connection across {name}", FLOW_SECONDS, every=0.2)
+    except LabError:
+        return Proof(what, f"{NOTHING_FLOWS}: {link.consumer} has opened no connection in {FLOW_SECONDS} s", False)
+    return Proof(what, f"{many} connection{'' if many == 1 else 's'} so far", True)
+
+
+# --- detached ---------------------------------------------------------------------------------------------------------
+
+
+def detach(name: str | None, tell: Tell) -> tuple[str, list[str]]:
+    """Restore an attached project; return its name, and how it differs from before, in words."""
+    docker_engine.client()
+    up.tidy(tell)
+    lab = _attached(name)
+    up.refuse_in_use(lab)
+    tell(f"recreating {', '.join(each.service for each in lab.attached.consumers)}")
+    with signals.signals_held():
+        lab.down()
+    return lab.name, attachments.differences(lab.attached)
+
+
+def _attached(name: str | None) -> AttachedLab:
+    known = {each: lab for each, lab in project.all_labs().items() if isinstance(lab, AttachedLab)}
+    if name is None and len(known) == 1:
+        return next(iter(known.values()))
+    if name in known:
+        return known[name]
+    found = f"no project {name!r} is attached" if name else f"{len(known)} projects are attached"
+    raise LabError(found, ", ".join(known) or "an attached project", "./lab status")

@@ -1,0 +1,284 @@
+"""How a Compose project that the lab did not write can be attached, read from its files, containers and servers."""
+
+import os
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+
+from replication_lab.lab import up
+from replication_lab.model import attach_checks
+from replication_lab.model.attachment import AskedLink, AttachedLink, Attachment, ComposeCall, Consumer
+from replication_lab.model.compose_project import Project
+from replication_lab.model.errors import LabError
+from replication_lab.replication.recognised import CLUSTERS, Recognised, outside, recognised
+from replication_lab.world.docker import attached as attached_labs
+from replication_lab.world.docker import attachments, compose_call, leftovers, project
+from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker.compose_call import Container
+from replication_lab.world.docker.service import reachable
+from replication_lab.world.mysql.accounts import Account
+from replication_lab.world.mysql.server import Server
+
+
+@dataclass(frozen=True)
+class AskedAttachment:
+    """What the user gave: the options of Compose, the links, the accounts by node, the conditions of links."""
+
+    links: Sequence[AskedLink]
+    files: Sequence[str] = ()
+    project: str = ""
+    env_files: Sequence[str] = ()
+    profiles: Sequence[str] = ()
+    accounts: Mapping[str, Account] = field(default_factory=dict)
+    condition: str = "none"
+
+    @property
+    def options(self) -> list[str]:
+        return [
+            *(("--project-name", self.project) if self.project else ()),
+            *(part for file in self.files for part in ("--file", file)),
+            *(part for file in self.env_files for part in ("--env-file", file)),
+            *(part for profile in self.profiles for part in ("--profile", profile)),
+        ]
+
+
+@dataclass(frozen=True)
+class Plan:
+    """An attachment that nothing speaks against, before anything has changed."""
+
+    attached: Attachment
+    linked: dict[str, list[str]]
+    kept: attachments.Kept
+    remarks: list[str]
+
+
+def plan(asked: AskedAttachment) -> Plan:
+    """Return how the links can be attached; LabError, and nothing changed, if one of them cannot."""
+    attach_checks.check_asked(asked.links)
+    for file in (*asked.files, *asked.env_files):
+        if not Path(file).is_file():
+            raise LabError(f"{file} is not a file", "a file of the Compose project", "./lab attach --help")
+    docker_engine.ensure()
+    up.tidy(lambda _: None)
+    name = compose_call.document(asked.options)["name"]
+    containers = compose_call.containers(name)
+    _refuse_labs(name)
+    call = _call(asked, name, containers)
+    found = compose_call.project(call, containers)
+    attach_checks.check_project(found)
+    for link in asked.links:
+        attach_checks.check_link(found, link)
+    return _plan(asked, call, found, containers)
+
+
+def _refuse_labs(name: str) -> None:
+    lab = project.all_labs().get(name)
+    if lab is not None and not isinstance(lab, AttachedLab):
+        raise LabError(f"{name} is a lab already", "a project that the lab did not start", f"lab show --lab {name}")
+
+
+def _call(asked: AskedAttachment, name: str, containers: Mapping[str, Sequence[Container]]) -> ComposeCall:
+    """Return how Compose is called later: by the files that the running containers were started from."""
+    services = [end for link in asked.links for end in (link.source, link.target)]
+    started_from, folder = compose_call.files_of(containers, services)
+    files = [os.path.abspath(file) for file in asked.files] or started_from
+    if not files:
+        raise LabError(f"{name} does not run", "a running project", "docker compose up --detach --wait")
+    if started_from and [os.path.realpath(each) for each in files] != [os.path.realpath(each) for each in started_from]:
+        raise LabError(
+            f"{name} was started from {', '.join(started_from)}",
+            "the same files in the same order",
+            f"./lab attach {' '.join(f'-f {each}' for each in started_from)} …",
+        )
+    env_files = [os.path.abspath(file) for file in asked.env_files]
+    return ComposeCall(name, files, folder or os.path.dirname(files[0]), env_files, list(asked.profiles))
+
+
+def _plan(asked: AskedAttachment, call: ComposeCall, found: Project, containers: Mapping[str, list[Container]]) -> Plan:
+    databases = found.databases()
+    first = {name: each[0] for name, each in containers.items()}
+    answering, remarks = _servers(asked, found, first, databases)
+    names = {each: _all_names(found, each) for each in databases}
+    set_of = _recognise(asked, found, answering, names, remarks)
+    links = [_link(found, each, set_of) for each in asked.links]
+    _check_links(links)
+    consumers = list(dict.fromkeys(link.consumer for link in links))
+    for each in consumers:
+        attach_checks.check_consumer(found, each)
+    counts = {each: len(containers[each]) for each in consumers}
+    attach_checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
+    attachment = Attachment(
+        compose=call,
+        links=links,
+        consumers=[_consumer(found, containers, each) for each in consumers],
+        nodes=dict(set_of.roles),
+        ports={node: _port(found, node, links) for node in set_of.roles},
+        images={node: str(first[node].attrs["Config"]["Image"]) for node in set_of.roles},
+        doors=sorted({network for node in set_of.roles for network in found.networks(node)}),
+        state=str(leftovers.STATE.resolve()),
+        replication=set_of.replication,
+        follows={name: source for name, source in set_of.follows.items()},
+        internal=found.internal,
+    )
+    kept = attachments.Kept(
+        compose_call.used_variables(call.options),
+        {node: (account.user, account.password) for node, account in asked.accounts.items()},
+    )
+    return Plan(attachment, {each: found.links(each) for each in consumers}, kept, remarks)
+
+
+def _servers(
+    asked: AskedAttachment, found: Project, first: Mapping[str, Container], databases: Sequence[str]
+) -> tuple[dict[str, Server], list[str]]:
+    """Return the servers that accept an account, and remarks about the others."""
+    for node in asked.accounts:
+        if node not in databases:
+            raise LabError(
+                f"--dsn {node}=…: {node} is no database server of {found.name}",
+                ", ".join(databases),
+                "./lab attach --help",
+            )
+    answering, remarks = {}, []
+    for node in databases:
+        try:
+            answering[node] = _server(asked, found, first, node, databases)
+        except LabError as error:
+            if any(link.target == node for link in asked.links):
+                raise
+            remarks.append(f"{node} is left out: {error.found}")
+    return answering, remarks
+
+
+def _server(
+    asked: AskedAttachment, found: Project, first: Mapping[str, Container], node: str, databases: Sequence[str]
+) -> Server:
+    address = _address(found, first[node], node, found.port(node))
+    for account in attached_labs.accounts_for(node, asked.accounts, first, databases):
+        try:
+            return attached_labs.server_at(node, address, account)
+        except LabError as error:
+            if "does not answer" in error.found:
+                raise
+    raise attached_labs.no_account(node, found.name)
+
+
+def _address(found: Project, container: Container, node: str, port: int) -> tuple[str, int]:
+    """Return an address of a server from this machine before anything was added: its own, or a published port."""
+    for address in found.containers(node)[0].addresses.values():
+        if address and reachable(address, port):
+            return address, port
+    bindings = container.attrs["NetworkSettings"]["Ports"].get(f"{port}/tcp")
+    if bindings:
+        host = bindings[0]["HostIp"]
+        return ("127.0.0.1" if host in ("0.0.0.0", "::", "") else host), int(bindings[0]["HostPort"])
+    raise LabError(
+        f"{node} does not answer at port {port} from this machine",
+        "a server that takes connections, and on Docker Desktop a published port",
+        f'add to {node} in the project: ports: ["127.0.0.1::{port}"]; or --link CONSUMER:{node}:PORT',
+    )
+
+
+def _all_names(found: Project, service: str) -> list[str]:
+    """Return all names and addresses of a server within the project."""
+    addresses = [each for one in found.containers(service) for each in one.addresses.values() if each]
+    hostname = [str(found.service(service).get("hostname") or "")]
+    return [*found.names(service, service), *filter(None, hostname), *addresses]
+
+
+def _recognise(
+    asked: AskedAttachment,
+    found: Project,
+    answering: Mapping[str, Server],
+    names: Mapping[str, Sequence[str]],
+    remarks: list[str],
+) -> Recognised:
+    set_of = recognised(answering, {node: names[node] for node in answering}, asked.links[0].target)
+    for node, host in outside(answering, names).items():
+        remarks.append(
+            f"{node} replicates from {host}, which is no service of {found.name}: the lab does not follow it"
+        )
+    for link in asked.links:
+        if link.target not in set_of.roles:
+            raise LabError(
+                f"{link.target} does not replicate with {asked.links[0].target}, and an attached project has one set "
+                "of servers",
+                f"links to {', '.join(set_of.roles)}",
+                f"lab attach without --link {link}",
+            )
+    return set_of
+
+
+def _link(found: Project, asked: AskedLink, set_of: Recognised) -> AttachedLink:
+    """Return a link with its consumer: between two servers that is the replica, whichever end it was given as."""
+    source, target = asked.source, asked.target
+    if set_of.follows.get(source) == target:
+        source, target = target, source
+    is_replication = set_of.follows.get(target) == source
+    consumer, server = (target, source) if is_replication else (source, target)
+    if is_replication:
+        _check_dialled(consumer, server, set_of.dialled[consumer], found)
+    elif {source, target} <= set(set_of.roles):
+        raise _not_between(source, target, set_of)
+    names = found.names(server, consumer)
+    if is_replication and set_of.dialled[consumer] not in names:
+        names.append(set_of.dialled[consumer])
+    shared = sorted(set(found.networks(consumer)) & set(found.networks(server)))
+    return AttachedLink(consumer, server, source, target, asked.port or found.port(server), names, shared)
+
+
+def _check_dialled(replica: str, source: str, host: str, found: Project) -> None:
+    if host in {each for one in found.containers(source) for each in one.addresses.values()}:
+        raise LabError(
+            f"{replica} replicates from {source} by its address {host}, which no name leads to",
+            f"the name {source} as the source's host",
+            f"change the source's host on {replica}, then ./lab attach",
+        )
+
+
+def _not_between(source: str, target: str, set_of: Recognised) -> LabError:
+    if set_of.replication in CLUSTERS:
+        return LabError(
+            f"{source} and {target} are members of one cluster, whose members reach each other by their addresses: a "
+            "link between them would carry nothing",
+            "a link from an application to a member",
+            f"./lab up {set_of.replication}, for conditions between members",
+        )
+    return LabError(
+        f"{source} and {target} are servers, and neither replicates from the other",
+        "a link from an application, or from a source to its replica",
+        "./lab attach --link APP:SERVER",
+    )
+
+
+def _check_links(links: Sequence[AttachedLink]) -> None:
+    for link in links:
+        if [each.name for each in links].count(link.name) > 1:
+            raise LabError(
+                f"--link {link.source}:{link.target} is given in both directions, and is one link",
+                "each link once",
+                f"./lab attach --link {link.source}:{link.target}",
+            )
+
+
+def _port(found: Project, node: str, links: Sequence[AttachedLink]) -> int:
+    return next((link.port for link in links if link.server == node), 0) or found.port(node)
+
+
+def _consumer(found: Project, containers: Mapping[str, list[Container]], service: str) -> Consumer:
+    running = containers[service]
+    config_hash = found.containers(service)[0].config_hash
+    return Consumer(service, len(running), config_hash, compose_call.settings(running[0]))
+
+
+def warnings(found: Plan) -> list[str]:
+    """Return what the user has to know before the consumers are recreated."""
+    said = [*found.remarks]
+    for consumer in found.attached.consumers:
+        many = f"{consumer.count} containers of " if consumer.count > 1 else ""
+        what = "its server restarts" if consumer.service in found.attached.nodes else "its connections end"
+        said.append(
+            f"{many}{consumer.service} will be recreated, now and at `lab detach`: {what}; volumes, networks and fixed "
+            "ports stay; what it wrote outside its volumes is lost"
+        )
+    return said

@@ -1,0 +1,259 @@
+"""An attached project as a lab: its servers are nodes, its links have a Toxiproxy each."""
+
+from collections.abc import Iterable, Iterator, Mapping
+from contextlib import suppress
+from dataclasses import dataclass, field
+from functools import cached_property
+
+import msgspec
+from docker.errors import APIError
+from docker.models.containers import Container
+
+from replication_lab.model.attachment import DOOR, AttachedLink, Attachment
+from replication_lab.model.errors import LabError
+from replication_lab.model.server_name import text_of_nodes
+from replication_lab.world.docker import attachments, compose_call
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.docker.service import Node
+from replication_lab.world.mysql.accounts import FORM, Account, from_environment, version_for
+from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
+from replication_lab.world.mysql.server import Server
+from replication_lab.world.toxiproxy import Toxiproxy
+
+ACCEPTED = "Accepted client"
+
+
+class AttachedServer(Server):
+    """A server of the user's: applications' rights are those of the account that the lab has."""
+
+    def as_application(self) -> Server:
+        """Return the same server: the lab has only one account there."""
+        return self
+
+
+def server_at(name: str, address: tuple[str, int], account: Account) -> AttachedServer:
+    """Return a server by its address, with the dialect of its version; LabError if it does not accept the account."""
+    version = version_for(address, account)
+    if version is None:
+        raise LabError(f"{name} refuses {account.user} ({account.origin})", f"--dsn {FORM}", "./lab attach --help")
+    known = dialects()[dialect_of(version)]
+    found = AttachedServer(name, address, known, account.password, user=account.user)
+    if known.file_position and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":
+        found.dialect = _without_gtids(found)
+    return found
+
+
+def _without_gtids(server: Server) -> Dialect:
+    """Return the dialect with positions as files and places, by the first statement that the server knows."""
+    known = server.dialect
+    for statement in known.file_position:
+        with suppress(LabError):
+            server.rows(statement)
+            return msgspec.structs.replace(known, position=statement, wait_for_position=known.wait_for_file)
+    return known
+
+
+@dataclass(frozen=True)
+class AttachedNode(Node):
+    """A database server of the project."""
+
+    lab: "AttachedLab"
+
+    def published(self, port: int) -> tuple[str, int]:  # noqa: ARG002 - the same for each port of a server
+        """Return the address of its server on this machine, which leads through the lab's own Toxiproxy."""
+        return self.lab.service(DOOR).published(self.lab.attached.door(self.name))
+
+    def server(self) -> Server:
+        self.lab.topology.node(self.name)
+        if self.name not in self.lab.servers:
+            self.lab.servers[self.name] = server_at(self.name, self.published(3306), self.lab.account(self.name))
+        return self.lab.servers[self.name]
+
+    @property
+    def dialect(self) -> Dialect:
+        return self.server().dialect
+
+
+@dataclass(frozen=True)
+class AttachedLab(Lab):
+    """A project with links that lead through the lab; its containers are the project's, and those that were added."""
+
+    attached: Attachment = field(kw_only=True)
+
+    @cached_property
+    def containers(self) -> dict[str, Container]:
+        """The first container of each service, cached at the first access."""
+        return {service: found[0] for service, found in self.all_containers.items()}
+
+    @cached_property
+    def all_containers(self) -> dict[str, list[Container]]:
+        """The containers of each service of the project, in the order of their numbers."""
+        return compose_call.containers(self.name)
+
+    def refresh(self) -> None:
+        super().refresh()
+        self.__dict__.pop("all_containers", None)
+
+    @property
+    def different_nodes(self) -> list[str]:
+        """One node for each different image."""
+        return list({image: node for node, image in reversed(self.attached.images.items())}.values())[::-1]
+
+    def node(self, name: str) -> Node:
+        return AttachedNode(self, name)
+
+    @property
+    def toxiproxy(self) -> Toxiproxy:
+        raise LabError(
+            f"{self.name} is attached, and each of its links has a Toxiproxy of its own",
+            "a lab of the lab's own topologies",
+            "./lab up",
+        )
+
+    def link(self, name: str) -> RunningLink:
+        return RunningLink(self, self.topology.link(name), self.proxy_of(name))
+
+    def proxy_of(self, link: str) -> str:
+        return self.attached_link(link).service
+
+    def use(self, name: str) -> str:
+        """Return what crosses a link, in words."""
+        link = self.attached_link(name)
+        if not self.leads_through(name):
+            return f"NOT IN USE: {link.consumer} was recreated without the lab"
+        many = self.crossed_by(name)
+        return (
+            f"connections of {link.consumer} so far: {many}"
+            if many
+            else f"NOT IN USE: no connection of {link.consumer}"
+        )
+
+    def attached_link(self, name: str) -> AttachedLink:
+        self.topology.link(name)
+        return next(link for link in self.attached.links if link.name == name)
+
+    def crossed_by(self, name: str) -> int:
+        """Return the number of connections across a link that its consumer's containers have opened so far."""
+        link = self.attached_link(name)
+        addresses = {
+            network["IPAddress"]
+            for container in self.all_containers.get(link.consumer, [])
+            for network in container.attrs["NetworkSettings"]["Networks"].values()
+        }
+        return sum(address in addresses for address in self._accepted(link))
+
+    def _accepted(self, link: AttachedLink) -> Iterator[str]:
+        """Yield the address of each client whose connection a link's Toxiproxy has accepted."""
+        for line in self.service(link.service).logs("all").splitlines():
+            if ACCEPTED in line:
+                with suppress(msgspec.DecodeError, KeyError):
+                    yield msgspec.json.decode(line)["client"].rpartition(":")[0].strip("[]")
+
+    def leads_through(self, name: str) -> bool:
+        """Return whether each container of a link's consumer still has the alias of the link."""
+        link = self.attached_link(name)
+        found = self.all_containers.get(link.consumer, [])
+        return bool(found) and all(_is_linked(container, link) for container in found)
+
+    def resolved(self, name: str) -> list[str]:
+        """Return the address of a link's server in each container of its consumer; empty where no tool can tell."""
+        link = self.attached_link(name)
+        said = [_said(each, "getent", "hosts", link.server) for each in self.all_containers.get(link.consumer, [])]
+        return [each.split()[0] for each in said if each.split()]
+
+    def application(self, node: str) -> tuple[str, str]:
+        account = self.account(node)
+        return account.user, account.password
+
+    # -- accounts --------------------------------------------------------------------------------------------------
+
+    def account(self, node: str) -> Account:
+        """Return the account with which the lab uses a server; LabError if none is known that the server accepts."""
+        if node not in self._accepted_accounts:
+            address = self.node(node).published(3306)
+            for account in self._accounts(node):
+                if version_for(address, account):
+                    self._accepted_accounts[node] = account
+                    break
+            else:
+                raise self.no_account(node)
+        return self._accepted_accounts[node]
+
+    def _accounts(self, node: str) -> Iterator[Account]:
+        names = [each.name for each in self.topology.nodes]
+        return accounts_for(node, attachments.accounts(self.attached), self.containers, names)
+
+    @cached_property
+    def _accepted_accounts(self) -> dict[str, Account]:
+        return {}
+
+    def no_account(self, node: str) -> LabError:
+        return no_account(node, self.name)
+
+    def down(self) -> None:
+        """Restore the project, and remove all that the lab added; nothing of the project's is removed."""
+        attachments.restore(self.attached)
+
+    def _owners(self) -> set[str]:
+        """Return the process that attached it."""
+        return {attachments.owner(attachments.containers()[self.name])}
+
+
+def accounts_for(
+    node: str, given: Mapping[str, Account], containers: Mapping[str, Container], nodes: Iterable[str]
+) -> Iterator[Account]:
+    """Yield the accounts that a server may accept: the given one, those of its container, those of the others.
+
+    Servers that replicate have the accounts of their source, whatever the environment of their container is.
+    """
+    if node in given:
+        yield given[node]
+        return
+    others = [each for each in nodes if each != node]
+    seen = set()
+    for each in (node, *others):
+        found = [given[each]] if each in given and each != node else list(_of_container(each, containers))
+        for account in found:
+            if (account.user, account.password) not in seen:
+                seen.add((account.user, account.password))
+                yield account
+
+
+def _said(container: Container, *command: str) -> str:
+    """Return the output of a command in a container; an empty string if it fails or cannot be run."""
+    try:
+        # The stubs do not know that the output is complete without `stream`.
+        code, output = container.exec_run(list(command))
+    except APIError:
+        return ""
+    return "" if code else bytes(output).decode(errors="replace")  # type: ignore[arg-type]
+
+
+def _of_container(service: str, containers: Mapping[str, Container]) -> Iterator[Account]:
+    container = containers.get(service)
+    if container is None:
+        return
+    environment = dict(entry.partition("=")[::2] for entry in container.attrs["Config"].get("Env") or [])
+    yield from from_environment(environment, lambda path: _said(container, "cat", path))
+
+
+def no_account(node: str, project: str) -> LabError:
+    """Return the error for a server that accepts no account that the lab knows."""
+    return LabError(
+        f"{node} of {project} accepts no account that its container's environment names",
+        f"--dsn {FORM}: an account that may read the state of replication, and create a schema for drills",
+        f"./lab detach --lab {project}, then lab attach with --dsn {node}=mysql://root:PASSWORD@",
+    )
+
+
+def _is_linked(container: Container, link: AttachedLink) -> bool:
+    networks = container.attrs["NetworkSettings"]["Networks"].values()
+    has = {each for network in networks for each in network.get("Links") or []}
+    return any(each.endswith(f":{link.server}") and link.service in each for each in has)
+
+
+def lab_of(project: str, containers: list[Container]) -> AttachedLab:
+    """Return the attached lab that the added containers of a project belong to."""
+    attached = attachments.of(containers)
+    return AttachedLab(project, attached.topology, text_of_nodes(attached.images), "", attached=attached)

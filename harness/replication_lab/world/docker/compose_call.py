@@ -1,0 +1,212 @@
+"""`docker compose` for a project that the lab did not write: its files resolved, its containers, `up`."""
+
+import hashlib
+import json
+import os
+import re
+import subprocess
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import psutil
+from docker.errors import ImageNotFound
+from docker.models.containers import Container
+
+from replication_lab.model.attachment import ComposeCall
+from replication_lab.model.compose_project import Project, Running
+from replication_lab.model.errors import LabError
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import engine, labels
+from replication_lab.world.docker.signals import signals_deferred
+
+HASH, ONE_OFF = "com.docker.compose.config-hash", "com.docker.compose.oneoff"
+# The label in which Compose notes the container that one has replaced.
+OWN_LABELS = ("com.docker.compose.replace",)
+VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
+PASSED_ON = re.compile(r"^\s+([A-Za-z_][A-Za-z0-9_]*): null$", re.MULTILINE)
+CHANGES = re.compile(r"Container (\S+)\s+(?:Recreate|Creating)\b")
+# Variables that change which files and which engine Compose uses.
+OF_COMPOSE = ("COMPOSE_", "DOCKER_")
+
+
+# The variables that files use, with their values at one moment; None for one that was not set.
+Variables = Mapping[str, str | None]
+
+
+def run(
+    options: Sequence[str], command: Sequence[str], environment: Variables | None = None, errors: bool = False
+) -> str:
+    """Return the output of a `docker compose` command, with `errors` that to standard error; LabError if it fails.
+
+    `environment` are the variables that the command sees in place of this process's.
+    """
+    asked = ["docker", "compose", "--ansi", "never", *options, *command]
+    # In a session of its own: a Ctrl-C at the terminal reaches this process only, which then restores the project.
+    done = subprocess.run(
+        asked,
+        capture_output=True,
+        text=True,
+        check=False,
+        env=_environment(environment),
+        start_new_session=True,
+    )
+    if done.returncode:
+        last = "\n  ".join(done.stderr.strip().splitlines()[-6:])
+        raise LabError(
+            f"`docker compose {' '.join(command)}` ended with {done.returncode}:\n  {last}",
+            "exit status 0",
+            f"docker compose {' '.join([*options, *command])}",
+        )
+    return done.stderr if errors else done.stdout
+
+
+def _environment(given: Variables | None) -> dict[str, str]:
+    if given is None:
+        return dict(os.environ)
+    others = {name: value for name, value in os.environ.items() if not name.startswith(OF_COMPOSE)}
+    return {name: value for name, value in {**others, **given}.items() if value is not None}
+
+
+def document(options: Sequence[str], environment: Variables | None = None) -> dict[str, Any]:
+    """Return the project as Compose resolves its files."""
+    return json.loads(run(options, ["config", "--format", "json"], environment))
+
+
+def used_variables(options: Sequence[str]) -> dict[str, str | None]:
+    """Return the variables that the files use, as they are now, to resolve the files in the same way later."""
+    text = run(options, ["config", "--no-interpolate"])
+    names = {*VARIABLE.findall(text), *PASSED_ON.findall(text)}
+    names |= {name for name in os.environ if name.startswith(OF_COMPOSE)}
+    return {name: os.environ.get(name) for name in sorted(names)}
+
+
+def containers(project: str) -> dict[str, list[Container]]:
+    """Return a project's containers by service, in the order of their numbers; not those of `docker compose run`."""
+    found: dict[str, list[Container]] = {}
+    mark = f"{labels.PROJECT}={project}"
+    for container in engine.client().containers.list(all=True, filters={"label": mark}, ignore_removed=True):
+        if container.labels.get(ONE_OFF, "").lower() != "true" and labels.SERVICE in container.labels:
+            found.setdefault(container.labels[labels.SERVICE], []).append(container)
+    for each in found.values():
+        each.sort(key=lambda container: container.labels.get("com.docker.compose.container-number", ""))
+    return found
+
+
+def project(call: ComposeCall, found: Mapping[str, Sequence[Container]]) -> Project:
+    """Return what the files and the engine say of a project."""
+    return Project(
+        call.project,
+        document(call.options),
+        {service: [_running(each) for each in containers] for service, containers in found.items()},
+    )
+
+
+def would_change(call: ComposeCall, counts: Mapping[str, int], found: Mapping[str, Sequence[Container]]) -> list[str]:
+    """Return the services that Compose would create or recreate now, if these were asked for as they are.
+
+    Compose is asked by a dry run: its hash of a service depends on which others are asked for at the same time.
+    """
+    said = run(["--dry-run", *call.options], _create(counts), errors=True)
+    changed = set(CHANGES.findall(said))
+    known = {str(container.name): service for service, each in found.items() for container in each}
+    return sorted({known.get(name, name) for name in changed})
+
+
+def files_of(found: Mapping[str, Sequence[Container]], services: Sequence[str]) -> tuple[list[str], str]:
+    """Return the files and the folder that the containers of these services were started from."""
+    for service in services:
+        for container in found.get(service, []):
+            files = container.labels.get(labels.CONFIG_FILES, "")
+            return [each for each in files.split(",") if each], container.labels.get(labels.WORKING_DIR, "")
+    return [], ""
+
+
+def settings(container: Container) -> dict[str, str]:
+    """Return a digest of each part of a container's settings that its recreation has to keep."""
+    attrs = container.attrs
+    config = {key: value for key, value in attrs["Config"].items() if key not in ("Hostname", "Labels")}
+    own = {str(container.id)[:12], str(container.name)}
+    networks = {
+        name: [sorted(set(one.get("Aliases") or ()) - own), one.get("Links"), one.get("IPAMConfig")]
+        for name, one in attrs["NetworkSettings"]["Networks"].items()
+    }
+    mounts = sorted((one["Destination"], one.get("Name") or one.get("Source")) for one in attrs.get("Mounts", []))
+    labels_of = {key: value for key, value in container.labels.items() if key not in OWN_LABELS}
+    host = {key: value for key, value in attrs["HostConfig"].items() if key != "ContainerIDFile"}
+    parts = {
+        "environment": sorted(config.pop("Env") or []),
+        "program": config,
+        "limits and ports": host,
+        "volumes": mounts,
+    }
+    parts |= {"networks": networks, "labels": labels_of}
+    return {part: hashlib.sha256(repr(_ordered(value)).encode()).hexdigest()[:16] for part, value in parts.items()}
+
+
+def _ordered(value: Any) -> Any:
+    if isinstance(value, dict):
+        return sorted((key, _ordered(each)) for key, each in value.items())
+    return [_ordered(each) for each in value] if isinstance(value, (list, tuple)) else value
+
+
+def _running(container: Container) -> Running:
+    attrs = container.attrs
+    config = attrs["Config"]
+    program = [*(config.get("Entrypoint") or []), *(config.get("Cmd") or [])]
+    return Running(
+        name=str(container.name),
+        status=container.status,
+        config_hash=container.labels.get(HASH, ""),
+        image=attrs["Image"],
+        named_image=_named(config["Image"]),
+        files=tuple(container.labels.get(labels.CONFIG_FILES, "").split(",")),
+        directory=container.labels.get(labels.WORKING_DIR, ""),
+        addresses={name: one["IPAddress"] for name, one in attrs["NetworkSettings"]["Networks"].items()},
+        exposed=frozenset(int(port.partition("/")[0]) for port in config.get("ExposedPorts") or {}),
+        program=" ".join(program),
+        environment=dict(entry.partition("=")[::2] for entry in config.get("Env") or []),
+        kept=tuple(mount["Destination"] for mount in attrs.get("Mounts", []) if mount.get("Type") != "tmpfs"),
+    )
+
+
+def _named(image: str) -> str:
+    try:
+        return str(engine.client().images.get(image).id)
+    except ImageNotFound:
+        return ""
+
+
+def _create(counts: Mapping[str, int]) -> list[str]:
+    scaled = [part for service, count in counts.items() for part in ("--scale", f"{service}={count}")]
+    return ["up", "--no-start", "--no-build", "--pull", "never", *scaled, *counts]
+
+
+def up(
+    call: ComposeCall, counts: Mapping[str, int], override: Path | None = None, environment: Variables | None = None
+) -> None:
+    """Create or recreate these services as the files say, or also as the override file says, and start them.
+
+    `counts` are the numbers of containers of the services; nothing is built, and no image is pulled. The containers
+    are started here: Compose would also start what they depend on, such as a migration that has ended. A service that
+    was stopped stays so. An interruption takes effect after the command: one that ended halfway would leave two
+    containers of one name.
+    """
+    options = [*call.options, *(["--file", str(override)] if override else [])]
+    with signals_deferred():
+        stopped = {service for service, found in containers(call.project).items() if found[0].status == "exited"}
+        run(options, _create(counts), environment)
+        for service, found in containers(call.project).items():
+            for container in found:
+                if service in counts and service not in stopped and container.status != "running":
+                    container.start()
+
+
+def wait_for_others(override: Path) -> None:
+    """Wait until no `docker compose` of a killed command uses this override file any more."""
+    wait_until(lambda: not _uses(override), f"the end of the docker compose that uses {override}")
+
+
+def _uses(override: Path) -> bool:
+    processes = psutil.process_iter(["cmdline"])
+    return any(str(override) in (process.info["cmdline"] or []) for process in processes)

@@ -1,0 +1,80 @@
+"""Compose projects of users for the tests of `lab attach`, and what is read of them without the lab."""
+
+import json
+import os
+import subprocess
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from replication_lab.world.docker import attachments, compose_call
+
+SOURCES = Path(__file__).parent
+PROJECTS = SOURCES / "attached"
+DATABASE, SHOP = "vendor.example/mariadb:11.8", "vendor.example/shop:1"
+ENVIRONMENT = {"DB_IMAGE": DATABASE, "SHOP_IMAGE": SHOP}
+
+
+def build() -> None:
+    """Build the images of the projects; a second time it takes a moment."""
+    for image, folder in ((DATABASE, SOURCES / "vendor"), (SHOP, PROJECTS / "shop" / "app")):
+        subprocess.run(
+            ["docker", "buildx", "build", "--load", "-q", "-t", image, folder], check=True, capture_output=True
+        )
+
+
+def compose(folder: str, project: str, *command: str) -> subprocess.CompletedProcess[str]:
+    """Run `docker compose` as the user of a project would."""
+    return subprocess.run(
+        ["docker", "compose", "--ansi", "never", "--project-name", project, *command],
+        cwd=PROJECTS / folder,
+        env={**os.environ, **ENVIRONMENT},
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+
+@contextmanager
+def running(folder: str, project: str) -> Iterator[None]:
+    """Start a project for the block, and remove all of it at the end, whatever is attached to it."""
+    try:
+        compose(folder, project, "up", "--detach", "--wait")
+        yield
+    finally:
+        attachments.remove_added(project)
+        compose(folder, project, "--profile", "*", "down", "--volumes", "--timeout", "1")
+
+
+def inside(container: str, *command: str) -> str:
+    """Return the output of a command in a container; an error if it fails."""
+    return subprocess.run(["docker", "exec", container, *command], capture_output=True, text=True, check=True).stdout
+
+
+def seconds_of_request(container: str) -> float:
+    """Return the seconds that the shop takes to ask its database; its first request may open a connection."""
+    for _ in range(2):
+        said = inside(
+            container, "curl", "-fsS", "-o", "/dev/null", "-w", "%{time_total}", "http://localhost:8080/health"
+        )
+    return float(said)
+
+
+def settings(project: str) -> dict[str, list[object]]:
+    """Return each container's image, hash and settings, in the order of its service's containers."""
+    found = compose_call.containers(project)
+    return {
+        service: [(one.attrs["Image"], one.labels[compose_call.HASH], compose_call.settings(one)) for one in containers]
+        for service, containers in found.items()
+    }
+
+
+def changed_by_up(folder: str, project: str) -> list[str]:
+    """Return the lines of a dry run of `docker compose up` that say that something would change."""
+    said = compose(folder, project, "--dry-run", "up", "--detach").stderr
+    return [line for line in said.splitlines() if "Recreate" in line or "Creat" in line or "orphan" in line]
+
+
+def described(text: str) -> dict[str, dict]:
+    """Return the links of `lab show --json` by name."""
+    return {link["name"]: link for link in json.loads(text)["links"]}
