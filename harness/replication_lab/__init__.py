@@ -28,6 +28,9 @@ if TYPE_CHECKING:
     )
     from replication_lab.model.relations import Bounds, KnownWithin, NoneSeen, SomeSeen
     from replication_lab.model.verdict import Verdict
+    from replication_lab.pytest_plugin.answers import Answer
+    from replication_lab.pytest_plugin.handles import Acting, LabLink, LabNode, RunningLab
+    from replication_lab.pytest_plugin.recorded import Drilled, Judged
     from replication_lab.report.rows import DrillsSummary, ExperimentSummary
     from replication_lab.world.docker.lab import Lab
     from replication_lab.world.docker.link import RunningLink
@@ -48,6 +51,9 @@ _PUBLIC = {
     ),
     "model.relations": ("Bounds", "KnownWithin", "NoneSeen", "SomeSeen"),
     "model.verdict": ("Verdict",),
+    "pytest_plugin.answers": ("Answer",),
+    "pytest_plugin.handles": ("Acting", "LabLink", "LabNode", "RunningLab"),
+    "pytest_plugin.recorded": ("Drilled", "Judged"),
     "report.rows": ("DrillsSummary", "ExperimentSummary"),
     "world.docker.lab": ("Lab",),
     "world.docker.link": ("RunningLink",),
@@ -57,23 +63,30 @@ _PUBLIC = {
 _MODULES = {name: module for module, names in _PUBLIC.items() for name in names}
 
 __all__ = [
+    "Acting",
+    "Answer",
     "Bounds",
     "Case",
     "Claim",
     "Difference",
+    "Drilled",
     "DrillsSummary",
     "ErrorShare",
     "Experiment",
     "ExperimentSummary",
     "Figure",
+    "Judged",
     "KnownWithin",
     "Lab",
     "LabError",
+    "LabLink",
+    "LabNode",
     "Node",
     "NoneSeen",
     "PerRoundTrip",
     "Preset",
     "Ratio",
+    "RunningLab",
     "RunningLink",
     "Server",
     "SomeSeen",

@@ -2,9 +2,7 @@
 
 from contextlib import contextmanager
 
-from replication_lab.model.claim import Claim
-from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.quantities import throughput
+from replication_lab import Case, Claim, Experiment, Preset, throughput
 from replication_lab.probes import semisync
 
 from ..workloads.carts import Carts
