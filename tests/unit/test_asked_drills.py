@@ -17,6 +17,8 @@ from replication_lab.runner import asked_drills, drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
+from valid_page import check
+
 LOSE = "lose-source"
 ACTED = Proof(what="source has ended", expected="137", found="137", ok=True)
 # Topologies without a node that takes over by itself or by the lab.
@@ -332,5 +334,6 @@ def test_the_page_shows_the_table_and_each_drill(ran):
     summary, record, _ = ran(experiments.asked(question("async")), preset="ask", drill=done)
     html = page.render(summary, record)
 
+    check(html)
     assert "What to decide by" in html
     assert html.count("rows          0 lost") == 3
