@@ -135,3 +135,32 @@ def test_the_slider_goes_from_nothing_to_300_ms(page):
     assert {0, 0.1, 1, 10, 100, 200, 300} <= set(trips)
     assert list(trips) == sorted(set(trips)) and list(again) == list(range(len(trips)))
     assert places[0] == 0 and places[-1] == 1 and list(places) == sorted(set(places))
+
+
+SPANS = """
+  const [spans, done] = arguments;
+  import('/assets/live/history.js').then(({ History }) => {
+    const history = new History();
+    history.add({ at: 60, sample: { at: 60 }, spans });
+    done(history.faults.map(({ label, begin, end, seen }) => [label, begin, end, seen]));
+  });
+"""
+
+
+def test_a_condition_of_several_links_is_one_band(page):
+    """Given at the same time; the steps of a slider that went on within a second are none."""
+    condition = {"kind": "link", "seen": True, "end": None}
+    spans = [
+        {**condition, "id": 0, "begin": 9.5, "end": 10.0, "label": "a-b 50ms", "target": "a-b"},
+        {**condition, "id": 1, "begin": 10.0, "label": "a-b 60ms", "target": "a-b"},
+        {**condition, "id": 2, "begin": 10.4, "label": "b-a 60ms", "target": "b-a", "seen": False},
+        {**condition, "id": 3, "begin": 20.0, "label": "b-c 60ms", "target": "b-c"},
+        {"kind": "node", "id": 4, "begin": 30.0, "end": 30.2, "label": "promote b", "target": "b", "seen": True},
+    ]
+    found = page.driver.execute_async_script(SPANS, spans)
+
+    assert found == [
+        ["2 links 60ms", 10, None, False],
+        ["b-c 60ms", 20, None, True],
+        ["promote b", 30, 30.2, True],
+    ]

@@ -24,6 +24,8 @@ PAGE = "live.html"
 BODY_BYTES = 10_000
 # A viewer that does not read misses states, and gets the newest ones when it reads again.
 WAITING = 5
+# How soon a browser connects again after its stream broke; its own choice, some seconds, would be a gap in the charts.
+AGAIN_MS = 300
 Body = TypeVar("Body", bound=msgspec.Struct)
 
 
@@ -131,7 +133,7 @@ async def _stream(viewed: Viewed) -> AsyncIterator[bytes]:
 
     end = viewed.subscribe(lambda shown: loop.call_soon_threadsafe(put, shown))
     try:
-        yield _event("hello", viewed.hello())
+        yield b"retry: %d\n" % AGAIN_MS + _event("hello", viewed.hello())
         while True:
             shown = await states.get()
             yield _event("gone" if isinstance(shown, Gone) else "state", shown)

@@ -4,6 +4,27 @@ const KEPT_S = 660;
 // A gap longer than this is a gap in the line: the stream was broken.
 const GAP_S = 3;
 
+// Conditions of several links that begin and end within this time are one band.
+const TOGETHER_S = 1;
+
+const near = (one, other) => one === other || (one != null && other != null && Math.abs(one - other) <= TOGETHER_S);
+
+/** Return the spans with those in one that give several links the same condition at the same time. */
+function together(spans) {
+  const found = [];
+  for (const span of spans) {
+    const condition = span.kind === "link" ? span.label.replace(`${span.target} `, "") : null;
+    const same = condition && found.find((other) => other.condition === condition && near(other.begin, span.begin) && near(other.end, span.end));
+    if (!same) found.push({ ...span, condition, links: 1 });
+    else {
+      same.links += 1;
+      same.label = `${same.links} links ${condition}`;
+      if (span.seen === false) same.seen = false;
+    }
+  }
+  return found;
+}
+
 export class History {
   samples = [];
   spans = [];
@@ -35,8 +56,8 @@ export class History {
   /** Return the faults that are in the shown range; not the steps of a slider that went on within a second. */
   get faults() {
     const [from] = this.range;
-    const step = (span) => span.kind === "link" && span.end - span.begin < 1;
-    return this.spans.filter((span) => span.end == null || (span.end > from && !step(span)));
+    const step = (span) => span.kind === "link" && span.end - span.begin < TOGETHER_S;
+    return together(this.spans.filter((span) => span.end == null || (span.end > from && !step(span))));
   }
 
   get shown() {
