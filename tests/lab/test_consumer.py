@@ -116,6 +116,7 @@ def test_a_failed_test_keeps_its_lab_and_names_its_report(tests, project, python
     kept = sorted(set(re.findall(r"(\S+) stays up: ", said)))
     try:
         assert "2 failed, 1 passed" in said
+        assert f"to remove it: lab down --lab {kept[-1]}" in said
         assert "REFUTED, expected HOLDS: a row is lost" in said and "report: runs/" in said
         assert re.search(r"NAME (\S+)", said)[1] in kept and "LAB_DSN=mysql://" in said
         assert all(map(things_of, kept))

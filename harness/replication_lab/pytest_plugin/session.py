@@ -19,7 +19,7 @@ from replication_lab.model.storage import AUTO
 from replication_lab.pytest_plugin import FAILED, KEPT, STARTED, given, said_by
 from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drills, Experiments
-from replication_lab.world import catalogue, own
+from replication_lab.world import catalogue, own, places
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
@@ -122,14 +122,14 @@ class Session:
 
     def keep(self, lab: Lab) -> None:
         """Leave a lab up after the session, and note how to reach and remove it."""
-        up.leave_up(lab, self._kept.append)
+        up.leave_up(lab, lambda line: self._kept.append(as_typed(line)))
         self._kept += [f"  {name}={value}" for name, value in _reachable(lab).items()]
 
     def note(self, line: str) -> None:
         """Print a line of a run; keep the one by which it says that its lab stays up."""
         quietly(line)
         if self.keeps and " stays up: " in line:
-            self._kept.append(line)
+            self._kept.append(as_typed(line))
 
     def recover_forgotten(self) -> None:
         """Recover the faults that a test left, the last one first."""
@@ -143,6 +143,11 @@ class Session:
     def experiments(self, engine: str) -> Experiments:
         self.engine()
         return Experiments(engine, self.policy, self.preset, self.noise, self.keeps, self.note)
+
+
+def as_typed(line: str) -> str:
+    """Return a line with the command as it is typed here: an installed package has it in the search path."""
+    return line.replace("./lab ", "lab ") if places.INSTALLED else line
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:
