@@ -1,5 +1,7 @@
 """Does --against measure two servers, or one with and without a file, in the same rounds, and find the slower one?"""
 
+import subprocess
+
 import pytest
 from click.testing import CliRunner
 from replication_lab import cli, experiments
@@ -9,6 +11,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
 from replication_lab.model.verdict import Verdict
+from replication_lab.world import catalogue, own, revisions
 
 CASE = "none"
 CLAIM = f"against:{CASE}"
@@ -138,6 +141,61 @@ def test_a_file_that_a_server_forgets_makes_it_unknown(ran):
     assert "source has innodb_io_capacity=300 (ours.cnf line 2)" in claim.reason
 
 
+# --- another revision of the Compose files ----------------------------------------------------------------------------
+
+
+@pytest.fixture
+def own_project(tmp_path, monkeypatch):
+    """Make a project with a topology of its own, whose last commit changed its toxic."""
+    folder = tmp_path / "lab" / "topologies"
+    folder.mkdir(parents=True)
+    text = catalogue.compose_file("async").read_text()
+    (folder / "async.yaml").write_text(text.replace("wan-85ms", "wan-200ms"))
+    git = ["git", "-C", str(tmp_path), "-c", "user.name=n", "-c", "user.email=e@example.com"]
+    for arguments in (["init", "-q"], ["add", "."], ["commit", "-q", "-m", "first"]):
+        subprocess.run([*git, *arguments], check=True)
+    (folder / "async.yaml").write_text(text)
+    monkeypatch.setattr(revisions.places, "KEPT", tmp_path / "kept")
+    with own.of_project(tmp_path):
+        yield folder
+
+
+def test_a_topology_is_read_as_it_was_at_a_revision(own_project):
+    """The working copy has another toxic than the commit."""
+    commit = catalogue.commit("HEAD", "async")
+    then, now = catalogue.topology(f"async@{commit}"), catalogue.topology("async")
+
+    assert set(then.toxics.values()) == {"wan-200ms"} and set(now.toxics.values()) == {"wan-85ms"}
+    assert then.nodes == now.nodes and len(commit) == 40
+
+
+def test_a_revision_that_does_not_exist_or_has_no_such_topology_is_refused(own_project, refused):
+    """Before anything starts, with the next command."""
+    assert "'nonsense' is no revision" in refused(catalogue.commit, "nonsense", "async").found
+    (own_project / "later.yaml").write_text((own_project / "async.yaml").read_text())
+    error = refused(catalogue.commit, "HEAD", "later")
+    assert "lab/topologies/later.yaml does not exist at" in error.found and "git log" in error.next_step
+
+
+def test_each_case_is_measured_on_both_revisions_and_judged_again(ran, runs):
+    """Two labs in the same rounds; the record names the commit."""
+    asked = Against(commit=catalogue.commit("HEAD", "semisync"), margin=0.1)
+    known = experiments.load("semisync_wan")
+    summary, record, world = ran(experiments.chosen(known, "least", {}, Only(cases=[CASE]), asked), preset="least")
+    again = running.judge("latest")
+
+    assert {(found.round, found.case) for found in record.measurements} >= {
+        (1, CASE),
+        (1, f"{CASE}@{asked.commit[:12]}"),
+    }
+    assert world.came_up == ["mariadb"] * 2
+    assert (
+        [(claim.id, claim.verdict) for claim in again.claims]
+        == [(CLAIM, Verdict.HOLDS)]
+        == [(claim.id, claim.verdict) for claim in summary.claims]
+    )
+
+
 @pytest.mark.parametrize(
     ("arguments", "message"),
     [
@@ -146,6 +204,7 @@ def test_a_file_that_a_server_forgets_makes_it_unknown(ran):
         (["semisync_wan", "--against", "mariadb-10.11", "--margin", "much"], "not a percentage"),
         (["temporary_tables", "--against", "mariadb"], "compares engines already"),
         (["semisync_wan", "--against", "/no/such.cnf"], "/no/such.cnf cannot be read"),
+        (["semisync_wan", "--against", "git:nonsense"], "'nonsense' is no revision"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_starts(arguments, message):

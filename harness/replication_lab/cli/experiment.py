@@ -23,7 +23,7 @@ from replication_lab.cli.options import (
     percentage,
 )
 from replication_lab.cli.record import print_summary
-from replication_lab.model.against import Against
+from replication_lab.model.against import GIT, Against
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.given_file import GivenFile
@@ -32,7 +32,7 @@ from replication_lab.model.question import NAME
 from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
 from replication_lab.model.server_name import server_text
-from replication_lab.world import given_texts
+from replication_lab.world import catalogue, given_texts
 
 DECIDED_BY_A_FILE = (
     *("engine", "image", "preset", "rounds", "cases", "claims", "settings", CNF, STORAGE, DISK, "rtt", "against"),
@@ -82,10 +82,11 @@ DECIDED_BY_A_FILE = (
 )
 @click.option(
     "--against",
-    metavar="ENGINE|FILE.cnf",
+    metavar="ENGINE|FILE.cnf|git:REVISION",
     shell_complete=names.completed_by(names.engines),
-    help="What to measure in the same rounds: another server (an engine, a vendor's version or an image), or the same "
-    "server started with a my.cnf file. Each case's throughput must not be lower than there by more than --margin.",
+    help="What to measure in the same rounds: another server (an engine, a vendor's version or an image), the same "
+    "servers started with a my.cnf file, or the topology's Compose file of another revision, such as git:main. Each "
+    "case's throughput must not be lower than there by more than --margin.",
 )
 @click.option(
     "--margin",
@@ -182,19 +183,20 @@ def _chosen(name: str, options: dict[str, Any]) -> Experiment:
     of_options = (of_nodes(f"--{each}", each, options[each]) for each in (CNF, STORAGE, DISK))
     given = once(pairs("--set", options["settings"]), *of_options)
     asked = {setting: named(setting, [value], cnf)[0] for setting, value in given.items()}
-    found, against = experiments.load(name, options["rtt"]), _against(options["against"], options["margin"])
+    found = experiments.load(name, options["rtt"])
+    against = _against(found, options["against"], options["margin"])
     return experiments.chosen(found, options["preset"], asked, only, against, list(cnf.values()))
 
 
-def _against(against: str | None, margin: str) -> Against | None:
+def _against(found: Experiment, against: str | None, margin: str) -> Against | None:
     if not against:
         return None
-    share, is_file = percentage(margin, "--margin"), against.endswith(".cnf")
-    return (
-        Against(cnf=given_texts.read_for_a_record(Path(against)), margin=share)
-        if is_file
-        else Against(server=against, margin=share)
-    )
+    share = percentage(margin, "--margin")
+    if against.endswith(".cnf"):
+        return Against(cnf=given_texts.read_for_a_record(Path(against)), margin=share)
+    if against.startswith(GIT):
+        return Against(commit=catalogue.commit(against.removeprefix(GIT), found.topology), margin=share)
+    return Against(server=against, margin=share)
 
 
 def _refuse_for_a_question() -> None:

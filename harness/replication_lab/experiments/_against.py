@@ -1,4 +1,4 @@
-"""An experiment that is measured against another server, or against its own servers with a my.cnf file."""
+"""An experiment that is measured against another server, a my.cnf file, or the Compose files of another commit."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -7,16 +7,15 @@ from dataclasses import dataclass, replace
 from replication_lab.experiments._question_topologies import refuse_a_file_for_machines
 from replication_lab.experiments._question_variables import Kept, WithSettings
 from replication_lab.lab import start_options
-from replication_lab.model.against import Against
+from replication_lab.model.against import GIT, Against
 from replication_lab.model.claim import Claim
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.given_file import GivenFile
 from replication_lab.model.measuring import Watch
 from replication_lab.model.option_file import options_of
 from replication_lab.model.quantities import Figure, throughput
 from replication_lab.model.question_files import CNF
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, revisions
 from replication_lab.world.docker.lab import Lab
 
 
@@ -27,7 +26,7 @@ def compared(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
     """
     if not 0 < asked.margin < 1:
         raise LabError(f"--margin is {asked.margin:.0%}", "more than 0 % and less than 100 %", "--margin 10%")
-    return _with_file(experiment, asked, asked.cnf) if asked.cnf else _with_server(experiment, asked)
+    return _with_server(experiment, asked) if asked.server else _with_twins(experiment, asked)
 
 
 def _with_server(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
@@ -59,47 +58,51 @@ def _no_slower(case: Case, asked: Against, other: Figure, whose: str) -> Claim:
     )
 
 
-def _with_file(experiment: Experiment[Lab], asked: Against, file: GivenFile) -> Experiment[Lab]:
-    """Return the experiment with each case twice: the second one on a lab whose servers are started with the file."""
+def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
+    """Return the experiment with each case twice: the second one on a lab with the file, or of the commit."""
     if experiment.conditions.keys() - {"rtt"}:
         raise LabError(
-            f"--against {file.name} with --set, --cnf, --storage or --disk",
-            "one comparison: the file, or the other options",
-            f"./lab run {experiment.name} --against {file.name}",
+            f"--against {asked.name} with --set, --cnf, --storage or --disk",
+            "one comparison: with --against, or with the other options",
+            f"./lab run {experiment.name} --against {asked.name}",
         )
-    options_of(file)
-    twins = {case.name: _twin(experiment, case, file) for case in experiment.cases}
+    twins = {case.name: _twin(experiment, case, asked) for case in experiment.cases}
     claims = tuple(
-        _no_slower(case, asked, throughput(twins[case.name].name), f"with {file.name}") for case in experiment.cases
+        _no_slower(case, asked, throughput(twins[case.name].name), f"with {asked.name}") for case in experiment.cases
     )
     return replace(
         experiment,
         cases=(*experiment.cases, *twins.values()),
         claims=(*experiment.claims, *claims),
-        presets={name: _with_twins(preset, twins) for name, preset in experiment.presets.items()},
+        presets={name: _of_both(preset, twins) for name, preset in experiment.presets.items()},
         arrange=_Started(experiment).arrange,
         against=asked,
     )
 
 
-def _twin(experiment: Experiment[Lab], case: Case, file: GivenFile) -> Case:
+def _twin(experiment: Experiment[Lab], case: Case, asked: Against) -> Case:
     lab = experiment.lab_of(case)
-    refuse_a_file_for_machines(CNF, catalogue.topology(lab.topology))
-    about = f"{case.about or case.name}, with {file.name}"
-    return replace(case, name=_name(case.name, file), about=about, lab=replace(lab, cnf=file))
+    if asked.cnf:
+        options_of(asked.cnf)
+        refuse_a_file_for_machines(CNF, catalogue.topology(lab.topology))
+        lab = replace(lab, cnf=asked.cnf)
+    else:
+        lab = replace(lab, topology=f"{lab.topology}{revisions.SEPARATOR}{asked.commit}")
+    about = f"{case.about or case.name}, with {asked.name}"
+    return replace(case, name=_name(case.name, asked), about=about, lab=lab)
 
 
-def _name(case: str, file: GivenFile) -> str:
-    return f"{case}@{file.name}"
+def _name(case: str, asked: Against) -> str:
+    return f"{case}@{asked.name.removeprefix(GIT)}"
 
 
 def twins_of(experiment: Experiment[Lab], case: str) -> list[str]:
-    """Return a case, and the same case with the file that the experiment is compared with, if there is one."""
-    file = experiment.against.cnf if experiment.against else None
-    return [case, _name(case, file)] if file else [case]
+    """Return a case, and the same case with what the experiment is compared with, if it is measured on another lab."""
+    against = experiment.against
+    return [case, _name(case, against)] if against and not against.server else [case]
 
 
-def _with_twins(preset: Preset, twins: dict[str, Case]) -> Preset:
+def _of_both(preset: Preset, twins: dict[str, Case]) -> Preset:
     return replace(preset, cases=tuple(name for case in preset.cases for name in (case, twins[case].name)))
 
 

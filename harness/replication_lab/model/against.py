@@ -1,22 +1,29 @@
-"""What a run compares an experiment with in the same rounds: another server, or the same one with a my.cnf file."""
+"""What a run compares an experiment with in the same rounds."""
 
 import msgspec
 
 from replication_lab.model.given_file import GivenFile
 
+# `lab run --against git:REVISION`.
+GIT = "git:"
+
 
 class Against(msgspec.Struct, frozen=True, kw_only=True):
-    """The request of `lab run --against`, as a record holds it: a server, or a my.cnf file.
+    """The request of `lab run --against`, as a record holds it: one of a server, a my.cnf file and a commit.
 
-    The throughput of each case may be lower than on `server`, or with `cnf`, by at most the share `margin`.
+    The throughput of each case may be lower than on `server`, with `cnf`, or with the Compose file of `commit`, by at
+    most the share `margin`.
     """
 
     server: str = ""
     cnf: GivenFile | None = None
+    commit: str = ""
     margin: float
 
     @property
     def name(self) -> str:
+        if self.commit:
+            return f"{GIT}{self.commit[:12]}"
         return self.cnf.name if self.cnf else self.server
 
     @property

@@ -26,7 +26,7 @@ from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import Session
-from replication_lab.world import catalogue, clock
+from replication_lab.world import catalogue, clock, revisions
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, project, servers, signals
 from replication_lab.world.docker.lab import Lab
@@ -73,7 +73,10 @@ class World:
         """Yield a dedicated lab for the run; remove it at the end in any case, unless `leave_up` was called for it."""
         found = catalogue.topology(spec.topology)
         storage = _placed(spec)
-        name, launcher = f"run-{spec.topology}-{secrets.token_hex(3)}", labs.launcher_of(found)
+        name, launcher = (
+            f"run-{spec.topology.partition(revisions.SEPARATOR)[0]}-{secrets.token_hex(3)}",
+            labs.launcher_of(found),
+        )
         lab = project.start(LabRequest(found, spec.engine, name, storage=storage, load=True, launcher=launcher))
         try:
             yield lab

@@ -14,7 +14,7 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import AUTO, Backend
 from replication_lab.model.topology import Topology, parse_topology
 from replication_lab.model.toxic import Toxic, parse_toxic
-from replication_lab.world import own, places
+from replication_lab.world import own, places, revisions
 
 ROOT, PACKAGE, RUNS = places.DATA, places.PACKAGE, places.RUNS
 COMPOSE = ROOT / "compose"
@@ -33,9 +33,13 @@ def _shipped_topologies() -> list[str]:
     return [name for name in _names(COMPOSE, ".yaml") if not name.startswith("_")]
 
 
-def topology(name: str) -> Topology:
-    if name not in topologies():
+def _refuse_unknown(name: str) -> None:
+    if name.partition(revisions.SEPARATOR)[0] not in topologies():
         raise unknown_name("topology", name, topologies(), "./lab list topologies")
+
+
+def topology(name: str) -> Topology:
+    _refuse_unknown(name)
     file = compose_file(name)
     with own.explained(file) as text:
         return _parsed_topology(name, text, own.file_of(file))
@@ -60,13 +64,22 @@ def topology_of(file: Path) -> Topology | None:
 
 
 def compose_file(topology: str) -> Path:
-    return own.files("topologies", ".yaml").get(topology, COMPOSE / f"{topology}.yaml")
+    """Return the Compose file of a topology: the user's own, or else the lab's; of TOPOLOGY@COMMIT as it was then."""
+    name, _, commit = topology.partition(revisions.SEPARATOR)
+    file = own.files("topologies", ".yaml").get(name, COMPOSE / f"{name}.yaml")
+    return revisions.at(commit, file) if commit else file
+
+
+def commit(revision: str, topology: str) -> str:
+    """Return the commit of a revision that has a topology's Compose file."""
+    found = revisions.resolved(revision, compose_file(topology))
+    compose_file(f"{topology}{revisions.SEPARATOR}{found}")
+    return found
 
 
 def default_engine(topology: str) -> str:
     """Return the engine of a topology if none is named: the one that its Compose file uses without ENGINE."""
-    if topology not in topologies():
-        raise unknown_name("topology", topology, topologies(), "./lab list topologies")
+    _refuse_unknown(topology)
     found = DEFAULT_ENGINE.search(compose_file(topology).read_text())
     if not found:
         raise LabError(

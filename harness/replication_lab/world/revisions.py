@@ -1,0 +1,67 @@
+"""Compose files as they were at a revision of their git repository."""
+
+import subprocess
+from io import BytesIO
+from pathlib import Path
+from shutil import rmtree
+from zipfile import ZipFile
+
+from replication_lab.model.errors import LabError
+from replication_lab.world import places
+
+# The name of a topology at a revision: semisync@1a2b3c….
+SEPARATOR = "@"
+# Compose files name configurations of the images.
+FOLDERS = ("compose", "images")
+
+
+def resolved(text: str, file: Path) -> str:
+    """Return the commit that a text such as main, HEAD~3 or a tag names, in the repository of a file."""
+    found = _git(file.parent, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
+    if found.returncode:
+        raise LabError(
+            f"{text!r} is no revision of the repository of {file}",
+            "a branch, a tag or a commit, and git installed",
+            f"git -C {file.parent} log --oneline",
+        )
+    return found.stdout.decode().strip()
+
+
+def at(commit: str, file: Path) -> Path:
+    """Return a copy of a Compose file, and of the files around it, as they were at a commit."""
+    root = Path(_git(file.parent, "rev-parse", "--show-toplevel").stdout.decode().strip())
+    inside = file.resolve().relative_to(root)
+    copies = places.KEPT / "revisions" / commit
+    copy = copies / inside
+    if not copy.is_file():
+        _extract(root, commit, inside, copies)
+    return copy
+
+
+def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:
+    found = _git(root, "ls-tree", "--name-only", commit, *FOLDERS, str(inside.parent))
+    folders = [name for name in found.stdout.decode().splitlines() if name]
+    packed = _git(root, "archive", "--format=zip", commit, *folders, *([str(inside.parent)] if not folders else []))
+    if packed.returncode or not packed.stdout:
+        raise _missing(inside, commit)
+    # A copy that was interrupted is made again.
+    rmtree(copies, ignore_errors=True)
+    with ZipFile(BytesIO(packed.stdout)) as archive:
+        archive.extractall(copies)
+    if not (copies / inside).is_file():
+        raise _missing(inside, commit)
+
+
+def _missing(inside: Path, commit: str) -> LabError:
+    return LabError(
+        f"{inside} does not exist at {commit[:12]}",
+        "a revision that has the topology",
+        f"git log --oneline -- {inside}",
+    )
+
+
+def _git(folder: Path, *arguments: str) -> "subprocess.CompletedProcess[bytes]":
+    try:
+        return subprocess.run(["git", "-C", str(folder), *arguments], capture_output=True, check=False)
+    except FileNotFoundError:
+        return subprocess.CompletedProcess([], 1, b"", b"")
