@@ -37,7 +37,7 @@ def test_no_request_leaves_this_machine(page, lab):
 def test_a_lab_that_dies_is_told(page, lab):
     """The last figures stay, nothing can be clicked, and the page does not connect again."""
     page.requests()
-    lab.go("lab-semisync was removed")
+    lab.end("lab-semisync was removed")
 
     page.shows("#gone", "The view has ended: lab-semisync was removed. The figures below are the last ones.")
     page.shows("#connection", "ended")

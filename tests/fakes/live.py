@@ -231,7 +231,7 @@ class FakeLive:
             put(state)
         return state
 
-    def go(self, why: str = "lab-semisync was removed") -> None:
+    def end(self, why: str = "lab-semisync was removed") -> None:
         """Tell all viewers that the lab is gone."""
         self.is_gone = True
         for put in list(self.viewers):
@@ -252,7 +252,7 @@ def main() -> None:
         while lab.at < given.gone:
             time.sleep(1)
             lab.tick()
-        lab.go()
+        lab.end()
 
 
 if __name__ == "__main__":

@@ -4,6 +4,7 @@ import http.client
 import json
 import queue
 import signal
+import subprocess
 import time
 from contextlib import closing, contextmanager
 
@@ -92,6 +93,19 @@ def test_a_slider_slows_a_real_lab_and_the_end_leaves_nothing(start_command, nam
 
     assert page.wait(SECONDS) == 130
     assert things_of(name) == []
+
+
+def test_the_compose_file_for_grafana_is_accepted():
+    """It is not run: its images are in no registry that is reachable here."""
+    file = catalogue.ROOT / "docs" / "grafana" / "compose.yaml"
+    done = subprocess.run(
+        ["docker", "compose", "-f", str(file), "--profile", "grafana", "config", "--services"],
+        capture_output=True,
+        text=True,
+        check=True,
+    )
+
+    assert set(done.stdout.split()) == {"prometheus", "exporter", "grafana"}
 
 
 class Viewer:

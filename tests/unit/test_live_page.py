@@ -127,7 +127,7 @@ def test_two_viewers_see_the_same_until_the_lab_is_gone(served, cookie, lab):
             await asyncio.sleep(0)
         lab.tick()
         lab.tick()
-        lab.go("lab-semisync was removed")
+        lab.end("lab-semisync was removed")
         return [events(answer.body) for answer in await asyncio.gather(*viewers)]
 
     first, second = asyncio.run(watched())

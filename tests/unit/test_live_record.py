@@ -72,7 +72,10 @@ def test_the_report_shows_what_was_seen_and_gives_no_verdict(recorder):
 
     assert file == str(folder / "report.html")
     assert "Seen, not measured" in page and "HOLDS" not in page
-    assert all(part in page for part in (f"{LINK} 200ms", "kill source", "Commits a second beside the law", "<svg"))
+    assert all(
+        part in page
+        for part in (f"{LINK} 200ms", "kill source", "Commits a second beside the law", "semi-sync ON", "<svg")
+    )
 
 
 def test_a_record_that_broke_off_is_reported(recorder):

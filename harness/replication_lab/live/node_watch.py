@@ -14,7 +14,10 @@ from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.galera import GaleraNode
 
+# Replication by transactions with GTIDs, which count them.
+COUNTED = ("async", "semisync", "group")
 # An answer older than this is none. A machine's state costs its guest a third of a second, so it is asked less often.
 FRESH_SECONDS, EVERY_SECONDS, MACHINE_SECONDS, DISK_SECONDS = 2.5, 1.0, 4.0, 5.0
 
@@ -34,8 +37,7 @@ class NodeWatch:
     def __init__(self, lab: Lab, name: str):
         self.name = name
         self._kind = replication.of(lab.another())
-        every = MACHINE_SECONDS if isinstance(self._kind, RunsMachines) else EVERY_SECONDS
-        self._counts = lab.topology.replication in ("async", "semisync")
+        every = EVERY_SECONDS if self._kind.cheap_views else MACHINE_SECONDS
         self._fresh = FRESH_SECONDS + every - EVERY_SECONDS
         self._seen = Seen(View(), clock.timer())
         self.ticking = Ticking(f"watch {name}", self._look, every)
@@ -58,10 +60,13 @@ class NodeWatch:
         self._seen = Seen(view, clock.timer(), count)
 
     def _transactions(self) -> int | None:
-        server = self._kind.server(self.name) if self._counts else None
-        if server is None or not server.dialect.transactions:
-            return None
-        return BinaryLog(server).transactions()
+        """Return the transactions that a node has; None where copies are not made of transactions."""
+        replication_, server = self._kind.lab.topology.replication, self._kind.server(self.name)
+        if replication_ == "galera":
+            return GaleraNode(server).status().last_committed
+        if replication_ in COUNTED and server.dialect.transactions:
+            return BinaryLog(server).transactions()
+        return None
 
 
 class DiskWatch:

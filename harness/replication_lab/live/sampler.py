@@ -110,8 +110,9 @@ class Sampler:
 
     @property
     def replicas(self) -> list[str]:
-        """The nodes whose lag is shown: those that replicate from another one."""
-        return [name for name in self._views if self.roles.roles.get(name) in ("replica", "relay")]
+        """The nodes whose lag is shown: replicas, and the members of a cluster that are not written to."""
+        followers = ("replica", "relay", "member")
+        return [name for name in self._views if self.roles.roles.get(name) in followers and name != self.route.node]
 
     def _round_trip_waited(self) -> float | None:
         """Return the round trip in ms that a commit of the load waits for."""

@@ -31,7 +31,11 @@ def serving(viewed: Viewed, port: int, renewed: Callable[[str], object]) -> Iter
     access = Access(lambda token: renewed(f"{begun[0]}/?token={token}"))
     with _running(application(viewed, access, ASSETS), port) as address:
         begun.append(address)
-        yield f"{address}/?token={access.token}"
+        try:
+            yield f"{address}/?token={access.token}"
+        finally:
+            # While the server still runs: a page without this would connect again and again.
+            viewed.end("the command that serves the page has ended")
 
 
 @contextmanager

@@ -44,7 +44,7 @@ from replication_lab.world.files import write_whole
 
 EVERY_SECONDS = 1.0
 # A lab counts as removed when it has had no container for so many samples: a moment of a busy engine is none.
-GONE_AFTER = 3
+GONE_AFTER, NOTES = 3, 10
 Found = TypeVar("Found")
 
 
@@ -78,6 +78,7 @@ class Session:
         self._checked = Checked(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
         self._samples: deque[Sample] = deque(maxlen=HISTORY_SECONDS)
+        self._notes: deque[str] = deque(maxlen=NOTES)
         self._viewers: list[Put] = []
         self._lock = threading.Lock()
         self._levels: dict[str, Level] = {}
@@ -132,6 +133,7 @@ class Session:
             explain=self.sampler.explained(),
             recording=str(self._recorder.folder or ""),
             clicks=self._happened.count,
+            notes=list(self._notes),
         )
 
     def show(self) -> State:
@@ -167,7 +169,10 @@ class Session:
 
     def _tick(self) -> None:
         self._add_new_links()
+        before = self._route.node
         self._samples.append(self.sampler.sample())
+        if self._route.node != before:
+            self._notes.append(f"Clients write to {self._route.node} instead of {before}.")
         state = self.show()
         self._recorder.note(state)
         levels = {node.name: node.level for node in state.nodes}

@@ -6,11 +6,11 @@ from replication_lab.model.live import Level, Sample, Span
 from replication_lab.model.live_record import Acted, Live, Second
 from replication_lab.model.record import Record
 from replication_lab.report import page
-from replication_lab.report.chart import Band, Chart, Line, Strip
+from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
 
 X = "seconds since the view began"
 TONES = {Level.GOOD: "good", Level.WARN: "note", Level.BAD: "bad", Level.UNKNOWN: "doubt"}
-HIGH, LOW = 220, 170
+HIGH, LOW, STATES = 220, 170, 74
 
 
 def render(opening: Live, record: Record) -> str:
@@ -42,8 +42,7 @@ def charts(samples: Sequence[Sample], spans: Sequence[Span]) -> Iterator[Chart]:
             y=y,
             lines=lines,
             x_ends=ends,
-            bands=bands,
-            **{"height": LOW, **parts},  # type: ignore[arg-type]
+            **{"height": LOW, "bands": bands, **parts},  # type: ignore[arg-type]
         )
 
     yield made(
@@ -55,8 +54,18 @@ def charts(samples: Sequence[Sample], spans: Sequence[Span]) -> Iterator[Chart]:
             Line("law: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
         ],
         about="The law is the most that this load can commit by the measured round trip, and at most its rate.",
-        height=HIGH + 15 * len(samples[-1].bands),
-        strips=[_strip(band.track, samples) for band in samples[-1].bands],
+        height=HIGH,
+    )
+    strips = [_strip(band.track, samples) for band in samples[-1].bands]
+    yield made(
+        "live-states",
+        "States of the nodes",
+        "",
+        [],
+        about="As each node reports it.",
+        strips=strips,
+        bands=(),
+        height=STATES + STRIP * len(strips),
     )
     latencies = [(each.at, each.latency) for each in samples if each.latency]
     if latencies:

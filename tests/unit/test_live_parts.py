@@ -1,0 +1,251 @@
+"""Does a live view do only the newest that was asked, wait for nothing that hangs, and count what is lost?"""
+
+import threading
+from types import SimpleNamespace
+
+import pytest
+from replication_lab import replication
+from replication_lab.live import link_control, node_watch, roles
+from replication_lab.live.ledger_check import missing
+from replication_lab.live.link_control import LinkControl
+from replication_lab.live.node_control import actions, check_limits
+from replication_lab.live.node_watch import NodeWatch, Seen
+from replication_lab.live.roles import Roles
+from replication_lab.live.route import Route, RoutedClient
+from replication_lab.model.evidence import View
+from replication_lab.model.history import Outcome
+from replication_lab.model.proof import Proof
+from replication_lab.replication.kind import SILENT
+from replication_lab.workloads.ledger import Ledger
+from replication_lab.world import catalogue, clock
+from replication_lab.world.mysql.client import Answer
+
+from tests.fakes.lab import FakeLab
+
+LINK = "source-replica"
+WAIT = 5
+
+
+@pytest.fixture
+def lab(fake_world, monkeypatch):
+    """Return a semi-synchronous lab of the fake world; copies of it are the same."""
+    monkeypatch.setattr(FakeLab, "another", lambda lab: lab, raising=False)
+    return FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
+
+
+# --- links ------------------------------------------------------------------------------------------------------------
+
+
+class SlowCondition:
+    """A condition whose first change waits for `go`; it writes down what it is told."""
+
+    go, told, proofs = threading.Event(), [], []
+
+    def __init__(self, *_):
+        pass
+
+    def change(self, condition):
+        self.told.append(condition)
+        self.go.wait(WAIT)
+
+    inject = recover = close = lambda _self: None
+
+    def verify(self):
+        return list(self.proofs)
+
+    verify_recovered = verify
+
+
+@pytest.fixture
+def control(lab, monkeypatch):
+    """Return a link's control with its faults replaced, and a semaphore that is released at each change."""
+    SlowCondition.go, SlowCondition.told, SlowCondition.proofs = (
+        threading.Event(),
+        [],
+        [Proof("it acts", "200 ms", True)],
+    )
+    monkeypatch.setattr(link_control, "Condition", SlowCondition)
+    monkeypatch.setattr(link_control, "Cut", SlowCondition)
+    monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
+    monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)
+    changed, verified = threading.Semaphore(0), threading.Semaphore(0)
+    made = LinkControl(lab, lab.topology.link(LINK), lambda *_: changed.release(), lambda *_: verified.release())
+    for thread in made._threads:
+        thread.start()
+    yield made, changed, verified
+    SlowCondition.go.set()
+    made.stop()
+
+
+def test_of_a_sliders_steps_only_the_newest_counts(control):
+    """While one is being put, those that follow are put together."""
+    link, changed, _ = control
+    link.ask("1ms")
+    while not SlowCondition.told:
+        threading.Event().wait(0.001)
+    for condition in ("40ms", "85ms", "0.2s"):
+        link.ask(condition)
+    SlowCondition.go.set()
+    assert changed.acquire(timeout=WAIT) and changed.acquire(timeout=WAIT)
+
+    assert SlowCondition.told == ["1ms", "200ms"]
+    assert link.view().asked == "200ms"
+
+
+def test_a_condition_that_was_not_seen_is_said_so(control):
+    """Sabotage: its proof fails; what was found is shown."""
+    link, _, verified = control
+    SlowCondition.proofs = [Proof(f"{LINK} is 200ms", "85.2 ms", False, "a round trip of 200 ms")]
+    SlowCondition.go.set()
+    link.ask("200ms")
+    assert verified.acquire(timeout=WAIT)
+
+    assert link.view().seen is False and "found 85.2 ms" in link.view().says
+
+
+@pytest.mark.parametrize("condition", ["40", "loss 1%", "nowhere"])
+def test_a_condition_that_there_is_not_is_refused_at_once(control, refused, condition):
+    """Before anything of it is put."""
+    refused(control[0].ask, condition)
+
+    assert SlowCondition.told == []
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def test_an_old_answer_is_none(lab, monkeypatch):
+    """A node that hangs is shown as silent, although it has never refused an answer."""
+    watch = NodeWatch(lab, "source")
+    watch._seen = Seen(View("serving"), clock.timer(), 7)
+    assert watch.seen.view.says == "serving"
+    now = clock.timer()
+    monkeypatch.setattr(clock, "timer", lambda: now + node_watch.FRESH_SECONDS + 0.1)
+
+    assert watch.seen.view == SILENT and watch.seen.transactions is None
+
+
+@pytest.mark.parametrize(
+    ("topology", "state", "role", "writes_here", "possible"),
+    [
+        ("semisync", "running", "source", True, {"stop", "kill", "pause", "restart"}),
+        ("semisync", "running", "replica", False, {"stop", "kill", "pause", "restart", "promote"}),
+        ("semisync", "running", "alone", False, {"stop", "kill", "pause", "restart", "rejoin"}),
+        ("semisync", "exited", "source", True, {"start"}),
+        ("semisync", "paused", "replica", False, {"resume"}),
+        ("semisync", "missing", "replica", False, set()),
+        ("galera", "running", "member", False, {"stop", "kill", "pause", "restart", "write-here"}),
+        ("group", "running", "member", False, {"stop", "kill", "pause", "restart", "promote"}),
+        ("single", "running", "source", True, {"stop", "kill", "pause", "restart"}),
+        ("drbd", "running", "peer", False, {"stop", "kill", "pause", "restart", "promote"}),
+    ],
+)
+def test_only_what_is_possible_is_offered(topology, state, role, writes_here, possible):
+    """By the container's state, the role and the kind of replication."""
+    kind = replication.kind_of(catalogue.topology(topology))(SimpleNamespace(topology=catalogue.topology(topology)))
+
+    assert set(actions(state, role, kind, writes_here=writes_here, has_disks=False)) == possible
+    if state == "running":
+        assert "disk-limit" in actions(state, role, kind, writes_here=writes_here, has_disks=True)
+
+
+@pytest.mark.parametrize("limits", [{"rpm": 1}, {"write_iops": -1}])
+def test_a_limit_that_there_is_not_is_refused(refused, limits):
+    """By its name, and with those that there are."""
+    assert "write_iops" in refused(check_limits, limits).expected
+
+
+@pytest.mark.parametrize(
+    ("found", "then"),
+    [
+        ({"replica": "alone", "source": "source"}, {"replica": "source", "source": "former source"}),
+        ({"replica": "alone", "source": "alone"}, {"replica": "source", "source": "alone"}),
+        ({"replica": "source", "source": "replica"}, {"replica": "source", "source": "replica"}),
+    ],
+)
+def test_a_promoted_node_is_the_source_although_nobody_follows_it(lab, found, then):
+    """The servers cannot tell: the dead source still counts as one, and the new one has no replica yet."""
+    known = Roles(lab, SimpleNamespace(node="source"))
+    known.promoted("replica")
+
+    assert found | known._after_promotion(found) == then
+    assert known._route.node == "replica"
+    assert roles.EVERY_SECONDS > 1
+
+
+# --- the load ---------------------------------------------------------------------------------------------------------
+
+
+def test_a_client_follows_a_promotion_with_its_next_transaction():
+    """Its connection to the old node is closed, also if that still answers."""
+    told = []
+
+    class Connection:
+        def transact(self, statements):
+            told.append("transact")
+            return Answer(Outcome.ACKNOWLEDGED)
+
+        def close(self):
+            told.append("close")
+
+    route = SimpleNamespace(node="source")
+    client = RoutedClient(route, lambda: None)
+    client._client = Connection()
+    client.transact(["a"])
+    route.node = "replica"
+    client.transact(["b"])
+    client.transact(["c"])
+
+    assert told == ["transact", "close", "transact", "transact"]
+    assert issubclass(Route, object)
+
+
+def test_a_load_with_a_rate_begins_no_more_than_that(monkeypatch):
+    """Each of two clients begins a transaction every half second at 4/s; one that is late does not catch up."""
+    now, pauses, took, stop = [0.0], [], [0.0, 0.0, 2.0], 7
+
+    class Client:
+        def transact(self, _statements):
+            # The third one takes two seconds.
+            now[0] += took.pop(0) if took else 0.0
+            return Answer(Outcome.ACKNOWLEDGED)
+
+        def close(self):
+            pass
+
+    def pause(seconds, unless):
+        pauses.append(round(seconds, 3))
+        now[0] += seconds
+        if len(pauses) == stop:
+            unless.set()
+
+    monkeypatch.setattr(clock, "timer", lambda: now[0])
+    monkeypatch.setattr(clock, "pause", pause)
+    from replication_lab.workloads.ledger import _Writer
+
+    _Writer(1, "source", Ledger({"source": 2}, rate=4), 0.0, lambda _: None, threading.Event()).run(Client())
+
+    assert pauses == [0.5] * stop
+
+
+class Rows:
+    """A server that has these rows."""
+
+    def __init__(self, *ids):
+        self.ids, self.asked = set(ids), []
+
+    def value(self, statement):
+        self.asked.append(statement)
+        first, last = (int(word) for word in statement.split(" BETWEEN ")[1].split(" AND "))
+        return len([number for number in self.ids if first <= number <= last])
+
+
+def test_rows_that_a_server_lacks_are_counted():
+    """By range, and large ones in parts; rows that nobody was promised do not hide one that is missing."""
+    server = Rows(*range(250_000), 900)
+    server.ids -= {5, 120_000}
+
+    assert missing(server, [(0, 249_999)]) == 2
+    assert len(server.asked) == 3
+    assert missing(Rows(1, 2, 3), [(1, 2), (7, 8)]) == 2
+    assert missing(Rows(), []) == 0
