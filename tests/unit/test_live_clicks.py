@@ -89,6 +89,7 @@ def test_a_fault_of_a_node_lasts_until_it_is_undone():
     spans = {span.label: (span.begin, span.end, span.seen) for span in happened.spans(9)}
     assert spans["kill source"] == (1, 6, True)
     assert spans["pause source"] == (7, 8, False)
+    assert [each.action for each in happened.clicks(9)] == ["kill", "start"]
 
 
 @pytest.fixture

@@ -5,15 +5,19 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab import replication
-from replication_lab.live import link_control, node_watch, roles
+from replication_lab.faults.fault import FAULTS
+from replication_lab.lab import nodes as lab_nodes
+from replication_lab.live import link_control, node_control, node_watch, roles
 from replication_lab.live.ledger_check import missing
 from replication_lab.live.link_control import LinkControl
-from replication_lab.live.node_control import actions, check_limits
+from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch, Seen
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route, RoutedClient
+from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.history import Outcome
+from replication_lab.model.live import ActOnNode
 from replication_lab.model.proof import Proof
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
@@ -40,15 +44,19 @@ class SlowCondition:
     """A condition whose first change waits for `go`; it writes down what it is told."""
 
     go, told, proofs = threading.Event(), [], []
+    made = 0
 
     def __init__(self, *_):
-        pass
+        SlowCondition.made += 1
 
     def change(self, condition):
         self.told.append(condition)
         self.go.wait(WAIT)
 
-    inject = recover = close = lambda _self: None
+    def recover(self):
+        self.told.append("recovered")
+
+    inject = close = lambda _self: None
 
     def verify(self):
         return list(self.proofs)
@@ -56,16 +64,22 @@ class SlowCondition:
     verify_recovered = verify
 
 
+class QuietCut(SlowCondition):
+    """A cut that writes nothing down."""
+
+    def __init__(self, *_):
+        pass
+
+    inject = recover = lambda _self: None
+
+
 @pytest.fixture
 def control(lab, monkeypatch):
     """Return a link's control with its faults replaced, and a semaphore that is released at each change."""
-    SlowCondition.go, SlowCondition.told, SlowCondition.proofs = (
-        threading.Event(),
-        [],
-        [Proof("it acts", "200 ms", True)],
-    )
+    SlowCondition.go, SlowCondition.told, SlowCondition.made = threading.Event(), [], 0
+    SlowCondition.proofs = [Proof("it acts", "200 ms", True)]
     monkeypatch.setattr(link_control, "Condition", SlowCondition)
-    monkeypatch.setattr(link_control, "Cut", SlowCondition)
+    monkeypatch.setattr(link_control, "Cut", QuietCut)
     monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
     monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)
     changed, verified = threading.Semaphore(0), threading.Semaphore(0)
@@ -101,6 +115,55 @@ def test_a_condition_that_was_not_seen_is_said_so(control):
     assert verified.acquire(timeout=WAIT)
 
     assert link.view().seen is False and "found 85.2 ms" in link.view().says
+
+
+def test_a_condition_without_a_proof_was_not_seen(control):
+    """Sabotage: its fault proves nothing."""
+    link, _, verified = control
+    SlowCondition.proofs = []
+    SlowCondition.go.set()
+    link.ask("200ms")
+    assert verified.acquire(timeout=WAIT)
+
+    assert link.view().seen is False and "expected a proof" in link.view().says
+
+
+def test_the_faults_of_a_link_are_made_once_whichever_thread_is_first(control):
+    """A second one would take what the first one put there for what the link had."""
+    link, changed, verified = control
+    SlowCondition.go.set()
+    link._verify.set()
+    link.ask("200ms")
+
+    assert changed.acquire(timeout=WAIT) and verified.acquire(timeout=WAIT)
+    assert SlowCondition.made == 1
+
+
+def test_the_end_restores_a_link_after_a_change_that_is_being_put(control):
+    """Ctrl-C while the slider moves: the change is not the last word."""
+    link, _, _ = control
+    link.ask("200ms")
+    while not SlowCondition.told:
+        threading.Event().wait(0.001)
+    ending = threading.Thread(target=link.stop)
+    ending.start()
+    SlowCondition.go.set()
+    ending.join(WAIT)
+
+    assert SlowCondition.told == ["200ms", "recovered"]
+
+
+def test_a_link_that_was_cut_twice_is_switched_on_at_the_end(lab, monkeypatch):
+    """Two viewers, or two clicks."""
+    monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
+    monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)
+    link = LinkControl(lab, lab.topology.link(LINK), lambda *_: None, lambda *_: None)
+    link._put("cut")
+    link._put("cut")
+    assert not lab.link(LINK).enabled()
+    link.stop()
+
+    assert lab.link(LINK).enabled()
 
 
 @pytest.mark.parametrize("condition", ["40", "loss 1%", "nowhere"])
@@ -147,6 +210,70 @@ def test_only_what_is_possible_is_offered(topology, state, role, writes_here, po
     assert set(actions(state, role, kind, writes_here=writes_here, has_disks=False)) == possible
     if state == "running":
         assert "disk-limit" in actions(state, role, kind, writes_here=writes_here, has_disks=True)
+
+
+def acted(lab, monkeypatch, action, view=None, read_only="OFF", act=None):
+    """Return a node's control after an action on a kind whose nodes answer so."""
+    kind = replication.of(lab)
+    monkeypatch.setattr(type(kind), "take_over", lambda *_: None)
+    monkeypatch.setattr(type(kind), "take_back", lambda *_: None)
+    monkeypatch.setattr(type(kind), "view", lambda *_: view)
+    monkeypatch.setattr(lab.servers["replica"], "settings", lambda *_: {"read_only": read_only})
+    monkeypatch.setattr(node_control.nodes, "act", act or (lambda *_: []))
+    control = NodeControl(lab, "replica", {}, lambda *_: None)
+    control.do(action, ActOnNode())
+    assert control._busy.acquire(timeout=WAIT)
+    control._busy.release()
+    return control
+
+
+@pytest.mark.parametrize(
+    ("action", "view", "read_only"),
+    [
+        ("promote", View("serving"), "ON"),
+        ("promote", View(error="no answer"), "OFF"),
+        ("write-here", View(error="non-Primary"), "OFF"),
+        ("rejoin", View(error="replication stopped"), "ON"),
+    ],
+)
+def test_an_action_that_the_node_does_not_confirm_was_not_seen(lab, monkeypatch, action, view, read_only):
+    """Sabotage: the command ends without an error, and the node says otherwise."""
+    assert acted(lab, monkeypatch, action, view, read_only).seen is False
+    assert acted(lab, monkeypatch, action, View("replicating"), "OFF").seen is True
+
+
+class Unproved:
+    """A fault without a proof."""
+
+    inject = recover = close = lambda _self: None
+    verify = verify_recovered = lambda _self: []
+
+
+@pytest.mark.parametrize(("action", "state"), [("kill", "running"), ("start", "exited"), ("restart", "running")])
+def test_an_action_without_a_proof_was_not_seen(lab, monkeypatch, action, state):
+    """Sabotage: its fault proves nothing."""
+    monkeypatch.setattr(lab_nodes, "refuse_in_use", lambda _: None)
+    monkeypatch.setattr(lab, "node", lambda _: SimpleNamespace(state=lambda: (state, 0)))
+    unproved = {name: each._replace(make=lambda *_: Unproved()) for name, each in FAULTS.items()}
+    monkeypatch.setattr(lab_nodes, "FAULTS", unproved)
+    monkeypatch.setattr(node_control, "FAULTS", unproved)
+
+    assert acted(lab, monkeypatch, action, act=lab_nodes.act).seen is False
+
+
+def test_a_node_is_started_at_the_end_although_its_kill_was_not_seen(lab, monkeypatch):
+    """A proof that failed does not mean that nothing was done."""
+    told = []
+
+    def act(_lab, verb, names):
+        told.append((verb, *names))
+        raise LabError("the proof broke off", "a proof")
+
+    control = acted(lab, monkeypatch, "kill", act=act)
+    monkeypatch.setattr(node_control.nodes, "act", lambda _lab, verb, names: told.append((verb, *names)))
+    control.restore()
+
+    assert control.seen is False and told == [("kill", "replica"), ("start", "replica")]
 
 
 @pytest.mark.parametrize("limits", [{"rpm": 1}, {"write_iops": -1}])

@@ -26,7 +26,8 @@ class Cut:
         self._cut: list[str] = []
 
     def inject(self) -> None:
-        self._cut = [name for name, link in self._running.items() if link.enabled()]
+        # A second call must not forget what the first one switched off.
+        self._cut += [name for name, link in self._running.items() if link.enabled()]
         self.links.each(lambda name: self._running[name].cut())
 
     def verify(self) -> list[Proof]:

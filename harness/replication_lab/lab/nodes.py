@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from replication_lab.faults.fault import FAULTS, Fault
+from replication_lab.faults.fault import FAULTS, Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.up import refuse_in_use
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
@@ -53,9 +53,9 @@ def _done(fault: Fault, undoes: bool) -> list[Proof]:
     try:
         if undoes:
             fault.recover()
-            return fault.verify_recovered()
+            return proofs_of_recovery(fault)
         fault.inject()
-        return fault.verify()
+        return proofs_of(fault)
     finally:
         fault.close()
 

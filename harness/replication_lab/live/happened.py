@@ -105,7 +105,7 @@ class Happenings:
             ]
 
     def clicks(self, at: float) -> list[Clicked]:
-        """Return all as clicks; what has not ended ends now."""
+        """Return all that was done as clicks; what has not ended ends now, and an action that failed is left out."""
         with self._lock:
             return [
                 Clicked(
@@ -116,6 +116,7 @@ class Happenings:
                     action=each.action,
                 )
                 for each in self._all
+                if each.kind == LINK or each.seen is not False
             ]
 
 

@@ -2,9 +2,11 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import closing
 
 from replication_lab.faults.condition import NONE, Condition, toxic_of
 from replication_lab.faults.cut import Cut
+from replication_lab.faults.fault import proofs_of, proofs_of_recovery
 from replication_lab.lab.status import called
 from replication_lab.live.link_watch import LinkWatch
 from replication_lab.model.errors import LabError
@@ -16,6 +18,8 @@ from replication_lab.world.docker.lab import Lab
 
 # Changes that follow each other faster than this, as those of a slider, are put together.
 TOGETHER_SECONDS = 0.08
+# A change that is being put, and a proof, end within this time.
+END_SECONDS = 5
 
 
 class LinkControl:
@@ -41,9 +45,9 @@ class LinkControl:
         self.seen: bool | None = None
         self._wanted: str | None = self.was
         self._version = 0
-        self._condition: Condition | None = None
-        self._cut: Cut | None = None
-        self._is_cut = False
+        self._making = threading.Lock()
+        self._made: tuple[Condition, Cut] | None = None
+        self._has_other = False
         self._stop = threading.Event()
         self._ask, self._verify = threading.Event(), threading.Event()
         self._threads = [
@@ -97,29 +101,30 @@ class LinkControl:
             self._verify.set()
 
     def _put(self, wanted: str) -> None:
+        condition, cut = self._faults()
         if wanted == CUT:
-            self._made_cut().inject()
-            self._is_cut = True
+            cut.inject()
             return
-        if self._is_cut:
-            self._made_cut().recover()
-            self._is_cut = False
-        condition = self._made_condition()
+        cut.recover()
         if wanted == self.was:
-            condition.recover()
+            self._restore(condition)
         else:
+            self._has_other = True
             condition.change(wanted)
 
-    def _made_condition(self) -> Condition:
-        """Return the fault; LabError if the link did not answer so far, without which nothing could be proved."""
-        if self._condition is None:
-            self._condition = Condition(self._lab, [self.name])
-        return self._condition
+    def _restore(self, condition: Condition) -> None:
+        condition.recover()
+        self._has_other = False
 
-    def _made_cut(self) -> Cut:
-        if self._cut is None:
-            self._cut = Cut(self._lab, [self.name])
-        return self._cut
+    def _faults(self) -> tuple[Condition, Cut]:
+        """Return the faults, made before the first change, since they keep what the link had.
+
+        LabError if the link did not answer so far, without which nothing could be proved.
+        """
+        with self._making:
+            if self._made is None:
+                self._made = Condition(self._lab, [self.name]), Cut(self._lab, [self.name])
+            return self._made
 
     # -- verified --------------------------------------------------------------------------------------------------
 
@@ -138,13 +143,12 @@ class LinkControl:
                 self._verified(self.name, self.seen)
 
     def _proofs(self) -> list[Proof]:
-        # Both are made here first, so that the first change of a link need not wait for them.
-        condition, cut = self._made_condition(), self._made_cut()
+        condition, cut = self._faults()
         if self.asked == CUT:
-            return cut.verify()
+            return proofs_of(cut)
         if self.asked != self.was:
-            return condition.verify()
-        return condition.verify_recovered()
+            return proofs_of(condition)
+        return proofs_of_recovery(condition)
 
     # -- ended -----------------------------------------------------------------------------------------------------
 
@@ -153,8 +157,15 @@ class LinkControl:
         self._stop.set()
         self._ask.set()
         self._verify.set()
-        self.watch.ticking.stop()
-        if self._cut is not None and self._is_cut:
-            self._cut.recover()
-        if self._condition is not None and self.asked != self.was:
-            self._condition.recover()
+        for thread in self._threads:
+            if thread.is_alive():
+                # A change that is being put would otherwise come after the restoration.
+                thread.join(END_SECONDS)
+        self.watch.stop()
+        if self._made is None:
+            return
+        condition, cut = self._made
+        with closing(condition), closing(cut):
+            cut.recover()
+            if self._has_other:
+                self._restore(condition)

@@ -62,3 +62,8 @@ class LinkWatch:
             self._probe.close()
             self._probe = None
         return trip
+
+    def stop(self) -> None:
+        self.ticking.stop()
+        if self._probe is not None:
+            self._probe.close()

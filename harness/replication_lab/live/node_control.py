@@ -2,12 +2,13 @@
 
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 
 import msgspec
 
 from replication_lab import replication
 from replication_lab.faults import disk_limits
-from replication_lab.faults.fault import FAULTS
+from replication_lab.faults.fault import FAULTS, proofs_of, proofs_of_recovery
 from replication_lab.lab import nodes
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
@@ -15,10 +16,13 @@ from replication_lab.model.live import ActOnNode
 from replication_lab.model.proof import Proof
 from replication_lab.replication.abilities import TakesOver
 from replication_lab.replication.kind import Nodes
+from replication_lab.world import at_once
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 
 RESTART, PROMOTE, REJOIN, WRITE_HERE, DISK_LIMIT = "restart", "promote", "rejoin", "write-here", "disk-limit"
+# The longest wait at the end for an action that runs.
+END_SECONDS = 20
 ACTIONS = (*nodes.VERBS, RESTART, PROMOTE, REJOIN, WRITE_HERE, DISK_LIMIT)
 
 
@@ -62,21 +66,25 @@ class NodeControl:
         # A copy of its own: other threads may wait for a node that hangs.
         lab = self._lab.another()
         if action in nodes.VERBS:
+            if not nodes.VERBS[action].undoes:
+                # Before the action: one that breaks off may have changed the node.
+                self._undo = _way_back(action)
+                return nodes.act(lab, action, [self.name])
             proofs = nodes.act(lab, action, [self.name])
-            self._undo = "" if nodes.VERBS[action].undoes else _way_back(action)
+            self._undo = ""
             return proofs
         if action == RESTART:
             return _restarted(lab, self.name)
         if action == DISK_LIMIT:
             return self._limited(asked.limits)
         kind = replication.of(lab)
-        if action == PROMOTE and isinstance(kind, TakesOver):
-            kind.take_over(self.name, asked.allow_data_loss)
-            return [Proof(f"{self.name} was promoted", "clients write here", True)]
         if action == REJOIN and isinstance(kind, TakesOver):
             kind.take_back(self.name, asked.allow_data_loss)
-            return [Proof(f"{self.name} was taken back", "it replicates", True)]
-        return [Proof("clients write here", self.name, True)]
+            view = kind.view(self.name)
+            return [Proof(f"{self.name} was taken back", str(view), not view.error, "replication")]
+        if action == PROMOTE and isinstance(kind, TakesOver):
+            kind.take_over(self.name, asked.allow_data_loss)
+        return [_accepts_writes(kind, self.name)]
 
     def _limited(self, changes: Mapping[str, int]) -> list[Proof]:
         """Change the limits of all disks of the node, or restore those of the start; prove them by what they report."""
@@ -90,10 +98,14 @@ class NodeControl:
 
     def restore(self) -> None:
         """Undo what viewers did: start or resume the node, and restore the limits of its disks."""
-        for name, limits in self._had.items():
-            self._disks[name].limit(limits)
+        # An action that runs now would otherwise come after the restoration.
+        self._busy.acquire(timeout=END_SECONDS)
+        undo: list[Callable[[], object]] = [
+            partial(self._disks[name].limit, limits) for name, limits in self._had.items()
+        ]
         if self._undo:
-            nodes.act(self._lab.another(), self._undo, [self.name])
+            undo.append(partial(nodes.act, self._lab.another(), self._undo, [self.name]))
+        at_once.of_each(lambda act: act(), undo)
 
 
 def _changed(limits: Limits, changes: Mapping[str, int]) -> Limits:
@@ -121,9 +133,16 @@ def _restarted(lab: Lab, name: str) -> list[Proof]:
     fault = FAULTS[RESTART].make(lab, [name])
     try:
         fault.inject()
-        return [*fault.verify(), *fault.verify_recovered()]
+        return [*proofs_of(fault), *proofs_of_recovery(fault)]
     finally:
         fault.close()
+
+
+def _accepts_writes(kind: Nodes, name: str) -> Proof:
+    """Prove by the node's own answers that an application can write there; LabError if it does not answer."""
+    view, read_only = kind.view(name), kind.server(name).settings("read_only").get("read_only")
+    found = f"{view}, read_only {read_only}"
+    return Proof(f"{name} accepts writes", found, not view.error and read_only == "OFF", "read_only OFF")
 
 
 def actions(state: str, role: str, kind: Nodes, *, writes_here: bool, has_disks: bool) -> list[str]:

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,7 +38,8 @@ from replication_lab.model.live import (
 from replication_lab.model.topology import Link
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
-from replication_lab.world import catalogue, clock
+from replication_lab.world import at_once, catalogue, clock
+from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
 
@@ -314,12 +315,12 @@ class Session:
         """End all threads, and undo what viewers did to links and nodes."""
         for ticking in self._tickings:
             ticking.stop()
-        self._end_record()
-        with ExitStack() as stack:
-            for part in self._links.values():
-                stack.callback(_unless_gone, part.stop)
-            for control in self._controls.values():
-                stack.callback(_unless_gone, control.restore)
+        undo = [*(link.stop for link in self._links.values()), *(node.restore for node in self._controls.values())]
+        try:
+            self._end_record()
+        finally:
+            # Also if the disk is full.
+            at_once.of_each(_unless_gone, undo)
 
 
 def _unless_gone(act: Callable[[], object]) -> None:
@@ -344,7 +345,8 @@ def viewing(
                 yield session
             finally:
                 # Before the load ends: its clients may be waiting for what a viewer has stopped.
-                session.stop()
+                with signals.signals_held():
+                    session.stop()
     finally:
         threading.excepthook = hook
         session.end("the command that showed the lab has ended")
