@@ -5,6 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 BLOCK = re.compile(r"^```(?P<language>[\w-]+)(?: title=\"(?P<title>[^\"]+)\")?\n(?P<text>.*?)^```$", re.M | re.S)
+FENCE = re.compile(r"^ *```", re.M)
 HEADING = re.compile(r"^## (.+)$", re.M)
 
 

@@ -8,6 +8,7 @@ import shlex
 from pathlib import Path
 from typing import Any
 
+import click
 import pytest
 from replication_lab import cli
 from replication_lab.world import catalogue
@@ -64,20 +65,31 @@ def commands(text: str, programs: tuple[str, ...]) -> list[list[str]]:
     return found
 
 
-def wrong_lab_commands(text: str) -> list[str]:
-    """Return the commands in a document that the command line does not have."""
+def wrong_lab_commands(text: str, arguments: bool = True) -> list[str]:
+    """Return the commands in a document that the command line does not have; or only by names and options."""
     wrong = []
-    for name, *words in commands(text, ("lab", "./lab")):
+    for name, *typed in commands(text, ("lab", "./lab")):
         if name.startswith("-") or not re.match(r"[a-z]", name):
             continue
         known = DEFERRED[name].load() if name in DEFERRED else None
         # `lab drbd resolve`: the options are those of the command in the group.
-        known = getattr(known, "commands", {}).get(next(iter(words), ""), known)
+        inner = getattr(known, "commands", {}).get(next(iter(typed), ""))
+        known, words = (inner, typed[1:]) if inner else (known, typed)
         options = {"-h", "--help"} | {option for each in known.params for option in each.opts} if known else set()
         bad = [word for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in options]
-        if not known or bad:
-            wrong.append(" ".join(["lab", name, *words]))
+        if not known or bad or (arguments and left_over(known, words)):
+            wrong.append(" ".join(["lab", name, *typed]))
     return wrong
+
+
+def left_over(command: click.Command, words: list[str]) -> list[str]:
+    """Return the words that are neither options nor arguments of a command; none where words stand for others."""
+    if any(re.search(r"[…\[]", word) for word in words):
+        return []
+    try:
+        return command.make_parser(click.Context(command)).parse_args(list(words))[1]
+    except click.UsageError:
+        return []  # a value or an argument is left out, as a sentence does
 
 
 def targets() -> set[str]:
@@ -166,7 +178,7 @@ def test_what_an_error_says_to_type_next_exists():
     found = [each.split(", ")[0] for each in next_steps() if each.startswith("./lab ")]
 
     assert len(found) > 50
-    assert [wrong for each in found if "./lab x" not in each for wrong in wrong_lab_commands(f"`{each}`")] == []
+    assert [wrong for each in found if "./lab x" not in each for wrong in wrong_lab_commands(f"`{each}`", False)] == []
 
 
 @pytest.mark.parametrize("name", sorted(DEFERRED))
@@ -184,11 +196,12 @@ def test_every_make_target_is_documented(name):
 def test_the_tests_of_this_file_see_mistakes(tmp_path):
     """Each check finds the mistake that it is there for."""
     text = (
-        "```sh\n$ X=1 ./lab upp && lab up --nmae a   # see\nmake lab-upp\n```\n`lab toxic --check a` and `lab up|down`"
+        "```sh\n$ X=1 ./lab upp && lab up --nmae a   # see\nmake lab-upp\n```\n"
+        "`lab toxic --check a` and `lab up|down`, `lab drill semisync kill`"
     )
     (tmp_path / "page.md").write_text("# A title\n[a](#a-title) [b](#no-title) [c](gone.md) [d](https://x/gone.md)")
 
-    assert wrong_lab_commands(text) == ["lab upp", "lab up --nmae a"]
+    assert wrong_lab_commands(text) == ["lab upp", "lab up --nmae a", "lab drill semisync kill"]
     assert wrong_make_commands(text) == ["lab-upp"]
     assert broken_links(tmp_path / "page.md") == ["#no-title", "gone.md"]
     assert OLD_WORDS.search("the Slave's lag") and not OLD_WORDS.search("webmaster")

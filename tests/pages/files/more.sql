@@ -1,0 +1,1 @@
+INSERT INTO parcel (weight) VALUES (3), (5);

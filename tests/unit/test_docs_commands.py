@@ -1,0 +1,81 @@
+"""Is each command of README and of the book accepted as it is printed, and is it known where it is run?"""
+
+import shlex
+import shutil
+
+import pytest
+from click.testing import CliRunner
+from replication_lab import cli
+from replication_lab.world import catalogue
+from replication_lab.world.docker import engine
+
+from tests.pages import commands
+from tests.records import golden
+
+# The commands of adding.md need what the page builds: tests/unit/test_adding.py and tests/lab/test_adding.py.
+TYPED = sorted({line for page, line in commands.of_lab() if page != "adding.md"})
+# Those that read records; the page of comparisons names a run by its day.
+RECORDED = ("compare", "baseline", "history", "judge", "report")
+KEPT = "20261124-233146-semisync_wan"
+
+
+class _Passed(Exception):
+    """The command would now ask the Docker engine."""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory):
+    """Make a folder with the files that the pages name."""
+    made = tmp_path_factory.mktemp("reader")
+    commands.make_files(made)
+    return made
+
+
+@pytest.fixture
+def typed(monkeypatch, folder):
+    """Type a command in that folder; it ends where it would ask the Docker engine, or become root."""
+
+    def passed(*_arguments, **_options):
+        raise _Passed
+
+    monkeypatch.chdir(folder)
+    for name in ("ensure", "client", "run_as_root"):
+        monkeypatch.setattr(engine, name, passed)
+    monkeypatch.setattr("replication_lab.world.installing.run_as_root", passed)
+    return lambda line: CliRunner().invoke(cli.cli, shlex.split(line)[1:], prog_name="lab")
+
+
+@pytest.mark.parametrize("line", [line for line in TYPED if line.split()[1] not in RECORDED])
+def test_a_command_is_not_refused(line, typed, runs):
+    """It does its work, or passes everything that is checked before a lab is needed."""
+    found = typed(line)
+
+    assert found.exit_code == 0 or isinstance(found.exception, _Passed), f"{found.exception!r}{found.output}"
+
+
+def test_commands_about_records_work_on_kept_ones(typed, runs, tmp_path, undrawn):
+    """In the order of the pages; a baseline is written before it is read."""
+    run = golden.unpack("semisync_wan", tmp_path)
+    for name in (KEPT, "20261125-120000-semisync_wan"):
+        shutil.copytree(run, runs / name)
+    (runs / "latest").symlink_to("20261125-120000-semisync_wan")
+    lines = [line for line in TYPED if line.split()[1] in RECORDED]
+
+    assert {line.split()[1] for line in lines} == set(RECORDED)
+    for line in sorted(lines, key=lambda line: "check" in line):
+        found = typed(line)
+        assert found.exit_code == 0, f"{line}: {found.exception!r}{found.output}"
+
+
+def test_each_block_of_commands_is_run_by_a_test_or_says_why_not():
+    """tests/pages/commands.yaml has a row for each block of each page, and no other."""
+    rows, found = commands.rows(), commands.first_lines()
+
+    assert {page: [row.first for row in rows[page]] for page in rows} == found
+    assert [row.first for page in rows for row in rows[page] if len(row.ways) != 1] == []
+
+
+def test_the_tests_that_are_named_exist():
+    named = {row.by for each in commands.rows().values() for row in each if row.by}
+
+    assert sorted(name for name in named if not (catalogue.ROOT / name).is_file()) == []
