@@ -13,6 +13,7 @@ import pytest
 from replication_lab import cli
 from replication_lab.world import catalogue
 
+HELP = ["-h", "--help"]
 DEFERRED: dict[str, Any] = cli.cli.commands
 ROOT = catalogue.ROOT
 README = ROOT / "README.md"
@@ -75,7 +76,7 @@ def wrong_lab_commands(text: str, arguments: bool = True) -> list[str]:
         # `lab drbd resolve`: the options are those of the command in the group.
         inner = getattr(known, "commands", {}).get(next(iter(typed), ""))
         known, words = (inner, typed[1:]) if inner else (known, typed)
-        options = {"-h", "--help"} | {option for each in known.params for option in each.opts} if known else set()
+        options = {*HELP} | {option for each in known.params for option in each.opts} if known else set()
         bad = [word for word in words if re.match(r"--?[a-z]", word) and word.split("=")[0] not in options]
         if not known or bad or (arguments and left_over(known, words)):
             wrong.append(" ".join(["lab", name, *typed]))
@@ -87,7 +88,7 @@ def left_over(command: click.Command, words: list[str]) -> list[str]:
     if any(re.search(r"[…\[]", word) for word in words):
         return []
     try:
-        return command.make_parser(click.Context(command)).parse_args(list(words))[1]
+        return command.make_parser(click.Context(command, help_option_names=HELP)).parse_args(list(words))[1]
     except click.UsageError:
         return []  # a value or an argument is left out, as a sentence does
 

@@ -60,6 +60,11 @@ def as_toxic(text):
     assert parse_toxic("own", text).about
 
 
+def as_schema(text):
+    """Require a schema that is in the book."""
+    assert (catalogue.ROOT / "docs" / text.strip().rpartition("/")[2]).is_file()
+
+
 def as_python(text):
     compile(text, "a block", "exec")
 
@@ -72,6 +77,7 @@ READERS = {
     "python": as_python,
     "yaml drills": as_drill,
     "yaml statistics": as_data,
+    "yaml formats": as_schema,
     "yaml ci": [as_action, as_job],
 }
 

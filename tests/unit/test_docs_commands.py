@@ -76,6 +76,7 @@ def test_each_block_of_commands_is_run_by_a_test_or_says_why_not():
 
 
 def test_the_tests_that_are_named_exist():
+    """A file that was renamed is seen."""
     named = {row.by for each in commands.rows().values() for row in each if row.by}
 
     assert sorted(name for name in named if not (catalogue.ROOT / name).is_file()) == []

@@ -1,9 +1,7 @@
 """Does the schema of a question's file describe what `lab ask --save` writes and `lab run` reads?"""
 
 import json
-import re
 from pathlib import Path
-from typing import Any
 
 import pytest
 import yaml
@@ -14,61 +12,14 @@ from replication_lab.model.question import Question
 from replication_lab.model.question_schema import DESCRIBED, schema
 from replication_lab.world import catalogue
 
+from tests.json_schema import errors
+
 DOCUMENT = catalogue.ROOT / "docs" / "question.schema.json"
-TYPES = {
-    "object": dict,
-    "array": list,
-    "string": str,
-    "integer": int,
-    "number": (int, float),
-    "boolean": bool,
-    "null": type(None),
-}
 RENEW = (
     "PYTHONPATH=harness .venv/bin/python -c "
     "'from replication_lab.model.question_schema import schema; print(end=schema().decode())' "
     "> docs/question.schema.json"
 )
-
-
-def errors(value: Any, rule: dict, whole: dict, at: str = "") -> list[str]:
-    """Return where a value breaks a rule, by the words of JSON schema that this schema has."""
-    if "$ref" in rule:
-        return errors(value, whole["$defs"][rule["$ref"].rpartition("/")[2]], whole, at)
-    if "anyOf" in rule:
-        found = [errors(value, each, whole, at) for each in rule["anyOf"]]
-        return [] if [] in found else min(found, key=len)
-    told = [f"{at}: no {rule['type']}"] if "type" in rule and not isinstance(value, TYPES[rule["type"]]) else []
-    told += [f"{at}: not one of {rule['enum']}"] if "enum" in rule and value not in rule["enum"] else []
-    if told:
-        return told
-    if (
-        not rule.get("minimum", value) <= value <= rule.get("maximum", value)
-        if isinstance(value, (int, float))
-        else False
-    ):
-        told.append(f"{at}: out of range")
-    if isinstance(value, str) and not re.search(rule.get("pattern", ""), value):
-        told.append(f"{at}: not as {rule['pattern']}")
-    if isinstance(value, list):
-        told += [f"{at}: too few"] if len(value) < rule.get("minItems", 0) else []
-        for number, each in enumerate(value):
-            told += errors(each, rule.get("items", {}), whole, f"{at}[{number}]")
-    if isinstance(value, dict):
-        told += [f"{at}: no {name}" for name in rule.get("required", []) if name not in value]
-        for name, each in value.items():
-            told += _of_key(name, each, rule, whole, f"{at}.{name}")
-    return told
-
-
-def _of_key(name: str, value: Any, rule: dict, whole: dict, at: str) -> list[str]:
-    rules = [rule["properties"][name]] if name in rule.get("properties", {}) else []
-    patterns = rule.get("patternProperties", {})
-    rules += [each for pattern, each in patterns.items() if re.search(pattern.replace("(?<", "(?P<"), name)]
-    rules = rules or [rule.get("additionalProperties", {})]
-    return (
-        [f"{at}: unknown"] if rules == [False] else [said for each in rules for said in errors(value, each, whole, at)]
-    )
 
 
 def wrong(text: str) -> list[str]:

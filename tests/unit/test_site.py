@@ -1,5 +1,6 @@
 """Does the site contain every page of the book, and only files that exist?"""
 
+import importlib.util
 import re
 import subprocess
 import sys
@@ -7,6 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
+import replication_lab
 import yaml
 from replication_lab.world import catalogue
 
@@ -43,6 +45,33 @@ def test_every_variable_that_is_read_is_on_the_page_of_variables():
 
     assert {"LAB_INSTALL", "LAB_SST", "LAB_PASSWORD"} <= names
     assert sorted(name for name in names if name not in page and not name.startswith("LAB_PORT_")) == []
+
+
+@pytest.fixture(scope="module")
+def hooks():
+    """Return docs/hooks.py, which MkDocs loads as a file."""
+    spec = importlib.util.spec_from_file_location("hooks", DOCS / "hooks.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+def test_the_page_of_names_describes_every_public_name(hooks):
+    """Each has a docstring; no address of this process is printed."""
+    page = hooks.on_page_markdown((DOCS / "api.md").read_text())
+    sections = dict(part.partition("\n")[::2] for part in page.split("\n## ")[1:])
+
+    assert list(sections) == replication_lab.__all__
+    assert [name for name, text in sections.items() if len(text.split("```")[2].strip().split("\n")[0]) < 20] == []
+    assert " at 0x" not in page and "replication_lab." not in page.partition("## ")[2]
+
+
+def test_the_page_of_engines_lists_what_lab_engines_lists(hooks):
+    """Each engine, and each recorded test."""
+    page = hooks.on_page_markdown((DOCS / "engines.md").read_text())
+
+    assert re.findall(r"^\| `(\S+)` \| \S+ \| [^|]+ \| [^|]+ \|$", page, re.M) == list(catalogue.engines())
+    assert len(re.findall(r"\| \d{4}-\d\d-\d\d \|", page)) == sum(map(len, catalogue.tested().values()))
 
 
 def test_the_vendored_script_is_the_one_that_its_page_names():

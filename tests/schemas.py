@@ -1,0 +1,69 @@
+"""The JSON schemas of the files that a reader may write: `python -m tests.schemas` writes them into docs/.
+
+They are made from the types that read the files. A question's and a summary's are made by the program itself.
+"""
+
+from collections.abc import Callable
+from typing import Any
+
+import msgspec
+from replication_lab import faults
+from replication_lab.model import topology, toxic
+from replication_lab.model.drill import Drill
+from replication_lab.model.published import Data
+from replication_lab.model.toxic import ATTRIBUTES
+from replication_lab.world import catalogue
+
+DOCS = catalogue.ROOT / "docs"
+Schema = dict[str, Any]
+
+
+def of_toxics() -> Schema:
+    """Return the schema of toxics/NAME.json, with the types of Toxiproxy's toxics."""
+    found = msgspec.json.schema(toxic._File)
+    body = found["$defs"]["ToxicBody"]["properties"]
+    body["type"] |= {"enum": list(ATTRIBUTES)}
+    body["stream"] |= {"enum": ["upstream", "downstream"]}
+    return found
+
+
+def of_drills() -> Schema:
+    """Return the schema of a drill: the record's type without the names, and with the settings of each fault."""
+    found = msgspec.json.schema(Drill)
+    drill, kinds = found["$defs"]["Drill"], faults.kinds()
+    # The name is the file's; a file of the project is in its topology's folder.
+    drill["properties"].pop("name")
+    drill["required"] = [key for key in drill["required"] if key not in ("name", "topology")]
+    for each in ("Step", "FaultSpec"):
+        fault = found["$defs"][each]["properties"]
+        fault.pop("settings")
+        fault["fault"] |= {"enum": sorted(kinds)}
+        fault |= {setting.name: {} for kind in kinds.values() for setting in kind.settings}
+    return found
+
+
+def of_topologies() -> Schema:
+    """Return the schema of `x-lab` in a Compose file; Compose has a schema for the rest."""
+    own = msgspec.json.schema(topology._Lab)
+    return {"type": "object", "properties": {"x-lab": {"$ref": own["$ref"]}}, "required": ["x-lab"], **_defs(own)}
+
+
+def _defs(schema: Schema) -> Schema:
+    return {"$defs": schema["$defs"]}
+
+
+SCHEMAS: dict[str, Callable[[], Schema]] = {
+    "toxic": of_toxics,
+    "drill": of_drills,
+    "topology": of_topologies,
+    "experiment": lambda: msgspec.json.schema(Data),
+}
+
+
+def text(name: str) -> bytes:
+    return msgspec.json.format(msgspec.json.encode(SCHEMAS[name]()), indent=2) + b"\n"
+
+
+if __name__ == "__main__":
+    for each in SCHEMAS:
+        (DOCS / f"{each}.schema.json").write_bytes(text(each))
