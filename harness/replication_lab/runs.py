@@ -203,7 +203,7 @@ def report_page(run: str) -> Path:
     """Return the report.html of a run; LabError if none was written."""
     page = record_file(run).parent.resolve() / "report.html"
     if not page.is_file():
-        raise LabError(f"{run} has no report.html", "a run that was reported", f"./lab report {run}")
+        raise LabError(f"{run} has no report.html", "a run with a report", f"./lab report {run}")
     return page
 
 

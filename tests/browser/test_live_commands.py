@@ -25,10 +25,10 @@ def test_an_effect_that_is_not_seen_is_said(page, lab, monkeypatch):
     )
     lab.tick()
 
-    page.shows(f"{CARD} .figures", "asked 300 ms, measured 85 ms")
-    page.shows(f"{CARD} .chip", "not seen to act")
+    page.shows(f"{CARD} .figures", "requested 300 ms, measured 85 ms")
+    page.shows(f"{CARD} .chip", "no effect seen")
     page.shows(f"{CARD} .says", "stayed at 85 ms")
-    page.shows("#log", "NOT seen to act")
+    page.shows("#log", "NO EFFECT SEEN")
 
 
 def test_what_was_asked_for_is_not_shown_before_the_lab_has_it(page, lab, monkeypatch):
@@ -39,7 +39,7 @@ def test_what_was_asked_for_is_not_shown_before_the_lab_has_it(page, lab, monkey
     lab.tick()
 
     page.shows("#connection", "live")
-    assert "asked 85 ms" in page.text(f"{CARD} .figures")
+    assert "requested 85 ms" in page.text(f"{CARD} .figures")
 
 
 def test_a_refused_command_says_why(page, lab, monkeypatch):
@@ -66,7 +66,7 @@ def test_a_link_is_broken_and_restored(page, lab):
     lab.tick()
     page.shows(f"{CARD} .figures", "measured no answer")
     page.click(button)
-    page.shows(f"{CARD} .figures", "asked 85 ms")
+    page.shows(f"{CARD} .figures", "requested 85 ms")
 
 
 def test_a_bandwidth_and_a_named_condition_are_asked_for(page, lab):

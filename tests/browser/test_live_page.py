@@ -14,11 +14,11 @@ def test_a_slider_moves_the_law_at_once_and_the_lab_follows(page, lab):
     assert drawn(page)["preview"] == pytest.approx(4 / 0.3, rel=0.01)
     assert drawn(page)["measured"] == before["measured"]
     page.until(lambda: lab.asked == [("link", LINK, "300ms")], "the request to reach the lab")
-    page.shows(f"{CARD} .figures", "asked 300 ms")
+    page.shows(f"{CARD} .figures", "requested 300 ms")
     page.shows(f"{CARD} .chip", "checking")
     lab.tick()
     page.shows(f"{CARD} .figures", "measured 30")
-    page.shows(f"{CARD} .chip", "seen to act")
+    page.shows(f"{CARD} .chip", "verified")
     page.until(lambda: drawn(page)["measured"] < 14, "the drawn rate to follow")
     assert page.complaints() == []
 
@@ -39,7 +39,7 @@ def test_a_lab_that_dies_is_told(page, lab):
     page.requests()
     lab.end("lab-semisync was removed")
 
-    page.shows("#gone", "The view has ended: lab-semisync was removed. The figures below are the last ones.")
+    page.shows("#gone", "The page has ended: lab-semisync was removed. The figures below are the last ones.")
     page.shows("#connection", "ended")
     assert page.run("return document.querySelector(arguments[0]).disabled", SLIDER)
     assert page.attribute("[aria-label='Kill source']", "aria-disabled") == "true"

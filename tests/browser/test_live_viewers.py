@@ -14,26 +14,26 @@ def test_only_the_token_opens_the_page(served, browser, lab):
     """Without it nothing is shown; with it the address loses it, and it opens no second browser."""
     plain, used = served.address.partition("?")[0], served.address
     browser.open(plain)
-    assert "it has a token" in browser.text("body")
+    assert "it contains the token" in browser.text("body")
     browser.open(used)
     browser.shows("#lab", "lab-semisync")
     assert "token" not in browser.driver.current_url
     browser.driver.execute_cdp_cmd("Network.clearBrowserCookies", {})
     browser.open(used)
-    assert "it has a token" in browser.text("body")
+    assert "it contains the token" in browser.text("body")
 
 
 def test_a_reload_keeps_everything(page, lab):
     """State, history and the chosen colours: the first two come from the server."""
     page.run("const t = document.querySelector('#theme'); t.value = 'dark'; t.dispatchEvent(new Event('change'))")
     slide_to_the_end(page)
-    page.shows(f"{CARD} .figures", "asked 300 ms")
+    page.shows(f"{CARD} .figures", "requested 300 ms")
     points = drawn(page)["points"]
     page.driver.refresh()
     page.shows("#lab", "lab-semisync")
     lab.tick()
 
-    page.shows(f"{CARD} .figures", "asked 300 ms")
+    page.shows(f"{CARD} .figures", "requested 300 ms")
     assert drawn(page)["points"] >= points
     assert page.attribute("html", "data-theme") == "dark"
 
@@ -46,8 +46,8 @@ def test_two_tabs_see_the_same(page, served, lab):
         lab.tick()
         page.shows("#links", LINK)
         slide_to_the_end(page)
-        page.shows(f"{CARD} .figures", "asked 300 ms")
-    page.shows(f"{CARD} .figures", "asked 300 ms")
+        page.shows(f"{CARD} .figures", "requested 300 ms")
+    page.shows(f"{CARD} .figures", "requested 300 ms")
     page.until(lambda: page.attribute(SLIDER, "aria-valuetext") == "300 ms", "the other tab's slider to follow")
 
 
@@ -57,7 +57,7 @@ def test_a_broken_stream_is_told_and_connects_again(served, browser, lab):
         browser.open(way.address)
         browser.shows("#lab", "lab-semisync")
         way.close()
-        browser.shows("#connection", "connecting again")
+        browser.shows("#connection", "reconnecting")
         way.open()
         browser.shows("#connection", "live")
 
@@ -66,9 +66,9 @@ def test_a_server_that_was_started_again_is_told(page, served, lab):
     """Its page needs a new token: the page says where to find it."""
     port = int(served.address.partition("/?")[0].rpartition(":")[2])
     served.end.close()
-    page.shows("#connection", "connecting again")
+    page.shows("#connection", "reconnecting")
     with serving(lab, port, lambda _: None):
-        page.shows("#gone", "Open the newest address that lab live printed")
+        page.shows("#gone", "Open the address that lab live printed last")
 
 
 def test_a_file_that_did_not_arrive_is_fetched_again(served, browser, lab):

@@ -108,7 +108,7 @@ class FakeLive:
         self.asked.append(("check",))
         self.ledger = msgspec.structs.replace(self.ledger, lost=0, checked_at=self.at, checked_on="source")
         self.show()
-        return Accepted("the ledger is compared")
+        return Accepted("comparing the ledger with the rows of every copy")
 
     def record(self, on: bool) -> Accepted:
         self.asked.append(("record", on))

@@ -56,7 +56,7 @@ def test_a_slider_slows_the_commits_of_a_real_lab_within_three_seconds(page, pic
     page.until(lambda: drawn(page)["at"] > moved + 3, "three seconds more", SECONDS)
     after = {at: rate for at, rate in page.run(DRAWN) if at > moved}
     assert min(rate for at, rate in after.items() if at <= moved + 3) <= 24
-    page.shows(f"#link-{LINK} .chip", "seen to act", SECONDS)
+    page.shows(f"#link-{LINK} .chip", "verified", SECONDS)
     later(page, 12)
     picture(page, "live-semisync")
     assert page.complaints() == []

@@ -171,7 +171,7 @@ def test_a_topology_is_read_as_it_was_at_a_revision(own_project):
 
 def test_a_revision_that_does_not_exist_or_has_no_such_topology_is_refused(own_project, refused):
     """Before anything starts, with the next command."""
-    assert "'nonsense' is no revision" in refused(catalogue.commit, "nonsense", "async").found
+    assert "'nonsense' is not a revision" in refused(catalogue.commit, "nonsense", "async").found
     (own_project / "later.yaml").write_text((own_project / "async.yaml").read_text())
     error = refused(catalogue.commit, "HEAD", "later")
     assert "lab/topologies/later.yaml does not exist at" in error.found and "git log" in error.next_step
@@ -204,7 +204,7 @@ def test_each_case_is_measured_on_both_revisions_and_judged_again(ran, runs):
         (["semisync_wan", "--against", "mariadb-10.11", "--margin", "much"], "not a percentage"),
         (["temporary_tables", "--against", "mariadb"], "compares engines already"),
         (["semisync_wan", "--against", "/no/such.cnf"], "/no/such.cnf cannot be read"),
-        (["semisync_wan", "--against", "git:nonsense"], "'nonsense' is no revision"),
+        (["semisync_wan", "--against", "git:nonsense"], "'nonsense' is not a revision"),
     ],
 )
 def test_what_cannot_be_compared_is_refused_before_anything_starts(arguments, message):

@@ -60,7 +60,7 @@ WAN = [body.name for body in catalogue.toxic("40ms").bodies]
         (Link(WAN), "40ms", (True, "AFTER_SYNC"), []),
         (Link([], 40), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
         (Link(WAN, 12), "40ms", (True, "AFTER_SYNC"), ["source-replica has 40ms"]),
-        (Link(["slow"]), "lan", (True, "AFTER_SYNC"), ["source-replica is bare"]),
+        (Link(["slow"]), "lan", (True, "AFTER_SYNC"), ["source-replica has no toxic"]),
         (Link(), "lan", (False, "AFTER_SYNC"), ["commits wait for a replica"]),
         (Link(), "lan", (True, "AFTER_COMMIT"), ["commits wait for a replica"]),
     ],

@@ -108,10 +108,10 @@ def test_a_drill_that_cannot_be_had_is_refused_before_anything_starts(asked, sai
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"drill": "", "drill_runs": 3, "vary": {"clients": ["1", "2"]}}, "3 drills, but none is named"),
+        ({"drill": "", "drill_runs": 3, "vary": {"clients": ["1", "2"]}}, "drill_runs is 3, but no drill is given"),
         ({"drill_runs": 51}, "drill-runs is 51"),
-        ({"drill": "", "claims": ["lost[topology=async] <= 0"]}, "lost is found by a drill"),
-        ({"claims": ["lost[topology=async] / lost[topology=semisync] <= 0"]}, "divides by or through lost"),
+        ({"drill": "", "claims": ["lost[topology=async] <= 0"]}, "lost is measured by a drill"),
+        ({"claims": ["lost[topology=async] / lost[topology=semisync] <= 0"]}, "has lost in a ratio"),
     ],
 )
 def test_a_question_about_drills_that_makes_no_sense_is_refused(change, said, refused):
@@ -265,7 +265,7 @@ def test_drills_that_were_not_done_are_unknown(ran):
     summary, record, world = ran(experiments.asked(question()), preset="ask", drill=interrupted)
 
     assert record.end.why == INTERRUPTED
-    assert [row.not_proved for row in summary.drilled] == [["drill 3 of 3 was not done: interrupted by SIGINT"]] * 2
+    assert [row.not_proved for row in summary.drilled] == [["drill 3 of 3 was not run: interrupted by SIGINT"]] * 2
     assert all(len(row.drills) == 2 for row in summary.drilled)
     assert summary.exit_code == 2
     assert world.taken_down == world.came_up
@@ -335,5 +335,5 @@ def test_the_page_shows_the_table_and_each_drill(ran):
     html = page.render(summary, record)
 
     check(html)
-    assert "What to decide by" in html
+    assert "Figures for the decision" in html
     assert html.count("rows          0 lost") == 3

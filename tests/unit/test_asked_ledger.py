@@ -77,9 +77,9 @@ def test_a_transaction_that_writes_has_its_row_and_one_that_reads_is_not_recorde
 @pytest.mark.parametrize(
     ("change", "said"),
     [
-        ({"drill": "", "vary": {"clients": ["1", "2"]}}, "no drill that loses anything"),
-        ({"workload": "inserts"}, "a ledger of the load inserts"),
-        ({"workload": GivenFile("load.lua", "function event() end")}, "a ledger of the load load.lua"),
+        ({"drill": "", "vary": {"clients": ["1", "2"]}}, "no fault could lose a row"),
+        ({"workload": "inserts"}, "--ledger with the load inserts"),
+        ({"workload": GivenFile("load.lua", "function event() end")}, "--ledger with the load load.lua"),
         ({"workload": READS}, "no transaction of reads.sql writes"),
     ],
 )

@@ -211,7 +211,7 @@ def test_a_run_compared_with_itself_is_not_worse_where_its_rounds_suffice(record
     assert saved.exit_code == 0
     assert (checked.exit_code, compared.exit_code) == (0, 0)
     assert json.loads(checked.stdout)["exit_code"] == 0
-    assert "nothing is worse by more than 60%" in compared.stdout
+    assert "no figure is worse by more than 60%" in compared.stdout
     assert "throughput" in compared.stdout
 
 

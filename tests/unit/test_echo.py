@@ -51,5 +51,5 @@ def test_an_echo_that_ends_gives_no_trip(link):
 
 def test_an_echo_that_does_not_answer_is_an_error(link):
     """Toxiproxy accepts before the far end has."""
-    with pytest.raises(LabError, match="the echo of node2 at"):
+    with pytest.raises(LabError, match="the echo service of node2 at"):
         RoundTrip(link(most=0))

@@ -72,6 +72,22 @@ def test_a_text_is_collected_wherever_it_is_built(code, found):
     assert list(user_texts.literals(code)) == found
 
 
+def test_the_texts_of_a_script_are_collected():
+    """With {…} for each value; comments, classes and selectors are not texts for users."""
+    script = """
+// a comment, with "a text"
+h("p", { class: "small text" }, `${node.name} is now ${role ? `the ${role}` : "in standby"}`, "it's written here");
+const found = document.querySelector("table.filtered tr");  /* and `another` */
+"""
+
+    assert user_texts.scripted(script)[0] == ["p", "the {…}", "in standby", "{…} is now {…}", "it's written here"]
+
+
+def test_the_end_of_each_text_of_a_script_is_found():
+    """A quote that belongs to a regular expression would make the code up to the next one a text."""
+    assert not [text for where, text in user_texts.pages() if where.endswith(".js") and re.search(r"\n|=>|\);", text)]
+
+
 def test_the_page_of_all_texts_is_the_one_kept():
     """A change of wording is seen in a diff of tests/snapshots/messages.md."""
     assert MESSAGES.read_text() == user_texts.page(), f"a text has changed; to keep it: {RENEW}"

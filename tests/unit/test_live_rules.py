@@ -100,9 +100,9 @@ def now(**changes):
 @pytest.mark.parametrize(
     ("seen", "sentences"),
     [
-        ({}, ["acknowledged row is on two nodes", "at most 4 / 200 ms = 20 times a second; measured are 19"]),
-        ({"commits": 4.0}, ["on two nodes", "measured are 4, so that commits wait for more than the link"]),
-        ({"law": 400.0, "waits": 0.3}, ["on two nodes", "own rate, 400/s, is below"]),
+        ({}, ["acknowledged row is on two nodes", "at most 4 / 200 ms = 20 times a second. Measured: 19"]),
+        ({"commits": 4.0}, ["on two nodes", "Measured: 4, so commits wait for something besides the link"]),
+        ({"law": 400.0, "waits": 0.3}, ["on two nodes", "limit of 400/s is below"]),
         (
             {"state": "semi-sync OFF", "since": 3, "law": None, "acting": [CUT]},
             ["fell back to asynchronous 3 s ago after waiting 10 s (source-replica cut)", "19 times a second"],
@@ -127,27 +127,27 @@ def now(**changes):
         ),
         (
             {"replication": "galera", "state": "Primary"},
-            ["every node of the cluster has received it", "measured are 19"],
+            ["every node of the cluster has received it", "Measured: 19"],
         ),
         (
             {"replication": "galera", "state": "Primary", "others": [("node3", "does not answer")]},
-            ["without part of its nodes (node3: does not answer)", "measured are 19"],
+            ["without part of its nodes (node3: does not answer)", "Measured: 19"],
         ),
         (
             {"replication": "group", "state": "PRIMARY", "silent": 6, "commits": 0.0, "law": None},
             ["waits until it has excluded", "committed nothing"],
         ),
-        ({"replication": "group", "state": "PRIMARY"}, ["a majority of the group", "measured are 19"]),
-        ({"replication": "drbd", "state": "Primary, Connected"}, ["on the disks of both machines", "measured"]),
+        ({"replication": "group", "state": "PRIMARY"}, ["a majority of the group", "Measured: 19"]),
+        ({"replication": "drbd", "state": "Primary, Connected"}, ["on the disks of both machines", "Measured: 19"]),
         ({"replication": "drbd", "state": "Primary, WFConnection", "law": None}, ["its own disk only", "19 times"]),
         (
             {"replication": "drbd", "state": "Primary, Connected", "silent": 3, "commits": 0.0, "law": None},
             ["for 3 s for the peer's disk", "committed nothing"],
         ),
         ({"replication": "none", "state": "serving", "law": None}, ["source is serving", "of at most 400"]),
-        ({"clients": 0}, ["on two nodes", "only watches"]),
-        ({"commits": None}, ["on two nodes", "The load begins"]),
-        ({"state": "", "commits": None}, ["The load begins"]),
+        ({"clients": 0}, ["on two nodes", "only watched"]),
+        ({"commits": None}, ["on two nodes", "The clients are starting"]),
+        ({"state": "", "commits": None}, ["The clients are starting"]),
     ],
 )
 def test_what_happens_now_is_explained(seen, sentences):

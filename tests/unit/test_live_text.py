@@ -45,7 +45,7 @@ def test_the_terminal_shows_nodes_links_rate_and_ledger(seen):
             "source ←",
             "does not answer",
             "200ms",
-            "seen",
+            "verified",
             "4 clients",
             "kill source",
             "Each commit",
@@ -59,7 +59,7 @@ def test_a_condition_that_was_not_seen_is_told(seen):
     unseen = msgspec.structs.replace(state.links[0], seen=False, says="round trip 85.3 ms")
     found = shown(hello, msgspec.structs.replace(state, links=[unseen]))
 
-    assert "NOT SEEN: round trip 85.3 ms" in found
+    assert "NO EFFECT SEEN: round trip 85.3 ms" in found
 
 
 def test_a_line_has_the_rate_beside_the_law(seen):

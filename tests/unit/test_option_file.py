@@ -45,7 +45,7 @@ init_connect = 'SET NAMES "utf8mb4" # not a comment'
         ("[mysqld-8.0]\nsync_binlog = 0\n", "line 1"),
         ("[mysqld\nsync_binlog = 0\n", "line 1"),
         ("[mysqld]\n!include /etc/other.cnf\n", "line 2"),
-        ("[mysqld]\n\nsync binlog = 0\n", "a.cnf line 3: 'sync binlog = 0' is no option"),
+        ("[mysqld]\n\nsync binlog = 0\n", "a.cnf line 3: 'sync binlog = 0' is not an option"),
         ("[mysqld]\n= 0\n", "line 2"),
         ("[mysqld]\ninit_connect = a\\nb\n", "backslash"),
         ("[mysqld]\nsync_binlog = 0\nsync-binlog = 1\n", "a.cnf line 3: sync_binlog is in a.cnf line 2 already"),

@@ -270,7 +270,7 @@ def test_sites_without_cpus_of_their_own_are_a_doubt(at, monkeypatch, info, why)
     lab = Pinned()
 
     assert lab.pin_cpus(("source",), ("replica",)) == lab.given == {}
-    assert lab.not_done == [f"the sites have no CPUs of their own: {why}"]
+    assert lab.not_done == [f"the sites share the same CPUs: {why}"]
 
 
 def test_what_could_not_be_done_makes_every_verdict_unknown(ran, brief, monkeypatch):

@@ -81,7 +81,7 @@ def test_a_short_series_shows_no_change_and_says_from_when_on():
     found = of(history(runs(*[1000] * 4, *[500] * 3)))
 
     assert found.changes == []
-    assert over_time._changes(found) == f"from {FEWEST_RUNS} runs on"
+    assert over_time._changes(found) == f"needs {FEWEST_RUNS} runs"
 
 
 @pytest.mark.parametrize(
@@ -155,7 +155,7 @@ def test_the_history_of_all_figures_and_of_one(recorded):
 
     assert "throughput:none" in every.stdout
     assert recorded in one.stdout
-    assert "1 runs: a change shows from" in one.stdout
+    assert "1 runs; at least" in one.stdout
     assert json.loads(lab("history", "throughput:none", "--json").stdout)[0]["points"][0]["run"] == recorded
 
 
@@ -167,5 +167,5 @@ def test_a_claim_that_no_run_has_is_refused_with_the_nearest_name(recorded):
 
 def test_an_experiment_without_runs_is_refused(recorded):
     """Without series a message is shown instead of an empty table."""
-    with pytest.raises(LabError, match="no run fits"):
+    with pytest.raises(LabError, match="no run matches"):
         lab("history", "--experiment", "raid0_disks")

@@ -92,7 +92,7 @@ def test_a_file_called_lab_is_no_folder(project):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[tool.replication-lab]\npath = "none"\n', "names none, which is no folder"),
+        ('[tool.replication-lab]\npath = "none"\n', "names none, which is not a folder"),
         (
             '[project]\n[tool.replication-lab]\npaht = "x"\n',
             "pyproject.toml:3: unknown key of [tool.replication-lab] 'paht'",

@@ -63,7 +63,7 @@ def test_doctor_lists_them_and_fails(host, capsys):
     output.findings(Console(width=60), [finding])
 
     assert not finding.ok
-    assert finding.found.startswith("3 of a killed Docker engine, for bridges that no longer exist")
+    assert finding.found.startswith("3 left by a killed Docker engine, for bridges that no longer exist")
     assert "\n  iptables -t nat -D POSTROUTING -s 172.18.0.0/16 ! -o br-0123456789ab -j MASQUERADE\n" in (
         capsys.readouterr().out
     )

@@ -151,7 +151,7 @@ def test_the_answer_counts_the_verdicts_and_names_what_is_unexpected(whole):
     """In two sentences."""
     counted, named = answers.answer(whole[0])
 
-    assert "1 came out otherwise than expected" in counted
+    assert "1 has an unexpected verdict" in counted
     assert named.startswith("Not as expected: “") and "measured" in named
 
 
@@ -162,8 +162,8 @@ def test_an_answer_of_drills_tells_what_was_lost():
     results = [judge(evidence(drill=named[0]), HISTORY), judge(lost, HISTORY), not_done(named[2], "killed")]
     told = answers.answer(summed_up(*results))
 
-    assert told[0] == "No acknowledged row was lost in 1 of 2 drills; lost were 2 rows (1.1 s of writes) in losing."
-    assert told[-1] == "It is not known what never would show."
+    assert told[0] == "No acknowledged row was lost in 1 of 2 drills; lost: 2 rows (1.1 s of writes) in losing."
+    assert told[-1] == "Not evaluated: never."
 
 
 def test_doubtful_drills_are_no_answer():
@@ -192,7 +192,7 @@ def test_a_comparison_is_a_page_of_the_same_form():
     rows = re.findall(r'<tr data-tone="(\w+)".*?<th scope="row">([\w-]+)', html, flags=re.DOTALL)
 
     check(html)
-    assert "Something is worse by more than 10%" in html
+    assert "A figure is worse by more than 10%" in html
     assert rows[0] == ("bad", "none")
     assert "0.5000 [" in html and 'class="mark bad"' in html
 

@@ -45,7 +45,7 @@ def failed(proofs: dict[str, bool]) -> set[str]:
     return {what for what, ok in proofs.items() if not ok}
 
 
-ACKNOWLEDGED, STAYED = "semi-sync acknowledged every commit", "semi-sync stayed as arranged"
+ACKNOWLEDGED, STAYED = "semi-sync acknowledged every commit", "semi-sync stayed in the state of the case"
 NOT_WAITED, PATH = "no commit waited for a replica", "replica replicates through the path of the case"
 ALONE = "replica is not connected"
 

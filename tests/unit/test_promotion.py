@@ -253,7 +253,7 @@ def test_what_a_replica_has_received_and_not_applied_counts_too(lab, refused):
     lab.nodes["far"].applies = "0-1-11"
     error = refused(failover.failover, lab, "near")
 
-    assert "near is behind: far has received what it has not applied yet" in error.found
+    assert "near is behind: far has received transactions that it has not applied yet" in error.found
     assert failover.failover(lab, "near", allow_data_loss=True).ahead == {"far": "1 transaction: 0-1-11"}
 
 

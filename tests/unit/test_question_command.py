@@ -94,7 +94,7 @@ def test_the_starts_at_a_rate_are_even_whatever_the_answers_were():
     actual = "".join(f"{number * 5000 + (1000000 if number > 90 else 0)} 1000 write ok\n" for number in range(200))
 
     assert even(lines_of(intended), 200, 4).ok
-    assert "the times that 200/s asks for (LAB_RATE)" in even(lines_of(actual), 200, 4).doubt
+    assert "at an even 200/s (LAB_RATE)" in even(lines_of(actual), 200, 4).doubt
 
 
 # --- in a model of a lab ----------------------------------------------------------------------------------------------
@@ -157,7 +157,10 @@ def test_a_command_that_ignores_the_rate_is_refused(ran, monkeypatch, refused):
 
 @pytest.mark.parametrize(
     ("text", "said"),
-    [("1 2 write ok\nbye\n", "line 2 of the load command is 'bye'"), ("1 2 read ok\n", "used its time (LAB_SECONDS)")],
+    [
+        ("1 2 write ok\nbye\n", "line 2 of the load command is 'bye'"),
+        ("1 2 read ok\n", "ran for the requested time (LAB_SECONDS)"),
+    ],
 )
 def test_what_goes_wrong_in_a_load_is_unknown_with_the_line(ran, monkeypatch, text, said):
     """The sabotage: all is well when it is tried."""
@@ -218,7 +221,7 @@ def test_lost_transactions_of_a_script_are_errors(refused):
 
     assert (found.figures["attempts"], found.figures["errors"], found.commits) == (4, 0.25, 3)
     assert (
-        "divides by errors"
+        "divides by the number of errors"
         in refused(lambda: experiments.asked(question(claims=["errors[clients=4] / errors[clients=1] <= 2"]))).found
     )
 

@@ -70,7 +70,7 @@ def test_disks_are_no_variables_of_a_server():
         ({"settings": {"source.disk": "sdd"}}, "unknown disk 'sdd'; did you mean ssd?"),
         ({"settings": {"source.storage": "raid5"}}, "unknown level of storage 'raid5'"),
         ({"settings": {"source.storage": "raid0:9"}}, "raid0 of 9 disk(s)"),
-        ({"settings": {"source.storage": "raid0:two"}}, "'raid0:two' names no number of disks"),
+        ({"settings": {"source.storage": "raid0:two"}}, "'raid0:two' has no valid number of disks"),
         ({"settings": {"source.storage": "single:2"}}, "single of 2 disk(s)"),
         ({"settings": {"sauce.disk": "ssd"}}, "semisync has no node 'sauce'"),
         ({"settings": {"source.storage": "none", "source.disk": "ssd"}}, "source has no emulated disks"),

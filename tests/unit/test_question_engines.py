@@ -117,7 +117,7 @@ def test_a_doubt_of_either_engine_makes_the_comparison_unknown(answered, engine)
         ({"vary": {"engine": ["mariadb", "mysqld-8.0"]}}, "unknown engine 'mysqld-8.0'"),
         ({"topologies": ["galera"]}, "engine mysql-8.0 has no galera, which galera needs"),
         ({"vary": {"engine": ["mysql-8.0", "mysql-8.0"]}}, "engine has a value twice"),
-        ({"settings": {"engine": "mysql-8.0"}, "vary": {"clients": ["1", "2"]}}, "engine is no setting"),
+        ({"settings": {"engine": "mysql-8.0"}, "vary": {"clients": ["1", "2"]}}, "engine is not a setting"),
         ({"engine": "mysql-5.6"}, "the engine is mysql-5.6, and engines vary: mariadb, mysql-8.0"),
     ],
 )

@@ -118,19 +118,19 @@ BAD_LOADS = [
     (sql("SELECT 1\n--\nSELECT 2;"), "load.sql line 1: the statement `SELECT 1` does not end"),
     (sql("\nSELECT 'a;"), "load.sql line 2: a quote is never closed"),
     (sql("SELECT 1 /* a;"), "load.sql line 1: a comment is never closed"),
-    (sql("SELECT {id:5..1};"), "load.sql line 1: {id:5..1} ends before it begins"),
+    (sql("SELECT {id:5..1};"), "load.sql line 1: {id:5..1} has a lower bound above its upper bound"),
     (sql("SELECT {id:1..9999999999};"), "{id:1..9999999999} exceeds 2147483647"),
-    (sql("SELECT {id:-1..5};"), "load.sql line 1: {id:-1..5} is no parameter"),
-    (sql("SELECT {id:};"), "{id:} is no parameter"),
-    (sql("SELECT '{string:0}';"), "{string:0} is no parameter"),
-    (sql("SELECT '{string:many}';"), "{string:many} is no parameter"),
+    (sql("SELECT {id:-1..5};"), "load.sql line 1: {id:-1..5} is not a parameter"),
+    (sql("SELECT {id:};"), "{id:} is not a parameter"),
+    (sql("SELECT '{string:0}';"), "{string:0} is not a parameter"),
+    (sql("SELECT '{string:many}';"), "{string:many} is not a parameter"),
     (sql("SELECT {1:1..2};"), "{1:1..2} has no name"),
-    (sql("SELECT {id};"), "{id} is not drawn before"),
-    (sql("SELECT {id:1..2};\n--\nSELECT {id};"), "load.sql line 3: {id} is not drawn before"),
+    (sql("SELECT {id};"), "{id} has no range"),
+    (sql("SELECT {id:1..2};\n--\nSELECT {id};"), "load.sql line 3: {id} has no range"),
     (sql("SELECT {id:1..2}, {id:1..3};"), "{id:1..3} differs from the id before it"),
-    (sql("BEGIN;\nSELECT 1;\nCOMMIT;"), "load.sql line 1: BEGIN is in the load"),
-    (sql("SELECT 1;\nCREATE TABLE t (id INT);"), "load.sql line 2: a load cannot hold CREATE"),
-    (sql("CALL p();"), "load.sql line 1: a load cannot hold CALL"),
+    (sql("BEGIN;\nSELECT 1;\nCOMMIT;"), "load.sql line 1: a load cannot contain BEGIN"),
+    (sql("SELECT 1;\nCREATE TABLE t (id INT);"), "load.sql line 2: a load cannot contain CREATE"),
+    (sql("CALL p();"), "load.sql line 1: a load cannot contain CALL"),
     (GivenFile("load.txt", READS), "load.txt is neither .sql nor .lua"),
     (GivenFile("load.lua", "print(1)"), "load.lua defines no function event"),
     (GivenFile("load.lua", "x" * (17 << 20)), "load.lua has 17 MiB"),
@@ -202,7 +202,10 @@ def test_the_command_refuses_before_anything_starts(tmp_path):
 
     said = CliRunner().invoke(cli.cli, typed, prog_name="lab")
 
-    assert isinstance(said.exception, LabError) and "{id:5..1} ends before it begins" in said.exception.found
+    assert (
+        isinstance(said.exception, LabError)
+        and "{id:5..1} has a lower bound above its upper bound" in said.exception.found
+    )
 
 
 # --- in a model of a lab ----------------------------------------------------------------------------------------------

@@ -31,12 +31,27 @@ def test_every_other_topology_can_be_asked(name):
 @pytest.mark.parametrize(
     ("topologies", "settings", "said", "instead"),
     [
-        (["raid"], {}, "the replicas of raid, on slow disks, do not keep up", "./lab run raid_replica"),
+        (["raid"], {}, "the replicas of raid are on slow disks and do not keep up", "./lab run raid_replica"),
         (["single"], FAR, "single has no link", "--vary replication=none,async"),
-        (["single"], {"replication": "async"}, "single has no setting replication: it has one server", "ask semisync"),
-        (["chain"], {"replication": "none"}, "chain has no setting replication: a replica follows", "ask semisync"),
+        (
+            ["single"],
+            {"replication": "async"},
+            "single has no setting replication: it has a single server",
+            "ask semisync",
+        ),
+        (
+            ["chain"],
+            {"replication": "none"},
+            "chain has no setting replication: one of its replicas replicates",
+            "ask semisync",
+        ),
         (["chain"], {"wait_point": "AFTER_SYNC"}, "chain has no setting wait_point", "ask semisync"),
-        (["drbd"], {"replication": "async"}, "drbd has no setting replication: its disk is replicated", "ask semisync"),
+        (
+            ["drbd"],
+            {"replication": "async"},
+            "drbd has no setting replication: DRBD replicates its disk",
+            "ask semisync",
+        ),
         (["async"], {"protocol": "B"}, "async has no replicated disk", "./lab ask drbd --vary protocol=A,B,C"),
         (["drbd", "async"], {"protocol": "B"}, "async has no replicated disk", "./lab ask drbd"),
         (["drbd-ha"], {"protocol": "A"}, "DRBD has no protocol A in drbd-ha", "./lab ask drbd --vary protocol=A,B,C"),
@@ -74,7 +89,7 @@ def test_a_server_alone_is_measured(ran):
     summary, record, _ = ran(ask("single"), preset="ask")
 
     assert summary.verdict == "AS_EXPECTED"
-    assert "the links are bare" not in proved(record)
+    assert "the links have no toxics" not in proved(record)
 
 
 def test_both_links_of_a_chain_are_proved(ran):

@@ -83,7 +83,7 @@ def test_results_read_as_text_and_as_data(book):
 
     assert "HOLDS         nothing is lost: lost is 0, expected 0" in said
     assert "10 acknowledged, 0 failed, 0 unknown" in said
-    assert "DOUBT         it was not run: killed" in said
+    assert "DOUBT         it was not run: the run was killed" in said
     assert msgspec.json.decode(encode_summary(summary))["drills"][0]["exit_code"] == 0
 
 
@@ -202,10 +202,10 @@ def older(book):
 @pytest.mark.parametrize(
     ("closed", "ended", "code", "why"),
     [
-        (["done"], "done", 2, "the record has no evidence of it"),
+        (["done"], "done", 2, "the record has no entry for this drill"),
         (["interrupted by SIGINT"], "interrupted", 2, "interrupted by SIGINT"),
         (["crashed: LabError: no space"], "crashed", 3, "the run crashed: LabError: no space"),
-        ([], None, 2, "killed, or still running"),
+        ([], None, 2, "the run was killed, or has not ended yet"),
     ],
 )
 def test_a_record_of_older_drills_is_judged(older, closed, ended, code, why):

@@ -255,12 +255,12 @@ def test_figures_are_told_with_four_digits(value, text):
 def test_what_was_left_out_is_told_once_a_reason():
     """Twenty claims that a preset leaves out are one line in the terminal."""
     whole = experiment()
-    left = {case.name: "the preset brief leaves it out" for case in whole.cases[:3]}
+    left = {case.name: "the preset brief does not contain it" for case in whole.cases[:3]}
     summary = summarise(whole, Record([run(), lab(not_applicable=left)]))
     lines = wording.not_judged(summary)
 
     assert len(lines) == 1
-    assert lines[0].endswith(": the preset brief leaves it out") and "async-costs-little" in lines[0]
+    assert lines[0].endswith(": the preset brief does not contain it") and "async-costs-little" in lines[0]
 
 
 def test_all_labs_of_a_run_are_told():

@@ -37,7 +37,7 @@ def test_only_the_named_cases_are_measured(ran):
 
     assert {found.case for found in record.measurements} == set(TWO_CASES)
     assert set(answers(summary)) == {"async-costs-little", "async-does-not-wait"}
-    assert reasons["link-is-85ms"] == "not a case that --case names"
+    assert reasons["link-is-85ms"] == "not one of the cases given by --case"
     assert len(reasons) == len(WAN.claims) - 2
     assert summary.conditions == {} and summary.source == WAN.data.published.source
 
@@ -238,7 +238,7 @@ def test_experiments_about_disks_keep_their_own(name, refused):
         (["--rounds", "101"], "--rounds is 101"),
         (["--set", "sync_binlog"], "--set 'sync_binlog' names no value"),
         (["--set", "sync_binlog=1", "--set", "sync_binlog=0"], "--set names sync_binlog twice"),
-        (["--set", "clients=4"], "clients is no variable of a server"),
+        (["--set", "clients=4"], "clients is not a server variable"),
         (["--set", "cnf=/no/such.cnf"], "/no/such.cnf cannot be read"),
         (["--cnf", "/no/such.cnf"], "/no/such.cnf cannot be read"),
         (["--storage", "sauce=raid0"], "unknown node with a server of semisync 'sauce'; did you mean source?"),

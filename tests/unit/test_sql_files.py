@@ -81,7 +81,7 @@ def test_a_read_only_replica_is_refused(lab, refused):
     [
         ("sauce", sql(TWO), "unknown node of semisync 'sauce'; did you mean source?"),
         ("source", sql("-- nothing"), "holds no statement"),
-        ("source", sql(TWO, "load.lua"), "load.lua is no .sql file"),
+        ("source", sql(TWO, "load.lua"), "load.lua is not a .sql file"),
         ("source", sql("DROP TABLE t;\nSET sql_log_bin = 0;"), "shop.sql line 2: it sets sql_log_bin"),
         ("source", sql("SET @@GLOBAL.GTID_PURGED='a:1';"), "it sets GTID_PURGED"),
     ],

@@ -134,7 +134,7 @@ def test_an_option_that_somebody_changes_meanwhile_makes_it_unknown(ran):
     ("asked", "said"),
     [
         ({"vary": {"cnf": ["none", "c.cnf"]}, "cnf": [A]}, "unknown file of the setting cnf 'c.cnf'"),
-        ({"vary": {"cnf": ["none", "a.cnf"]}, "cnf": [A, B]}, "no setting names the file b.cnf"),
+        ({"vary": {"cnf": ["none", "a.cnf"]}, "cnf": [A, B]}, "no setting uses the file b.cnf"),
         ({"vary": {"cnf": ["none", "a.cnf"]}, "cnf": [A, A]}, "two files are called a.cnf"),
         ({"vary": {"far.cnf": ["none", "a.cnf"]}, "cnf": [A]}, "semisync has no node 'far'"),
         ({"topologies": ["drbd"], "vary": {"cnf": ["none", "a.cnf"]}, "cnf": [A]}, "cnf: the servers of drbd run in"),

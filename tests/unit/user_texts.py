@@ -1,13 +1,14 @@
-"""Every text that a user sees, with the file that it comes from: help, messages, YAML sentences, templates.
+"""Every text that a user sees, with the file that it comes from: help, messages, YAML sentences, templates, pages.
 
 A message is any literal of the package that has two words, wherever it is built: an error's parts, a proof, a word of
-`lab status`, a reason. Docstrings, SQL and shell commands are left out.
+`lab status`, a reason, a label in a script. Docstrings, SQL, shell commands and names of classes are left out.
 """
 
 import ast
 import functools
 import re
 from collections.abc import Iterator
+from html.parser import HTMLParser
 from pathlib import Path
 
 import click
@@ -26,6 +27,14 @@ FOR_PROGRAMS = re.compile(
     r"|^(if|while|until|for|trap|exec|sh|cat|echo|printf|mount|umount|test|command -v|pidof|sleep|dd|kill|drbdadm|pcs) "
     r"|/dev/null|\$\(|; done|&& |\|\| |>&2|<svg|<path|<text |<line |<rect "
 )
+# What stands before a literal of a script that is a name for the browser: classes, selectors, headers, events.
+FOR_BROWSERS = re.compile(
+    r'(?:class: |"class", |Selector(?:All)?\(|FONT = |matchMedia\(|rootMargin: |from |throw new \w+\()$'
+)
+STYLE = re.compile(r"^says |system-ui|^use strict$")
+# A comment, or a literal without a value that is put in; a template literal with values is read by `scripted`.
+SCRIPT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`""", re.S)
+SHOWN_ATTRIBUTES = {"title", "aria-label", "alt", "placeholder"}
 Texts = Iterator[tuple[str, str]]
 
 
@@ -140,9 +149,75 @@ def templates() -> Texts:
                     yield f"report/{path.name}", bare
 
 
+class Shown(HTMLParser):
+    """The texts of a page, and of those of its attributes that a reader sees or hears."""
+
+    def __init__(self, page: str) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self.feed(page)
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.texts += [value for name, value in attrs if name in SHOWN_ATTRIBUTES and value]
+
+    def handle_data(self, data: str) -> None:
+        self.texts.append(data)
+
+
+def pages() -> Texts:
+    """Yield the texts of the pages and scripts that a browser gets, without those of other projects."""
+    assets = PACKAGE / "assets"
+    for path in sorted(assets.rglob("*")):
+        if path.suffix == ".html":
+            texts = [text for text in map(str.strip, Shown(path.read_text()).texts) if text]
+        elif path.suffix == ".js" and ".min." not in path.name:
+            literals_of = scripted(path.read_text())[0]
+            texts = [text for text in literals_of if TWO_WORDS.search(text) and not STYLE.search(text)]
+        else:
+            continue
+        yield from ((f"assets/{path.relative_to(assets)}", text) for text in texts)
+
+
+def scripted(code: str, at: int = 0, closed_by: str = "") -> tuple[list[str], int]:
+    """Return the literals of a script from `at` to `closed_by`, or to its end, and where that is.
+
+    A template literal is one text, with {…} for each value; the literals inside of a value are texts of their own.
+    """
+    found: list[str] = []
+    depth = 0
+    while at < len(code):
+        if literal := SCRIPT.match(code, at):
+            shown = not FOR_BROWSERS.search(code[code.rfind("\n", 0, at) + 1 : at].lstrip())
+            text, at = literal[0], literal.end()
+            if text == "`":
+                text, inside, at = templated(code, at)
+                found += inside
+            if text[0] in "\"'`" and shown:
+                found.append(text[1:-1])
+            continue
+        depth += (code[at] == "{") - (code[at] == "}")
+        at += 1
+        if depth < 0 and closed_by:
+            return found, at
+    return found, at
+
+
+def templated(code: str, at: int) -> tuple[str, list[str], int]:
+    """Return a template literal whose first character is at `at`, the literals of its values, and where it ends."""
+    text, inside = "`", []
+    while code[at] != "`":
+        if code.startswith("${", at):
+            more, at = scripted(code, at + 2, "}")
+            text, inside = f"{text}{{…}}", [*inside, *more]
+        else:
+            text, at = text + code[at], at + 1
+    return f"{text}`", inside, at + 1
+
+
 ALL = {
     "Messages": messages,
     "Templates of reports": templates,
+    "Pages and scripts": pages,
     "Claims": claims,
     "Topologies, toxics and faults": descriptions,
     "YAML files": yaml_texts,

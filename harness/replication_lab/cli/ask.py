@@ -72,8 +72,9 @@ HIGHEST_SEED = 2_000_000
 @click.option(
     "--rate",
     metavar="RATE",
-    help="Transactions to begin each second (200/s) or minute (12000/m), at even times, by all clients together; same "
-    "as --set rate=RATE. A latency then begins when its transaction should have begun.  [default: as many as possible]",
+    help="Transactions to begin each second (200/s) or minute (12000/m), evenly spaced, by all clients together; same "
+    "as --set rate=RATE. Each latency then starts at the moment when the transaction should have begun.  "
+    "[default: as many as possible]",
 )
 @of_node_storage
 @of_node_disk
@@ -121,8 +122,8 @@ HIGHEST_SEED = 2_000_000
 @click.option(
     "--drill",
     metavar="NAME",
-    help="Drill to do for each case after the load, such as lose-source: tells how many rows are lost, and how long "
-    "there is no service. A claim may then use lost and rto.",
+    help="Drill to run for each case after the load, such as lose-source. It measures lost rows and the time without "
+    "service; a claim may then use lost and rto.",
 )
 @click.option("--drill-runs", type=int, metavar="NUMBER", help="Number of drills for each case.  [default: 3]")
 @click.option(

@@ -34,9 +34,14 @@ UNKNOWN = 2
     "-p", "--project-name", "project", default="", metavar="NAME", help="Name of the project, as for docker compose."
 )
 @click.option(
-    "--env-file", "env_files", multiple=True, type=click.Path(), metavar="FILE", help="As for docker compose."
+    "--env-file",
+    "env_files",
+    multiple=True,
+    type=click.Path(),
+    metavar="FILE",
+    help="Environment file, as for docker compose.",
 )
-@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="As for docker compose.")
+@click.option("--profile", "profiles", multiple=True, metavar="NAME", help="Profile to enable, as for docker compose.")
 @click.option(
     "--link",
     "links",
@@ -44,7 +49,7 @@ UNKNOWN = 2
     required=True,
     metavar="CONSUMER:SERVER[:PORT]",
     help="Put a link between a service and the database server that it connects to; may be repeated. Between two "
-    "servers it is the replication, whichever comes first.",
+    "servers, in whichever order, it carries the replication.",
 )
 @click.option(
     "--rtt",
@@ -57,7 +62,7 @@ UNKNOWN = 2
     "dsns",
     multiple=True,
     metavar="SERVER=mysql://USER:PASSWORD@",
-    help="Account of a server; may be repeated.  [default: that of the project's own environment]",
+    help="Account to use on a server; may be repeated.  [default: the one in its container's environment]",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before containers are recreated.")
 @as_json
@@ -73,8 +78,8 @@ def attach(
     """Put Toxiproxy between services of a running Compose project that the lab did not write.
 
     No file of the project is changed: an override file gives each CONSUMER a name of its own for the SERVER, so that
-    one service can be slow towards a server while another is not. For this the consumer's container is recreated,
-    which is asked for first. `lab detach` restores the project.
+    one service can have a slow link to a server while another does not. For this the lab recreates the consumer's
+    container; it asks first. `lab detach` restores the project.
 
     The attached project is a lab: `lab show`, `lab toxic` and `lab drill --lab NAME` act on it.
 
@@ -131,7 +136,7 @@ def detach(name: str | None, json_: bool) -> None:
     if json_:
         print_json({"detached": restored, "differences": differences})
     else:
-        out.print(f"{restored} is detached" + ("" if differences else "; its containers have the settings of before"))
+        out.print(f"{restored} is detached" + ("" if differences else "; its containers have their previous settings"))
         for each in differences:
             out.print(f"  {each}", markup=False)
     sys.exit(1 if differences else 0)

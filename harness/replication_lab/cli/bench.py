@@ -122,7 +122,7 @@ def _ledger() -> Iterator[Figure]:
     finally:
         leftovers.remove(NAME)
     yield figure("time per acknowledged insert of the ledger (8 clients together)", "ms", paces, 1000 / 3000)
-    yield figure("CPUs that the ledger uses for these inserts", "", shares, None)
+    yield figure("CPUs that the ledger uses while the 8 clients insert", "", shares, None)
     yield figure("peak memory of the ledger's process", "MiB", [host.own_memory_mib()], 300)
 
 

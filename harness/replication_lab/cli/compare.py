@@ -20,7 +20,7 @@ of_margin = click.option(
     default="10%",
     show_default=True,
     metavar="PERCENT",
-    help="How much worse a figure may be, as a share of what it was before.",
+    help="How much worse a figure may be, as a share of its earlier value.",
 )
 of_figures = click.option(
     "--figure",
@@ -38,7 +38,7 @@ of_format = click.option(
     type=click.Choice(["text", "markdown", "html"]),
     default="text",
     show_default=True,
-    help="markdown: tables for the job summary of a pipeline; html: a page, as of a report.",
+    help="markdown: tables for the job summary of a pipeline; html: a page like that of a report.",
 )
 
 
@@ -55,7 +55,7 @@ def compare_runs(before: str, after: str, margin: str, figures: tuple[str, ...],
     BEFORE and AFTER are folders, names under runs/, latest, or files of `lab baseline save`. Where the machines differ,
     only the ratios of claims are judged, since rates and latencies depend on the machine.
 
-    Exit status 0: nothing is worse by more than the margin, 1: something is, 2: unknown.
+    Exit status 0: no figure is worse by more than the margin, 1: something is, 2: unknown.
 
     Example: lab compare 20261124-233146-semisync_wan latest --format html > changes.html
     """
@@ -101,7 +101,7 @@ def check(file: Path, run: str, margin: str, figures: tuple[str, ...], form: str
 
     RUN is a folder, a name under runs/, or latest.
 
-    Exit status 0: nothing is worse by more than the margin, 1: something is, 2: unknown.
+    Exit status 0: no figure is worse by more than the margin, 1: something is, 2: unknown.
 
     Example: lab baseline check baseline.json --margin 5%
     """

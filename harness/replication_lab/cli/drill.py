@@ -92,7 +92,7 @@ def drill(
         print_json(summaries) if count > 1 else print_summary(summary, json_)
     if count > 1:
         good = sum(summary.exit_code == 0 for summary in summaries)
-        tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not done")
+        tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not run")
     sys.exit(_worst(summaries))
 
 

@@ -52,7 +52,7 @@ DECIDED_BY_A_FILE = (
     "--image",
     multiple=True,
     metavar="IMAGE",
-    help="Docker image to measure in place of the engine's own, as of `lab up`; may be repeated: recorded together.",
+    help="Docker image to measure in place of the engine's own, as in `lab up`; may be repeated: recorded together.",
 )
 @click.option(
     "--preset",
@@ -60,8 +60,8 @@ DECIDED_BY_A_FILE = (
     show_default=True,
     metavar="NAME",
     shell_complete=names.of_experiment(lambda found: found.presets),
-    help="Extent of the run: brief, quick, full or what else the experiment has. `full` uses the sizes of the "
-    "publication, which takes hours; the others take minutes.",
+    help="Size of the run: brief, quick, full, or another preset of the experiment. `full` has the sizes of the "
+    "publication and takes hours; the others take minutes.",
 )
 @click.option("--rounds", type=int, metavar="NUMBER", help="Maximum number of rounds.  [default: the preset's]")
 @click.option(
@@ -84,9 +84,9 @@ DECIDED_BY_A_FILE = (
     "--against",
     metavar="ENGINE|FILE.cnf|git:REVISION",
     shell_complete=names.completed_by(names.engines),
-    help="What to measure in the same rounds: another server (an engine, a vendor's version or an image), the same "
-    "servers started with a my.cnf file, or the topology's Compose file of another revision, such as git:main. Each "
-    "case's throughput must not be lower than there by more than --margin.",
+    help="Reference, measured in the same rounds: another server (an engine, a vendor's version or an image), the same "
+    "servers started with a my.cnf file, or the topology's Compose file of another revision, such as git:main. In each "
+    "case, throughput may be at most --margin below the reference's.",
 )
 @click.option(
     "--margin",
@@ -169,9 +169,7 @@ def _servers(engine: str | None, image: Sequence[str], available: Callable[[], l
     """Return the servers to measure; empty for the experiment's own."""
     if image:
         if engine and ("," in engine or engine == "all"):
-            raise LabError(
-                f"--image with --engine {engine}", "one engine, the one that the image is", f"--image {image[0]}"
-            )
+            raise LabError(f"--image with --engine {engine}", "one engine: that of the image", f"--image {image[0]}")
         return [server_text(engine or "", each) for each in image]
     return available() if engine == "all" else engine.split(",") if engine else []
 

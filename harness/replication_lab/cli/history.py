@@ -30,7 +30,7 @@ def history(claim: str | None, experiment: str | None, engine: str | None, json_
         if experiment in (None, series.place.experiment) and engine in (None, series.place.engine)
     ]
     if not found:
-        raise LabError("no run fits", "a recorded run of an experiment under runs/", "./lab list runs")
+        raise LabError("no run matches", "a recorded run of an experiment under runs/", "./lab list runs")
     if claim is not None:
         chosen = [series for series in found if series.of == claim]
         if not chosen:

@@ -46,7 +46,7 @@ def _of_view(clients: int) -> Callable[[Callable[..., Any]], Callable[..., Any]]
             type=click.FloatRange(min=0),
             default=RATE,
             show_default=True,
-            help="Most transactions a second of all clients together; 0 for no limit.",
+            help="Limit on the transactions per second of all clients together; 0 for no limit.",
         ),
         of_engine,
         of_image,

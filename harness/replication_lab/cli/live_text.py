@@ -45,7 +45,7 @@ def _lag(node: Node) -> str:
 
 
 def _links(state: State) -> Table:
-    table = _table("link", "asked", "measured", "")
+    table = _table("link", "requested", "measured", "")
     for link in state.links:
         table.add_row(link.name, link.asked, f"{_number(link.measured_ms)} ms", _seen(link))
     return table
@@ -54,7 +54,7 @@ def _links(state: State) -> Table:
 def _seen(link: Link) -> Text:
     if link.seen is None:
         return Text("being verified", style="dim")
-    return Text("seen", style="green") if link.seen else Text(f"NOT SEEN: {link.says}", style="red")
+    return Text("verified", style="green") if link.seen else Text(f"NO EFFECT SEEN: {link.says}", style="red")
 
 
 def _load(state: State) -> Text:

@@ -47,7 +47,7 @@ of_image = click.option(
     metavar="[NODE=]IMAGE",
     help="Docker image to run as the server of NODE, or of all nodes, in place of the engine's own; may be repeated. "
     "It must follow the vendors' images (docs/images.md). --engine then says which engine it is.  "
-    "[default: the image is asked]",
+    "[default: detected from the image]",
 )
 
 

@@ -87,7 +87,7 @@ def with_settings(
     for name, value in settings.items():
         if name in OWN and not _is_of_nodes(name):
             raise LabError(
-                f"--set {name}={value}: {name} is no variable of a server",
+                f"--set {name}={value}: {name} is not a server variable",
                 f"a variable, since the cases of {experiment.name} have their own {name}",
                 f"./lab run {experiment.name} --set sync_binlog=1",
             )

@@ -21,7 +21,7 @@ def refuse_overridden(question: Question, topology: Topology) -> None:
         own = [f"{node}.{name}" for node in nodes]
         if own and set(own) <= set(asked):
             raise LabError(
-                f"{name} would change nothing: {', '.join(own)} {'are' if len(own) > 1 else 'is'} given, too",
+                f"{name} would change nothing: {', '.join(own)} {'are' if len(own) > 1 else 'is'} given as well",
                 f"{name}, or those of the nodes",
                 f"leave out {name}",
             )

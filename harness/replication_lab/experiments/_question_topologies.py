@@ -57,8 +57,8 @@ def _refuse_slow_replicas(topology: Topology) -> None:
         return
     able = [name for name in catalogue.topologies() if can_answer(catalogue.topology(name))]
     raise LabError(
-        f"the replicas of {topology.name}, on slow disks, do not keep up with the source, whose commits `lab ask` "
-        "measures: they wait for no replica",
+        f"the replicas of {topology.name} are on slow disks and do not keep up; `lab ask` measures the commits of the "
+        "source, which wait for no replica",
         f"one of {', '.join(able)}, or the experiment that measures how fast such replicas apply",
         "./lab run raid_replica",
     )
@@ -68,25 +68,25 @@ def _refuse_missing_choice(name: str, topology: Topology) -> None:
     if name == PROTOCOL:
         if topology.replication != REPLICATED_DISK:
             raise LabError(
-                f"{topology.name} has no replicated disk, which has the setting {name}",
+                f"{topology.name} has no replicated disk, so it has no setting {name}",
                 "a topology whose disk DRBD replicates",
                 f"./lab ask drbd --vary {name}=A,B,C",
             )
     elif topology.replication not in FOLLOWING or not _follow_the_source(topology):
         raise LabError(
             f"{topology.name} has no setting {name}: {_why_no_choice(topology)}",
-            "a topology of a source and replicas that all follow it",
+            "a topology of a source and replicas that all replicate from it",
             f"./lab ask semisync --vary {name}=…",
         )
 
 
 def _why_no_choice(topology: Topology) -> str:
     if topology.replication == NO_REPLICATION:
-        return "it has one server alone"
+        return "it has a single server"
     if topology.replication == REPLICATED_DISK:
-        return "its disk is replicated, and its server does not know"
+        return "DRBD replicates its disk, below the server"
     if topology.replication in FOLLOWING:
-        return "a replica follows another one, always asynchronously"
+        return "one of its replicas replicates from another replica, always asynchronously"
     return "it is a cluster"
 
 
@@ -110,7 +110,7 @@ def _refuse_no_server(name: str, topology: Topology) -> None:
         return
     if node in [each.name for each in topology.nodes]:
         raise LabError(
-            f"{name}: no server runs on {node} of {topology.name}; it holds the other copy of the disk",
+            f"{name}: no server runs on {node} of {topology.name}; it holds the second copy of the disk",
             f"the server on {served[0]}",
             f"./lab ask {topology.name} --vary {name.replace(node, served[0], 1)}=…",
         )

@@ -35,4 +35,6 @@ def followed(lab: Lab) -> Iterator[tuple[Replica, Server]]:
 def bare_links(lab: Lab) -> Proof:
     """Prove that no link has a toxic."""
     slowed = [link.name for link in lab.topology.links if lab.link(link.name).toxics()]
-    return Proof(what="the links are bare", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed)
+    return Proof(
+        what="the links have no toxics", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed
+    )

@@ -1,4 +1,4 @@
-"""What bounds a bulk load on a replicated disk: the disk or the link?"""
+"""What limits a bulk load on a replicated disk: the disk or the link?"""
 
 import math
 from collections.abc import Iterator

@@ -1,4 +1,4 @@
-"""What does a replicated block device under MySQL cost, and which settings take that cost away?"""
+"""What does a replicated block device under MySQL cost, and which settings avoid that cost?"""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager

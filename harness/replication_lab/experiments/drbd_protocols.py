@@ -1,4 +1,4 @@
-"""What does a commit on a replicated disk wait for under protocols A, B and C, by the round trip of the link?"""
+"""What does a commit on a replicated disk wait for under protocols A, B and C, and what does the round trip change?"""
 
 from collections.abc import Iterator
 from contextlib import contextmanager

@@ -1,4 +1,4 @@
-"""What does RAID0 of two disks gain over one disk, and what RAID1?"""
+"""What do RAID0 and RAID1 of two disks gain over one disk?"""
 
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager

@@ -32,8 +32,8 @@ CONDITION = Setting("condition", "", "the condition {}", _check_condition)
 @register(
     "condition",
     acts_on=LINKS,
-    does="a condition by number (`40ms+20mbit`), a file of `toxics/`, or `none`, in place of the link's toxics",
-    proof="the link has these toxics and no others, and round trips, rate or silence are as they ask; "
+    does="replaces the link's toxics by a condition (`40ms+20mbit`), by a file of `toxics/`, or by `none`",
+    proof="the link has exactly these toxics; the measured round trip and rate agree with them, or nothing passes; "
     "after recovery: toxics and round trip are as before",
     settings=(CONDITION,),
 )

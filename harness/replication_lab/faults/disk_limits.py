@@ -47,7 +47,7 @@ class DiskLimits(OnNodes):
 
     def verify_recovered(self) -> list[Proof]:
         return [
-            set_to(array.limits(), had, f"the disks of {array.node} are as they were")
+            set_to(array.limits(), had, f"the disks of {array.node} have their previous limits")
             for array, had in zip(self._arrays, self._had, strict=True)
         ]
 

@@ -31,7 +31,7 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     acts_on=LINKS,
     does="a condition by number (`40ms+20mbit`) or a file of `toxics/`, added to the link's toxics: a latency, a rate, "
     "a black hole, a link that works one way only, or resets",
-    proof="round trips are longer by the toxic's delay or get no answer, the rate is kept, or connections end; "
+    proof="round trips are longer by the toxic's delay or get no answer, the rate is not exceeded, or connections end; "
     "after recovery: toxics and round trip are as before",
     settings=(TOXIC,),
 )
@@ -110,8 +110,8 @@ class AddToxic:
         answered, there = self.links.probes[name].ping() is not None, self._is_there(name)
         return Proof(
             what=f"{name} ends connections",
-            expected="an end of the connection across it",
-            found="an answer" if answered else "its end" if there else "the toxic was removed",
+            expected="the connection ends",
+            found="an answer" if answered else "the connection ended" if there else "the toxic was removed",
             ok=there and not answered,
         )
 

@@ -17,7 +17,7 @@ from replication_lab.world.docker.compose_call import Container
 # The longest time after which an application's pool is expected to have connected again, and a recreated container to
 # be healthy.
 FLOW_SECONDS, HEALTHY_SECONDS = 15, 180
-NOTHING_FLOWS = "nothing has crossed it yet"
+NOTHING_FLOWS = "no connection has crossed it yet"
 
 
 def attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[Proof]]:
@@ -89,9 +89,9 @@ def _prove_alias(lab: AttachedLab, name: str) -> Proof:
     """Prove that the name of a server is the lab's Toxiproxy in the consumer, by its own resolver if it has one."""
     link = lab.attached_link(name)
     proxy, found = lab.service(link.service).addresses(), lab.resolved(name)
-    said = (
-        f"it is {', '.join(dict.fromkeys(found))} there" if found else "the alias is set; no getent there to resolve it"
-    )
+    said = f"its name resolves to {', '.join(dict.fromkeys(found))}"
+    if not found:
+        said = "the alias is set, but the container has no getent to resolve it"
     ok = lab.leads_through(name) and set(found) <= proxy
     return Proof(f"{link.server} is the lab's Toxiproxy in {link.consumer}", said, ok)
 

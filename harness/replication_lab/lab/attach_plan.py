@@ -135,7 +135,7 @@ def _servers(
     for node in asked.accounts:
         if node not in databases:
             raise LabError(
-                f"--dsn {node}=…: {node} is no database server of {found.name}",
+                f"--dsn {node}=…: {node} is not a database server of {found.name}",
                 ", ".join(databases),
                 "./lab attach --help",
             )
@@ -174,7 +174,7 @@ def _address(found: Project, container: Container, node: str, port: int) -> tupl
         return ("127.0.0.1" if host in ("0.0.0.0", "::", "") else host), int(bindings[0]["HostPort"])
     raise LabError(
         f"{node} does not answer at port {port} from this machine",
-        "a server that takes connections, and on Docker Desktop a published port",
+        "a server that accepts connections, and on Docker Desktop a published port",
         f'add to {node} in the project: ports: ["127.0.0.1::{port}"]; or --link CONSUMER:{node}:PORT',
     )
 
@@ -196,13 +196,13 @@ def _recognise(
     set_of = recognised(answering, {node: names[node] for node in answering}, asked.links[0].target)
     for node, host in outside(answering, names).items():
         remarks.append(
-            f"{node} replicates from {host}, which is no service of {found.name}: the lab does not follow it"
+            f"{node} replicates from {host}, which is not a service of {found.name}: the lab does not observe it"
         )
     for link in asked.links:
         if link.target not in set_of.roles:
             raise LabError(
-                f"{link.target} does not replicate with {asked.links[0].target}, and an attached project has one set "
-                "of servers",
+                f"{link.target} does not replicate with {asked.links[0].target}, and all links of an attached project "
+                "lead to servers that replicate with each other",
                 f"links to {', '.join(set_of.roles)}",
                 f"lab attach without --link {link}",
             )
@@ -230,7 +230,7 @@ def _link(found: Project, asked: AskedLink, set_of: Recognised) -> AttachedLink:
 def _check_dialled(replica: str, source: str, host: str, found: Project) -> None:
     if host in {each for one in found.containers(source) for each in one.addresses.values()}:
         raise LabError(
-            f"{replica} replicates from {source} by its address {host}, which no name leads to",
+            f"{replica} replicates from {source} by its address {host}, which a name cannot redirect",
             f"the name {source} as the source's host",
             f"change the source's host on {replica}, then ./lab attach",
         )
@@ -255,7 +255,7 @@ def _check_links(links: Sequence[AttachedLink]) -> None:
     for link in links:
         if [each.name for each in links].count(link.name) > 1:
             raise LabError(
-                f"--link {link.source}:{link.target} is given in both directions, and is one link",
+                f"--link {link.source}:{link.target} is given in both directions, which is the same link",
                 "each link once",
                 f"./lab attach --link {link.source}:{link.target}",
             )

@@ -64,7 +64,7 @@ def _engine_machine(found: EngineMachine) -> Finding:
     where = found.elsewhere or "this machine"
     said = f"{where}: {found.processor}, {found.cpus} CPUs, {found.memory_mib} MiB of memory, kernel {found.kernel}"
     if found.rootless:
-        said += "; the engine is rootless: no emulated disks, no virtual machines, no CPUs of their own for sites"
+        said += "; the engine is rootless: no emulated disks, no virtual machines, no dedicated CPUs for sites"
     return Finding("engine's machine", said, True)
 
 
@@ -93,12 +93,12 @@ def _packet_rules() -> Finding:
     if rules is None:
         return Finding("packet rules", "not checked: only root may read them", True)
     if not rules:
-        return Finding("packet rules", "none of a killed Docker engine", True)
+        return Finding("packet rules", "none left by a killed Docker engine", True)
     subnets = sorted({rule.subnet for rule in rules if rule.rewrites_sources})
     harm = f"; they rewrite addresses in a new network with the subnet {' or '.join(subnets)}" if subnets else ""
     return Finding(
         "packet rules",
-        f"{len(rules)} of a killed Docker engine, for bridges that no longer exist{harm}",
+        f"{len(rules)} left by a killed Docker engine, for bridges that no longer exist{harm}",
         False,
         "as root, delete each:\n" + "\n".join(rule.delete for rule in rules),
     )

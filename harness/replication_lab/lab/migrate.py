@@ -227,7 +227,7 @@ class Steps:
 
     def back(self) -> None:
         """Put the old data directory into service again, and remove the new array."""
-        self.tell(f"  back: {self.node} resumes with {self.plan.before}")
+        self.tell(f"  rolled back: {self.node} runs on {self.plan.before} again")
         self.lab.refresh()
         if self.migrated.state()[0] != "running":
             self.migrated.start_again()

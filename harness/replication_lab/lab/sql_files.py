@@ -16,7 +16,7 @@ from replication_lab.world.mysql import script
 def statements_for(file: GivenFile, topology: Topology) -> list[Statement]:
     """Return the statements of a file. Raise LabError if there is none, or if one would change only a single copy."""
     if not file.name.endswith(".sql"):
-        raise LabError(f"{file.name} is no .sql file", "FILE.sql or FILE.sql.gz", "./lab load --help")
+        raise LabError(f"{file.name} is not a .sql file", "FILE.sql or FILE.sql.gz", "./lab load --help")
     found = statements(file)
     if not found:
         raise LabError(f"{file.name} holds no statement", "statements that end with ;")
@@ -35,7 +35,7 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
     server, writer = lab.node(node).server(), replication.of(lab).written_at()
     if node != writer and server.settings("read_only").get("read_only") == "ON":
         raise LabError(
-            f"{node} is a read-only replica: what is written there is on no other node",
+            f"{node} is a read-only replica: rows written there are on no other node",
             f"{writer}, where clients write",
             f"./lab load {writer} FILE --lab {lab.name}",
         )

@@ -45,7 +45,7 @@ class NodeControl:
     def do(self, action: str, asked: ActOnNode) -> None:
         """Begin an action; LabError if another one runs on this node."""
         if not self._busy.acquire(blocking=False):
-            raise LabError(f"{self.asked} of {self.name} is not finished", "one action at a time for each node")
+            raise LabError(f"{self.asked} of {self.name} is still running", "one action at a time for each node")
         self.asked, self.seen, self.says = action, None, ""
         threading.Thread(target=self._done, args=(action, asked), name=f"{action} {self.name}", daemon=True).start()
 
@@ -81,7 +81,7 @@ class NodeControl:
         if action == REJOIN and isinstance(kind, TakesOver):
             kind.take_back(self.name, asked.allow_data_loss)
             view = kind.view(self.name)
-            return [Proof(f"{self.name} was taken back", str(view), not view.error, "replication")]
+            return [Proof(f"{self.name} was attached as a replica", str(view), not view.error, "replication")]
         if action == PROMOTE and isinstance(kind, TakesOver):
             kind.take_over(self.name, asked.allow_data_loss)
         return [_accepts_writes(kind, self.name)]

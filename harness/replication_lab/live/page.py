@@ -97,7 +97,10 @@ class _Guard:
         """Return the answer to a request that must not reach the application; None for one that may."""
         host = request.headers.get("host", "")
         if not is_loopback(host):
-            return _json(Refused(f"the host {host!r} is not this machine", "127.0.0.1 or localhost"), 400)
+            return _json(
+                Refused(f"the request names the host {host!r}, which is not this machine", "127.0.0.1 or localhost"),
+                400,
+            )
         cookie = f"lab_live_{host.rpartition(':')[2]}"
         known = self._access.knows(request.cookies.get(cookie, ""))
         if request.method == "GET" and request.url.path == "/" and "token" in request.query_params:
@@ -105,7 +108,7 @@ class _Guard:
             if known or session:
                 return _sent_on(cookie, session)
         if not known:
-            return PlainTextResponse("Open the newest address that lab live printed: it has a token.\n", 403)
+            return PlainTextResponse("Open the address that lab live printed last: it contains the token.\n", 403)
         if not is_of_page(request.method, request.headers):
             return _json(Refused("the request was not sent by this page", "the page's own Origin"), 403)
         return None
@@ -156,11 +159,13 @@ async def _body(request: Request, kind: type[Body]) -> Body:
     async for part in request.stream():
         text += part
         if len(text) > BODY_BYTES:
-            raise LabError("the body is too long", f"at most {BODY_BYTES} bytes")
+            raise LabError("the body of the request is too long", f"at most {BODY_BYTES} bytes")
     try:
         return msgspec.json.decode(text or b"{}", type=kind)
     except msgspec.DecodeError as error:
-        raise LabError(f"the body does not fit: {error}", "the JSON that docs/live.md describes") from error
+        raise LabError(
+            f"the body of the request is not valid: {error}", "the JSON that docs/live.md describes"
+        ) from error
 
 
 async def _done(command: Callable[..., Accepted], *asked: Any) -> Response:

@@ -153,7 +153,7 @@ class Session:
     def fail(self, error: threading.ExceptHookArgs) -> None:
         """End the view because of a defect: without one of its threads it would show what is not so."""
         self.failure = error.exc_value
-        self.end(f"the view failed: {error.exc_value}")
+        self.end(f"an internal error occurred: {error.exc_value}")
         self.gone.set()
 
     def wait(self) -> None:
@@ -214,7 +214,9 @@ class Session:
         try:
             if action not in possible:
                 state = self._containers.get(name, "missing")
-                raise LabError(f"{action} of {name}, which is {state}", ", ".join(possible) or "no action")
+                raise LabError(
+                    f"cannot {action} {name}: it is {state}", ", ".join(possible) or "no action in this state"
+                )
             control.do(action, asked)
         except LabError as error:
             raise Impossible from error
@@ -222,9 +224,9 @@ class Session:
 
     def check_ledger(self) -> Accepted:
         if not self.clients:
-            raise Impossible from LabError("the view has no clients", "--clients with 1 or more")
+            raise Impossible from LabError("no clients are running", "--clients with 1 or more")
         self._checked.check()
-        return Accepted("the ledger is compared")
+        return Accepted("comparing the ledger with the rows of every copy")
 
     def record(self, on: bool) -> Accepted:
         try:
@@ -237,7 +239,7 @@ class Session:
     def _end_of_record(self) -> Path:
         folder = self._end_record()
         if folder is None:
-            raise LabError("nothing is being recorded", "a record that was begun")
+            raise LabError("nothing is being recorded", "a running record")
         return folder
 
     def _end_record(self) -> Path | None:
@@ -248,9 +250,9 @@ class Session:
 
     def save_drill(self, name: str) -> Accepted:
         if not name.replace("-", "").isalnum():
-            raise LabError(f"the drill's name is {name!r}", "letters, digits and -")
+            raise LabError(f"{name!r} is not a valid name of a drill", "letters, digits and -")
         topology = self.lab.topology.name
-        about = f"Clicked on the live page of {topology}."
+        about = f"Recorded from clicks on the live page of {topology}."
         clients = {self.lab.topology.source.name: max(self.clients, 1)}
         pause_ms = 1000 * self.clients / self.rate if self.rate else 0
         try:

@@ -56,7 +56,7 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
         )
     if found["under"] and ERRORS in (found["over"], found["under"]):
         raise LabError(
-            f"the claim {text!r} divides by errors, of which there may be none",
+            f"the claim {text!r} divides by the number of errors, which may be 0",
             "errors without a ratio",
             "--claim 'errors[…] <= 0.01'",
         )
@@ -65,8 +65,8 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
         sides.append(_side(found["under"], found["base"], question))
         if drilled := [figure for figure, _ in sides if figure in OF_DRILLS.values()]:
             raise LabError(
-                f"the claim {text!r} divides by or through {drilled[0]}",
-                "a bound of lost or rto alone",
+                f"the claim {text!r} has {drilled[0]} in a ratio",
+                "a bound on lost or rto, without a ratio",
                 "--claim 'lost[topology=semisync] <= 0'",
             )
     fixed = {name for _, values in sides for name in values}
@@ -95,7 +95,9 @@ def asks_for(figure: str, question: Question) -> bool:
 
 def _side(quantity: str, case: str, question: Question) -> tuple[str, Values]:
     if quantity in OF_DRILLS and not question.drill:
-        raise LabError(f"{quantity} is found by a drill, and none is named", "--drill NAME", "--drill lose-source")
+        raise LabError(
+            f"{quantity} is measured by a drill, and no drill is given", "--drill NAME", "--drill lose-source"
+        )
     known = {**QUANTITIES, **(OF_DRILLS if question.drill else {})}
     if quantity not in known:
         raise unknown_name("quantity", quantity, known)

@@ -46,7 +46,7 @@ def check_link(project: Project, link: AskedLink) -> None:
         )
     if not servers[0].is_database:
         raise LabError(
-            f"{link.target} runs `{servers[0].program[:60]}`, which is no server of the MySQL family",
+            f"{link.target} runs `{servers[0].program[:60]}`, which is not a server of the MySQL family",
             f"a service that runs one: {', '.join(project.databases()) or 'there is none'}",
             f"./lab attach --link {link.source}:DATABASE",
         )
@@ -66,7 +66,7 @@ def _check_network(project: Project, service: str) -> None:
         return
     if mode == "host":
         found, expected = (
-            f"{service} has network_mode: host, so names of the project do not lead it",
+            f"{service} has network_mode: host, so it does not resolve the names of the project",
             "a service in a network",
         )
     elif mode.startswith(("service:", "container:")):
@@ -91,7 +91,7 @@ def _check_names(project: Project, link: AskedLink) -> None:
     for name, address in project.extra_hosts(link.source).items():
         if name in names:
             raise LabError(
-                f"{link.source} has {name} at {address} in extra_hosts, which wins over any alias",
+                f"{link.source} has {name} at {address} in extra_hosts, which overrides any alias",
                 f"a name that the network resolves: no {name} in extra_hosts",
                 f"remove it from {link.source}, then {_up(project, link.source)}",
             )
@@ -104,7 +104,7 @@ def _check_names(project: Project, link: AskedLink) -> None:
             )
     for why in project.by_address(link.source, link.target):
         raise LabError(
-            f"{link.source} would not cross the link: {why}",
+            f"connections of {link.source} would not cross the link: {why}",
             f"{link.source} to connect to {link.target} by its name",
             f"set the name {link.target} there, then {_up(project, link.source)}",
         )
@@ -127,7 +127,7 @@ def check_consumer(project: Project, service: str) -> None:
             raise LabError(f"{service} runs an older build of its image", "its current image", _up(project, service))
         if one.is_database and not one.keeps_data:
             raise LabError(
-                f"{service} has its data in its container, which has to be recreated for a link from it",
+                f"{service} keeps its data in its container, and a link from it needs a recreated container",
                 f"a volume for {DATA}",
                 f"add it to {service}, or leave this link out",
             )
@@ -137,7 +137,7 @@ def check_consumer(project: Project, service: str) -> None:
             raise LabError(
                 f"{other} shares {service}'s {shared[0].removesuffix('_mode')}, and would lose it when {service} is "
                 "recreated",
-                "a consumer that no other service depends on in this way",
+                "a consumer whose namespaces no other service shares",
                 f"docker compose --project-name {project.name} stop {other}",
             )
 

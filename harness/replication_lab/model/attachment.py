@@ -153,7 +153,7 @@ def _as_link(link: AttachedLink) -> Link:
 
 HEAD = """\
 # Written by `lab attach` for the Compose project {project}; `lab detach --lab {project}` undoes it.
-# It adds a Toxiproxy for each link. The alias under `links` wins over the name of the server, for one service only.
+# It adds a Toxiproxy for each link. The alias under `links` overrides the name of the server, for one service only.
 """
 
 

@@ -70,7 +70,7 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         finding = _find(claim, record, engine, plan)
         predicted = _predict(claim.predicted, record, engine)
     except Exception as error:  # of any type: an error must not look like a decision
-        reason = f"the judge failed: {type(error).__name__}: {error}"
+        reason = f"judging failed: {type(error).__name__}: {error}"
         finding, predicted = Finding(Verdict.UNKNOWN, reason, settled=True, doubted=True), None
     return ClaimJudgement(
         claim=claim.id,

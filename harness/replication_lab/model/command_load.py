@@ -77,7 +77,7 @@ def seconds_of(lines: Sequence[Line]) -> float:
 def lasted(lines: Sequence[Line], seconds: int) -> Proof:
     """Prove that a load without a rate lasted for the requested time."""
     return Proof(
-        what="the load command used its time (LAB_SECONDS)",
+        what="the load command ran for the requested time (LAB_SECONDS)",
         expected=f"at least {SHORTEST * seconds:g} s",
         found=f"{seconds_of(lines):.3g} s",
         ok=seconds_of(lines) >= SHORTEST * seconds,
@@ -94,8 +94,8 @@ def even(lines: Sequence[Line], rate: float, clients: int) -> Proof:
     off = max(abs(start - starts[0] - number * 1e6 / rate) for number, start in enumerate(starts))
     most = clients * 1e6 / rate + SLACK_US
     return Proof(
-        what=f"the load command's starts are the times that {rate:g}/s asks for (LAB_RATE)",
-        expected=f"each within {most / 1000:.4g} ms",
-        found=f"one is {off / 1000:.4g} ms off",
+        what=f"the load command starts its transactions at an even {rate:g}/s (LAB_RATE)",
+        expected=f"each start at most {most / 1000:.4g} ms off",
+        found=f"one start is {off / 1000:.4g} ms off",
         ok=off <= most,
     )

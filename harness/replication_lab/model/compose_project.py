@@ -152,7 +152,7 @@ class Project:
         for container in self.containers(consumer)[:1]:
             for key, value in container.environment.items():
                 if any(_has_word(value, address) for address in addresses):
-                    yield f"{key} has the address of {service}, which no name leads to"
+                    yield f"{key} has the address of {service}, which a name cannot redirect"
                 elif "host.docker.internal" in value and (
                     any(_has_word(value, port) for port in published)
                     or any(container.environment.get(other) in published for other in _port_keys(key))

@@ -121,7 +121,7 @@ def parse_condition(text: str, kind: str = "condition") -> Condition:
     for part in plain.split("+"):
         if _PACKETS.fullmatch(part):
             raise LabError(
-                f"{what}: {part} is about packets, and a link is a proxy that ends TCP on both sides: it sees none",
+                f"{what}: {part} concerns packets; a link is a TCP proxy and cannot lose, reorder or corrupt packets",
                 f"a condition {FORMS}",
                 NEXT,
             )
@@ -164,7 +164,7 @@ def _milliseconds(what: str, text: str) -> int:
     value = _amount(what, text, MILLISECONDS)
     if value.denominator != 1:
         raise LabError(
-            f"{what}: {text} is no whole number of milliseconds",
+            f"{what}: {text} is not a whole number of milliseconds",
             "whole milliseconds; Toxiproxy does not accept fractions",
             NEXT,
         )
@@ -177,7 +177,7 @@ def _rate(what: str, text: str) -> int:
     if value.denominator != 1:
         near = int(value) * KBIT_PER_KB
         expected = f"a multiple of {KBIT_PER_KB} kbit, such as {near}kbit or {near + KBIT_PER_KB}kbit"
-        said = f"{what}: {text} is no whole number of KB/s, and Toxiproxy does not accept fractions"
+        said = f"{what}: {text} is not a whole number of KB/s, and Toxiproxy does not accept fractions"
         raise LabError(said, expected, NEXT)
     if not SLOWEST_KBPS <= value <= FASTEST_KBPS:
         least, most = SLOWEST_KBPS * KBIT_PER_KB, FASTEST_KBPS * KBIT_PER_KB // KILOBITS["gbit"]

@@ -91,7 +91,7 @@ def decode(text: bytes, name: str) -> Digest:
     except msgspec.MsgspecError as error:
         raise LabError(f"{name} holds no baseline: {error}", "a file of `lab baseline save`") from error
     if found.schema > SCHEMA:
-        raise LabError(f"{name} has schema {found.schema}", f"a schema up to {SCHEMA}", "update the lab")
+        raise LabError(f"{name} has schema {found.schema}", f"schema {SCHEMA} or lower", "update the lab")
     return found
 
 

@@ -23,7 +23,7 @@ def gaps(record: Record, engine: str, case: str, runs: int) -> Iterator[str]:
     found = drilled(record, engine, case)
     for run in range(1, runs + 1):
         if run not in found:
-            yield f"drill {run} of {runs} was not done{f': {record.stopped}' if record.stopped else ''}"
+            yield f"drill {run} of {runs} was not run{f': {record.stopped}' if record.stopped else ''}"
             continue
         yield from (f"drill {run} of {runs}: {why}" for why in not_proved(found[run].result))
 

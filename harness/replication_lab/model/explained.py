@@ -156,8 +156,8 @@ STATES = (
 )
 
 RATES = (
-    Rule(lambda now: not now.clients, lambda _: "The view only watches: no load of its own is running."),
-    Rule(lambda now: now.commits is None, lambda _: "The load begins."),
+    Rule(lambda now: not now.clients, lambda _: "No clients are running: the lab is only watched."),
+    Rule(lambda now: now.commits is None, lambda _: "The clients are starting."),
     Rule(
         lambda now: not now.commits and now.errors > 0,
         lambda now: f"The clients received {now.errors:.0f} errors in the last second and committed nothing.",
@@ -166,22 +166,22 @@ RATES = (
     Rule(
         lambda now: now.law is not None and now.law == now.rate,
         lambda now: (
-            f"The load's own rate, {now.rate:g}/s, is below what {now.clients} clients can commit at a round trip "
-            f"of {now.waits:.3g} ms; measured are {now.commits:.3g}/s."
+            f"The requested limit of {now.rate:g}/s is below what {now.clients} clients can commit at a round trip "
+            f"of {now.waits:.3g} ms. Measured: {now.commits:.3g}/s."
         ),
     ),
     Rule(
         lambda now: now.law is not None and (now.commits or 0) >= NEAR * now.law,
         lambda now: (
             f"{now.clients} clients commit at most {now.clients} / {now.waits:.3g} ms = {now.law:.3g} times a "
-            f"second; measured are {now.commits:.3g}."
+            f"second. Measured: {now.commits:.3g}."
         ),
     ),
     Rule(
         lambda now: now.law is not None,
         lambda now: (
-            f"By the round trip of {now.waits:.3g} ms alone {now.law:.3g} commits a second were possible; measured "
-            f"are {now.commits:.3g}, so that commits wait for more than the link."
+            f"A round trip of {now.waits:.3g} ms allows {now.law:.3g} commits a second. Measured: {now.commits:.3g}, "
+            "so commits wait for something besides the link."
         ),
     ),
     Rule(

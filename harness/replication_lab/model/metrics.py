@@ -17,10 +17,10 @@ def text_of(hello: Hello, state: State) -> str:
 def _lines(hello: Hello, state: State) -> Iterator[str]:
     sample, ledger = state.sample, state.ledger
     lab: Labels = {"lab": hello.lab, "topology": hello.topology, "engine": hello.engine}
-    yield from _metric("lab_info", "The lab that is watched.", [(lab, 1)])
-    yield from _metric("lab_commits_per_second", "Commits of the view's own load.", [({}, sample.commits_per_s)])
-    yield from _metric("lab_errors_per_second", "Errors that the load received.", [({}, sample.errors_per_s)])
-    yield from _metric("lab_law_per_second", "Most commits by clients / round trip.", [({}, sample.law_per_s)])
+    yield from _metric("lab_info", "The lab that is observed.", [(lab, 1)])
+    yield from _metric("lab_commits_per_second", "Commits by the command's own clients.", [({}, sample.commits_per_s)])
+    yield from _metric("lab_errors_per_second", "Errors that these clients received.", [({}, sample.errors_per_s)])
+    yield from _metric("lab_law_per_second", "Upper bound on commits: clients / round trip.", [({}, sample.law_per_s)])
     if sample.latency:
         parts = (("0.5", sample.latency.p50_ms), ("0.95", sample.latency.p95_ms), ("0.99", sample.latency.p99_ms))
         found = [({"quantile": name}, ms / 1000) for name, ms in parts]
@@ -38,11 +38,11 @@ def _lines(hello: Hello, state: State) -> Iterator[str]:
     nodes = [({"node": node.name, "state": node.state}, LEVELS.get(node.level)) for node in state.nodes]
     yield from _metric("lab_node_state", "2 good, 1 degraded, 0 bad.", nodes)
     acting = [({"fault": span.label}, 1) for span in state.spans if span.end is None]
-    yield from _metric("lab_fault_active", "A fault that acts now.", acting)
+    yield from _metric("lab_fault_active", "A fault that is active now.", acting)
     counts = (("sent", ledger.sent), ("acknowledged", ledger.acknowledged), ("failed", ledger.failed))
     rows = [({"outcome": name}, many) for name, many in (*counts, ("unknown", ledger.unknown))]
-    yield from _metric("lab_ledger_rows_total", "Rows of the load by outcome.", rows, "counter")
-    yield from _metric("lab_ledger_lost_rows", "Acknowledged rows that were missing.", [({}, ledger.lost)])
+    yield from _metric("lab_ledger_rows_total", "Rows of these clients, by outcome.", rows, "counter")
+    yield from _metric("lab_ledger_lost_rows", "Acknowledged rows that are missing.", [({}, ledger.lost)])
 
 
 def _metric(name: str, about: str, values: Values, kind: str = "gauge") -> Iterator[str]:

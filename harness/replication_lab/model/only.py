@@ -18,8 +18,8 @@ class Only(msgspec.Struct, frozen=True, kw_only=True):
     def why_not_measured(self) -> str:
         """Return the reason why other cases are not measured; empty if no option leaves cases out."""
         if self.cases:
-            return "not a case that --case names"
-        return "no claim that --claim names needs it" if self.claims else ""
+            return "not one of the cases given by --case"
+        return "none of the claims given by --claim needs it" if self.claims else ""
 
     @property
     def sentence(self) -> str:

@@ -39,48 +39,48 @@ RESERVED: dict[str, str] = {
     "skip_grant_tables": "the lab's accounts have passwords",
     "require_secure_transport": "the lab's clients connect without TLS",
     "user": "the container has the right user already",
-    "chroot": "the container is one already",
+    "chroot": "the server has a root directory of its own already: the container's",
     "daemonize": "the container ends with its first process",
-    "init_file": "the first start of a node runs from it",
+    "init_file": "the first start of a node uses its own init file",
     "log_error": "the lab reads the server's messages from its container's log",
     "offline_mode": "clients could not connect",
-    "log_bin*": "replicas are compared by their place in the binary log",
+    "log_bin*": "replicas are compared by their position in the binary log",
     "skip_log_bin": "replicas are fed from the binary log",
     "disable_log_bin": "replicas are fed from the binary log",
     "log_slave_updates": "a failover needs the replicas' own binary logs",
     "log_replica_updates": "a failover needs the replicas' own binary logs",
     "relay_log": "the replica continues with its relay log",
     "relay_log_index": "the replica continues with its relay log",
-    "relay_log_info_file": "the replica continues from its place",
-    "master_info_file": "the replica continues from its place",
-    "gtid_mode": "replicas find their place by it",
-    "gtid_domain_id": "replicas find their place by it",
-    "gtid_strict_mode": "replicas find their place by it",
-    "enforce_gtid_consistency": "replicas find their place by it",
-    "skip_slave_start": "a replica replicates again after a restart",
-    "skip_replica_start": "a replica replicates again after a restart",
-    "read_only": "it follows from the node's role",
-    "super_read_only": "it follows from the node's role",
+    "relay_log_info_file": "the replica continues from its recorded position",
+    "master_info_file": "the replica continues from its recorded position",
+    "gtid_mode": "replicas find their position by GTID",
+    "gtid_domain_id": "replicas find their position by GTID",
+    "gtid_strict_mode": "replicas find their position by GTID",
+    "enforce_gtid_consistency": "replicas find their position by GTID",
+    "skip_slave_start": "a replica has to replicate again after a restart",
+    "skip_replica_start": "a replica has to replicate again after a restart",
+    "read_only": "the lab sets it by the node's role",
+    "super_read_only": "the lab sets it by the node's role",
     "replicate_*": "the copies could not be equal",
     "binlog_do_db": "the copies could not be equal",
     "binlog_ignore_db": "the copies could not be equal",
-    "rpl_semi_sync_*_enabled": "it follows from the topology and from the setting replication",
-    "rpl_semi_sync_*_timeout": "the lab sets it with the setting replication",
-    "rpl_semi_sync_*_wait_point": "it is the setting wait_point",
-    "group_replication_group_name": "the nodes agree on it when they start",
+    "rpl_semi_sync_*_enabled": "the lab sets it by the topology and the setting replication",
+    "rpl_semi_sync_*_timeout": "the lab sets it by the setting replication",
+    "rpl_semi_sync_*_wait_point": "use the lab's setting wait_point in its place",
+    "group_replication_group_name": "the nodes agree on a name when they start",
     "group_replication_group_seeds": "peers find each other by it",
     "group_replication_local_address": "peers find each other by it",
-    "group_replication_bootstrap_group": "the nodes decide which of them begins",
-    "group_replication_start_on_boot": "the nodes decide which of them begins",
+    "group_replication_bootstrap_group": "the nodes decide at their start which of them bootstraps",
+    "group_replication_start_on_boot": "the nodes decide at their start which of them bootstraps",
     "group_replication_single_primary_mode": "the lab's group has one primary",
     "group_replication_recovery_get_public_key": "a node that joins needs it",
-    "wsrep_on": "the node is a member of its cluster",
+    "wsrep_on": "every node of the topology is a member of the cluster",
     "wsrep_provider": "the image's library is there",
-    "wsrep_provider_options": "the lab gives them as an argument, which goes before a file",
-    "wsrep_cluster_*": "the nodes decide which of them begins",
+    "wsrep_provider_options": "the lab gives them on the command line, which overrides a file",
+    "wsrep_cluster_*": "the nodes decide at their start which of them bootstraps",
     "wsrep_node_*": "peers find a node by it",
-    "wsrep_sst_*": "a full state transfer is arranged by LAB_SST",
-    "wsrep_start_position": "the node continues from its place",
+    "wsrep_sst_*": "LAB_SST sets the method of full state transfers",
+    "wsrep_start_position": "the node continues from its recorded position",
 }
 
 
@@ -128,10 +128,13 @@ def _option(line: str, place: str) -> Option:
         line = commented[1].strip()
     found = OPTION.fullmatch(line)
     if not found:
-        raise LabError(f"{place}: {line!r} is no option", "NAME = VALUE, or NAME alone for a switch that is on")
+        raise LabError(f"{place}: {line!r} is not an option", "NAME = VALUE, or NAME alone for a switch that is on")
     value = "ON" if found["value"] is None else found["value"].strip()
     if "\\" in value:
-        raise LabError(f"{place}: {line!r} has a backslash, which could not be compared", "a value without one")
+        raise LabError(
+            f"{place}: {line!r} has a backslash, so its value could not be compared with the server's",
+            "a value without a backslash",
+        )
     if quoted := QUOTED.fullmatch(value):
         value = quoted[2]
     option = Option(found["name"].replace("-", "_").lower().removeprefix(LOOSE), value, place)

@@ -142,7 +142,7 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def _refuse_a_bad_extent(self) -> None:
         if ENGINE in self.settings:
-            raise LabError("engine is no setting", "--engine ENGINE", f"--engine {self.settings[ENGINE]}")
+            raise LabError("engine is not a setting", "--engine ENGINE", f"--engine {self.settings[ENGINE]}")
         if self.engine and self.engine not in self.engines:
             raise LabError(
                 f"the engine is {self.engine}, and engines vary: {', '.join(self.engines)}",
@@ -154,7 +154,9 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         if twice := [claim for claim in self.claims if self.claims.count(claim) > 1]:
             raise LabError(f"the claim {twice[0]!r} is given twice", "each claim once")
         if self.drill_runs and not self.drill:
-            raise LabError(f"{self.drill_runs} drills, but none is named", "the name of a drill", "--drill lose-source")
+            raise LabError(
+                f"drill_runs is {self.drill_runs}, but no drill is given", "the name of a drill", "--drill lose-source"
+            )
         if self.ledger:
             self._refuse_no_transactions()
         if not self.axes:
@@ -168,10 +170,10 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
 
     def _refuse_no_transactions(self) -> None:
         if not self.drill:
-            raise LabError("a ledger, but no drill that loses anything", "--drill NAME", "--drill lose-source")
+            raise LabError("--ledger without --drill: no fault could lose a row", "--drill NAME", "--drill lose-source")
         if isinstance(self.workload, str) or not self.workload.name.endswith(".sql"):
             raise LabError(
-                f"a ledger of the load {self.load_name}, which is no list of transactions in SQL",
+                f"--ledger with the load {self.load_name}, which is not a .sql file of transactions",
                 "--workload FILE.sql; without --ledger the rows of the drill's own clients are counted",
                 "leave out --ledger",
             )
@@ -275,7 +277,7 @@ def named(values: Mapping[str, str]) -> str:
 def refuse_bad_setting(name: str, values: list[str]) -> None:
     """Raise LabError for an impossible setting, before anything starts."""
     if name == TOPOLOGY:
-        raise LabError("topology is no setting", "topologies as the argument", f"./lab ask {','.join(values)} …")
+        raise LabError("topology is not a setting", "topologies as the argument", f"./lab ask {','.join(values)} …")
     refuse_no_setting(name, OWN)
     if not values:
         raise LabError(f"{name} has no value", "at least one", f"--vary {name}=VALUE,VALUE")
@@ -294,7 +296,7 @@ def refuse_bad_setting(name: str, values: list[str]) -> None:
             )
     if name not in OWN and not VARIABLE.fullmatch(name):
         raise LabError(
-            f"{name!r} is no setting",
+            f"{name!r} is not a setting",
             f"{', '.join(OWN)}, {CNF}, a server's variable or NODE.VARIABLE",
             "--vary sync_binlog=0,1",
         )

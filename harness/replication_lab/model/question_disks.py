@@ -51,7 +51,7 @@ def _disks(node: str, names: dict[str, str], settings: Mapping[str, str], varied
     if DISK in names and (names[DISK] in varied or names[STORAGE] not in varied):
         raise LabError(
             f"{names[DISK]} is {disk}, but {node} has no emulated disks with {names[STORAGE]}=none",
-            "a level for each disk",
+            "a storage level other than none where a disk model is given",
             f"--vary {names[STORAGE]}=single,raid0, or leave out {names[DISK]}",
         )
     return None

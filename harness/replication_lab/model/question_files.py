@@ -34,7 +34,9 @@ def refuse_bad_files(asked: Mapping[str, Sequence[str]], files: Sequence[GivenFi
         if value not in names:
             raise unknown_name("file of the setting cnf", value, [*names, NONE])
     if left := sorted(set(names) - used):
-        raise LabError(f"no setting names the file {left[0]}", f"a setting {CNF}, or no such file")
+        raise LabError(
+            f"no setting uses the file {left[0]}", f"a setting {CNF} that uses it, or a question without the file"
+        )
     variables = [name for name in asked if not is_cnf(name)]
     for file in files:
         for name in asked:

@@ -34,7 +34,7 @@ def refuse_no_setting(name: str, of_all_nodes: tuple[str, ...]) -> None:
     option = name.replace("-", "_")
     if option in OPTIONS:
         typed = option.replace("_", "-")
-        raise LabError(f"{name} is no setting", f"the option --{typed}, the same for all cases", f"--{typed} …")
+        raise LabError(f"{name} is not a setting", f"the option --{typed}, which applies to all cases", f"--{typed} …")
     node, _, what = name.rpartition(".")
     if node and what in of_all_nodes:
         raise LabError(f"{name}: {what} is not a setting of one node", f"{what}, without {node}", f"--set {what}=…")

@@ -28,13 +28,16 @@ DESCRIBED = {
     "margin": "Share by which a ratio to the baseline may be off, at 95 %; 0.1 is 10 %.",
     "rounds": "Maximum number of rounds.",
     "max_minutes": "Start no round after this number of minutes; 0: no limit.",
-    "drill": "Drill to do for each case after the load, such as lose-source.",
+    "drill": "Drill to run for each case after the load, such as lose-source.",
     "drill_runs": "Number of drills for each case; 0: 3.",
     "ledger": "Whether the clients of a drill run the transactions of the workload, so that lost counts them.",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     CLIENTS: {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "Number of concurrent clients."},
-    RATE: {"type": "string", "description": "Transactions to begin, at even times: 200/s or 12000/m."},
+    RATE: {
+        "type": "string",
+        "description": "Transactions to begin each second or minute, evenly spaced: 200/s or 12000/m.",
+    },
     RTT: {"type": "string", "description": "Round trip of every link: 40ms, 40ms±5ms, or the name of a toxic."},
     **{name: {"type": "string", "enum": list(values)} for name, values in CHOICES.items()},
 }

@@ -197,11 +197,11 @@ class Record:
         """The opening of a record of drills. Raises LabError where it is of an experiment."""
         if isinstance(self.opening, Drills):
             return self.opening
-        raise LabError(f"the record is {self._kind}", "one of drills", "./lab report RUN")
+        raise LabError(f"the record is {self._kind}", "a record of drills", "./lab report RUN")
 
     @property
     def _kind(self) -> str:
-        kinds = {Run: "of an experiment", Drills: "one of drills", Live: "of the live page"}
+        kinds = {Run: "of an experiment", Drills: "of drills", Live: "of the live page"}
         return kinds[type(self.opening)]
 
     @property
@@ -304,7 +304,7 @@ def _decode(line: bytes, number: int) -> list[Event]:
     if isinstance(event, Opening) and event.schema > SCHEMA:
         raise LabError(
             f"line {number} of the record has schema {event.schema}",
-            f"a schema up to {SCHEMA}",
+            f"schema {SCHEMA} or lower",
             "read it with the version of the lab that wrote it",
         )
     return events

@@ -198,7 +198,7 @@ class NoneSeen(_OfTotal):
         if seen > 0:
             return Finding(Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True)
         if trials < self.at_least:
-            reason = f"none seen, but only in {trials} {self.trials}; {self.at_least} are needed"
+            reason = f"none was found, but only in {trials} {self.trials}; {self.at_least} are needed"
             return Finding(Verdict.UNKNOWN, reason, 0, None, rounds)
         share = f"at most {highest_share(trials):.2g} of all trials could show one (95 %)"
         return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
@@ -215,9 +215,11 @@ class SomeSeen(_OfTotal):
     def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
         seen, rounds = self.count.sum(record, engine)
         if seen > 0:
-            return Finding(Verdict.HOLDS, f"{seen} seen in {rounds} rounds", seen, None, rounds, settled=True)
+            return Finding(Verdict.HOLDS, f"{seen} found in {rounds} rounds", seen, None, rounds, settled=True)
         reason = (
-            f"none seen in {rounds} rounds" if rounds else _not_taken(self.count.case, self.count.name, record, engine)
+            f"none was found in {rounds} rounds"
+            if rounds
+            else _not_taken(self.count.case, self.count.name, record, engine)
         )
         return Finding(Verdict.UNKNOWN, reason, 0 if rounds else None, None, rounds)
 

@@ -99,5 +99,5 @@ def _of_nodes(option: str, texts: Sequence[str]) -> dict[str, str]:
 
 def _valid(image: str) -> str:
     if not _IMAGE.fullmatch(image):
-        raise LabError(f"{image!r} is no image", "REPOSITORY:TAG", "--image registry.example/mysql:8.4")
+        raise LabError(f"{image!r} is not the name of an image", "REPOSITORY:TAG", "--image registry.example/mysql:8.4")
     return image

@@ -70,13 +70,13 @@ def _kind(file: str, statement: Statement) -> str:
     word = first[1].upper() if first else ""
     if word in BOUNDS:
         raise LabError(
-            f"{file} line {statement.line}: {word} is in the load",
+            f"{file} line {statement.line}: a load cannot contain {word}",
             "statements only: the lab begins and commits a transaction of several statements itself",
             "separate transactions by a line --",
         )
     if word not in WRITING + READING:
         raise LabError(
-            f"{file} line {statement.line}: a load cannot hold {word or statement.sql[:20]}",
+            f"{file} line {statement.line}: a load cannot contain {word or statement.sql[:20]}",
             f"one of {', '.join(WRITING + READING)}",
             "give other statements by --schema or --init",
         )
@@ -92,7 +92,7 @@ def _pieces(place: str, sql: str, parameters: dict[str, Numbers | Letters]) -> l
             raise LabError(f"{place}: {found[0]} has no name", "{NAME:LOW..HIGH} or {NAME:LENGTH}")
         if extent is None and name not in parameters:
             raise LabError(
-                f"{place}: {found[0]} is not drawn before",
+                f"{place}: {found[0]} has no range, and no {name} with a range is before it",
                 f"{{{name}:LOW..HIGH}} or {{{name}:LENGTH}} at its first use",
             )
         drawn = parameters[name] if extent is None else _drawn(place, found[0], extent)
@@ -110,14 +110,14 @@ def _drawn(place: str, text: str, extent: str) -> Numbers | Letters:
     if numbers := NUMBERS.fullmatch(extent):
         low, high = int(numbers[1]), int(numbers[2])
         if low > high:
-            raise LabError(f"{place}: {text} ends before it begins", f"{high}..{low}")
+            raise LabError(f"{place}: {text} has a lower bound above its upper bound", f"{high}..{low}")
         if high > HIGHEST:
             raise LabError(f"{place}: {text} exceeds {HIGHEST}", f"whole numbers from 0 to {HIGHEST}")
         return Numbers(low, high)
     if extent.strip().isdecimal() and 1 <= int(extent) <= LONGEST:
         return Letters(int(extent))
     raise LabError(
-        f"{place}: {text} is no parameter",
+        f"{place}: {text} is not a parameter",
         f"{{NAME:LOW..HIGH}} for a number, {{NAME:LENGTH}} for 1 to {LONGEST} letters",
         "{id:1..100000} or {string:8}",
     )

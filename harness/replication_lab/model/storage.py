@@ -102,7 +102,9 @@ def parse_storage(
             raise unknown_name("node", node, nodes, USAGE)
         if not (equals or replicas):
             raise LabError(
-                f"{text} for all replicas, but there is none", f"one of {', '.join(nodes)}", f"{nodes[0]}={text}"
+                f"{text} is for all replicas, but this topology has none",
+                f"one of {', '.join(nodes)}",
+                f"{nodes[0]}={text}",
             )
         for each in [node] if equals else replicas:
             wanted[each] = _storage(level, common)
@@ -115,9 +117,11 @@ def _storage(text: str, common: DiskOptions) -> Storage:
     if not colon:
         return Storage(level=level, **common)
     if not number.isdecimal():
-        raise LabError(f"{text!r} names no number of disks", "LEVEL:DISKS, such as raid0:3", USAGE)
+        raise LabError(f"{text!r} has no valid number of disks", "LEVEL:DISKS, such as raid0:3", USAGE)
     if common.get("disks", 0) not in (0, int(number)):
         both = f"{text} and --disks {common['disks']}"
-        raise LabError(f"{both} are two numbers of disks", "one of the two", f"leave out --disks {common['disks']}")
+        raise LabError(
+            f"{both} give different numbers of disks", "one of the two", f"leave out --disks {common['disks']}"
+        )
     counted: DiskOptions = {**common, "disks": int(number)}
     return Storage(level=level, **counted)

@@ -74,8 +74,8 @@ class Watch:
         least = self._acknowledgements_of(commits)
         return Proof(
             what="semi-sync acknowledged every commit (yes_tx, no_tx)",
-            expected=f"at least {least} acknowledged for {commits} commits, 0 not",
-            found=f"{acknowledged} acknowledged, {waited_in_vain} not",
+            expected=f"at least {least} acknowledged for {commits} commits, 0 unacknowledged",
+            found=f"{acknowledged} acknowledged, {waited_in_vain} unacknowledged",
             ok=acknowledged >= least and waited_in_vain == 0,
         )
 
@@ -87,7 +87,7 @@ class Watch:
     def _stayed_as_arranged(self, after: SemiSyncStatus) -> Proof:
         on, is_on = self.wanted == "semisync", after.active and after.enabled
         return Proof(
-            what="semi-sync stayed as arranged",
+            what="semi-sync stayed in the state of the case",
             expected=f"{'ON' if on else 'OFF'} at {self.wait_point or 'its only wait point'}, 0 fall-backs",
             found=f"{'ON' if is_on else 'OFF'} at {after.wait_point or 'its only wait point'}, "
             f"{after.fallbacks - self.before.fallbacks} fall-backs",

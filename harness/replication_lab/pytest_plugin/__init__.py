@@ -28,7 +28,7 @@ OPTIONS: dict[str, tuple[str, str, dict[str, Any]]] = {
         "commas, or `all`, each test that uses a lab runs once for each",
         {"metavar": "ENGINE[,ENGINE]"},
     ),
-    "preset": ("quick", "extent of an experiment of lab_judge; default: quick", {"metavar": "NAME"}),
+    "preset": ("quick", "preset of the experiments of lab_judge; default: quick", {"metavar": "NAME"}),
     "unknown": ("fail", "what a test does if a verdict is UNKNOWN; default: fail", {"choices": UNKNOWN}),
     "noise": ("wait", "what a measurement does while other programs use the CPUs; default: wait", {"choices": NOISE}),
 }

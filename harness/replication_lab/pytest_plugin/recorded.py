@@ -240,6 +240,6 @@ def _drill(asked: str | Path, topology: str, seconds: float | None) -> Drill:
             f"{asked} and topology {topology}", "the key topology in the file", "compare with docs/drills.md"
         )
     if not path.is_file():
-        raise LabError(f"{asked} is no file", "the YAML file of a drill (docs/drills.md)", "./lab list drills")
+        raise LabError(f"{asked} is not a file", "the YAML file of a drill (docs/drills.md)", "./lab list drills")
     with own.explained(path) as text:
         return drill_set.of_file(GivenFile(own.shown(path), text)).with_duration(seconds)

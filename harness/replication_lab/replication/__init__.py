@@ -19,7 +19,7 @@ def kind_of(topology: Topology) -> type[Nodes]:
     """Return the kind of replication of a topology, with what it needs before a lab of it is up."""
     key, file = (topology.replication, topology.manager), f"compose/{topology.name}.yaml"
     if key not in KINDS:
-        compare = f"compare {file} with harness/replication_lab/replication"
+        compare = f"correct x-lab in {file}"
         raise unknown_name(f"replication in {file}: x-lab", _said(key), map(_said, KINDS), compare)
     kind, roles = KINDS[key], {node.role for node in topology.nodes}
     if not roles <= kind.roles:

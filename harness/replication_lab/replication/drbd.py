@@ -112,7 +112,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         # One commit after another, so that each needs a write of its own.
         arrives = Proof(
             "a row written on the primary is on the peer's disk",
-            f"{written} writes there by {COMMITS} commits, {after.out_of_sync_kib} KiB out of sync",
+            f"{COMMITS} commits made {written} disk writes on the peer, {after.out_of_sync_kib} KiB out of sync",
             written >= COMMITS and after.whole,
         )
         # Without a round trip on the link any latency would pass.

@@ -210,7 +210,7 @@ def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
         if missing := _missing(new, other):
             return f"{name} has {gtid.words(missing)}"
         if _is_applying(other):
-            return f"{name} has received what it has not applied yet"
+            return f"{name} has received transactions that it has not applied yet"
     return ""
 
 

@@ -39,7 +39,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
         if found.replication_ms:
             said.append(f"group delivers in {found.replication_ms[1]:.1f} ms")
         said.append(
-            f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by others, "
+            f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by other nodes, "
             f"paused {found.paused_ms:.0f} ms by flow control"
         )
         return "; ".join(said), cluster

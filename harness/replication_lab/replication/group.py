@@ -183,6 +183,6 @@ def _prove_one_view(kind: Group) -> Proof:
     said = ", ".join(f"{name} {each.state} {each.role}" for name, each in found.items())
     return Proof(
         f"one group of {len(found)} with one primary",
-        f"{said}; {len(views)} view, {len(primaries)} reported primary",
+        f"{said}; views reported: {len(views)}, primaries reported: {len(primaries)}",
         ok and len(views) == 1 and len(primaries) == 1 and len(next(iter(primaries))) == 1,
     )

@@ -44,7 +44,7 @@ def _drilled(summary: ExperimentSummary) -> Iterator[str]:
                 f"{drilled.without_service(row)} s without service"
             )
         else:
-            yield sentence(f"{row.case}: it is not known what is lost, {row.not_proved[0]}")
+            yield sentence(f"{row.case}: the loss is unknown: {row.not_proved[0]}")
 
 
 def _rows(count: float) -> str:
@@ -64,7 +64,7 @@ def _counted(judged: Sequence[JudgementRow]) -> Iterator[str]:
     parts = [f"{counts['HOLDS']} of {whole} claims hold"]
     parts += [f"{counts['KNOWN']} {_be(counts['KNOWN'])} refuted, as expected"] if counts["KNOWN"] else []
     changed = [row for row in judged if row.changed]
-    parts += [f"{len(changed)} came out otherwise than expected"] if changed else []
+    parts += [f"{len(changed)} {'has' if len(changed) == 1 else 'have'} an unexpected verdict"] if changed else []
     parts += [f"{counts['UNKNOWN']} could not be decided"] if counts["UNKNOWN"] else []
     yield sentence(", ".join(parts))
 
@@ -118,7 +118,7 @@ def _of_drills(drills: Sequence[DrillRow]) -> Iterator[str]:
         yield sentence(f"acknowledged rows were lost{' in each drill' if len(known) > 1 else ''}: {named}")
     else:
         yield sentence(
-            f"no acknowledged row was lost in {len(known) - len(losing)} of {len(known)} drills; lost were {named}"
+            f"no acknowledged row was lost in {len(known) - len(losing)} of {len(known)} drills; lost: {named}"
         )
     longest = max(known, key=lambda drill: _seconds(drill, "stall_s"))
     if _seconds(longest, "stall_s"):
@@ -128,7 +128,7 @@ def _of_drills(drills: Sequence[DrillRow]) -> Iterator[str]:
         )
     if len(known) < len(drills):
         lacking = [drill.name for drill in drills if not is_known(drill)]
-        yield sentence(f"it is not known what {', '.join(lacking)} would show")
+        yield sentence(f"not evaluated: {', '.join(lacking)}")
 
 
 def is_known(drill: DrillRow) -> bool:
@@ -184,5 +184,5 @@ def proved(summary: Summary) -> str:
     parts = [f"{noise.measurements - noise.noisy} of {noise.measurements} measurements were made on a quiet machine"]
     if summary.faults:
         seen = sum(fault.seen for fault in summary.faults)
-        parts.insert(0, f"{seen} of {len(summary.faults)} network conditions were seen to act")
+        parts.insert(0, f"{seen} of {len(summary.faults)} network conditions were confirmed by measurement")
     return sentence(", ".join(parts))

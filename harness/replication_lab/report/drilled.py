@@ -62,7 +62,7 @@ def _takes_over(drill: Drill) -> str:
     """Return what decides that another node takes over, and when."""
     step = next((step for step in drill.steps if step.failover), None)
     if step is None:
-        return "the servers decide by themselves"
+        return "the servers decide by themselves which node takes over"
     if drill.initial_primary:
         return f"the cluster manager moves the service to {step.failover}"
     return f"a failover promotes {step.failover} {step.seconds:g} s after the fault began"
@@ -101,8 +101,8 @@ def notes(rows: list[DrilledRow]) -> Iterator[str]:
     first = rows[0]
     yield (
         f"{first.asked}: {first.runs} drill{'' if first.runs == 1 else 's'} for each case, from the least to the most. "
-        f"Lost are {first.counts}{', not of the load' if first.counts == ROWS else ''}, with the seconds in which they "
-        "were written; time without service is from the fault to the next acknowledged write."
+        f"“Lost” counts {first.counts}{', not of the load' if first.counts == ROWS else ''}, with the seconds in which "
+        "they were written. Time without service runs from the fault to the next acknowledged write."
     )
     for topology in dict.fromkeys(row.topology for row in rows):
         about, takes_over = next(

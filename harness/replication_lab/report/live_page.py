@@ -8,7 +8,7 @@ from replication_lab.model.record import Record
 from replication_lab.report import page
 from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
 
-X = "seconds since the view began"
+X = "seconds since lab live started"
 TONES = {Level.GOOD: "good", Level.WARN: "note", Level.BAD: "bad", Level.UNKNOWN: "doubt"}
 HIGH, LOW, STATES = 220, 170, 74
 
@@ -47,13 +47,13 @@ def charts(samples: Sequence[Sample], spans: Sequence[Span]) -> Iterator[Chart]:
 
     yield made(
         "live-commits",
-        "Commits a second beside the law",
+        "Commits a second, and the law",
         "commits/s",
         [
             Line("commits", [(each.at, each.commits_per_s) for each in samples], 0, bare=True),
             Line("law: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
         ],
-        about="The law is the most that this load can commit by the measured round trip, and at most its rate.",
+        about="The law is the upper bound: clients / measured round trip, or the requested rate if that is lower.",
         height=HIGH,
     )
     strips = [_strip(band.track, samples) for band in samples[-1].bands]
@@ -82,7 +82,11 @@ def charts(samples: Sequence[Sample], spans: Sequence[Span]) -> Iterator[Chart]:
             for look, link in enumerate(trips)
         ]
         yield made(
-            "live-links", "Measured round trip of each link", "ms", lines, about="A gap is a link without answer."
+            "live-links",
+            "Measured round trip of each link",
+            "ms",
+            lines,
+            about="A gap means that the link did not answer.",
         )
     replicas = {name: None for each in samples for name in each.behind}
     if replicas:

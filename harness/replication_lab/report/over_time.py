@@ -44,7 +44,7 @@ def _experiment(place: Place) -> str:
 
 def _changes(series: Series) -> str:
     if len(series.points) < FEWEST_RUNS:
-        return f"from {FEWEST_RUNS} runs on"
+        return f"needs {FEWEST_RUNS} runs"
     return ", ".join(f"{percent(change)} at {series.points[change.at].run}" for change in series.changes) or "none"
 
 
@@ -81,7 +81,7 @@ def run_by_run(series: Series) -> Group:
 def _remarks(series: Series) -> Iterator[str]:
     points = series.points
     if len(points) < FEWEST_RUNS:
-        yield f"{len(points)} runs: a change shows from {FEWEST_RUNS} runs on"
+        yield f"{len(points)} runs; at least {FEWEST_RUNS} are needed to detect a change"
     elif not series.changes:
         yield "no change"
     for before, after in itertools.pairwise(points):

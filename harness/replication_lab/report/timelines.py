@@ -58,7 +58,7 @@ def _commits(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
         drill,
         found,
         "acknowledged writes a second",
-        about=f"Counted in intervals of {found.width:g} s by the moment of the answer"
+        about=f"Counted by the time of the answer, in intervals of {found.width:g} s"
         + (", a line for each node that clients wrote to." if several else "."),
         y="writes/s",
         lines=[
@@ -141,7 +141,7 @@ def _lag(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
             drill,
             found,
             "lag of the replicas",
-            about="As each replica reports it, in whole seconds; a gap is a replica that reports none.",
+            about="As each replica reports it, in whole seconds; a gap means that the replica reported no lag.",
             y="s behind",
             lines=[Line(node, points, look, bare=True) for look, (node, points) in enumerate(behind.items())],
             group=name,

@@ -85,8 +85,8 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
     settings, found = case.settings, catalogue.topology(topology)
     if settings["replication"] != found.replication:
         raise LabError(
-            f"case {case.name} has {settings['replication']} replication on {topology}, where no drill can be done",
-            f"replication={found.replication} there, or a topology with {settings['replication']} replication",
+            f"case {case.name} has {settings['replication']} replication on {topology}, where no drill can be run",
+            f"replication={found.replication} here, or a topology with {settings['replication']} replication",
             f"./lab ask async,semisync --drill {question.drill}",
         )
     if settings["protocol"] not in (None, PROTOCOL_OF_FILE):
@@ -171,7 +171,7 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
     running, toxic = lab.link(link), catalogue.toxic(name)
     if name == BARE:
         there = [each["name"] for each in running.toxics()]
-        return Proof(f"{link} is bare", ", ".join(there) or "no toxic", not there, "no toxic")
+        return Proof(f"{link} has no toxic", ", ".join(there) or "no toxic", not there, "no toxic")
     with closing(RoundTrip(running)) as probe:
         trips = probe.pings()
     least = SEEN_SHARE * toxic.shortest_trip_ms

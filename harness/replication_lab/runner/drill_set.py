@@ -272,7 +272,9 @@ def _result(folder: Path, record: Record, what: Drill) -> Result:
     evidence = record.evidence.get(what.name)
     if evidence is None:
         lacking = (
-            (record.end.reason or "the record has no evidence of it") if record.end else "killed, or still running"
+            (record.end.reason or "the record has no entry for this drill")
+            if record.end
+            else "the run was killed, or has not ended yet"
         )
         return drill_result.not_done(what, f"it was not run: {record.stopped or lacking}")
     evidence = msgspec.structs.replace(evidence, doubts=[*evidence.doubts, *record.doubts(record.engines[0])])

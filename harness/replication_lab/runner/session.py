@@ -140,7 +140,7 @@ class Session:
             for case in own
             if case in chosen and (lacks := self._lacks(case))
         }
-        left_out = self.experiment.only.why_not_measured or f"the preset {self.run.preset.name} leaves it out"
+        left_out = self.experiment.only.why_not_measured or f"the preset {self.run.preset.name} does not contain it"
         return missing | {case.name: left_out for case in own if case not in chosen}
 
     def measure_quietly(self, case: Case, number: int) -> bool:

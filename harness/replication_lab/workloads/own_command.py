@@ -53,7 +53,7 @@ class OwnCommand:
         if tried.rate and (doubt := even(lines, tried.rate, tried.clients).doubt):
             raise LabError(
                 f"the load command does not keep a rate: {doubt}",
-                "with LAB_RATE, starts at even times",
+                "with LAB_RATE, evenly spaced starts",
                 "leave out --rate, or read docs/asking.md, section A command of your own",
             )
 

@@ -46,7 +46,7 @@ class EchoConnection:
         while size:
             found = self._socket.recv(min(size, 1 << 16))
             if not found:
-                raise ConnectionResetError("the echo's connection was ended")
+                raise ConnectionResetError("the connection to the echo service was closed")
             size -= len(found)
 
     def close(self) -> None:
@@ -67,6 +67,8 @@ class Echo:
         except OSError as error:
             host, port = address
             raise LabError(
-                f"the echo of {self.name} at {host}:{port} does not answer: {error}", "a connection", "./lab status"
+                f"the echo service of {self.name} at {host}:{port} does not answer: {error}",
+                "a connection",
+                "./lab status",
             ) from error
         return connection

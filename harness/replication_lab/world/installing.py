@@ -57,7 +57,7 @@ def allow(change: Change) -> None:
     undo = "To remove later what was added to apt: ./lab doctor --undo. " if change.files else ""
     print(
         f"missing: {change.why}. The lab can change this host:\n{listed}\n"
-        f"{undo}To be asked no more: {VARIABLE}=yes or {VARIABLE}=no.",
+        f"{undo}To skip this question, set {VARIABLE}=yes or {VARIABLE}=no.",
         file=sys.stderr,
     )
     if not confirmed():
@@ -83,7 +83,9 @@ def _is_terminal() -> bool:
 
 def _refused(change: Change, found: str) -> LabError:
     by_hand = "\n  ".join(" ".join(["sudo", *command] if os.geteuid() else command) for command in change.commands)
-    return LabError(found, f"this done by hand, or {VARIABLE} unset to let the lab do it", f"by hand:\n  {by_hand}")
+    return LabError(
+        found, f"these steps done by hand, or {VARIABLE} unset to let the lab do it", f"by hand:\n  {by_hand}"
+    )
 
 
 def make(change: Change) -> None:

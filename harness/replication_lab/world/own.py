@@ -45,7 +45,7 @@ def _folder_from(start: Path) -> Path | None:
     found = root / (named or DEFAULT)
     if named and not found.is_dir():
         raise LabError(
-            f"{root / 'pyproject.toml'}: [tool.{TABLE}] {KEY} names {named}, which is no folder",
+            f"{root / 'pyproject.toml'}: [tool.{TABLE}] {KEY} names {named}, which is not a folder",
             "a folder",
             f"mkdir {found}",
         )

@@ -20,7 +20,7 @@ def resolved(text: str, file: Path) -> str:
     found = _git(file.parent, "rev-parse", "--verify", "--quiet", "--end-of-options", f"{text}^{{commit}}")
     if found.returncode:
         raise LabError(
-            f"{text!r} is no revision of the repository of {file}",
+            f"{text!r} is not a revision of the repository of {file}",
             "a branch, a tag or a commit, and git installed",
             f"git -C {file.parent} log --oneline",
         )

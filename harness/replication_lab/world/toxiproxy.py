@@ -57,7 +57,7 @@ class Toxiproxy:
                 raise
             raise LabError(
                 f"{body.name} limits a link, and the Toxiproxy of this lab limits only each connection by itself",
-                "a lab that was started with the image of images/toxiproxy as it is now",
+                "a lab that was started with the current image of images/toxiproxy",
                 "./lab down, then up again",
             ) from error
 

@@ -57,7 +57,7 @@ function line(ctx, x, y, toX, toY) {
 /** Return whether a span is a fault, not only a slower link. */
 const breaks = (span) => span.kind !== "link" || Object.keys(SILENT).some((name) => span.label.includes(name));
 
-const nameOf = (span) => (span.seen === false ? `${span.label}: not seen to act` : span.label);
+const nameOf = (span) => (span.seen === false ? `${span.label}: no effect seen` : span.label);
 
 /**
  * Return for each fault the row of its name, so that none covers another one, the newest

@@ -30,7 +30,7 @@ export class Tiles {
 
   update({ sample, load, ledger }) {
     this.commits.update(rate(sample.commits_per_s), sample.errors_per_s > 0 ? `${rate(sample.errors_per_s)} errors` : "no errors", sample.errors_per_s > 0 ? "bad" : "");
-    this.law.update(rate(sample.law_per_s), sample.law_per_s == null ? "none holds now" : limit(sample, load));
+    this.law.update(rate(sample.law_per_s), sample.law_per_s == null ? "no law applies now" : limit(sample, load));
     this.slowest.update(milliseconds(sample.latency?.p99_ms ?? null), `of ${count(sample.latency?.n ?? 0)} commits`);
     this.lost.update(count(ledger.lost), checked(ledger), levelOf(ledger));
   }
@@ -38,7 +38,7 @@ export class Tiles {
 
 function limit(sample, load) {
   const capped = load.rate > 0 && sample.law_per_s >= load.rate * 0.999;
-  return capped ? "the load's own limit" : `${load.clients} client${load.clients > 1 ? "s" : ""} / round trip`;
+  return capped ? "the limit on the rate" : `${load.clients} client${load.clients > 1 ? "s" : ""} / round trip`;
 }
 
 function checked({ checking, checked_at, checked_on }) {
@@ -82,4 +82,4 @@ export class LedgerPanel {
   }
 }
 
-const copies = (missing) => Object.entries(missing).map(([node, rows]) => `${node} lacked ${count(rows)} acknowledged rows then: lost if it is promoted.`);
+const copies = (missing) => Object.entries(missing).map(([node, rows]) => `${node} lacked ${count(rows)} acknowledged rows at that time; they are lost if it is promoted.`);

@@ -33,7 +33,7 @@ export class LinkControls {
     this.restore = h("button", { type: "button", "aria-label": `Restore ${title}`, onclick: () => allowed(this.restore) && this.#put(null) }, "Restore");
     this.element = h("article", { class: "card control", id: `link-${name}`, tabindex: -1, "aria-label": title },
       h("div", { class: "heading" }, h("h3", {}, title), this.proof),
-      h("p", { class: "figures" }, "asked ", this.asked, ", measured ", this.measured),
+      h("p", { class: "figures" }, "requested ", this.asked, ", measured ", this.measured),
       h("div", { class: "slide" }, h("div", { class: "track" }, this.slider, scale(this.needle)), this.output),
       h("div", { class: "buttons", role: "group", "aria-label": `Break ${title}` }, ...this.buttons, this.restore),
       h("details", {}, h("summary", {}, "Bandwidth, and conditions by name"),
@@ -104,7 +104,7 @@ export class LinkControls {
     this.needle.style.left = `${placeOf(link.measured_ms ?? 0) * 100}%`;
     this.#prove(link);
     for (const button of this.buttons) mark(button, "aria-pressed", String(button.condition === link.asked));
-    mark(this.restore, "title", `as at the start: ${words(link.was)}`);
+    mark(this.restore, "title", `the condition at the start: ${words(link.was)}`);
     for (const button of this.buttons) allow(button, alive);
     allow(this.restore, alive && link.asked !== link.was);
     this.slider.disabled = this.rate.disabled = this.named.disabled = !alive;
@@ -125,7 +125,7 @@ export class LinkControls {
   #prove({ seen, says, busy }) {
     const level = seen === false ? "bad" : seen ? "good" : "warn";
     mark(this.proof, "class", chip(level));
-    say(this.proof, seen === false ? "✕ not seen to act" : seen ? "✓ seen to act" : busy ? "… checking" : "… not checked yet");
+    say(this.proof, seen === false ? "✕ no effect seen" : seen ? "✓ verified" : busy ? "… checking" : "… not checked yet");
     say(this.says, says);
     mark(this.says, "class", seen === false ? "says failed" : "says small");
   }
@@ -156,7 +156,7 @@ export function together(links) {
     measured_ms: measured.length ? measured.reduce((sum, ms) => sum + ms) / measured.length : null,
     range: measured.length ? `${milliseconds(low)} to ${milliseconds(high)}` : "no answer",
     seen: unseen.length ? false : links.every((link) => link.seen) ? true : null,
-    says: unseen.length ? `Not seen to act: ${unseen.join(", ")}` : "",
+    says: unseen.length ? `No effect seen: ${unseen.join(", ")}` : "",
     busy: links.some((link) => link.busy),
   }];
 }

@@ -53,16 +53,16 @@ function faults(before, after) {
 function link([was, now]) {
   if (now.seen === was.seen && now.asked === was.asked) return [];
   if (now.seen == null || was.seen === now.seen) return [];
-  return [`${now.name}: ${words(now.asked)} ${now.seen ? "seen to act" : "NOT seen to act"}${now.says ? `; ${now.says}` : ""}`];
+  return [`${now.name}: ${words(now.asked)} ${now.seen ? "verified" : "NO EFFECT SEEN"}${now.says ? `; ${now.says}` : ""}`];
 }
 
 function node([was, now]) {
   const found = [];
-  if (was.role !== now.role) found.push(`${now.name} is ${now.role} now, was ${was.role}`);
+  if (was.role !== now.role) found.push(`${now.name} is now ${now.role}; it was ${was.role}`);
   if (was.at !== now.at) found.push(`${now.name}: container ${now.at}`);
   else if (was.level !== now.level) found.push(`${now.name}: ${now.state}`);
-  if (!was.writes_here && now.writes_here) found.push(`Clients write to ${now.name} now`);
-  if (was.seen !== false && now.seen === false) found.push(`${now.name}: ${now.asked} NOT seen to act; ${now.says}`);
+  if (!was.writes_here && now.writes_here) found.push(`Clients now write to ${now.name}`);
+  if (was.seen !== false && now.seen === false) found.push(`${now.name}: ${now.asked}: NO EFFECT SEEN; ${now.says}`);
   return found;
 }
 

@@ -17,11 +17,11 @@ import { Table } from "./table.js";
 const CONNECTION = {
   live: ["good", "✓ live"],
   silent: ["doubt", "! no data for some seconds"],
-  lost: ["doubt", "! connecting again"],
+  lost: ["doubt", "! reconnecting"],
   refused: ["bad", "✕ not connected"],
   gone: ["bad", "✕ ended"],
 };
-const ENDED = "This browser's session has ended. Open the newest address that lab live printed.";
+const ENDED = "This browser's session has ended. Open the address that lab live printed last.";
 
 let alive = true;
 let state = null;
@@ -77,7 +77,7 @@ function show(now) {
   log.update(now);
   explain(now.explain.join(" "));
   mark(by("record"), "aria-pressed", String(Boolean(now.recording)));
-  say(by("record"), now.recording ? "Stop the record" : "Record");
+  say(by("record"), now.recording ? "Stop recording" : "Record");
   allow(by("record"), alive);
   allow(by("drill"), alive && now.clicks > 0);
 }
@@ -100,7 +100,7 @@ function end(why, how) {
 }
 
 function gone({ why }) {
-  end(`The view has ended: ${why}.`, "gone");
+  end(`The page has ended: ${why}.`, "gone");
 }
 
 // --- the buttons on top ---------------------------------------------------------------------------------------------

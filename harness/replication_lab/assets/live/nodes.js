@@ -9,7 +9,7 @@ const ACTIONS = [["kill"], ["stop"], ["pause", "resume"], ["restart", "start"], 
 const ALWAYS = new Set(["kill", "stop", "pause", "restart"]);
 const LIMITS = { write_iops: "writes/s", read_iops: "reads/s", bandwidth: "bytes/s", flush_us: "flush, µs" };
 // Actions that may lose writes are refused at first; what a second button says of doing them nevertheless.
-const ANYWAY = { promote: "and accept that writes are lost", rejoin: "and discard what only it has" };
+const ANYWAY = { promote: "and accept that writes are lost", rejoin: "and discard the transactions that only it has" };
 const CONFLICT = 409;
 
 const titled = (action) => (action[0].toUpperCase() + action.slice(1)).replace("-", " ");
@@ -87,8 +87,8 @@ function facts(node) {
 
 function proof({ asked, seen, says, busy }) {
   if (!asked) return "";
-  const found = seen === false ? "not seen to act" : seen ? "seen to act" : busy ? "checking" : "not checked yet";
-  return `asked ${asked}: ${found}${says ? `; ${says}` : ""}`;
+  const found = seen === false ? "no effect seen" : seen ? "verified" : busy ? "checking" : "not checked yet";
+  return `${asked}: ${found}${says ? `; ${says}` : ""}`;
 }
 
 /** The emulated disks of a node: their limits as they report them, their work, and a field for each limit. */
@@ -101,12 +101,12 @@ class Disks {
       return [field, h("label", {}, `${unit} `, field)];
     });
     this.set = h("button", { type: "button", "aria-label": `Set the disk limits of ${node}`, onclick: () => this.#set(put) }, "Set");
-    this.reset = h("button", { type: "button", "aria-label": `Restore the disk limits of ${node}`, onclick: () => allowed(this.reset) && put({}) }, "As at the start");
+    this.reset = h("button", { type: "button", "aria-label": `Restore the disk limits of ${node}`, onclick: () => allowed(this.reset) && put({}) }, "Restore");
     this.parts = new Parts(this.rows, ({ name }) => new Disk(name));
     this.element = h("details", { class: "disks", hidden: true }, h("summary", {}, "Disks"),
       h("div", { class: "scroll", tabindex: 0, role: "region", "aria-label": `Disks of ${node}` },
         h("table", {}, h("thead", {}, h("tr", {}, ...["disk", "limits", "writes/s", "flushes/s"].map((text) => h("th", { scope: "col" }, text)))), this.rows)),
-      h("p", { class: "small" }, "Limits of all disks; 0 removes one."),
+      h("p", { class: "small" }, "Limits of all disks; 0 removes a limit."),
       h("div", { class: "buttons" }, ...this.fields.map(([, label]) => label), this.set, this.reset));
   }
 

@@ -93,7 +93,7 @@ export class Picture {
       const measured = now.measured_ms == null ? "no answer" : milliseconds(now.measured_ms);
       say(trip, broken ? `✕ ${words(now.asked)}` : measured);
       say(asked, broken ? measured : words(now.asked));
-      mark(group, "aria-label", `link ${now.name}: asked ${words(now.asked)}, measured ${measured}`);
+      mark(group, "aria-label", `link ${now.name}: requested ${words(now.asked)}, measured ${measured}`);
       const wide = Math.max(trip.textContent.length * 7.4, asked.textContent.length * 6.2) + 14;
       mark(box, "x", `${-wide / 2}`);
       mark(box, "y", "-17");

@@ -66,7 +66,9 @@ def load(folder: Path, tell: Tell) -> list[str]:
 
 def _load(path: Path, name: str, tell: Tell) -> bool:
     if bake_file.target(name) not in bake_file.targets() or path != _path(path.parent, name):
-        tell(f"{path.name} is not of this checkout's recipe and processor; {name} is built when first needed")
+        tell(
+            f"{path.name} is not of this checkout's recipe, or for another processor; {name} is built when first needed"
+        )
         return False
     if images.is_current(name):
         return True
@@ -79,7 +81,9 @@ def _load(path: Path, name: str, tell: Tell) -> bool:
         ) from error
     if images.is_current(name):
         return True
-    tell(f"{path.name} holds an image of another recipe than its name says; {name} is built when first needed")
+    tell(
+        f"{path.name} holds an image that was not built from the recipe in its name; {name} is built when first needed"
+    )
     return False
 
 

@@ -241,7 +241,7 @@ def _of_container(service: str, containers: Mapping[str, Container]) -> Iterator
 def no_account(node: str, project: str) -> LabError:
     """Return the error for a server that accepts no account that the lab knows."""
     return LabError(
-        f"{node} of {project} accepts no account that its container's environment names",
+        f"{node} of {project} accepts none of the accounts in its container's environment",
         f"--dsn {FORM}: an account that may read the state of replication, and create a schema for drills",
         f"./lab detach --lab {project}, then lab attach with --dsn {node}=mysql://root:PASSWORD@",
     )

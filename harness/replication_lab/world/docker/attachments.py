@@ -130,8 +130,8 @@ def _recreate(attached: Attachment, counts: dict[str, int]) -> None:
     except LabError as error:
         raise LabError(
             f"{', '.join(counts)} of {attached.compose.project} cannot be recreated without the lab: {error.found}",
-            f"the files of the project as they were: {', '.join(attached.compose.files)}",
-            f"repair that, then ./lab detach --lab {attached.compose.project}; until then it runs through the lab",
+            f"the files of the project as at `lab attach`: {', '.join(attached.compose.files)}",
+            f"repair that, then ./lab detach --lab {attached.compose.project}; until then it still uses the lab",
         ) from error
 
 
@@ -158,7 +158,7 @@ def differences(attached: Attachment) -> list[str]:
     for consumer in attached.consumers:
         mine = now.get(consumer.service, [])
         if len(mine) != consumer.count:
-            found.append(f"{consumer.service} has {len(mine)} containers, before it had {consumer.count}")
+            found.append(f"{consumer.service} has {len(mine)} containers; it had {consumer.count} before")
         for container in mine[:1]:
             if container.labels.get(compose_call.HASH) != consumer.config_hash:
                 found.append(f"{consumer.service} has other settings: its files changed while it was attached")

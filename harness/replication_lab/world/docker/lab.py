@@ -150,7 +150,7 @@ class Lab:
         share = len(cpus) // len(sites)
         if not share or machine.facts().rootless:
             why = "the engine is rootless" if share else f"{len(cpus)} CPU for {len(sites)} sites"
-            self.not_done.append(f"the sites have no CPUs of their own: {why}")
+            self.not_done.append(f"the sites share the same CPUs: {why}")
             return {}
         placed = {service: cpus[at * share : (at + 1) * share] for at, site in enumerate(sites) for service in site}
         given = {service: ",".join(map(str, numbers)) for service, numbers in placed.items()}

@@ -204,7 +204,7 @@ def refuse_old_data(name: str) -> None:
     if old:
         raise LabError(
             f"data of an earlier {name} exists: {', '.join(old)}",
-            "a fresh start",
+            "no data of an earlier lab",
             f"docker volume rm {' '.join(old)}",
         )
 

@@ -109,7 +109,7 @@ def ready(text: str) -> ServerName:
     if told and told != found:
         raise LabError(
             f"image {asked.image} has {version}, which is not {asked.engine}",
-            f"--engine {found}, or none: the image is asked",
+            f"--engine {found}, or no --engine: the lab detects it from the image",
             f"--image {asked.image}",
         )
     return replace(asked, engine=asked.engine or found)

@@ -38,7 +38,9 @@ def parse_dsn(text: str) -> tuple[str, Account]:
     except ValueError:
         found = urlsplit("")
     if not node or found.scheme not in ("mysql", "mariadb") or not found.username:
-        raise LabError(f"--dsn {node or '…'}=… is no account", f"{FORM}…", f"--dsn {node or 'db'}=mysql://root:secret@")
+        raise LabError(
+            f"--dsn {node or '…'}=… is not an account", f"{FORM}…", f"--dsn {node or 'db'}=mysql://root:secret@"
+        )
     return node, Account(unquote(found.username), unquote(found.password or ""), "--dsn")
 
 
