@@ -78,7 +78,7 @@ def test_a_fault_that_was_not_seen_makes_everything_unknown():
     ("changes", "history", "why"),
     [
         ({"doubts": ["node3 did not come back"]}, HISTORY, "did not come back"),
-        ({"copies": []}, HISTORY, "the checker of lost failed"),
+        ({"copies": []}, HISTORY, "no copy was read"),
         ({}, [], "no statement was acknowledged"),
         ({"acted": []}, HISTORY, "only 0 of 1 steps were carried out"),
         ({"acted": [msgspec.structs.replace(evidence().acted[0], proofs=[])]}, HISTORY, "cut on node3: no proof"),

@@ -110,7 +110,7 @@ def monotonic_read_violations(looks: Iterable[Look]) -> list[Look]:
 def phantom_reads(looks: Iterable[Look], copies: Sequence[Copy]) -> set[int]:
     """Return the rows that some client read and that are on no copy at the end."""
     if not copies:
-        _no_copies()
+        raise ValueError(NO_COPIES)
     kept = set().union(*(copy.ids for copy in copies))
     return {look.seen for look in looks if look.seen is not None} - kept
 
@@ -192,6 +192,8 @@ def longest(history: Iterable[Attempt]) -> float | None:
     return max((attempt.latency for attempt in history if attempt.acknowledged), default=None)
 
 
+NO_COPIES = "no copy was read after the drill, so what was lost is not known"
+
 # --- all of it --------------------------------------------------------------------------------------------------------
 
 
@@ -209,11 +211,9 @@ def rows(history: Sequence[Attempt], copies: Sequence[Copy]) -> tuple[Figures, l
         found["miscounted"] = lambda: miscounted(copies)
     if any(copy.source for copy in copies):
         found |= {f"ahead.{node}": _counted(many) for node, many in ahead(copies).items()}
-    return checked(found if copies else dict.fromkeys(found, _no_copies))
-
-
-def _no_copies() -> float:
-    raise ValueError("no copy was read")
+    if not copies:
+        return {}, [NO_COPIES]
+    return checked(found)
 
 
 def reads(
