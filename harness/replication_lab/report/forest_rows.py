@@ -58,7 +58,7 @@ def bound(row: ClaimRow) -> str:
 
 
 def of_effects(effects: Sequence[EffectRow]) -> Plot | None:
-    return plot([_effect(row) for row in effects], "the case divided by the baseline; log scale, 1× is no difference")
+    return plot([_effect(row) for row in effects], "case / baseline; log scale, 1× means no difference")
 
 
 def _effect(row: EffectRow) -> Bar | None:
@@ -77,7 +77,7 @@ def _ratio(told: str, tone: str, found: IntervalRow) -> Bar | None:
 
 
 def of_changes(changes: Sequence[Change]) -> Plot | None:
-    return plot([_change(each) for each in changes], "after divided by before; log scale, 1× is no change")
+    return plot([_change(each) for each in changes], "after / before; log scale, 1× means no change")
 
 
 def _change(change: Change) -> Bar | None:
