@@ -47,8 +47,10 @@ def unpack(name: str, folder: Path) -> Path:
     """Unpack the run as it was recorded, below `folder`; return its folder."""
     run = folder / name
     run.mkdir()
-    for packed in (HERE / name).glob("*.jsonl.xz"):
-        (run / packed.stem).write_bytes(lzma.decompress(packed.read_bytes()))
+    for packed in (HERE / name).rglob("*.jsonl.xz"):
+        path = run / packed.relative_to(HERE / name).with_suffix("")
+        path.parent.mkdir(exist_ok=True)
+        path.write_bytes(lzma.decompress(packed.read_bytes()))
     return run
 
 
@@ -134,10 +136,12 @@ def keep(run: Path, name: str, left_out: list[str]) -> None:
     kept = HERE / name
     kept.mkdir(exist_ok=True)
     unwanted = {f"ledger-{drill}.jsonl" for drill in left_out}
-    for path in sorted(run.glob("*.jsonl")):
+    for path in sorted(run.rglob("*.jsonl")):
         if path.name not in unwanted:
             content = without(path.read_bytes(), left_out) if left_out and path.name in RECORDS else path.read_bytes()
-            (kept / f"{path.name}.xz").write_bytes(lzma.compress(content, preset=lzma.PRESET_EXTREME))
+            packed = kept / f"{path.relative_to(run)}.xz"
+            packed.parent.mkdir(exist_ok=True)
+            packed.write_bytes(lzma.compress(content, preset=lzma.PRESET_EXTREME))
     with TemporaryDirectory() as folder:
         write_expected(name, judged(unpack(name, Path(folder))))
 
