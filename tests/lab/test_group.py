@@ -81,7 +81,7 @@ def test_the_group_was_proved(started):
     said = {proof.what: proof for proof in started[1]}
 
     assert len(said) == 9 and all(proof.ok for proof in said.values())
-    assert "1 view" in said["one group of 3 with one primary"].found
+    assert "views reported: 1" in said["one group of 3 with one primary"].found
 
 
 def test_no_packet_goes_from_node_to_node(group):
