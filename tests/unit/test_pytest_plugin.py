@@ -17,6 +17,7 @@ from replication_lab.pytest_plugin import answers
 from replication_lab.pytest_plugin.answers import Answer
 from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drilled, Judged
+from replication_lab.pytest_plugin.session import Session
 from replication_lab.report import wording
 from replication_lab.world import catalogue
 
@@ -101,6 +102,18 @@ def test_the_whole_run_is_asked_in_the_same_way(judged):
 def test_an_unknown_claim_name_is_refused(judged, refused):
     """With the most similar name."""
     assert "did you mean faster" in refused(judged.holds, "fastr").found
+
+
+def test_the_answers_of_a_test_that_passed_are_not_told_by_the_next_one(judged):
+    """Each phase of a test takes its own."""
+    assert judged.holds("costs-a-trip")
+    item = SimpleNamespace(listchain=list)
+    hook = pytest_plugin.pytest_runtest_makereport(item, SimpleNamespace(excinfo=None))
+    next(hook)
+    with pytest.raises(StopIteration):
+        hook.send(SimpleNamespace(failed=False))
+
+    assert explained(AssertionError("something else")) == "something else"
 
 
 @pytest.mark.parametrize(
@@ -204,6 +217,19 @@ def test_a_fault_that_a_test_leaves_is_kept_for_the_end_of_the_test(monkeypatch)
     assert left == [acting]
 
 
+def test_each_fault_that_a_test_left_is_recovered_although_one_was_not_proved(pytestconfig):
+    """The next test gets a lab without any of them, and the error is told."""
+    first, second = Told(), Told()
+    session = Session(pytestconfig)
+    session._left = [Acting(first, "fail"), Acting(second, "fail")]
+    second.gone = False
+
+    with pytest.raises(pytest.fail.Exception, match="it is whole: found cut"):
+        session.recover_forgotten()
+    assert first.asked[-2:] == second.asked[-2:] == ["recover", "close"]
+    assert session._left == []
+
+
 @pytest.fixture
 def changed(monkeypatch):
     """Return a link with a condition of its own, and a fault that gives it another one."""
@@ -269,6 +295,8 @@ def test_a_figure_of_a_drill_in_doubt_shows_nothing(drilled):
     """A drill whose fault was not seen has lost no row, which is no reason to pass."""
     with pytest.raises(pytest.fail.Exception, match="UNKNOWN: lost of drill cut-link: no fault was seen"):
         _ = drilled({"lost": 0}, ["no fault was seen"]).lost
+    with pytest.raises(pytest.fail.Exception, match="UNKNOWN: the figures of drill cut-link: no fault was seen"):
+        _ = drilled({"lost": 0}, ["no fault was seen"]).figures
 
 
 # --- the page ---------------------------------------------------------------------------------------------------------

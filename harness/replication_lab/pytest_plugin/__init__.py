@@ -150,8 +150,7 @@ def lab_judge(_lab_session: "Session", lab_engine: str) -> "Callable[..., Judged
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Add the whole of a verdict to the assertion that failed on it; note the failure for --lab-keep."""
-    if call.excinfo is not None:
-        _explain(call.excinfo.value)
+    _explain(call.excinfo.value if call.excinfo else None)
     report: pytest.TestReport = yield
     if report.failed:
         for node in item.listchain():
@@ -159,7 +158,8 @@ def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) ->
     return report
 
 
-def _explain(error: BaseException) -> None:
+def _explain(error: BaseException | None) -> None:
+    # The answers of a phase that passed are taken as well: they say nothing of the next test.
     module = sys.modules.get("replication_lab.pytest_plugin.answers")
     asked: list[Answer] = module.take_asked() if module else []
     said = "\n\n".join(dict.fromkeys(each.text for each in asked))

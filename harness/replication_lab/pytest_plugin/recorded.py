@@ -151,7 +151,7 @@ def _experiment(asked: Experiment | str | Path) -> Experiment:
 class Drilled(Recorded):
     """The result of a drill: its figures (`lost`, `rto_s`, or `["during.acknowledged"]`), and `as_expected`.
 
-    A figure of a drill that is in doubt ends the test, as --lab-unknown says.
+    A figure of a drill that is in doubt ends the test, as --lab-unknown says; `row` has what was recorded all the same.
     """
 
     summary: DrillsSummary
@@ -166,7 +166,9 @@ class Drilled(Recorded):
 
     @property
     def figures(self) -> dict[str, float | str]:
-        """All figures by name; they show nothing if the drill is in doubt."""
+        """All figures by name."""
+        __tracebackhide__ = True
+        self._refuse_doubts("the figures")
         return self.row.figures
 
     @property
@@ -179,18 +181,22 @@ class Drilled(Recorded):
 
     def __getitem__(self, figure: str) -> Any:
         __tracebackhide__ = True
+        self._refuse_doubts(figure)
+        if figure not in self.row.figures:
+            raise unknown_name(f"figure of drill {self.row.name}", figure, self.row.figures)
+        return self.row.figures[figure]
+
+    def _refuse_doubts(self, what: str) -> None:
+        __tracebackhide__ = True
         if self.doubts:
-            unknown(self._policy, f"{figure} of drill {self.row.name}: {self.doubts[0]}\n  report: {self.report}")
-        if figure not in self.figures:
-            raise unknown_name(f"figure of drill {self.row.name}", figure, self.figures)
-        return self.figures[figure]
+            unknown(self._policy, f"{what} of drill {self.row.name}: {self.doubts[0]}\n  report: {self.report}")
 
     def __getattr__(self, figure: str) -> Any:
         __tracebackhide__ = True
         if figure.startswith("_") or figure == "row":
             raise AttributeError(figure)
-        if not self.doubts and figure not in self.figures:
-            raise AttributeError(f"drill {self.row.name} has no figure {figure}; it has {', '.join(self.figures)}")
+        if not self.doubts and figure not in self.row.figures:
+            raise AttributeError(f"drill {self.row.name} has no figure {figure}; it has {', '.join(self.row.figures)}")
         return self[figure]
 
 

@@ -3,7 +3,7 @@
 import secrets
 import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
 from types import FrameType
 from typing import Any
@@ -132,9 +132,11 @@ class Session:
             self._kept.append(as_typed(line))
 
     def recover_forgotten(self) -> None:
-        """Recover the faults that a test left, the last one first."""
-        while self._left:
-            self._left.pop().recover()
+        """Recover the faults that a test left, the last one first, also if one of them is not proved to the end."""
+        with ExitStack() as stack:
+            for acting in self._left:
+                stack.callback(acting.recover)
+            self._left.clear()
 
     def drills(self, engine: str) -> Drills:
         self.engine()
