@@ -42,10 +42,10 @@ code=0
 after=$(latest)
 rm -rf "$report"
 mkdir "$report"
-if [ "$after" = "$before" ]; then
-  # A command that recorded nothing, such as --help, has no verdict to be green for.
-  [ "$code" != 0 ] || code=3
+if [ -z "$after" ] || [ "$after" = "$before" ]; then
   echo "**No run was recorded**: exit code $code" | tee "$report/verdicts.md"
+  # A command that recorded nothing, such as --help, has no verdict to be green for, and none that is unknown.
+  code=3
 else
   folder=$(dirname "$after")
   cp "$folder"/* "$report/"

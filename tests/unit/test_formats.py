@@ -15,7 +15,7 @@ from replication_lab.model.drill_result import Result
 from replication_lab.model.event import End
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
-from replication_lab.report import annotations, compared, formats, markdown, summarise
+from replication_lab.report import annotations, compared, figures, formats, markdown, summarise
 from replication_lab.report.rows import IntervalRow
 
 from tests.records import golden
@@ -46,6 +46,10 @@ def recorded(tmp_path_factory):
     folder = tmp_path_factory.mktemp("formats")
     names = ("semisync_wan", "ask_topologies", "drill-semisync-3")
     return {name: golden.unpack(name, folder) for name in names}
+
+
+def read_csv(text: str) -> list[dict[str, str]]:
+    return list(csv.DictReader(io.StringIO(text)))
 
 
 def rows(text: str, heading: str) -> list[list[str]]:
@@ -164,7 +168,7 @@ def test_a_message_cannot_end_its_command():
 
 def test_csv_has_a_line_for_each_figure_of_each_quiet_round(recorded):
     """Under a heading, with units."""
-    found = list(csv.DictReader(io.StringIO(lab("report", str(recorded["semisync_wan"]), "--format", "csv").stdout)))
+    found = read_csv(lab("report", str(recorded["semisync_wan"]), "--format", "csv").stdout)
 
     assert {row["figure"] for row in found} >= {"throughput", "latency_p50_ms"}
     assert {row["unit"] for row in found if row["figure"] == "throughput"} == {"1/s"}
@@ -174,10 +178,27 @@ def test_csv_has_a_line_for_each_figure_of_each_quiet_round(recorded):
 def test_csv_of_drills_has_their_figures(recorded):
     """The drill stands where an experiment has its case."""
     said = lab("report", str(recorded["drill-semisync-3"]), "--format", "csv").stdout
-    found = {(row["case"], row["figure"]): row for row in csv.DictReader(io.StringIO(said))}
+    found = {(row["case"], row["figure"]): row for row in read_csv(said)}
 
     assert found["cut-one-link", "lost"]["value"] == "0"
     assert found["cut-one-link", "rpo_s"]["unit"] == "s"
+
+
+def test_figures_in_doubt_say_so_and_are_no_benchmark():
+    """Sabotage: a program that reads the file cannot take them for proved ones."""
+    doubtful = digest()
+    doubtful.engines["mariadb"].cases["none"].doubts.append("a fault was not seen")
+
+    assert {row["doubt"] for row in read_csv(figures.csv_of_experiment(digest()))} == {""}
+    assert {row["doubt"] for row in read_csv(figures.csv_of_experiment(doubtful))} == {"a fault was not seen"}
+    assert json.loads(figures.benchmark(doubtful)) == []
+
+
+def test_the_figures_of_a_drill_in_doubt_say_so():
+    """As for experiments."""
+    summary = summed_up(Result(parsed(), {"lost": 0}, [], ["no fault was seen"]))
+
+    assert {row["doubt"] for row in read_csv(figures.csv_of_drills("x", summary))} == {"no fault was seen"}
 
 
 def test_benchmark_actions_get_an_entry_for_each_throughput(recorded):

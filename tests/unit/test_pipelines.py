@@ -24,7 +24,7 @@ case $1-$2 in
   images-key) echo key-1 ;;
   open-latest) [ -e runs/latest ] && echo "$PWD/runs/latest/report.html" ;;
   run-* | drill-* | ask-*)
-    if [ "${CODE:-0}" != 3 ]; then mkdir -p runs/latest; touch runs/latest/junit.xml; fi
+    if [ "${CODE:-0}" != 3 ] && [ -z "${RECORDS_NOTHING:-}" ]; then mkdir -p runs/latest; touch runs/latest/junit.xml; fi
     exit "${CODE:-0}" ;;
   report-*) [ "$4" = github ] && echo "::error title=REFUTED::a claim" || echo "| verdict | claim |" ;;
   baseline-check) echo "## Compared"; exit "${COMPARED_CODE:-0}" ;;
@@ -168,6 +168,22 @@ def test_a_command_that_records_nothing_is_not_green(act, pipeline, workspace):
 
     assert act(drill="single", args="--help").code == 3
     assert pipeline("drill", "single", "--help").returncode == 3
+
+
+def test_a_command_that_records_nothing_is_not_let_pass_as_unknown(act, pipeline, workspace, monkeypatch):
+    """Although it ends with 2, and UNKNOWN may pass."""
+    monkeypatch.setenv("RECORDS_NOTHING", "yes")
+
+    assert act(drill="single", code=2, unknown="pass").code == 3
+    assert pipeline("drill", "single", CODE="2", RECORDS_NOTHING="yes", LAB_UNKNOWN="pass").returncode == 3
+
+
+def test_options_with_an_open_quote_are_refused(act, workspace):
+    """The command without them would be another one, and green."""
+    ended = act(drill="single", args="--fault 'cut-link")
+
+    assert ended.code == 3 and "args are '--fault 'cut-link'" in ended.printed
+    assert not any(call.startswith("<drill>") for call in calls(workspace))
 
 
 @pytest.mark.parametrize(

@@ -10,13 +10,13 @@ from replication_lab.model.digest import Digest
 from replication_lab.model.quantities import unit_of
 from replication_lab.report.rows import DrillsSummary
 
-HEADINGS = ("run", "engine", "version", "case", "figure", "unit", "number", "value")
+HEADINGS = ("run", "engine", "version", "case", "figure", "unit", "number", "value", "doubt")
 
 
 def csv_of_experiment(found: Digest) -> str:
-    """Return a line of CSV for each figure of each quiet round."""
+    """Return a line of CSV for each figure of each quiet round, with the reasons to doubt its case."""
     return _csv(
-        [found.run, name, engine.version, case, figure, unit_of(figure), number, value]
+        [found.run, name, engine.version, case, figure, unit_of(figure), number, value, "; ".join(measured.doubts)]
         for name, engine in found.engines.items()
         for case, measured in engine.cases.items()
         for figure, values in measured.figures.items()
@@ -25,11 +25,11 @@ def csv_of_experiment(found: Digest) -> str:
 
 
 def csv_of_drills(run: str, summary: DrillsSummary) -> str:
-    """Return a line of CSV for each figure of each drill, the drill's name as the case."""
+    """Return a line of CSV for each figure of each drill, the drill's name as the case, with its doubts."""
     version = ", ".join(dict.fromkeys(lab.version for lab in summary.environment.labs))
     engine = ", ".join(summary.engines)
     return _csv(
-        [run, engine, version, drill.name, figure, _unit(figure.partition(".")[0]), 1, value]
+        [run, engine, version, drill.name, figure, _unit(figure.partition(".")[0]), 1, value, "; ".join(drill.doubts)]
         for drill in summary.drills
         for figure, value in drill.figures.items()
     )
