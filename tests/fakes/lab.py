@@ -211,6 +211,9 @@ class FakeLab:
     def refresh(self) -> None:
         pass
 
+    def another(self) -> "FakeLab":
+        return self
+
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         return {}
 

@@ -1,8 +1,9 @@
 """Does another condition of a link act at once, is it proved, and does the link get back exactly what it had?"""
 
+import msgspec
 import pytest
 from replication_lab.faults.condition import Condition
-from replication_lab.faults.toxic_calibration import exchange, put
+from replication_lab.faults.toxic_calibration import bodies_of, exchange, put, replace_attributes
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.world import catalogue
 
@@ -57,6 +58,19 @@ def test_a_condition_that_another_command_removed_is_not_proved(link):
     put(found, catalogue.toxic("campus-1ms"))
 
     assert "campus-1ms-down" in wrong(fault.verify())[0]
+
+
+def test_a_toxic_that_came_back_with_another_delay_is_not_recovered(link):
+    """Sabotage: the names are those of before, and the round trip is within the spread of a busy machine."""
+    found, lab = link
+    fault = Condition(lab, [LINK], "200ms")
+    fault.inject()
+    fault.recover()
+    body = msgspec.convert(found.toxics()[0], ToxicBody)
+    exchange(found, [replace_attributes(body, latency=body.attributes["latency"] + 5), *bodies_of(found)[1:]])
+
+    [doubt] = wrong(fault.verify_recovered())
+    assert "latency=47" in doubt and "latency=42" in doubt
 
 
 def test_a_slider_changes_a_condition_without_a_gap(link, monkeypatch):

@@ -24,7 +24,9 @@ case $1-$2 in
   images-key) echo key-1 ;;
   open-latest) [ -e runs/latest ] && echo "$PWD/runs/latest/report.html" ;;
   run-* | drill-* | ask-*)
-    if [ "${CODE:-0}" != 3 ] && [ -z "${RECORDS_NOTHING:-}" ]; then mkdir -p runs/latest; touch runs/latest/junit.xml; fi
+    if [ "${CODE:-0}" != 3 ] && [ -z "${RECORDS_NOTHING:-}" ]; then
+      mkdir -p runs/latest; touch runs/latest/junit.xml
+    fi
     exit "${CODE:-0}" ;;
   report-*) [ "$4" = github ] && echo "::error title=REFUTED::a claim" || echo "| verdict | claim |" ;;
   baseline-check) echo "## Compared"; exit "${COMPARED_CODE:-0}" ;;

@@ -1,13 +1,12 @@
 """The commands for what was recorded, of an experiment or of drills: judge, report, open."""
 
-import os
 import sys
 
 import click
 
 from replication_lab import runs
 from replication_lab.cli import names
-from replication_lab.cli.console import out, print_json
+from replication_lab.cli.console import has_desktop, out, print_json
 from replication_lab.cli.options import as_json
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
@@ -70,8 +69,7 @@ def open_report(run: str, index: bool, json_: bool) -> None:
     """
     page = str(runs.write_index() if index else runs.report_page(run))
     print_json({"report": page}) if json_ else click.echo(page)
-    has_desktop = sys.platform == "darwin" or any(os.environ.get(name) for name in ("DISPLAY", "WAYLAND_DISPLAY"))
-    if has_desktop and sys.stdout.isatty() and not json_:
+    if has_desktop() and not json_:
         click.launch(page)
 
 

@@ -2,9 +2,9 @@
 
 from collections.abc import Sequence
 
-from replication_lab.faults._links import Links
+from replication_lab.faults._replaced import ReplacedToxics
 from replication_lab.faults.fault import register
-from replication_lab.faults.toxic_calibration import bodies_of, exchange
+from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.faults.toxic_watch import SILENCE_SECONDS, realised
 from replication_lab.model.errors import LabError
 from replication_lab.model.fault import LINKS, Setting
@@ -37,16 +37,15 @@ CONDITION = Setting("condition", "", "the condition {}", _check_condition)
     "after recovery: toxics and round trip are as before",
     settings=(CONDITION,),
 )
-class Condition:
+class Condition(ReplacedToxics):
     """Links with another condition; recovery restores the toxics that they had when this was made."""
 
     def __init__(self, lab: Lab, links: Sequence[str], condition: str = NONE):
-        self.links, self.asked = Links(lab, links), toxic_of(condition)
-        self._running = {name: lab.link(name) for name in links}
-        self._had = {name: bodies_of(link) for name, link in self._running.items()}
+        super().__init__(lab, links)
+        self.asked = toxic_of(condition)
 
     def inject(self) -> None:
-        self.links.each(lambda name: exchange(self._running[name], self.asked.bodies))
+        self.links.each(lambda name: exchange(self.running[name], self.asked.bodies))
 
     def change(self, condition: str) -> None:
         """Give the links another condition; at no moment have they none."""
@@ -90,23 +89,8 @@ class Condition:
             self.links.renew(name)
         return self.links.probes[name]
 
-    def recover(self) -> None:
-        self.links.each(lambda name: exchange(self._running[name], self._had[name]))
-
-    def verify_recovered(self) -> list[Proof]:
-        return [*(self._same_toxics(name) for name in self._running), *self.links.as_before()]
-
-    def _same_toxics(self, name: str) -> Proof:
-        had, has = sorted(body.name for body in self._had[name]), self._names(name)
-        return Proof(
-            what=f"toxics of {name}", expected=", ".join(had) or "none", found=", ".join(has) or "none", ok=had == has
-        )
-
     def _names(self, name: str) -> list[str]:
-        return sorted({found["name"] for found in self._running[name].toxics()})
-
-    def close(self) -> None:
-        self.links.close()
+        return sorted({found["name"] for found in self.running[name].toxics()})
 
 
 def _expected(asked: Toxic) -> str:

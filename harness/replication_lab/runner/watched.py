@@ -1,6 +1,5 @@
 """The nodes' views while clients write: each node is asked once a second, by connections of its own."""
 
-import copy
 import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -40,9 +39,7 @@ def watching(nodes: Nodes, began: float) -> Iterator[list[Looked]]:
 
 def _apart(nodes: Nodes) -> Nodes:
     """Return the same nodes with a lab object of their own: a query to a frozen node locks its connection."""
-    lab = copy.copy(nodes.lab)
-    lab.refresh()
-    return type(nodes)(lab)
+    return type(nodes)(nodes.lab.another())
 
 
 def _watch(nodes: Nodes, name: str, began: float, found: list[Looked], stop: threading.Event) -> None:
