@@ -79,7 +79,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
 
 class Latency(msgspec.Struct, frozen=True):
-    """Percentiles of the `n` commits of one second, in ms; with few commits the 99th is the slowest one."""
+    """Percentiles of the `n` commits of one second, in ms; with few commits the 99th is almost the slowest one."""
 
     p50_ms: float
     p95_ms: float

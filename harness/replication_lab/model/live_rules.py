@@ -4,6 +4,7 @@ import re
 from collections.abc import Mapping, Sequence
 
 from replication_lab.model.live import Latency, Level
+from replication_lab.model.timeline import quantile
 
 # The states that nodes report (View.says of each kind of replication), by how good they are; the first that fits.
 LEVELS: Sequence[tuple[str, Level]] = (
@@ -65,10 +66,9 @@ def law(clients: int, rate: float, trip_ms: float | None) -> float | None:
 
 
 def latency_of(commits_ms: Sequence[float]) -> Latency | None:
-    """Return the percentiles of one second's commits, each the smallest value that this share does not exceed."""
+    """Return the percentiles of one second's commits."""
     if not commits_ms:
         return None
     ordered = sorted(commits_ms)
-    at = [ordered[min(len(ordered) - 1, max(0, -(-len(ordered) * share // 100) - 1))] for share in (50, 95, 99)]
-    p50, p95, p99 = (round(value, 3) for value in at)
+    p50, p95, p99 = (quantile(ordered, share) for share in (0.5, 0.95, 0.99))
     return Latency(p50, p95, p99, len(ordered))

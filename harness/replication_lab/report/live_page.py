@@ -1,6 +1,7 @@
 """report.html of what a viewer recorded of a lab: the charts of the live page, what was clicked, and the ledger."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from typing import Any
 
 from replication_lab.model.live import Level, Sample, Span
 from replication_lab.model.live_record import Acted, Live, Second
@@ -11,6 +12,7 @@ from replication_lab.report.chart import STRIP, Band, Chart, Line, Strip
 X = "seconds since lab live started"
 TONES = {Level.GOOD: "good", Level.WARN: "note", Level.BAD: "bad", Level.UNKNOWN: "doubt"}
 HIGH, LOW, STATES = 220, 170, 74
+Made = Callable[..., Chart]
 
 
 def render(opening: Live, record: Record) -> str:
@@ -34,70 +36,59 @@ def charts(samples: Sequence[Sample], spans: Sequence[Span]) -> Iterator[Chart]:
     ends = (samples[0].at, samples[-1].at)
     bands = [Band(span.begin, ends[1] if span.end is None else span.end, span.label) for span in spans]
 
-    def made(name: str, told: str, y: str, lines: Sequence[Line], **parts: object) -> Chart:
+    def made(name: str, told: str, y: str, lines: Sequence[Line], **parts: Any) -> Chart:
         return Chart(
-            name=name,
-            told=told,
-            x=X,
-            y=y,
-            lines=lines,
-            x_ends=ends,
-            **{"height": LOW, "bands": bands, **parts},  # type: ignore[arg-type]
+            name=name, told=told, x=X, y=y, lines=lines, x_ends=ends, **{"height": LOW, "bands": bands, **parts}
         )
 
-    yield made(
-        "live-commits",
-        "Commits a second, and the law",
-        "commits/s",
-        [
-            Line("commits", [(each.at, each.commits_per_s) for each in samples], 0, bare=True),
-            Line("law: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
-        ],
-        about="The law is the upper bound: clients / measured round trip, or the requested rate if that is lower.",
-        height=HIGH,
-    )
-    strips = [_strip(band.track, samples) for band in samples[-1].bands]
-    yield made(
-        "live-states",
-        "States of the nodes",
-        "",
-        [],
-        about="As each node reports it.",
-        strips=strips,
-        bands=(),
-        height=STATES + STRIP * len(strips),
-    )
-    latencies = [(each.at, each.latency) for each in samples if each.latency]
-    if latencies:
-        parts = (("p50", "p50_ms"), ("p95", "p95_ms"), ("p99", "p99_ms"))
-        lines = [
-            Line(label, [(at, getattr(found, field)) for at, found in latencies], look, bare=True)
-            for look, (label, field) in enumerate(parts)
-        ]
-        yield made("live-latency", "Commit latency", "ms", lines, about="Percentiles of each second.")
-    trips = {link: None for each in samples for link in each.round_trip_ms}
-    if trips:
-        lines = [
-            Line(link, [(each.at, each.round_trip_ms.get(link)) for each in samples], look, bare=True)
-            for look, link in enumerate(trips)
-        ]
-        yield made(
-            "live-links",
-            "Measured round trip of each link",
-            "ms",
-            lines,
-            about="A gap means that the link did not answer.",
-        )
-    replicas = {name: None for each in samples for name in each.behind}
-    if replicas:
-        lines = [
-            Line(name, [(each.at, each.behind.get(name)) for each in samples], look, bare=True)
-            for look, name in enumerate(replicas)
-        ]
-        yield made("live-lag", "Transactions that a replica lacks", "transactions", lines)
+    yield _commits(made, samples)
+    yield _states(made, samples)
+    yield from _latencies(made, samples)
+    trips = [(each.at, each.round_trip_ms) for each in samples]
+    links = ("live-links", "Measured round trip of each link", "ms")
+    yield from _of_each(made, links, trips, "A gap means that the link did not answer.")
+    behind = [(each.at, each.behind) for each in samples]
+    yield from _of_each(made, ("live-lag", "Transactions that a replica lacks", "transactions"), behind)
     if any(each.errors_per_s for each in samples):
         lines = [Line("errors", [(each.at, each.errors_per_s) for each in samples], 2, bare=True)]
         yield made("live-errors", "Errors that the clients received", "errors/s", lines)
+
+
+def _commits(made: Made, samples: Sequence[Sample]) -> Chart:
+    lines = [
+        Line("commits", [(each.at, each.commits_per_s) for each in samples], 0, bare=True),
+        Line("law: clients / round trip", [(each.at, each.law_per_s) for each in samples], 1, bare=True),
+    ]
+    about = "The law is the upper bound: clients / measured round trip, or the requested rate if that is lower."
+    return made("live-commits", "Commits a second, and the law", "commits/s", lines, about=about, height=HIGH)
+
+
+def _states(made: Made, samples: Sequence[Sample]) -> Chart:
+    strips = [_strip(band.track, samples) for band in samples[-1].bands]
+    height, about = STATES + STRIP * len(strips), "As each node reports it."
+    return made("live-states", "States of the nodes", "", [], about=about, strips=strips, bands=(), height=height)
+
+
+def _latencies(made: Made, samples: Sequence[Sample]) -> Iterator[Chart]:
+    found = [(each.at, each.latency) for each in samples if each.latency]
+    lines = [
+        Line(label, [(at, getattr(latency, f"{label}_ms")) for at, latency in found], look, bare=True)
+        for look, label in enumerate(("p50", "p95", "p99"))
+    ]
+    if found:
+        yield made("live-latency", "Commit latency", "ms", lines, about="Percentiles of each second.")
+
+
+def _of_each(
+    made: Made, named: tuple[str, str, str], found: Sequence[tuple[float, Mapping[str, float | None]]], about: str = ""
+) -> Iterator[Chart]:
+    """Yield the chart with a line for each name that a value was measured of."""
+    names = dict.fromkeys(name for _, values in found for name in values)
+    lines = [
+        Line(name, [(at, values.get(name)) for at, values in found], look, bare=True) for look, name in enumerate(names)
+    ]
+    if lines:
+        yield made(*named, lines, about=about)
 
 
 def _strip(track: str, samples: Sequence[Sample]) -> Strip:
