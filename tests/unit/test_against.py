@@ -169,6 +169,23 @@ def test_a_topology_is_read_as_it_was_at_a_revision(own_project):
     assert then.nodes == now.nodes and len(commit) == 40
 
 
+def test_a_copy_of_a_revision_that_was_interrupted_is_no_copy(own_project, monkeypatch):
+    """Sabotage: the disk is full after the first files; the next command does not take them for all."""
+    whole = revisions.ZipFile.extractall
+    monkeypatch.setattr(revisions.ZipFile, "extractall", partly)
+    with pytest.raises(OSError, match="no space"):
+        catalogue.commit("HEAD", "async")
+    monkeypatch.setattr(revisions.ZipFile, "extractall", whole)
+
+    assert not list(revisions.places.KEPT.rglob("async.yaml"))
+    assert catalogue.topology(f"async@{catalogue.commit('HEAD', 'async')}").toxics
+
+
+def partly(archive, folder):
+    archive.extract(archive.namelist()[-1], folder)
+    raise OSError("no space left")
+
+
 def test_a_revision_that_does_not_exist_or_has_no_such_topology_is_refused(own_project, refused):
     """Before anything starts, with the next command."""
     assert "'nonsense' is not a revision" in refused(catalogue.commit, "nonsense", "async").found

@@ -3,7 +3,7 @@
 import subprocess
 from io import BytesIO
 from pathlib import Path
-from shutil import rmtree
+from tempfile import TemporaryDirectory
 from zipfile import ZipFile
 
 from replication_lab.model.errors import LabError
@@ -31,11 +31,12 @@ def at(commit: str, file: Path) -> Path:
     """Return a copy of a Compose file, and of the files around it, as they were at a commit."""
     root = Path(_git(file.parent, "rev-parse", "--show-toplevel").stdout.decode().strip())
     inside = file.resolve().relative_to(root)
-    copies = places.KEPT / "revisions" / commit
-    copy = copies / inside
-    if not copy.is_file():
+    copies = places.KEPT / "revisions" / "-".join([commit, *inside.parent.parts])
+    if not copies.is_dir():
         _extract(root, commit, inside, copies)
-    return copy
+    if not (copies / inside).is_file():
+        raise _missing(inside, commit)
+    return copies / inside
 
 
 def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:
@@ -44,12 +45,16 @@ def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:
     packed = _git(root, "archive", "--format=zip", commit, *folders, *([str(inside.parent)] if not folders else []))
     if packed.returncode or not packed.stdout:
         raise _missing(inside, commit)
-    # A copy that was interrupted is made again.
-    rmtree(copies, ignore_errors=True)
-    with ZipFile(BytesIO(packed.stdout)) as archive:
-        archive.extractall(copies)
-    if not (copies / inside).is_file():
-        raise _missing(inside, commit)
+    copies.parent.mkdir(parents=True, exist_ok=True)
+    # A copy is there as a whole or not at all: another command may make it now, and a lab may use it.
+    with TemporaryDirectory(dir=copies.parent) as beside, ZipFile(BytesIO(packed.stdout)) as archive:
+        whole = Path(beside) / "whole"
+        archive.extractall(whole)
+        try:
+            whole.rename(copies)
+        except OSError:
+            if not copies.is_dir():
+                raise
 
 
 def _missing(inside: Path, commit: str) -> LabError:
