@@ -7,7 +7,7 @@ import pytest
 from replication_lab import replication
 from replication_lab.faults.fault import FAULTS
 from replication_lab.lab import nodes as lab_nodes
-from replication_lab.live import link_control, node_control, node_watch, roles
+from replication_lab.live import link_control, node_control, node_watch, roles, session
 from replication_lab.live.ledger_check import missing
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl, actions, check_limits
@@ -21,7 +21,7 @@ from replication_lab.model.live import ActOnNode
 from replication_lab.model.proof import Proof
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import catalogue, clock
+from replication_lab.world import catalogue, clock, lock
 from replication_lab.world.mysql.client import Answer
 
 from tests.fakes.lab import FakeLab
@@ -352,6 +352,18 @@ def test_a_load_with_a_rate_begins_no_more_than_that(monkeypatch):
     _Writer(1, "source", Ledger({"source": 2}, rate=4), 0.0, lambda _: None, threading.Event()).run(Client())
 
     assert pauses == [0.5] * stop
+
+
+def test_a_second_load_on_a_lab_is_refused_and_a_view_without_one_is_not(lab, monkeypatch, tmp_path):
+    """The first one to end would remove the table, and all rows of the other one would count as lost."""
+    monkeypatch.setattr(lock, "FOLDER", tmp_path)
+    with session._only_load(lab, 4):
+        with pytest.raises(LabError, match=f"another command writes to the ledger of {lab.name}"):
+            session._only_load(lab, 1).__enter__()
+        with session._only_load(lab, 0):
+            pass
+    with session._only_load(lab, 1):
+        pass
 
 
 class Rows:

@@ -3,7 +3,7 @@
 import threading
 from collections import deque
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import TypeVar
 
@@ -38,7 +38,7 @@ from replication_lab.model.live import (
 from replication_lab.model.topology import Link
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
-from replication_lab.world import at_once, catalogue, clock
+from replication_lab.world import at_once, catalogue, clock, lock
 from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
@@ -330,6 +330,16 @@ def _unless_gone(act: Callable[[], object]) -> None:
         act()
 
 
+def _only_load(lab: Lab, clients: int) -> AbstractContextManager[object]:
+    """Refuse a second load within the block: the first one to end would remove the ledger of both."""
+    taken = LabError(
+        f"another command writes to the ledger of {lab.name}",
+        "one load for each lab; viewers without a load may be several",
+        f"./lab watch --lab {lab.name} --clients 0",
+    )
+    return lock.held_or_refused(f"load-{lab.name}", taken) if clients else nullcontext()
+
+
 @contextmanager
 def viewing(
     lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object] = lambda _: None, version: str = ""
@@ -341,7 +351,7 @@ def viewing(
     session, hook = Session(lab, clients, rate, recorded, version), threading.excepthook
     threading.excepthook = session.fail
     try:
-        with session.loaded():
+        with _only_load(lab, clients), session.loaded():
             try:
                 session.start()
                 yield session

@@ -4,6 +4,7 @@ import fcntl
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from replication_lab.model.errors import LabError
 from replication_lab.world import places
 
 FOLDER = places.KEPT / "locks"
@@ -15,4 +16,16 @@ def held(name: str) -> Iterator[None]:
     FOLDER.mkdir(parents=True, exist_ok=True)
     with (FOLDER / name).open("a") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
+        yield
+
+
+@contextmanager
+def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
+    """Hold the lock of that name within the block; raise `taken` if it is held elsewhere."""
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / name).open("a") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise taken from None
         yield
