@@ -354,6 +354,28 @@ def test_a_load_with_a_rate_begins_no_more_than_that(monkeypatch):
     assert pauses == [0.5] * stop
 
 
+def test_the_ledger_is_compared_when_clients_write_to_another_node():
+    """Also if another command promoted it; what was lost is not known before."""
+    told = []
+    view = SimpleNamespace(
+        **{"_add_new_links": lambda: None, "_samples": [], "_notes": [], "_levels": {}, "clients": 4},
+        **{
+            "_recorder": SimpleNamespace(note=lambda _: None),
+            "_checked": SimpleNamespace(check=lambda: told.append(1)),
+        },
+        **{"_route": SimpleNamespace(node="source"), "_written_at": "source"},
+        sampler=SimpleNamespace(sample=lambda: None),
+        show=lambda: SimpleNamespace(nodes=[]),
+    )
+    session.Session._tick(view)
+    assert told == []
+    view._route.node = "replica"
+    session.Session._tick(view)
+    session.Session._tick(view)
+
+    assert told == [1] and view._notes == ["Clients write to replica instead of source."]
+
+
 def test_a_second_load_on_a_lab_is_refused_and_a_view_without_one_is_not(lab, monkeypatch, tmp_path):
     """The first one to end would remove the table, and all rows of the other one would count as lost."""
     monkeypatch.setattr(lock, "FOLDER", tmp_path)

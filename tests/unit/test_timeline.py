@@ -185,6 +185,9 @@ class AskedLab:
     def refresh(self):
         self.refreshed += 1
 
+    def another(self):
+        return self
+
 
 def watched(monkeypatch, nodes) -> list[Looked]:
     """Return what was seen of the nodes until the lab had no more answers."""

@@ -57,7 +57,7 @@ class Session:
         self.lab, self.clients, self.rate = lab, clients, rate
         kind, disks = replication.of(lab), disks_of(lab)
         self._route = Route(lab, kind.written_at())
-        self._roles = Roles(lab, self._route)
+        self._roles, self._written_at = Roles(lab, self._route), self._route.node
         self.tally, self._happened = Tally(), Happenings()
         self._containers: dict[str, str] = lab.states()
         self._links = {link.name: self._control_of(link) for link in lab.topology.links}
@@ -170,14 +170,15 @@ class Session:
 
     def _tick(self) -> None:
         self._add_new_links()
-        before = self._route.node
         self._samples.append(self.sampler.sample())
-        if self._route.node != before:
-            self._notes.append(f"Clients write to {self._route.node} instead of {before}.")
+        before, self._written_at = self._written_at, self._route.node
+        if before != self._written_at:
+            self._notes.append(f"Clients write to {self._written_at} instead of {before}.")
         state = self.show()
         self._recorder.note(state)
         levels = {node.name: node.level for node in state.nodes}
-        if self.clients and sampler.came_back(self._levels, levels):
+        # What was found on another node says nothing of the one that clients write to now.
+        if self.clients and (before != self._written_at or sampler.came_back(self._levels, levels)):
             self._checked.check()
         self._levels = levels
 
