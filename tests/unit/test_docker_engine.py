@@ -3,6 +3,7 @@
 import os
 from collections import namedtuple
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
 from docker.errors import DockerException
@@ -195,3 +196,18 @@ def test_the_source_for_debian_13_names_no_mirror():
 
     assert "apt-get --print-uris update" in script and "Pin-Priority: 100" in script
     assert "://" not in script
+
+
+@pytest.mark.parametrize(("running", "ended"), [([], ["kill 4711"]), (["a lab that stays up"], [])])
+def test_an_engine_that_the_lab_started_is_not_stopped_under_a_lab_that_runs(monkeypatch, tmp_path, running, ended):
+    """One that `--lab-keep` leaves up, or another command's."""
+    ran = []
+    monkeypatch.setattr(docker_engine, "PID", tmp_path / "pid")
+    docker_engine.PID.write_text("4711")
+    containers = SimpleNamespace(list=lambda: running)
+    monkeypatch.setattr(docker_engine, "client", lambda: SimpleNamespace(containers=containers))
+    docker_engine.client.cache_clear = lambda: None
+    monkeypatch.setattr(docker_engine, "run_as_root", lambda command: ran.append(" ".join(command)))
+    monkeypatch.setattr(docker_engine.psutil, "pid_exists", lambda _: False)
+
+    assert docker_engine.stop() == bool(ended) and ran == ended

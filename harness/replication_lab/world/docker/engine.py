@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from contextlib import suppress
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -138,14 +139,21 @@ def is_running() -> bool:
 
 
 def stop() -> bool:
-    """Stop the engine if the lab itself started it; return whether it did."""
-    if not PID.exists():
+    """Stop the engine if the lab itself started it and no container runs on it; return whether it did."""
+    if not PID.exists() or _runs_containers():
         return False
     number = int(PID.read_text())
     run_as_root(["kill", str(number)])
     wait_until(lambda: not psutil.pid_exists(number), "the end of the Docker engine", 30, hint=f"tail {LOG}")
     client.cache_clear()
     return True
+
+
+def _runs_containers() -> bool:
+    """Return whether a container runs: a lab that a test session keeps, or one of another command."""
+    with suppress(LabError, DockerException):
+        return bool(client().containers.list())
+    return False
 
 
 def _follow_context() -> None:
