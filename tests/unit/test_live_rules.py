@@ -116,7 +116,11 @@ def now(**changes):
             {"state": "does not answer", "commits": 0.0, "errors": 40.0, "law": None},
             ["source does not answer", "40 errors"],
         ),
-        ({"replication": "async", "state": "serving", "law": None}, ["have all rows", "19 times"]),
+        ({"replication": "async", "state": "serving", "law": None}, ["had all rows", "19 times"]),
+        (
+            {"replication": "async", "state": "serving", "law": None, "lag": [("replica", None), ("relay", 0)]},
+            ["lack is unknown", "19 times"],
+        ),
         (
             {"replication": "async", "state": "serving", "law": None, "lag": [("replica", 12)]},
             ["replica lacks (12) are lost if source is lost now", "19 times"],

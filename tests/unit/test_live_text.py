@@ -84,6 +84,15 @@ def test_prometheus_gets_the_figures(seen):
     assert {each.split("{")[0].split(" ")[0] for each in text.splitlines() if each.startswith("lab_")} == helped
 
 
+def test_a_fault_whose_effect_was_not_seen_is_not_said_to_act(seen):
+    """Sabotage: neither to Prometheus nor in the terminal."""
+    _, hello, state = seen
+    unseen = msgspec.structs.replace(state, spans=[msgspec.structs.replace(each, seen=False) for each in state.spans])
+
+    assert "lab_fault_active" in text_of(hello, state) and "acting: " in shown(hello, state)
+    assert "lab_fault_active" not in text_of(hello, unseen) and "acting: " not in shown(hello, unseen)
+
+
 def test_a_name_with_quotes_does_not_end_a_label(seen):
     """A state may hold an error message of a server."""
     _, hello, state = seen

@@ -24,7 +24,7 @@ def screen(hello: Hello, state: State) -> RenderableType:
     parts: list[RenderableType] = [head, _nodes(state), *([_links(state)] if state.links else [])]
     if state.load.clients:
         parts += [_load(state), _ledger(state)]
-    acting = [span.label for span in state.spans if span.end is None]
+    acting = [span.label for span in state.spans if span.acts]
     parts += [Text(f"acting: {', '.join(acting)}", style="yellow")] if acting else []
     return Group(*parts, *(Text(sentence) for sentence in state.explain))
 

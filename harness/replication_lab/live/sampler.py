@@ -159,7 +159,7 @@ class Sampler:
         if node not in self._views:
             return []
         states = {name: said(view) for name, view in self._views.items()}
-        acting = [span for span in self.happenings.spans(self.at) if span.end is None]
+        acting = [span for span in self.happenings.spans(self.at) if span.acts]
         return explain(
             Now(
                 replication=self.lab.topology.replication,
@@ -176,7 +176,7 @@ class Sampler:
                 law=self.newest.law_per_s,
                 timeout_s=self.roles.timeout_s,
                 acting=acting,
-                lag=[(name, rows) for name, rows in self.newest.behind.items() if rows],
+                lag=list(self.newest.behind.items()),
             )
         )
 

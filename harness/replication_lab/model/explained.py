@@ -18,6 +18,7 @@ class Now(NamedTuple):
 
     `since` is how long `node` has had this state, `silent` how long no commit was acknowledged. `waits` is the round
     trip in ms that a commit waits for. `timeout_s` is that of semi-sync. `acting` are the faults that act.
+    `lag` has the transactions that each replica lacks, None if they cannot be counted.
     """
 
     replication: str
@@ -34,7 +35,7 @@ class Now(NamedTuple):
     law: float | None = None
     timeout_s: float | None = None
     acting: Sequence[Span] = ()
-    lag: Sequence[tuple[str, int]] = ()
+    lag: Sequence[tuple[str, int | None]] = ()
 
     @property
     def because(self) -> str:
@@ -108,16 +109,20 @@ STATES = (
         ),
     ),
     Rule(
-        lambda now: _is("async")(now) and any(rows > 0 for _, rows in now.lag),
+        lambda now: _is("async")(now) and any(rows for _, rows in now.lag),
         lambda now: (
             f"{now.node} answers commits without waiting: rows that "
-            + " and ".join(f"{name} lacks ({rows})" for name, rows in now.lag if rows > 0)
+            + " and ".join(f"{name} lacks ({rows})" for name, rows in now.lag if rows)
             + f" are lost if {now.node} is lost now."
         ),
     ),
     Rule(
+        lambda now: _is("async")(now) and any(rows is None for _, rows in now.lag),
+        lambda now: f"{now.node} answers commits without waiting; how many rows its replicas lack is unknown.",
+    ),
+    Rule(
         _is("async"),
-        lambda now: f"{now.node} answers commits without waiting; its replicas have all rows at this moment.",
+        lambda now: f"{now.node} answers commits without waiting; its replicas had all rows when they last answered.",
     ),
     Rule(
         lambda now: _is("galera", "group")(now) and now.stalled,

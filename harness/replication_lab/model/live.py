@@ -127,6 +127,11 @@ class Span(msgspec.Struct, frozen=True, kw_only=True):
     target: str
     seen: bool | None = None
 
+    @property
+    def acts(self) -> bool:
+        """Whether it acts now, as far as is known: one whose effect was not seen explains nothing."""
+        return self.end is None and self.seen is not False
+
 
 class Ledger(msgspec.Struct, frozen=True, kw_only=True):
     """The rows of the load's clients so far.

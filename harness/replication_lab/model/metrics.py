@@ -37,7 +37,7 @@ def _lines(hello: Hello, state: State) -> Iterator[str]:
     )
     nodes = [({"node": node.name, "state": node.state}, LEVELS.get(node.level)) for node in state.nodes]
     yield from _metric("lab_node_state", "2 good, 1 degraded, 0 bad.", nodes)
-    acting = [({"fault": span.label}, 1) for span in state.spans if span.end is None]
+    acting = [({"fault": span.label}, 1) for span in state.spans if span.acts]
     yield from _metric("lab_fault_active", "A fault that is active now.", acting)
     counts = (("sent", ledger.sent), ("acknowledged", ledger.acknowledged), ("failed", ledger.failed))
     rows = [({"outcome": name}, many) for name, many in (*counts, ("unknown", ledger.unknown))]
