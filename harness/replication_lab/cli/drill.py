@@ -16,7 +16,7 @@ from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, drill_page, drill_text
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue, given_texts, places
+from replication_lab.world import catalogue, places
 
 PAGE = catalogue.ROOT / "docs" / "faults.md"
 SEED = 7
@@ -102,7 +102,7 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
         return given, drill_set.chosen(given, fault, seconds)
     if fault:
         raise LabError(f"--fault {fault} with the file {given}", "a topology, or a file without --fault", "./lab drill")
-    found = drill_set.of_file(given_texts.read(Path(given)))
+    found = drill_set.read(Path(given))
     return found.topology, [found.with_duration(seconds)]
 
 

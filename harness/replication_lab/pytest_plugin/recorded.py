@@ -8,7 +8,6 @@ from replication_lab import experiments, runs
 from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Experiment
-from replication_lab.model.given_file import GivenFile
 from replication_lab.model.progress import Tell
 from replication_lab.model.question import NAME
 from replication_lab.model.verdict import Verdict
@@ -16,7 +15,7 @@ from replication_lab.pytest_plugin.answers import Answer, unknown
 from replication_lab.report import DrillsSummary, ExperimentSummary, wording
 from replication_lab.report.rows import ClaimRow, JudgementRow
 from replication_lab.runner import drill_set
-from replication_lab.world import catalogue, own
+from replication_lab.world import catalogue
 
 SEED, TOPOLOGY = 7, "semisync"
 FILES = (".yaml", ".yml")
@@ -245,7 +244,4 @@ def _drill(asked: str | Path, topology: str, seconds: float | None) -> Drill:
         raise LabError(
             f"{asked} and topology {topology}", "the key topology in the file", "compare with docs/drills.md"
         )
-    if not path.is_file():
-        raise LabError(f"{asked} is not a file", "the YAML file of a drill (docs/drills.md)", "./lab list drills")
-    with own.explained(path) as text:
-        return drill_set.of_file(GivenFile(own.shown(path), text)).with_duration(seconds)
+    return drill_set.read(path).with_duration(seconds)

@@ -24,7 +24,7 @@ from replication_lab.model.topology import Topology
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
 from replication_lab.runner.drill import run_drill
-from replication_lab.world import catalogue, clock, own
+from replication_lab.world import catalogue, clock, given_texts, own
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import servers, signals
 from replication_lab.world.docker.lab import Lab
@@ -64,6 +64,13 @@ def _read(path: Path, topology: str) -> Drill:
 def _parsed(name: str, topology: str, text: str, file: str) -> Drill:
     """Return the drill of a file, parsed once: a question looks through all drills of each topology."""
     return parse(name, catalogue.topology(topology), text, file)
+
+
+def read(path: Path) -> Drill:
+    """Return the drill of a user's file; LabError with its path and line for what does not fit."""
+    text = given_texts.read(path).text
+    with own.explained(path):
+        return of_file(GivenFile(own.shown(path), text))
 
 
 def of_file(file: GivenFile) -> Drill:
