@@ -19,6 +19,7 @@ from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drilled, Judged
 from replication_lab.pytest_plugin.session import Session
 from replication_lab.report import wording
+from replication_lab.report.rows import NotJudgedRow
 from replication_lab.world import catalogue
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
@@ -102,6 +103,30 @@ def test_the_whole_run_is_asked_in_the_same_way(judged):
 def test_an_unknown_claim_name_is_refused(judged, refused):
     """With the most similar name."""
     assert "did you mean faster" in refused(judged.holds, "fastr").found
+
+
+def test_a_claim_that_was_not_judged_on_each_engine_is_unknown(judged, tmp_path):
+    """It holds on one, and another one does not support its case; one that is only compared with counts as included."""
+    left = NotJudgedRow(claim="costs-a-trip", engine="mysql-5.5", case=FAR, reason="MySQL 5.5 has no semi-sync")
+    partly = Judged(tmp_path, _with(judged.summary, not_judged=[left]), "fail")
+    compared = Judged(tmp_path, _with(judged.summary, not_judged=[_with(left, reference=True)]), "fail")
+
+    for read in (partly.holds, partly.refuted):
+        with pytest.raises(pytest.fail.Exception, match=r"not judged on mysql-5\.5|MySQL 5\.5 has no semi-sync"):
+            bool(read("costs-a-trip"))
+    assert partly.holds("costs-a-trip", engine="mariadb") and compared.holds("costs-a-trip")
+    with pytest.raises(pytest.fail.Exception, match=r"was not judged on mysql-5\.5"):
+        bool(compared.holds("costs-a-trip", engine="mysql-5.5"))
+
+
+def test_a_refuted_claim_does_not_hold_whatever_else_is_unknown(judged, tmp_path):
+    """--lab-unknown=skip does not hide it."""
+    left = NotJudgedRow(claim="faster", engine="mysql-5.5", case=FAR, reason="MySQL 5.5 has no semi-sync")
+    partly = Judged(tmp_path, _with(judged.summary, not_judged=[left]), "skip")
+
+    assert bool(partly.holds("faster")) is False
+    with pytest.raises(pytest.skip.Exception):
+        bool(partly.refuted("faster"))
 
 
 def test_the_answers_of_a_test_that_passed_are_not_told_by_the_next_one(judged):

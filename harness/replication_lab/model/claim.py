@@ -94,18 +94,23 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
 
 @dataclass(frozen=True)
 class NotJudged:
-    """A claim without a verdict on an engine, and the reason; `case` is the missing case, if that is the reason."""
+    """A claim without a verdict on an engine, and the reason; `case` is the missing case, if that is the reason.
+
+    An engine that is the `reference` of a claim has no verdict of its own: the verdicts of the others include it.
+    """
 
     claim: str
     engine: str
     reason: str
     case: str | None = None
+    reference: bool = False
 
 
 def without_its_cases(claim: Claim, record: Record, engine: str) -> NotJudged | None:
     """Return why a case of the claim was not measured: the engine does not support it, or the preset omits it."""
     if engine in claim.relation.references:
-        return NotJudged(claim.id, engine, f"{engine} is the reference of the comparison", claim.relation.cases[0])
+        reason = f"{engine} is the reference of the comparison"
+        return NotJudged(claim.id, engine, reason, claim.relation.cases[0], reference=True)
     for server, case in claim.relation.measured_on(engine):
         lab = record.lab(server)
         if server not in record.engines:

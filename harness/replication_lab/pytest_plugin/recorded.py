@@ -13,7 +13,7 @@ from replication_lab.model.question import NAME
 from replication_lab.model.verdict import Verdict
 from replication_lab.pytest_plugin.answers import Answer, unknown
 from replication_lab.report import DrillsSummary, ExperimentSummary, wording
-from replication_lab.report.rows import ClaimRow, JudgementRow
+from replication_lab.report.rows import ClaimRow, JudgementRow, NotJudgedRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
@@ -90,13 +90,25 @@ class Judged(Recorded):
 
     def _is(self, asked: Verdict, name: str, engine: str) -> Answer:
         rows = self.claim(name, engine)
-        if not rows:
-            left = [wording.why_not_judged(each) for each in self.summary.not_judged if each.claim == name]
-            return self._answer(None, f"{name} was not judged", left)
         verdicts = {row.verdict for row in rows}
-        is_so = None if Verdict.UNKNOWN in verdicts else verdicts == {asked}
-        worst = next((row for row in rows if row.verdict is not asked), rows[0])
-        return self._answer(is_so, _line(worst), [part for row in rows for part in told(row)])
+        left = self._left_out({name, *(row.id for row in rows)}, engine)
+        lines = [*(part for row in rows for part in told(row)), *map(wording.why_not_judged, left)]
+        worst = next((row for row in rows if row.verdict is not asked), None if left else rows[0])
+        line = _line(worst) if worst else f"{name} was not judged on {', '.join(each.engine for each in left)}"
+        return self._answer(_is_so(asked, verdicts, whole=not left), line, lines)
+
+    def _left_out(self, names: set[str], engine: str) -> list[NotJudgedRow]:
+        """Return where a claim has no verdict: what holds on the other engines only does not hold on all of the run."""
+        left = [each for each in self.summary.not_judged if each.claim in names and engine in ("", each.engine)]
+        return [each for each in left if not each.reference or engine]
+
+
+def _is_so(asked: Verdict, verdicts: set[Verdict], whole: bool) -> bool | None:
+    """Return whether all verdicts are the one that is asked for; None if one is unknown, or some were not judged."""
+    if asked is Verdict.HOLDS and Verdict.REFUTED in verdicts:
+        # Whatever else is unknown.
+        return False
+    return verdicts == {asked} if whole and Verdict.UNKNOWN not in verdicts else None
 
 
 def _line(row: ClaimRow) -> str:

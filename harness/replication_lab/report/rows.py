@@ -170,12 +170,16 @@ class DrillRow(Row, frozen=True, kw_only=True):
 
 
 class NotJudgedRow(Row, frozen=True, kw_only=True):
-    """A claim without a verdict, and the reason; `case` is the one that was not measured, null if all were."""
+    """A claim without a verdict, and the reason; `case` is the one that was not measured, null if all were.
+
+    If the engine is the `reference` of the claim, the verdicts on the other engines include it.
+    """
 
     claim: str
     engine: str
     case: str | None
     reason: str
+    reference: bool = False
 
 
 class PointRow(Row, frozen=True, kw_only=True):

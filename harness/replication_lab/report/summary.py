@@ -106,7 +106,9 @@ def _of_any_run(record: Record, code: int) -> dict[str, Any]:
 
 
 def _not_judged(left: NotJudged) -> NotJudgedRow:
-    return NotJudgedRow(claim=left.claim, engine=left.engine, case=left.case, reason=left.reason)
+    return NotJudgedRow(
+        claim=left.claim, engine=left.engine, case=left.case, reason=left.reason, reference=left.reference
+    )
 
 
 def encode(summary: Summary) -> bytes:
