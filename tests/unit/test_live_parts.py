@@ -1,4 +1,4 @@
-"""Does a live view do only the newest that was asked, wait for nothing that hangs, and count what is lost?"""
+"""Does a live view wait for nothing that hangs, show only what a node confirms, and count what is lost?"""
 
 import threading
 from types import SimpleNamespace
@@ -7,9 +7,8 @@ import pytest
 from replication_lab import replication
 from replication_lab.faults.fault import FAULTS
 from replication_lab.lab import nodes as lab_nodes
-from replication_lab.live import link_control, node_control, node_watch, roles, session
+from replication_lab.live import node_control, node_watch, roles, session
 from replication_lab.live.ledger_check import missing
-from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch, Seen
 from replication_lab.live.roles import Roles
@@ -18,7 +17,6 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.history import Outcome
 from replication_lab.model.live import ActOnNode
-from replication_lab.model.proof import Proof
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, lock
@@ -26,7 +24,6 @@ from replication_lab.world.mysql.client import Answer
 
 from tests.fakes.lab import FakeLab
 
-LINK = "source-replica"
 WAIT = 5
 
 
@@ -34,143 +31,6 @@ WAIT = 5
 def lab(fake_world):
     """Return a semi-synchronous lab of the fake world."""
     return FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
-
-
-# --- links ------------------------------------------------------------------------------------------------------------
-
-
-class SlowCondition:
-    """A condition whose first change waits for `go`; it writes down what it is told."""
-
-    go, told, proofs = threading.Event(), [], []
-    made = 0
-
-    def __init__(self, *_):
-        SlowCondition.made += 1
-
-    def change(self, condition):
-        self.told.append(condition)
-        self.go.wait(WAIT)
-
-    def recover(self):
-        self.told.append("recovered")
-
-    inject = close = lambda _self: None
-
-    def verify(self):
-        return list(self.proofs)
-
-    verify_recovered = verify
-
-
-class QuietCut(SlowCondition):
-    """A cut that writes nothing down."""
-
-    def __init__(self, *_):
-        pass
-
-    inject = recover = lambda _self: None
-
-
-@pytest.fixture
-def control(lab, monkeypatch):
-    """Return a link's control with its faults replaced, and a semaphore that is released at each change."""
-    SlowCondition.go, SlowCondition.told, SlowCondition.made = threading.Event(), [], 0
-    SlowCondition.proofs = [Proof("it acts", "200 ms", True)]
-    monkeypatch.setattr(link_control, "Condition", SlowCondition)
-    monkeypatch.setattr(link_control, "Cut", QuietCut)
-    monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
-    monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)
-    changed, verified = threading.Semaphore(0), threading.Semaphore(0)
-    made = LinkControl(lab, lab.topology.link(LINK), lambda *_: changed.release(), lambda *_: verified.release())
-    for thread in made._threads:
-        thread.start()
-    yield made, changed, verified
-    SlowCondition.go.set()
-    made.stop()
-
-
-def test_of_a_sliders_steps_only_the_newest_counts(control):
-    """While one is being put, those that follow are put together."""
-    link, changed, _ = control
-    link.ask("1ms")
-    while not SlowCondition.told:
-        threading.Event().wait(0.001)
-    for condition in ("40ms", "85ms", "0.2s"):
-        link.ask(condition)
-    SlowCondition.go.set()
-    assert changed.acquire(timeout=WAIT) and changed.acquire(timeout=WAIT)
-
-    assert SlowCondition.told == ["1ms", "200ms"]
-    assert link.view().asked == "200ms"
-
-
-def test_a_condition_that_was_not_seen_is_said_so(control):
-    """Sabotage: its proof fails; what was found is shown."""
-    link, _, verified = control
-    SlowCondition.proofs = [Proof(f"{LINK} is 200ms", "85.2 ms", False, "a round trip of 200 ms")]
-    SlowCondition.go.set()
-    link.ask("200ms")
-    assert verified.acquire(timeout=WAIT)
-
-    assert link.view().seen is False and "found 85.2 ms" in link.view().says
-
-
-def test_a_condition_without_a_proof_was_not_seen(control):
-    """Sabotage: its fault proves nothing."""
-    link, _, verified = control
-    SlowCondition.proofs = []
-    SlowCondition.go.set()
-    link.ask("200ms")
-    assert verified.acquire(timeout=WAIT)
-
-    assert link.view().seen is False and "expected a proof" in link.view().says
-
-
-def test_the_faults_of_a_link_are_made_once_whichever_thread_is_first(control):
-    """A second one would take what the first one put there for what the link had."""
-    link, changed, verified = control
-    SlowCondition.go.set()
-    link._verify.set()
-    link.ask("200ms")
-
-    assert changed.acquire(timeout=WAIT) and verified.acquire(timeout=WAIT)
-    assert SlowCondition.made == 1
-
-
-def test_the_end_restores_a_link_after_a_change_that_is_being_put(control):
-    """Ctrl-C while the slider moves: the change is not the last word."""
-    link, _, _ = control
-    link.ask("200ms")
-    while not SlowCondition.told:
-        threading.Event().wait(0.001)
-    ending = threading.Thread(target=link.stop)
-    ending.start()
-    SlowCondition.go.set()
-    ending.join(WAIT)
-
-    assert SlowCondition.told == ["200ms", "recovered"]
-
-
-def test_a_link_that_was_cut_twice_is_switched_on_at_the_end(lab, monkeypatch):
-    """Two viewers, or two clicks."""
-    monkeypatch.setattr(link_control, "TOGETHER_SECONDS", 0)
-    monkeypatch.setattr(link_control.LinkWatch, "changed", lambda _: None)
-    link = LinkControl(lab, lab.topology.link(LINK), lambda *_: None, lambda *_: None)
-    link._put("cut")
-    link._put("cut")
-    assert not lab.link(LINK).enabled()
-    link.stop()
-
-    assert lab.link(LINK).enabled()
-
-
-@pytest.mark.parametrize("condition", ["40", "loss 1%", "nowhere"])
-def test_a_condition_that_there_is_not_is_refused_at_once(control, refused, condition):
-    """Before anything of it is put."""
-    refused(control[0].ask, condition)
-
-    assert SlowCondition.told == []
 
 
 # --- nodes ------------------------------------------------------------------------------------------------------------
