@@ -10,17 +10,21 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from replication_lab import runs
-from replication_lab.report import charts, figure, timelines
+from replication_lab.report import charts, drill_page, figure, timelines
 from replication_lab.report.chart import Chart, Line
 from replication_lab.world import catalogue
 from replication_lab.world.journal import read
 
+from tests import dots
+from tests.dots import Dot, Panel
 from tests.records import golden
 
 DOCS = catalogue.ROOT / "docs"
 CLIENTS = (1, 4, 16, 64)
 LAW = 5
-VALUE = re.compile(r"([\d.]+)(?: \[([\d.]+)–([\d.]+)\])?")
+VALUE = re.compile(r"([\d.]+)(?: [\[(]([\d.]+)–([\d.]+)[\])])?")
+# What a table of drbd_cost has in round brackets after a value.
+PUBLISHED = re.compile(r"\(([\d.]+)\)$")
 
 
 def figures() -> dict[str, Callable[[], str]]:
@@ -28,7 +32,12 @@ def figures() -> dict[str, Callable[[], str]]:
     return {
         "semisync_wan.svg": semisync_wan,
         "galera_vs_semisync.svg": galera_vs_semisync,
+        "temporary_tables.svg": temporary_tables,
         "raid_replica.svg": raid_replica,
+        "raid_appliers.svg": raid_appliers,
+        "raid0_disks.svg": raid0_disks,
+        "drbd_cost.svg": drbd_cost,
+        "faults.svg": faults,
         "drill.svg": drill,
     }
 
@@ -91,6 +100,70 @@ def galera_vs_semisync() -> str:
         lines = [_line(head[column], {float(row[0]): row[column] for row in rows}, column - 1) for column in (1, 2, 3)]
         panels.append(_by_clients(f"{title}: commits a second by clients", lines, [float(row[0]) for row in rows]))
     return figure.standalone(panels, "Throughput by number of clients: Galera and semi-sync")
+
+
+def _section(page: str, title: str) -> str:
+    """Return the text below a heading of a page, up to the next heading of the same level."""
+    level = title.partition(" ")[0]
+    text = (DOCS / f"{page}.md").read_text()
+    return re.split(rf"^{level} ", text.partition(f"\n{title}\n")[2], maxsplit=1, flags=re.M)[0]
+
+
+def _dot(name: str, cell: str, published: str = "–") -> Dot:
+    value, ends = _measured(cell)
+    return Dot(name.replace("`", "").replace("*", ""), value, ends, None if published == "–" else float(published))
+
+
+def temporary_tables() -> str:
+    """Draw the seconds for 20 queries, by server and table."""
+    head, _, *rows = _rows(_section("temporary_tables", "## What came out"))
+    panels = [
+        Panel(f"{head[at].strip('`')}: seconds for 20 queries", [_dot(row[0], row[at]) for row in rows])
+        for at in (1, 2)
+    ]
+    return dots.drawn("Seconds for 20 queries with a temporary table on disk, by server", panels)
+
+
+def raid_appliers() -> str:
+    """Draw the rows a second that RAID1 and RAID0 applied, by case, for both engines."""
+    panels = []
+    for engine in ("MariaDB", "MySQL 8.0"):
+        head, _, *rows = _rows(_section("raid_appliers", f"## {engine}").partition("\n- ")[0])
+        found = [_dot(f"{row[0]}, {head[at]}", row[at]) for row in rows for at in (1, 2)]
+        panels.append(Panel(f"{engine}: rows a second applied", found))
+    return dots.drawn("Rows a second applied on RAID1 and RAID0, by applier", panels)
+
+
+def raid0_disks() -> str:
+    """Draw the ratios to one disk of the claims, beside what was published."""
+    rows = [row for row in _rows(_section("raid0_disks", "## Claims")) if " RAID" in row[0]]
+    panels = []
+    for calibration in ("plain spindles", "calibrated to the published instance's cap"):
+        named = [(re.match(rf"{calibration}, ([^:]+): (RAID\d)", row[0]), row) for row in rows]
+        found = [_dot(f"{match[2]}, {match[1]}", row[3], row[1]) for match, row in named if match]
+        panels.append(Panel(f"{calibration}: IOPS, as multiples of one disk's", found))
+    return dots.drawn("RAID0 and RAID1 of two disks, as multiples of the IOPS of one", panels)
+
+
+def drbd_cost() -> str:
+    """Draw the transactions a second in each state, beside what was published."""
+    _, _, *rows = _rows(_section("drbd_cost", "## What came out").partition("\n\n| claim")[0])
+    found = []
+    for name, cell, *_ in rows:
+        published = PUBLISHED.search(cell)
+        found.append(_dot(name, cell, published[1] if published else "–"))
+    return dots.drawn("What DRBD costs", [Panel("transactions a second", found)])
+
+
+def faults() -> str:
+    """Draw the rows lost in each drill that lost any."""
+    text = (DOCS / "faults.md").read_text()
+    tables = [(section.split()[0], section) for section in text.split("\n## ")[1:]]
+    lost = [
+        (f"{name} {drill}", float(rows)) for name, table in tables for drill, rows in drill_page.LOST.findall(table)
+    ]
+    found = [Dot(name, rows) for name, rows in lost if rows]
+    return dots.drawn("Acknowledged rows lost, by drill", [Panel("acknowledged rows lost", found)])
 
 
 # --- from kept records ------------------------------------------------------------------------------------------------

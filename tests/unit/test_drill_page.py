@@ -32,6 +32,16 @@ def test_the_page_of_drills_has_a_row_for_each(book):
     assert "**UNKNOWN**: nothing is lost" in said
 
 
+def test_the_page_begins_with_the_drills_that_lost_rows():
+    """Counted in all tables, also in those that were not made again."""
+    row = "| {} | a fault | 10 | {} | 0 | 0 | 0.0 | – | all hold |"
+    old = "# A page\n\n## async\n\n" + row.format("cut", 0) + "\n" + row.format("lose-source", 29) + "\n"
+    said = drill_page.page([], ["async"], old).split("\n\n")[1]
+
+    assert said.startswith("**1 of 2 drills lost rows that a server had acknowledged:** async lose-source (29).")
+    assert drill_page.page([], ["async"], old.replace("29", "0")).count("**0 of 2 drills lost rows") == 1
+
+
 def test_a_table_that_was_not_made_anew_stays(book):
     """A page of many minutes is not made again for one topology."""
     runs = [running.judge(book.folder)]

@@ -1,11 +1,16 @@
 """The page of drills, docs/faults.md: a table for each topology, made from recorded runs."""
 
 import re
+import textwrap
 from collections.abc import Sequence
 
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
+
+# Where the template has the answer, and the drill and its lost rows in a row of a table.
+ANSWER = "<!-- answer -->"
+LOST = re.compile(r"^\| ([\w-]+) \| [^|]* \| [^|]* \| (\d+) \|", re.M)
 
 
 def page(runs: Sequence[DrillsSummary], topologies: Sequence[str], before: str = "") -> str:
@@ -14,8 +19,18 @@ def page(runs: Sequence[DrillsSummary], topologies: Sequence[str], before: str =
     environment.filters |= {"verdicts": _verdicts, "cell": _cell}
     head, *made = _sections(environment.get_template("drill_page.md.j2").render(runs=runs, wording=wording))
     _, *old = _sections(before)
-    tables = {_topology(section): section for section in (*old, *made)}
-    return head + "\n\n".join(tables[name].strip() for name in topologies if name in tables) + "\n"
+    sections = {_topology(section): section for section in (*old, *made)}
+    tables = {name: sections[name].strip() for name in topologies if name in sections}
+    return head.replace(ANSWER, _answer(tables)).rstrip() + "\n\n" + "\n\n".join(tables.values()) + "\n"
+
+
+def _answer(tables: dict[str, str]) -> str:
+    """Return the sentences that the page begins with: how many drills lost acknowledged rows, and which."""
+    rows = [(f"{name} {drill}", lost) for name, text in tables.items() for drill, lost in LOST.findall(text)]
+    losing = [f"{drill} ({lost})" for drill, lost in rows if int(lost)]
+    said = f"**{len(losing)} of {len(rows)} drills lost rows that a server had acknowledged"
+    which = f":** {', '.join(losing)}." if losing else ".**"
+    return "\n".join(textwrap.wrap(f"{said}{which} The last column has the reasons.", 100, break_on_hyphens=False))
 
 
 def _sections(text: str) -> list[str]:

@@ -1,0 +1,77 @@
+"""Does each page of results answer its question first, with figures of its own record?"""
+
+import re
+
+import pytest
+from replication_lab.world import catalogue
+
+DOCS = catalogue.ROOT / "docs"
+PAGES = (
+    *("semisync_wan", "galera_vs_semisync", "temporary_tables", "raid_replica", "raid_appliers", "raid0_disks"),
+    "drbd_cost",
+)
+LINES = 3
+LONGEST_TABLE = 10
+TRIPLE = re.compile(r"(-?[\d.]+)[^\[\d]{0,24}\[([\d.]+)–([\d.]+)\]")
+
+
+def parts(page):
+    """Return the title, the answer and the rest."""
+    title, answer, rest = (DOCS / f"{page}.md").read_text().split("\n\n", 2)
+    return title, answer, rest
+
+
+@pytest.mark.parametrize("page", [*PAGES, "faults"])
+def test_a_page_answers_its_question_in_three_lines_and_shows_one_chart(page):
+    """The title, the answer in bold, then a picture of the book."""
+    title, answer, rest = parts(page)
+
+    assert title.startswith("# ") and (title.endswith("?") or page == "faults")
+    assert len(answer.splitlines()) <= LINES and "**" in answer.splitlines()[0]
+    assert rest.startswith("![") and f"]({page}.svg)" in rest.splitlines()[0]
+
+
+def fits(said: tuple[str, ...], found: tuple[str, ...]) -> bool:
+    """Return whether figures are those of a table, to as many digits as are said, or in per cent."""
+    for times in (1, 100):
+        if all(abs(float(a) - float(b) * times) <= half_a_digit(a) for a, b in zip(said, found, strict=True)):
+            return True
+    return False
+
+
+def half_a_digit(said: str) -> float:
+    return 0.5001 * 10.0 ** -len(said.partition(".")[2])
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_the_figures_of_an_answer_are_those_of_the_page_s_tables(page):
+    """Each value with its interval, rounded."""
+    _, answer, rest = parts(page)
+    said, found = TRIPLE.findall(" ".join(answer.split())), set(TRIPLE.findall(rest))
+
+    assert said
+    assert [each for each in said if not any(fits(each, one) for one in found)] == []
+
+
+def test_a_figure_that_is_in_no_table_is_noticed():
+    """Neither as it is, nor in per cent."""
+    assert fits(("66", "64", "68"), ("0.6606", "0.6448", "0.6768"))
+    assert fits(("1.41", "1.31", "1.51"), ("1.408", "1.313", "1.509"))
+    assert not fits(("1.42", "1.31", "1.51"), ("1.408", "1.313", "1.509"))
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_long_tables_are_folded(page):
+    """A table of more rows is in <details>, which GitHub and the site both fold."""
+    text = re.sub(r"<details.*?</details>", "", (DOCS / f"{page}.md").read_text(), flags=re.S)
+    tables = re.findall(r"(?:^\|.*\n)+", text, re.M)
+
+    assert [table.splitlines()[0] for table in tables if table.count("\n") - 2 > LONGEST_TABLE] == []
+
+
+@pytest.mark.parametrize("page", PAGES)
+def test_a_page_says_where_the_published_figures_are_from(page):
+    """The year and what is known of the source, or the page that says it."""
+    text = (DOCS / f"{page}.md").read_text()
+
+    assert re.search(r"Source: a public write-up of 201\d|The source is the one of", text)
