@@ -16,7 +16,7 @@ LOST = re.compile(r"^\| ([\w-]+) \| [^|]* \| [^|]* \| (\d+) \|", re.M)
 def page(runs: Sequence[DrillsSummary], topologies: Sequence[str], before: str = "") -> str:
     """Write a table for each of `topologies`, in their order; keep the table of the page `before` if it has no run."""
     environment = templates.environment()
-    environment.filters |= {"verdicts": _verdicts, "cell": _cell}
+    environment.filters |= {"verdicts": _verdicts, "cell": _cell, "wrapped": _wrapped}
     head, *made = _sections(environment.get_template("drill_page.md.j2").render(runs=runs, wording=wording))
     _, *old = _sections(before)
     sections = {_topology(section): section for section in (*old, *made)}
@@ -30,7 +30,12 @@ def _answer(tables: dict[str, str]) -> str:
     losing = [f"{drill} ({lost})" for drill, lost in rows if int(lost)]
     said = f"**{len(losing)} of {len(rows)} drills lost rows that a server had acknowledged"
     which = f":** {', '.join(losing)}." if losing else ".**"
-    return "\n".join(textwrap.wrap(f"{said}{which} The last column has the reasons.", 100, break_on_hyphens=False))
+    return _wrapped(f"{said}{which} The last column has the reasons.")
+
+
+def _wrapped(text: str) -> str:
+    """Wrap prose as in the rest of the book."""
+    return textwrap.fill(text.strip(), 100, break_on_hyphens=False)
 
 
 def _sections(text: str) -> list[str]:

@@ -1,0 +1,33 @@
+"""Is the prose of the book wrapped, so that a diff shows a sentence and a terminal shows a line?"""
+
+import re
+
+import pytest
+from replication_lab.world import catalogue
+
+PAGES = sorted((catalogue.ROOT / "docs").glob("*.md"))
+WIDEST = 100
+CODE = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
+# Tables, headings, pictures and lines of HTML cannot be wrapped.
+UNWRAPPED = re.compile(r"^\s*(\||#|!\[|<)")
+
+
+def too_wide(text: str) -> list[str]:
+    """Return the lines of prose that are wider, but for one that has a single word or piece of code."""
+    lines = [line for line in CODE.sub("", text).splitlines() if not UNWRAPPED.match(line)]
+    return [line for line in lines if len(line) > WIDEST and " " in re.sub(r"`[^`]*`", "", line).strip(" -*.,;:")]
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_prose_is_wrapped(page):
+    """Tables and code are as wide as they are."""
+    assert too_wide(page.read_text()) == []
+
+
+def test_a_line_that_is_too_wide_is_noticed():
+    """Code in a fence, a table and a long command alone are not prose."""
+    wide = "a word " * 20
+    fenced, table, command = f"```sh\n{wide}\n```", f"| {wide} |", f"`{wide}`"
+
+    assert too_wide(f"{fenced}\n{table}\n{command}") == []
+    assert too_wide(wide) == [wide]
