@@ -79,6 +79,7 @@ READERS = {
     "yaml statistics": as_data,
     "yaml formats": as_schema,
     "yaml ci": [as_action, as_job],
+    "yaml tasks": [as_action, as_job],
 }
 
 

@@ -15,7 +15,7 @@ from tests.records import golden
 # The commands of adding.md need what the page builds: tests/unit/test_adding.py and tests/lab/test_adding.py.
 TYPED = sorted({line for page, line in commands.of_lab() if page != "adding.md"})
 # Those that read records; the page of comparisons names a run by its day.
-RECORDED = ("compare", "baseline", "history", "judge", "report")
+RECORDED = ("compare", "baseline", "history", "judge", "open", "report")
 KEPT = "20261124-233146-semisync_wan"
 
 
@@ -54,7 +54,7 @@ def test_a_command_is_not_refused(line, typed, runs):
 
 
 def test_commands_about_records_work_on_kept_ones(typed, runs, tmp_path, undrawn):
-    """In the order of the pages; a baseline is written before it is read."""
+    """In the order of the pages; a baseline and a report are written before they are read."""
     run = golden.unpack("semisync_wan", tmp_path)
     for name in (KEPT, "20261125-120000-semisync_wan"):
         shutil.copytree(run, runs / name)
@@ -62,7 +62,7 @@ def test_commands_about_records_work_on_kept_ones(typed, runs, tmp_path, undrawn
     lines = [line for line in TYPED if line.split()[1] in RECORDED]
 
     assert {line.split()[1] for line in lines} == set(RECORDED)
-    for line in sorted(lines, key=lambda line: "check" in line):
+    for line in sorted(lines, key=lambda line: (" check " in line, " open " in line)):
         found = typed(line)
         assert found.exit_code == 0, f"{line}: {found.exception!r}{found.output}"
 
