@@ -31,9 +31,11 @@ from replication_lab.report import (
     write,
     write_live,
 )
-from replication_lab.runner import asked_drills, drill_set
+from replication_lab.runner import asked_drills, attached, drill_set
+from replication_lab.runner.application import Probe
 from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.project import exported
 from replication_lab.world.journal import Journal, names, read, record_file
 
@@ -145,6 +147,18 @@ def drill(
     return _reported(
         journal,
         lambda: drill_set.run(topology, engine, drills, seed, journal=journal, tell=tell, keep=keep),
+        lambda: _of_drills(journal.folder, journal.record),
+    )
+
+
+def drill_attached(
+    lab: AttachedLab, drills: Sequence[Drill], seed: int, tell: Tell, probe: Probe | None = None
+) -> tuple[Path, DrillsSummary]:
+    """Run drills on an attached project and write their report; return the folder and the summary."""
+    journal = Journal(f"drill-{lab.name}")
+    return _reported(
+        journal,
+        lambda: attached.run(lab, drills, seed, journal=journal, tell=tell, probe=probe),
         lambda: _of_drills(journal.folder, journal.record),
     )
 

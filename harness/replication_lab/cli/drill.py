@@ -2,8 +2,9 @@
 
 import os
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
+from typing import Any, NoReturn
 
 import click
 
@@ -12,10 +13,11 @@ from replication_lab.cli import main, names
 from replication_lab.cli.console import print_json, tell
 from replication_lab.cli.options import as_json, keep_failed, of_engine, of_image, server_of
 from replication_lab.cli.record import print_summary
+from replication_lab.lab.attach import find_attached
 from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, drill_page, drill_text
-from replication_lab.runner import drill_set
+from replication_lab.runner import attached, drill_set
 from replication_lab.world import catalogue, places
 
 PAGE = catalogue.ROOT / "docs" / "faults.md"
@@ -44,6 +46,21 @@ SEED = 7
     help="Number of runs, each with a record of its own; each adds 1 to the seed. With more than 1, --json is a list.",
 )
 @keep_failed
+@click.option(
+    "--lab",
+    "name",
+    metavar="NAME",
+    shell_complete=names.completed_by(names.labs),
+    help="Run the drills on this attached project, as it is, in place of a topology (see `lab attach`).",
+)
+@click.option(
+    "--probe",
+    metavar="URL|COMMAND",
+    help="With --lab: ask the application all through a drill, by a URL from here, or by a command that is run in the "
+    "first link's consumer, such as 'curl -fsS http://localhost/health'. Success, latency and time to recover are "
+    "reported.",
+)
+@click.option("--probe-in", metavar="SERVICE", default="", help="Service in which the command of --probe is run.")
 @as_json
 def drill(
     *,
@@ -54,18 +71,23 @@ def drill(
     count: int,
     keep: bool,
     json_: bool,
-    **of_server: tuple[str, ...],
+    **others: Any,
 ) -> None:
     """Inject faults into a lab under load, recover it, and report errors, downtime, data loss.
 
     The lab is started for the drills and removed after them. Without TOPOLOGY, list the drills. FILE is a drill of your
-    own, a .yaml file with the key topology, such as the live page saves.
+    own, a .yaml file with the key topology, such as the live page saves. With --lab the drills are run on an attached
+    project instead: on each of its links and servers.
 
     Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown; of several runs the worst. `lab judge` computes
     the verdicts again.
 
     Example: lab drill galera --fault kill-node --count 5 --keep
+
+    Example: lab drill --lab shop --fault cut-link --probe 'curl -fsS http://localhost:8080/health'
     """
+    if others["name"] or others["probe"] or others["probe_in"]:
+        _on_attached(topology, fault, seconds, (seed, count, keep, json_), others)
     if not topology:
         if fault or seconds is not None or keep or count > 1:
             raise LabError(
@@ -79,9 +101,15 @@ def drill(
         )
         return
     topology, drills = _chosen(topology, fault, seconds)
-    server, summaries = server_of(topology, of_server["engine"], of_server["image"]), []
+    server = server_of(topology, others["engine"], others["image"])
+    _run(lambda number: runs.drill(topology, server, drills, seed + number, tell, keep=keep), count, keep, json_)
+
+
+def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bool, json_: bool) -> NoReturn:
+    """Run drills this many times, print each summary, and exit with the worst status."""
+    summaries = []
     for number in range(count):
-        folder, summary = runs.drill(topology, server, drills, seed + number, tell, keep=keep)
+        folder, summary = once(number)
         summaries.append(summary)
         if not json_:
             print_summary(summary, json_)
@@ -94,6 +122,30 @@ def drill(
         good = sum(summary.exit_code == 0 for summary in summaries)
         tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not run")
     sys.exit(_worst(summaries))
+
+
+def _on_attached(
+    topology: str | None,
+    fault: str | None,
+    seconds: float | None,
+    how: tuple[int, int, bool, bool],
+    others: Mapping[str, Any],
+) -> NoReturn:
+    """Run drills on an attached project."""
+    seed, count, keep, json_ = how
+    if not others["name"]:
+        raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
+    if topology or others["engine"] or others["image"]:
+        raise LabError(
+            f"--lab {others['name']} with {topology or 'the options of a server'}",
+            "either an attached project, which is used as it is, or a topology",
+            f"./lab drill --lab {others['name']}",
+        )
+    lab = find_attached(others["name"])
+    drills = attached.chosen(lab, fault, seconds)
+    probe = attached.probe_of(lab, others["probe"], others["probe_in"]) if others["probe"] else None
+    drills = attached.probed(drills) if probe else drills
+    _run(lambda number: runs.drill_attached(lab, drills, seed + number, tell, probe), count, keep, json_)
 
 
 def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, list[Drill]]:

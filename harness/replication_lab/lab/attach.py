@@ -113,7 +113,7 @@ def detach(name: str | None, tell: Tell) -> tuple[str, list[str]]:
     """Restore an attached project; return its name, and how it differs from before, in words."""
     docker_engine.client()
     up.tidy(tell)
-    lab = _attached(name)
+    lab = find_attached(name)
     up.refuse_in_use(lab)
     tell(f"recreating {', '.join(each.service for each in lab.attached.consumers)}")
     with signals.signals_held():
@@ -121,7 +121,8 @@ def detach(name: str | None, tell: Tell) -> tuple[str, list[str]]:
     return lab.name, attachments.differences(lab.attached)
 
 
-def _attached(name: str | None) -> AttachedLab:
+def find_attached(name: str | None) -> AttachedLab:
+    """Return the attached project of that name, or the only one; LabError if there is none."""
     known = {each: lab for each, lab in project.all_labs().items() if isinstance(lab, AttachedLab)}
     if name is None and len(known) == 1:
         return next(iter(known.values()))

@@ -112,7 +112,7 @@ class Drill(_Strict, frozen=True):
     serves first, in a topology that allows more than one. `options` are those of DRBD on both machines during the
     drill, by kind (disk, net), and of its file system (mount). `tolerates` names patterns of forbidden.yaml. `answers`
     is a further name by which `lab ask --drill` finds the drill; drills with the same name mean the same in each
-    topology.
+    topology. `through` is a link that the clients that write connect across.
     """
 
     name: str
@@ -133,6 +133,7 @@ class Drill(_Strict, frozen=True):
     options: dict[str, list[str]] = {}
     tolerates: list[str] = []
     answers: str = ""
+    through: str = ""
 
     @property
     def changes_roles(self) -> bool:
@@ -192,6 +193,8 @@ def parse_drill(
     ):
         if node:
             topology.node(node)
+    if drill.through:
+        topology.link(drill.through)
     for spec in drill.fault_specs:
         if spec.fault not in kinds:
             raise unknown_name(f"fault in {where}", spec.fault, kinds, "./lab drill")

@@ -6,7 +6,7 @@ from functools import cached_property
 
 import msgspec
 
-from replication_lab.model import checkers
+from replication_lab.model import application, checkers
 from replication_lab.model.checkers import Figures
 from replication_lab.model.drill import Drill, Expectation
 from replication_lab.model.event import Event
@@ -83,6 +83,7 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
     service, service_failures = checkers.service(history, evidence.load, evidence.windows)
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
     figures = {**rows, **service, **reads, **_of_nodes(evidence)}
+    figures |= application.figures(evidence.application, evidence.windows)
     failures = [*row_failures, *service_failures, *read_failures]
     doubts = [*evidence.doubts, *_unproved(evidence)]
     if not any(attempt.acknowledged for attempt in history):

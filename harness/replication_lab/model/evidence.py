@@ -2,6 +2,7 @@
 
 import msgspec
 
+from replication_lab.model.application import Application
 from replication_lab.model.drill import Drill, Step
 from replication_lab.model.event import Event, Opening
 from replication_lab.model.history import Copy
@@ -85,7 +86,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     In a run that answers a question, `engine` and `case` are those that the drill was run for, and `run` is the
     repetition, from 1. `ledger` is the name of its ledger's file. `conditions` prove that the case's settings applied
     just before the first fault, and at the end as well unless a fault undid them. `looked` are the nodes' views, about
-    one a second of each; records of older versions have none.
+    one a second of each; records of older versions have none. `application` are the answers of the user's own probe.
     """
 
     drill: Drill
@@ -109,6 +110,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     ledger: str = ""
     conditions: list[Proof] = []
     looked: list[Looked] = []
+    application: Application | None = None
 
     @property
     def mended(self) -> float:

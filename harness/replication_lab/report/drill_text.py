@@ -5,6 +5,7 @@ from functools import cache
 
 import jinja2
 
+from replication_lab.model.application import sentences
 from replication_lab.model.drill import Drill
 from replication_lab.model.history import Outcome
 from replication_lab.model.mysql_errors import meaning
@@ -34,6 +35,7 @@ def _parts(drill: DrillRow) -> dict:
     during = {node: _counts(figures, f"during.{node}.") for node in nodes if f"during.{node}.acknowledged" in figures}
     return {
         "figures": figures,
+        "application": sentences(figures),
         "totals": _counts(figures),
         "during": during,
         "by_node": {} if during else {node: _counts(figures, suffix=f".{node}") for node in nodes},

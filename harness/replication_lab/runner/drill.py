@@ -38,6 +38,7 @@ from replication_lab.replication.abilities import (
     TakesOptions,
 )
 from replication_lab.replication.kind import Nodes
+from replication_lab.runner.application import Probe
 from replication_lab.runner.watched import watching
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host
@@ -45,6 +46,7 @@ from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
 from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.server import Server
 
 WHOLE_SECONDS = 240
 LAST_LINES = 25
@@ -62,14 +64,16 @@ def run_drill(
     tell: Tell,
     conditions: ProofsOfNodes = no_conditions,
     transactions: Sequence[Transaction] = (),
+    probe: Probe | None = None,
 ) -> Evidence:
     """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error.
 
     `conditions` proves further conditions of the drill on given nodes. It is called for all nodes just before the first
     fault, and at the end for those that no fault ended. `transactions` are what the clients run instead of one insert.
+    `probe` is asked all through the load.
     """
     tell(f"{what.name}: {what.about}")
-    run = DrillRun(lab, what, what.wait_before(seed), tell, conditions, transactions, seed)
+    run = DrillRun(lab, what, what.wait_before(seed), tell, conditions, transactions, seed, probe)
     try:
         run.run(ledger_file)
     except LabError as error:
@@ -105,6 +109,7 @@ class DrillRun:
     conditions: ProofsOfNodes = no_conditions
     transactions: Sequence[Transaction] = ()
     seed: int = 0
+    probe: Probe | None = None
     acted: list[FaultEvidence] = field(default_factory=list)
     seen: dict = field(default_factory=dict)
     _began: float = 0.0
@@ -146,7 +151,7 @@ class DrillRun:
         with ledger_file.open("ab", buffering=0) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
-                with watching(self.nodes, self._began) as self.seen["looked"]:
+                with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
                     clock.pause(self.wait_before)
                     self.seen["conditions"] = self.conditions(self.nodes.names)
                     for step, each in zip(self.what.steps, schedules, strict=True):
@@ -155,6 +160,15 @@ class DrillRun:
                     self.seen["conditions"] += self.conditions(self._untouched())
                 self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
+
+    @contextmanager
+    def _probing(self) -> Iterator[None]:
+        """Probe the application within the block, if the user gave a probe."""
+        if self.probe is None:
+            yield
+            return
+        with self.probe.watching(self._began) as self.seen["application"]:
+            yield
 
     def _untouched(self) -> list[str]:
         """Return the nodes that were no target of a fault and have the same role as before."""
@@ -232,7 +246,13 @@ class DrillRun:
 
     def _client(self, node: str) -> Client:
         """Return a client with an application's privileges: an administrator could write on a read-only server."""
-        return Client(lambda: self.lab.node(node).server().as_application())
+        through = self.what.through if node in self.what.clients else ""
+
+        def server() -> Server:
+            found = self.lab.node(node).server().as_application()
+            return found.at(self.lab.link(through).address) if through else found
+
+        return Client(server)
 
     def _time(self) -> float:
         return round(clock.timer() - self._began, 3)

@@ -16,6 +16,7 @@ from replication_lab.world.docker import attachments, compose_call
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node
+from replication_lab.world.mysql import own_schema
 from replication_lab.world.mysql.accounts import FORM, Account, from_environment, version_for
 from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
 from replication_lab.world.mysql.server import Server
@@ -193,6 +194,9 @@ class AttachedLab(Lab):
 
     def down(self) -> None:
         """Restore the project, and remove all that the lab added; nothing of the project's is removed."""
+        # What a killed drill left in the servers; it arrives at replicas by itself.
+        with suppress(LabError):
+            own_schema.remove(self.node(self.topology.source.name).server())
         attachments.restore(self.attached)
 
     def _owners(self) -> set[str]:

@@ -1,5 +1,6 @@
 """SQL to one server."""
 
+import copy
 import threading
 import time
 from collections.abc import Iterator
@@ -71,6 +72,12 @@ class Server:
         each connection, and a load of 256 clients on loopback would measure that.
         """
         return Server(self.name, self.address, self.dialect, self.password, user="lab", encrypted=False)
+
+    def at(self, address: tuple[str, int]) -> "Server":
+        """Return the same server by another address, such as that of a link."""
+        other = copy.copy(self)
+        other.address, other._connection, other._lock = address, None, threading.RLock()
+        return other
 
     def close(self) -> None:
         with self._lock:

@@ -1,0 +1,136 @@
+"""The drills of an attached project: those of drills/attached for each of its links and servers, run on it as it is."""
+
+from collections.abc import Iterator, Sequence
+
+import msgspec
+
+from replication_lab import replication
+from replication_lab.model.drill import Drill
+from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.event import KEPT, End
+from replication_lab.model.evidence import Drills
+from replication_lab.model.progress import Tell
+from replication_lab.runner import described, drill_set
+from replication_lab.runner.application import Probe
+from replication_lab.runner.drill import run_drill
+from replication_lab.world import catalogue, clock, own, web
+from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.journal import Journal, ledger
+from replication_lab.world.mysql.own_schema import own_schema
+
+FOLDER = "attached"
+# The least time before and after a fault in which an application is probed.
+PROBED_SECONDS = 5
+# Faults that are not for a project that the lab did not start, each with the reason.
+REFUSED = {
+    "disk-full": "its disk is the one of this machine, which a drill must not fill",
+    "fail-disk": "its disk is not emulated",
+    "slow-disks": "its disk is not emulated",
+    "clock": "only a server that the lab starts can have its own clock",
+}
+
+
+class _Template(msgspec.Struct):
+    """The key of a file that says what it is filled in for: each link of an application, of replication, each node."""
+
+    applies: str = msgspec.field(name="for")
+
+
+def known(lab: AttachedLab) -> dict[str, Drill]:
+    """Return the drills that the project can have, by name."""
+    found = {}
+    for template in catalogue.drills(FOLDER):
+        path = catalogue.drill_file(FOLDER, template)
+        with own.explained(path) as text:
+            applies = msgspec.yaml.decode(text, type=_Template).applies
+            for target, words in _targets(lab, applies):
+                name = f"{template}-{target}"
+                found[name] = drill_set.parse(name, lab.topology, _filled(text, words), own.file_of(path))
+    return found
+
+
+def _targets(lab: AttachedLab, applies: str) -> Iterator[tuple[str, dict[str, str]]]:
+    """Yield each target that a file is for, with the words that stand for it there."""
+    writer = replication.of(lab).written_at()
+    if applies == "node":
+        for node in lab.attached.nodes:
+            yield node, {"node": node, "writer": writer}
+        return
+    for link in lab.attached.links:
+        is_replication = link.consumer in lab.attached.nodes
+        if is_replication == (applies == "replication"):
+            # Clients across a link write at the server that it leads to.
+            at = writer if is_replication else link.server
+            words = {"link": link.name, "consumer": link.consumer, "server": link.server, "writer": at}
+            yield link.name, words
+
+
+def _filled(text: str, words: dict[str, str]) -> str:
+    lines = [line for line in text.splitlines() if not line.startswith("for:")]
+    filled = "\n".join(lines)
+    for word, value in words.items():
+        filled = filled.replace(f"{{{word}}}", value)
+    return filled
+
+
+def chosen(lab: AttachedLab, fault: str | None, seconds: float | None) -> list[Drill]:
+    """Return all drills of a project, those of one fault, or one of them by its whole name, with this duration."""
+    if seconds is not None and seconds <= 0:
+        raise LabError(f"the fault would last {seconds:g} s", "more than 0 seconds", "./lab drill --help")
+    every = known(lab)
+    if fault in REFUSED:
+        raise LabError(
+            f"{fault} on {lab.name}: {REFUSED[fault]}", f"one of {', '.join(every)}", "./lab list topologies"
+        )
+    kinds = catalogue.drills(FOLDER)
+    found = [each for name, each in every.items() if fault in (None, name, _kind(name, kinds))]
+    if not found:
+        raise unknown_name(f"drill of {lab.name}", str(fault), every, f"./lab drill --lab {lab.name}")
+    return [each.with_duration(seconds) for each in found]
+
+
+def probed(drills: Sequence[Drill]) -> list[Drill]:
+    """Return drills that are long enough before and after their faults for an application to be probed there."""
+    return [
+        msgspec.structs.replace(each, before=max(each.before, PROBED_SECONDS), after=max(each.after, PROBED_SECONDS))
+        for each in drills
+    ]
+
+
+def _kind(name: str, kinds: Sequence[str]) -> str:
+    return next((kind for kind in kinds if name.startswith(f"{kind}-")), "")
+
+
+def probe_of(lab: AttachedLab, text: str, service: str = "") -> Probe:
+    """Return the probe of a text: a URL, or a command for a consumer's container; LabError if it fails now."""
+    inside = "" if web.is_url(text) else service or lab.attached.links[0].consumer
+    probe = Probe(lab, text, inside)
+    probe.check()
+    return probe
+
+
+def run(
+    lab: AttachedLab, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, probe: Probe | None = None
+) -> None:
+    """Run drills one after another on the project; the run ends at one after which the project is not as before."""
+    opening = Drills(
+        topology=lab.name,
+        engines=[lab.engine],
+        drills=list(drills),
+        seed=seed,
+        started=clock.now(),
+        environment=described.environment(),
+    )
+    with journal.recording(opening):
+        kind = replication.of(lab)
+        journal.write(described.came_up(lab, kind.writer(), drill_set.SETTINGS))
+        spoilt = ""
+        for each in drills:
+            with own_schema(kind.writer()):
+                evidence = run_drill(lab, each, seed, ledger(journal.folder, each.name), tell, probe=probe)
+            journal.write(evidence)
+            if evidence.doubts:
+                spoilt = f"{lab.name} is not as before: {evidence.doubts[0]}"
+                tell(spoilt)
+                break
+        journal.write(End(why=KEPT if spoilt else "done", reason=spoilt))

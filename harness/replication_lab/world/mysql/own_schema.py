@@ -1,0 +1,49 @@
+"""The schema `lab` on a server that the lab did not start: made for a drill, removed with it."""
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.mysql.server import Server
+
+SCHEMA = "lab"
+# A table that tells the lab's own schema from one that the project has by that name.
+MARK = "made_by_replication_lab"
+
+
+@contextmanager
+def own_schema(server: Server) -> Iterator[None]:
+    """Have the schema within the block; LabError if the project has one of that name, or the account cannot make it."""
+    if _exists(server) and not _is_own(server):
+        raise LabError(
+            f"{server.name} has a schema {SCHEMA}, which the lab did not make",
+            f"a project without a schema {SCHEMA}: the tables of a drill's clients are in it",
+            f"if it is empty: DROP SCHEMA {SCHEMA} on {server.name}",
+        )
+    remove(server)
+    try:
+        server.execute(f"CREATE SCHEMA {SCHEMA}", f"CREATE TABLE {SCHEMA}.{MARK} (id INT PRIMARY KEY)")
+    except LabError as error:
+        raise LabError(
+            f"the account on {server.name} cannot make a schema for the drill: {error.found}",
+            "an account with all privileges, such as root",
+            f"./lab detach, then ./lab attach with --dsn {server.name}=mysql://root:PASSWORD@",
+        ) from error
+    try:
+        yield
+    finally:
+        remove(server)
+
+
+def remove(server: Server) -> None:
+    """Remove the schema if the lab made it."""
+    if _exists(server) and _is_own(server):
+        server.execute(f"DROP SCHEMA {SCHEMA}")
+
+
+def _exists(server: Server) -> bool:
+    return bool(server.rows(f"SHOW DATABASES LIKE '{SCHEMA}'"))
+
+
+def _is_own(server: Server) -> bool:
+    return bool(server.rows(f"SHOW TABLES FROM {SCHEMA} LIKE '{MARK}'"))
