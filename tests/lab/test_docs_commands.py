@@ -34,7 +34,7 @@ def own(line: str, name: str) -> str:
     found = re.search(r"\./lab ([^)]+)", made)
     if found is None:
         return made
-    words = shlex.split(found[1].strip('"'))
+    words = shlex.split(found[1])
     if words[0] in MEASURES:
         return "./lab " + shlex.join(shortened(tuple(words)))
     path = called(words)
