@@ -52,4 +52,4 @@ def test_a_fall_back_to_asynchronous_is_unknown(judged):
     judgement = judged(leave_alone)
 
     assert judgement.verdict is Verdict.UNKNOWN
-    assert "found OFF at AFTER_COMMIT" in judgement.reason
+    assert "acknowledged" in judgement.reason
