@@ -62,8 +62,9 @@ def test_a_broken_stream_is_told_and_connects_again(served, browser, lab):
         browser.shows("#connection", "live")
 
 
-def test_a_server_that_was_started_again_is_told(page, served, lab):
-    """Its page needs a new token: the page says where to find it."""
+def test_a_server_that_was_started_again_is_told(page, served, lab, monkeypatch):
+    """It was killed, and told its pages nothing. They need a new token, and say where to find it."""
+    monkeypatch.setattr(lab, "end", lambda _why: None)
     port = int(served.address.partition("/?")[0].rpartition(":")[2])
     served.end.close()
     page.shows("#connection", "reconnecting")

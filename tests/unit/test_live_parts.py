@@ -7,12 +7,14 @@ import pytest
 from replication_lab import replication
 from replication_lab.faults.fault import FAULTS
 from replication_lab.lab import nodes as lab_nodes
-from replication_lab.live import node_control, node_watch, roles, session
+from replication_lab.live import checked, node_control, node_watch, roles, session
+from replication_lab.live.checked import Checked
 from replication_lab.live.ledger_check import missing
 from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch, Seen
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route, RoutedClient
+from replication_lab.live.tally import Tally
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.history import Outcome
@@ -234,6 +236,16 @@ def test_the_ledger_is_compared_when_clients_write_to_another_node():
     session.Session._tick(view)
 
     assert told == [1] and view._notes == ["Clients write to replica instead of source."]
+
+
+def test_a_comparison_that_breaks_off_does_not_end_the_view(lab, monkeypatch):
+    """The lab is removed meanwhile: the error is shown, and the last figure stays one of before."""
+    lack = LabError("node1 ended with 137", "exit status 0")
+    monkeypatch.setattr(type(replication.of(lab)), "holders", lambda _: (_ for _ in ()).throw(lack))
+    monkeypatch.setattr(checked, "missing", lambda *_: 0)
+    found = Checked(lab, Tally(), lambda: "source", lambda: 7.0, lambda: None)._compared()
+
+    assert (found.says, found.lost, found.checked_at) == ("node1 ended with 137", None, None)
 
 
 def test_a_second_load_on_a_lab_is_refused_and_a_view_without_one_is_not(lab, monkeypatch, tmp_path):

@@ -2,6 +2,7 @@
 
 import threading
 from collections.abc import Callable
+from contextlib import suppress
 
 from replication_lab import replication
 from replication_lab.live.ledger_check import missing
@@ -56,15 +57,12 @@ class Checked:
         rows = self._tally.rows()
         kind = replication.of(self._lab.another())
         try:
-            lost = missing(kind.server(node), rows)
+            lost, holders = missing(kind.server(node), rows), kind.holders()
         except LabError as error:
             return Ledger(lost=self._last.lost, checked_at=self._last.checked_at, says=error.found)
         others = {}
-        for name in kind.holders():
-            if name == node:
-                continue
-            try:
-                others[name] = missing(kind.server(name), rows)
-            except LabError:
-                continue
+        for name in holders:
+            with suppress(LabError):
+                if name != node:
+                    others[name] = missing(kind.server(name), rows)
         return Ledger(lost=lost, missing=others, checked_at=at, checked_on=node)
