@@ -11,7 +11,7 @@ from replication_lab.world.docker import attachments, compose_call
 
 SOURCES = Path(__file__).parent
 PROJECTS = SOURCES / "attached"
-DATABASE, SHOP = "vendor.example/mariadb:11.8", "vendor.example/shop:1"
+DATABASE, SHOP = "vendor.example/database:1", "vendor.example/shop:1"
 ENVIRONMENT = {"DB_IMAGE": DATABASE, "SHOP_IMAGE": SHOP}
 
 

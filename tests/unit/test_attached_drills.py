@@ -1,35 +1,74 @@
-"""Are the drills of attached projects drills once they are filled in, and are impossible ones refused?"""
+"""Does an attached project have a drill for each of its links and servers, and is what it cannot have refused?"""
+
+from types import SimpleNamespace
 
 import pytest
-from click.testing import CliRunner
-from replication_lab import cli
+from replication_lab import replication
 from replication_lab.model.errors import LabError
-from replication_lab.runner import attached, drill_set
-from replication_lab.world import catalogue
+from replication_lab.model.fault import links_of
+from replication_lab.runner import attached
 
-WORDS = {"link": "source-replica", "consumer": "replica", "server": "source", "writer": "source", "node": "source"}
+from tests.unit.attached_projects import attachment
+from tests.unit.test_attachment import REPLICATED
 
 
-@pytest.mark.parametrize("name", catalogue.drills("attached"))
-def test_a_file_filled_in_is_a_drill(name):
-    """No word is left to fill in, and every target exists."""
-    text = attached._filled(catalogue.drill_file("attached", name).read_text(), WORDS)
-    drill = drill_set.parse(name, catalogue.topology("semisync"), text, name)
+@pytest.fixture
+def lab(monkeypatch):
+    """Make an attached project, whose writer is db."""
+    monkeypatch.setattr(replication, "of", lambda _lab: SimpleNamespace(written_at=lambda: "db"))
+    return lambda found: SimpleNamespace(name="shop", attached=found, topology=found.topology)
 
-    assert "{" not in drill.about and drill.clients == {"source": 4}
-    assert {target for step in drill.steps for target in step.targets} <= {"source", "source-replica"}
+
+def test_each_link_and_each_server_has_its_drills(lab):
+    """Those of an application's link write across it; those of replication write at the source."""
+    found = attached.known(lab(REPLICATED))
+
+    assert {name for name in found if name.endswith("-app-db")} == {
+        "cut-link-app-db",
+        "black-hole-app-db",
+        "slow-link-app-db",
+    }
+    assert "cut-replication-db-db-replica" in found and "cut-link-db-db-replica" not in found
+    assert {"kill-db", "kill-db-replica", "kill-other", "pause-db"} <= set(found)
+    assert found["cut-link-app-db"].through == "app-db" and found["cut-link-app-db"].clients == {"db": 4}
+    assert found["cut-replication-db-db-replica"].through == ""
+    assert not any("{" in f"{each.about}{each.expected}" for each in found.values())
+
+
+def test_a_fault_stands_for_its_drills_on_every_target(lab):
+    """Its whole name for one."""
+    mine = lab(REPLICATED)
+
+    assert [each.name for each in attached.chosen(mine, "kill", None)] == ["kill-db", "kill-db-replica", "kill-other"]
+    assert [each.name for each in attached.chosen(mine, "kill-other", 7)] == ["kill-other"]
+    assert attached.chosen(mine, "kill-other", 7)[0].steps[0].seconds == 7
+    assert len(attached.chosen(mine, None, None)) == len(attached.known(mine))
 
 
 @pytest.mark.parametrize(
-    ("arguments", "message"),
+    ("fault", "seconds", "found"),
     [
-        (["--probe", "http://127.0.0.1:1/"], "--probe without --lab"),
-        (["semisync", "--lab", "no-such-lab"], "--lab no-such-lab with semisync"),
+        ("disk-full", None, "its disk is the one of this machine, which a drill must not fill"),
+        ("fail-disk", None, "its disk is not emulated"),
+        ("cut-lnk", None, "unknown drill of shop 'cut-lnk'"),
+        ("kill", 0.0, "the fault would last 0 s"),
     ],
 )
-def test_what_is_no_drill_of_an_attached_project_is_refused(arguments, message):
-    """One message, before anything starts."""
-    ended = CliRunner().invoke(cli.cli, ["drill", *arguments], prog_name="lab")
+def test_what_a_project_cannot_have_is_refused(lab, fault, seconds, found):
+    """With the reason, or the names that there are."""
+    with pytest.raises(LabError) as caught:
+        attached.chosen(lab(attachment()), fault, seconds)
 
-    assert isinstance(ended.exception, LabError)
-    assert message in str(ended.exception)
+    assert found in caught.value.found
+
+
+def test_an_application_is_probed_long_enough_beside_the_fault(lab):
+    """The usual second before a fault has few probes in it."""
+    [each] = attached.probed(attached.chosen(lab(attachment()), "cut-link", None))
+
+    assert (each.before, each.after) == (5, 5)
+
+
+def test_a_server_stands_for_the_links_that_lead_to_it():
+    """As in the lab's own topologies."""
+    assert links_of(REPLICATED.topology, ["db"]) == ["app-db", "db-db-replica"]

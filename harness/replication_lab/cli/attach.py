@@ -103,6 +103,11 @@ def attach(
     sys.exit(UNKNOWN if any(map(attaching.is_unseen, proofs)) else 0)
 
 
+def at_terminal() -> bool:
+    """Return whether somebody can answer."""
+    return sys.stdin.isatty()
+
+
 def _ask(found: Plan, yes: bool) -> None:
     """Say what will happen, and go on only if the user agrees."""
     for line in warnings(found):
@@ -110,7 +115,7 @@ def _ask(found: Plan, yes: bool) -> None:
     if yes:
         return
     services = ", ".join(each.service for each in found.attached.consumers)
-    if not sys.stdin.isatty():
+    if not at_terminal():
         raise LabError(
             f"{services} of {found.attached.compose.project} would be recreated, and there is no terminal to ask at",
             "a terminal, or --yes",

@@ -18,6 +18,7 @@ from replication_lab.lab import status as views
 from replication_lab.model.errors import LabError
 from replication_lab.world import given_texts
 from replication_lab.world.docker import project
+from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 
 one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
@@ -50,7 +51,9 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
             out, rows
         )
         return
-    _become(lab, node, [*views.client(lab, node), "-uroot", "lab"])
+    user, password = lab.administrator(node)
+    schema = [] if isinstance(lab, AttachedLab) else ["lab"]
+    _become(lab, node, [*views.client(lab, node), f"-u{user}", *schema], password)
 
 
 def _plain(value: Any) -> Any:
@@ -120,13 +123,13 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
         inside = replication.of(lab).inside(node, command)
         print_json({"node": node, "output": lab.service(node).run(*inside)})
         return
-    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()))
+    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), lab.password)
 
 
-def _become(lab: Lab, service: str, command: list[str]) -> None:
-    """Replace this process by a command in a container, with the caller's terminal; root's password is in MYSQL_PWD."""
+def _become(lab: Lab, service: str, command: list[str], password: str) -> None:
+    """Replace this process by a command in a container, with the caller's terminal; the password is in MYSQL_PWD."""
     terminal = "-it" if sys.stdin.isatty() else "-i"
-    os.environ["MYSQL_PWD"] = lab.password
+    os.environ["MYSQL_PWD"] = password
     container = str(lab.service(service).container.name)
     os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", container, *command])
 

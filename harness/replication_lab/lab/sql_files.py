@@ -9,6 +9,7 @@ from replication_lab.model.load import refuse_for_one_copy
 from replication_lab.model.progress import Tell
 from replication_lab.model.sql_text import Statement, statements
 from replication_lab.model.topology import Topology
+from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql import script
 
@@ -30,6 +31,7 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
 
     Run nothing if the file cannot be read to its end, or the node is a read-only replica.
     """
+    refuse_attached(lab, "load")
     lab.topology.node(node)
     found = statements_for(file, lab.topology)
     server, writer = lab.node(node).server(), replication.of(lab).written_at()

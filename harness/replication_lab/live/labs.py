@@ -10,6 +10,7 @@ from replication_lab.model.progress import Tell
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import project, signals
+from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 
 USUAL = "semisync"
@@ -26,6 +27,7 @@ def viewed(topology: str | None, name: str | None, server: str | None, tell: Tel
     wanted = name or (f"lab-{topology}" if topology or not running else None)
     if wanted is None or wanted in running:
         lab = project.find(wanted)
+        refuse_attached(lab, "live")
         _refuse_another(lab, topology)
         up.refuse_in_use(lab)
         yield lab

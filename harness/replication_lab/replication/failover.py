@@ -9,6 +9,7 @@ from replication_lab import replication
 from replication_lab.model import gtid
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.world import catalogue, clock
+from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.clone import clone
@@ -172,6 +173,7 @@ HOW_TO_INSIST = "./lab failover {} --allow-data-loss, which loses them"
 
 
 def _refuse_unable(lab: Lab) -> None:
+    refuse_attached(lab, "failover")
     if instead := replication.of(lab).instead_of_failover:
         raise LabError(f"{lab.name} has no source and replicas", "a topology with both", instead)
     if not all(lab.node(node.name).dialect.gtids for node in lab.topology.nodes):

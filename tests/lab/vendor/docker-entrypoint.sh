@@ -32,7 +32,7 @@ if [[ $1 == mariadbd && ! -d $DATADIR/mysql ]]; then
     password=$(value ROOT_PASSWORD) database=$(value DATABASE) user=$(value USER)
     : "${password:?set MARIADB_ROOT_PASSWORD or MYSQL_ROOT_PASSWORD}"
     mariadb-install-db --datadir="$DATADIR" --skip-test-db --auth-root-authentication-method=normal >/dev/null
-    "$@" --skip-networking --skip-slave-start &
+    "$@" --skip-networking --skip-slave-start --loose-wsrep-on=OFF &
     server=$!
     until client --execute="SELECT 1" &>/dev/null; do
         kill -0 "$server"

@@ -167,6 +167,9 @@ class AttachedLab(Lab):
         account = self.account(node)
         return account.user, account.password
 
+    def administrator(self, node: str) -> tuple[str, str]:
+        return self.application(node)
+
     # -- accounts --------------------------------------------------------------------------------------------------
 
     def account(self, node: str) -> Account:
@@ -255,6 +258,16 @@ def _is_linked(container: Container, link: AttachedLink) -> bool:
     networks = container.attrs["NetworkSettings"]["Networks"].values()
     has = {each for network in networks for each in network.get("Links") or []}
     return any(each.endswith(f":{link.server}") and link.service in each for each in has)
+
+
+def refuse_attached(lab: Lab, command: str) -> None:
+    """Raise LabError for an attached project: the command is for labs that the lab started itself."""
+    if isinstance(lab, AttachedLab):
+        raise LabError(
+            f"{lab.name} is an attached project, and `lab {command}` is for labs of the lab's own topologies",
+            "lab show, toxic, drill, diagnose, sql, and stop, kill, pause, start, resume of its servers",
+            f"./lab show --lab {lab.name}",
+        )
 
 
 def lab_of(project: str, containers: list[Container]) -> AttachedLab:

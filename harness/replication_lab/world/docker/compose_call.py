@@ -23,6 +23,8 @@ from replication_lab.world.docker.signals import signals_deferred
 HASH, ONE_OFF = "com.docker.compose.config-hash", "com.docker.compose.oneoff"
 # The label in which Compose notes the container that one has replaced.
 OWN_LABELS = ("com.docker.compose.replace",)
+# Mounts are compared by what they lead to: a recreated container names the volume of the one before.
+OWN_PARTS = ("ContainerIDFile", "Binds", "Mounts")
 VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 PASSED_ON = re.compile(r"^\s+([A-Za-z_][A-Za-z0-9_]*): null$", re.MULTILINE)
 CHANGES = re.compile(r"Container (\S+)\s+(?:Recreate|Creating)\b")
@@ -132,8 +134,9 @@ def settings(container: Container) -> dict[str, str]:
         for name, one in attrs["NetworkSettings"]["Networks"].items()
     }
     mounts = sorted((one["Destination"], one.get("Name") or one.get("Source")) for one in attrs.get("Mounts", []))
-    labels_of = {key: value for key, value in container.labels.items() if key not in OWN_LABELS}
-    host = {key: value for key, value in attrs["HostConfig"].items() if key != "ContainerIDFile"}
+    # Compose writes what a service depends on in any order.
+    labels_of = {key: sorted(value.split(",")) for key, value in container.labels.items() if key not in OWN_LABELS}
+    host = {key: value for key, value in attrs["HostConfig"].items() if key not in OWN_PARTS}
     parts = {
         "environment": sorted(config.pop("Env") or []),
         "program": config,

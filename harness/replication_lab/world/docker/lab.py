@@ -117,6 +117,10 @@ class Lab:
         """Return the user and the password with which applications use a node."""
         return USER, self.password
 
+    def administrator(self, _node: str) -> tuple[str, str]:
+        """Return the user and the password of a node's administrator."""
+        return "root", self.password
+
     def service(self, name: str) -> Service:
         return Service(self, name)
 

@@ -38,9 +38,8 @@ def parse_dsn(text: str) -> tuple[str, Account]:
     except ValueError:
         found = urlsplit("")
     if not node or found.scheme not in ("mysql", "mariadb") or not found.username:
-        raise LabError(
-            f"--dsn {node or '…'}=… is not an account", f"{FORM}…", f"--dsn {node or 'db'}=mysql://root:secret@"
-        )
+        # Without the text: it may hold a password.
+        raise LabError("the value of --dsn is not an account", f"{FORM}…", "--dsn db=mysql://root:PASSWORD@")
     return node, Account(unquote(found.username), unquote(found.password or ""), "--dsn")
 
 

@@ -1,0 +1,205 @@
+"""Is each project that cannot be attached refused before anything changes, by its name and with the reason?"""
+
+from dataclasses import replace
+
+import pytest
+from replication_lab.model import attach_checks
+from replication_lab.model.attachment import AskedLink, parse_link
+from replication_lab.model.errors import LabError
+
+from tests.unit.attached_projects import APPLICATION, DATABASE, project
+
+APP_DB = AskedLink("app", "db")
+
+
+def refusal(act, *arguments) -> str:
+    with pytest.raises(LabError) as caught:
+        act(*arguments)
+    assert caught.value.expected and caught.value.next_step
+    return caught.value.found
+
+
+@pytest.mark.parametrize(
+    "text", ["app", "app:", ":db", "app:db:", "app:db:x", "app:db:0", "app:db:123456", "app:db:3306:1", ""]
+)
+def test_a_link_is_two_services_and_at_most_a_port(text):
+    """Anything else names no link."""
+    assert "does not name two services" in refusal(parse_link, text)
+
+
+def test_a_link_is_read_with_and_without_its_port():
+    """Port 0 is found out later."""
+    assert parse_link("app:db") == AskedLink("app", "db") and parse_link("app:db:3307") == AskedLink("app", "db", 3307)
+    assert str(parse_link("app:db:3307")) == "app:db:3307"
+    assert "leads from db to itself" in refusal(parse_link, "db:db")
+
+
+def test_a_link_is_asked_for_once_and_at_least_one():
+    """Two Toxiproxies between the same services would be in one another's way."""
+    assert refusal(attach_checks.check_asked, []) == "no link is given"
+    assert "given twice" in refusal(attach_checks.check_asked, [APP_DB, AskedLink("app", "db", 3306)])
+
+
+def test_a_usual_project_is_not_refused():
+    """Neither its link, nor its consumer."""
+    found = project()
+    attach_checks.check_project(found)
+    attach_checks.check_link(found, APP_DB)
+    attach_checks.check_consumer(found, "app")
+    attach_checks.check_unchanged(found, [])
+
+
+def test_a_project_that_does_not_run_or_is_attached_is_refused():
+    """All links are given at once."""
+    stopped = project(running={"db": [], "app": [], "worker": []})
+    attached = project(running={"lab-toxiproxy-app-db": [APPLICATION]})
+
+    assert refusal(attach_checks.check_project, stopped) == "shop does not run"
+    assert refusal(attach_checks.check_project, attached) == "shop is attached already"
+
+
+@pytest.mark.parametrize(
+    ("services", "running", "found"),
+    [
+        ({"app": {"network_mode": "host"}}, {}, "app has network_mode: host"),
+        ({"db": {"network_mode": "host"}}, {}, "db has network_mode: host"),
+        ({"app": {"network_mode": "service:worker"}}, {}, "app uses the network of worker"),
+        ({"app": {"network_mode": "none"}}, {}, "app has network_mode: none"),
+        ({}, {"app": []}, "app of shop does not run"),
+        ({}, {"db": [replace(DATABASE, status="exited")]}, "db is exited (shop-db-1)"),
+        ({}, {"app": [APPLICATION, replace(APPLICATION, name="shop-app-2", status="restarting")]}, "app is restarting"),
+        ({}, {"db": [DATABASE, replace(DATABASE, name="shop-db-2")]}, "db runs in 2 containers"),
+        ({}, {"db": [APPLICATION]}, "db runs `python3 web.py`, which is not a server of the MySQL family"),
+        ({"db": {"networks": {"back": None}}}, {}, "app and db have no network in common"),
+        ({"app": {"extra_hosts": ["db=10.0.0.1"]}}, {}, "app has db at 10.0.0.1 in extra_hosts"),
+        ({"app": {"extra_hosts": {"shop-db-1": "10.0.0.1"}}}, {}, "app has shop-db-1 at 10.0.0.1 in extra_hosts"),
+        ({"app": {"external_links": ["other-db-1:db"]}}, {}, "app reaches other-db-1:db by external_links"),
+    ],
+)
+def test_what_no_alias_reaches_is_refused(services, running, found):
+    """With the service and the reason."""
+    assert found in refusal(attach_checks.check_link, project(services, running), APP_DB)
+
+
+@pytest.mark.parametrize(
+    ("environment", "found"),
+    [
+        ({"DATABASE_URL": "mysql://app@172.20.0.2/shop"}, "DATABASE_URL has the address of db"),
+        ({"DB_HOST": "172.20.0.2"}, "DB_HOST has the address of db"),
+        ({"DATABASE_URL": "mysql://app@host.docker.internal:13306/shop"}, "DATABASE_URL leads to the port of db on"),
+        ({"DB_HOST": "host.docker.internal", "DB_PORT": "13306"}, "DB_HOST leads to the port of db on the host"),
+    ],
+)
+def test_a_consumer_that_uses_no_name_is_refused(environment, found):
+    """It would never cross the link."""
+    published = {"ports": [{"target": 3306, "published": "13306"}]}
+    consumer = replace(APPLICATION, environment=environment)
+
+    assert found in refusal(attach_checks.check_link, project({"db": published}, {"app": [consumer]}), APP_DB)
+
+
+@pytest.mark.parametrize(
+    "environment",
+    [
+        {"DB_HOST": "db"},
+        {"OTHER": "172.20.0.20"},
+        {"OTHER": "1172.20.0.2"},
+        {"OTHER": "172.20.0.2.example"},
+        {"API": "http://host.docker.internal:8080"},
+    ],
+)
+def test_another_address_is_no_reason_to_refuse(environment):
+    """Only the server's own counts."""
+    published = {"ports": [{"target": 3306, "published": "13306"}]}
+    consumer = replace(APPLICATION, environment=environment)
+    attach_checks.check_link(project({"db": published}, {"app": [consumer]}), APP_DB)
+
+
+def test_a_service_of_another_project_or_profile_is_unknown():
+    """Links stay within a project; a profile has to be active."""
+    found = project(running={"reports": [APPLICATION]})
+
+    assert "unknown service of shop 'dbb'; did you mean db?" in refusal(
+        attach_checks.check_link, found, AskedLink("app", "dbb")
+    )
+    assert "its profile is not active" in refusal(attach_checks.check_link, found, AskedLink("reports", "db"))
+
+
+@pytest.mark.parametrize(
+    ("kept", "program"),
+    [((), "mariadbd"), (("/etc/mysql/conf.d/my.cnf",), "mariadbd"), (("/var/lib/mysql",), "mysqld --datadir=/data")],
+)
+def test_a_server_whose_data_would_be_lost_is_not_recreated(kept, program):
+    """A replica is the consumer of its link."""
+    replica = replace(DATABASE, kept=kept, program=program)
+
+    assert "db keeps its data in its container" in refusal(
+        attach_checks.check_consumer, project(running={"db": [replica]}), "db"
+    )
+
+
+@pytest.mark.parametrize(
+    ("kept", "program"),
+    [
+        (("/var/lib/mysql",), "mariadbd"),
+        (("/bitnami/mariadb",), "/opt/bitnami/scripts/run.sh mysqld"),
+        (("/data",), "mysqld --datadir=/data/mysql"),
+    ],
+)
+def test_a_server_with_its_data_on_a_volume_may_be_recreated(kept, program):
+    """By the places of the usual images, or where the server is told to have them."""
+    attach_checks.check_consumer(project(running={"db": [replace(DATABASE, kept=kept, program=program)]}), "db")
+
+
+@pytest.mark.parametrize("key", ["network_mode", "pid", "ipc"])
+def test_a_consumer_whose_namespace_another_service_shares_is_refused(key):
+    """The other one would lose it."""
+    found = project({"sidecar": {key: "service:app"}}, {"sidecar": [APPLICATION]})
+
+    assert "sidecar shares app's" in refusal(attach_checks.check_consumer, found, "app")
+    attach_checks.check_consumer(project({"sidecar": {key: "service:app"}}), "app")
+
+
+def test_what_could_not_be_restored_is_refused():
+    """An older build, or other settings than the files give now."""
+    older = replace(APPLICATION, named_image="sha256:newer")
+
+    assert "older build" in refusal(attach_checks.check_consumer, project(running={"app": [older]}), "app")
+    assert "app runs with other settings" in refusal(attach_checks.check_unchanged, project(), ["app"])
+
+
+@pytest.mark.parametrize(
+    ("declared", "exposed", "port"),
+    [
+        ({}, {3306, 33060}, 3306),
+        ({}, set(), 3306),
+        ({"expose": ["3307"]}, set(), 3307),
+        ({"ports": [{"target": 3310, "published": "13310"}]}, {33060}, 3310),
+        ({"expose": ["3306", "4567"]}, {4567, 4568}, 3306),
+    ],
+)
+def test_the_port_is_the_one_for_clients(declared, exposed, port):
+    """By the image, by `expose` or by a published port; never a cluster's own."""
+    found = project({"db": declared}, {"db": [replace(DATABASE, exposed=frozenset(exposed))]})
+
+    assert found.port("db") == port
+
+
+def test_a_port_that_could_be_any_of_several_has_to_be_given():
+    """The link can name it."""
+    found = project({"db": {"expose": ["3307", "3308"]}}, {"db": [replace(DATABASE, exposed=frozenset())]})
+
+    assert "db has the ports 3307, 3308" in refusal(found.port, "db")
+
+
+def test_every_name_of_a_server_is_an_alias():
+    """Service, container, network aliases, and the names of the consumer's own links."""
+    found = project(
+        {
+            "db": {"container_name": "shop-mysql", "networks": {"default": {"aliases": ["mysql.internal"]}}},
+            "app": {"links": ["db:database", "cache:store"]},
+        }
+    )
+
+    assert found.names("db", "app") == ["db", "shop-mysql", "shop-db-1", "mysql.internal", "database"]
+    assert found.databases() == ["db"]

@@ -1,0 +1,113 @@
+"""Does `lab attach` ask before it recreates containers, and say what was not seen?"""
+
+from types import SimpleNamespace
+
+import pytest
+from click.testing import CliRunner
+from replication_lab.cli import attach as command
+from replication_lab.cli import cli
+from replication_lab.lab import attach_plan
+from replication_lab.lab.attach import NOTHING_FLOWS
+from replication_lab.lab.attach_plan import Plan
+from replication_lab.model.attachment import Consumer
+from replication_lab.model.errors import LabError
+from replication_lab.model.proof import Proof
+from replication_lab.world.docker import attachments, compose_call
+
+from tests.unit.attached_projects import attachment
+
+SEEN = Proof("app uses link app-db", "3 connections so far", True)
+UNSEEN = Proof("app uses link app-db", f"{NOTHING_FLOWS}: app has opened no connection in 15 s", False)
+
+
+PLAN = Plan(attachment(consumers=[Consumer("app", 2, "hash")]), {}, attachments.Kept(), ["db2 is left out: why"])
+
+
+class Attach:
+    """Runs `lab attach` on a plan that exists already; `done` are the conditions with which it attached."""
+
+    def __init__(self):
+        self.done, self.proofs = [], []
+
+    def __call__(self, *options, proofs=(SEEN,), answer=""):
+        self.proofs = list(proofs)
+        return CliRunner().invoke(cli, ["attach", "--link", "app:db", *options], input=answer, prog_name="lab")
+
+    def attach(self, found, condition, _tell):
+        self.done.append(condition)
+        return SimpleNamespace(name="shop", topology=found.attached.topology), self.proofs
+
+
+@pytest.fixture
+def attach(monkeypatch):
+    found = Attach()
+    monkeypatch.setattr(command, "plan", lambda _asked: PLAN)
+    monkeypatch.setattr(command.attaching, "attach", found.attach)
+    return found
+
+
+def test_without_a_terminal_and_without_yes_nothing_is_changed(attach):
+    """The error says which services, and what to add."""
+    said = attach()
+
+    assert isinstance(said.exception, LabError) and attach.done == []
+    assert "app of shop would be recreated, and there is no terminal" in said.exception.found
+
+
+def test_what_will_be_recreated_is_said_before(attach):
+    """With how many containers, and what was left out."""
+    said = attach("--yes", "--rtt", "40ms")
+
+    assert said.exit_code == 0 and attach.done == ["40ms"]
+    assert "2 containers of app will be recreated, now and at `lab detach`" in said.output
+    assert "db2 is left out: why" in said.output and "restore   ./lab detach --lab shop" in said.output
+
+
+@pytest.mark.parametrize(("answer", "attached"), [("y\n", True), ("n\n", False), ("\n", False)])
+def test_at_a_terminal_it_is_asked(attach, monkeypatch, answer, attached):
+    """The usual answer is no."""
+    monkeypatch.setattr(command, "at_terminal", lambda: True)
+    said = attach(answer=answer)
+
+    assert bool(attach.done) is attached
+    assert attached or "nothing was changed" in str(said.exception)
+
+
+def test_a_link_over_which_nothing_flows_is_not_green(attach):
+    """Attached, and unknown."""
+    assert attach("--yes", proofs=(SEEN, UNSEEN)).exit_code == 2
+
+
+@pytest.mark.parametrize(
+    ("options", "found"),
+    [
+        (["--rtt", "forty"], "unknown toxic 'forty'"),
+        (["--link", "app"], "does not name two services"),
+        (["--dsn", "db=secret"], "the value of --dsn is not an account"),
+    ],
+)
+def test_bad_options_are_refused_before_docker_is_asked(attach, options, found):
+    """The condition, each link, each account."""
+    said = attach("--yes", *options)
+
+    assert found in said.exception.found and attach.done == [] and "secret" not in said.exception.found
+
+
+def test_files_that_are_none_are_refused():
+    """By their names, before Compose says less."""
+    asked = attach_plan.AskedAttachment([attach_plan.AskedLink("app", "db")], files=["/nowhere/compose.yaml"])
+    with pytest.raises(LabError, match=r"/nowhere/compose\.yaml is not a file"):
+        attach_plan.plan(asked)
+
+
+def test_a_dry_run_says_which_services_would_change(monkeypatch):
+    """Not those that run as they are."""
+    said = """ DRY-RUN MODE -  Container shop-db-1  Running
+ DRY-RUN MODE -  Container shop-app-1  Recreate
+ DRY-RUN MODE -  Container shop-app-1  Recreated
+ DRY-RUN MODE -  Container shop-cache-1  Creating
+"""
+    monkeypatch.setattr(compose_call, "run", lambda *_, **__: said)
+    found = {"app": [SimpleNamespace(name="shop-app-1")], "db": [SimpleNamespace(name="shop-db-1")]}
+
+    assert compose_call.would_change(attachment().compose, {"app": 1}, found) == ["app", "shop-cache-1"]

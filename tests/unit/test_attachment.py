@@ -1,0 +1,116 @@
+"""Does the override change one service only, and is the attachment a topology like the lab's own?"""
+
+import json
+
+import msgspec
+import pytest
+import yaml
+from replication_lab import replication
+from replication_lab.model.attachment import LABEL, OWNER, AttachedLink, Attachment, Consumer, override
+
+from tests.unit.attached_projects import attachment
+
+REPLICATED = attachment(
+    links=[
+        AttachedLink("app", "db", "app", "db", 3306, ["db"], ["default"]),
+        AttachedLink("db-replica", "db", "db", "db-replica", 3306, ["db"], ["back"]),
+    ],
+    consumers=[Consumer("app", 2, "hash"), Consumer("db-replica", 1, "hash")],
+    nodes={"db": "source", "db-replica": "replica", "other": "replica"},
+    ports={"db": 3306, "db-replica": 3307, "other": 3306},
+    replication="async",
+    follows={"db-replica": "db", "other": "db"},
+)
+
+
+class Reader(yaml.SafeLoader):
+    """YAML with Compose's tag."""
+
+
+Reader.add_constructor("!override", lambda loader, node: ("override", loader.construct_sequence(node)))
+
+
+def read(text):
+    return yaml.load(text, Reader)
+
+
+def test_the_override_gives_one_service_another_database():
+    """And adds a Toxiproxy for the link, and one for the lab's own queries; nothing else."""
+    found = read(override(attachment(), "1-2", {}))
+
+    assert set(found["services"]) == {"lab-toxiproxy", "lab-toxiproxy-app-db", "app"}
+    assert found["services"]["app"] == {"links": ["lab-toxiproxy-app-db:db", "lab-toxiproxy-app-db:shop-db-1"]}
+    link = found["services"]["lab-toxiproxy-app-db"]
+    assert link["ports"] == ["127.0.0.1::8474", "127.0.0.1::3306"] and link["networks"] == ["default"]
+    [proxy] = json.loads(found["configs"]["lab-toxiproxy-app-db"]["content"])
+    assert (proxy["name"], proxy["listen"], proxy["upstream"]) == ("app-db", "0.0.0.0:3306", "db:3306")
+    assert "networks" not in found
+
+
+def test_the_added_services_have_the_least_power():
+    """Loopback only, no capability, no new privileges, and labels by which they are found."""
+    services = read(override(REPLICATED, "1-2", {}))["services"]
+    added = [each for name, each in services.items() if name.startswith("lab-toxiproxy")]
+
+    assert len(added) == 3
+    for each in added:
+        assert each["cap_drop"] == ["ALL"] and each["security_opt"] == ["no-new-privileges:true"]
+        assert all(port.startswith("127.0.0.1:") for port in each["ports"])
+        assert each["labels"][OWNER] == "1-2" and "replication-lab" not in each["labels"]
+
+
+def test_an_attachment_is_read_back_from_its_label():
+    """With a dollar sign in a path, which Compose would replace."""
+    attached = attachment(state="/home/$USER/x")
+    label = read(override(attached, "1-2", {}))["services"]["lab-toxiproxy"]["labels"][LABEL]
+
+    assert "$$USER" in label
+    assert msgspec.json.decode(label.replace("$$", "$"), type=Attachment) == attached
+
+
+def test_links_that_a_service_has_are_replaced_only_where_they_lead_to_the_server():
+    """Compose would append to them, and the old alias would win."""
+    kept = read(override(attachment(), "1-2", {"app": ["cache:store"]}))["services"]["app"]["links"]
+    how, replaced = read(override(attachment(), "1-2", {"app": ["cache:store", "db:database"]}))["services"]["app"][
+        "links"
+    ]
+
+    assert kept == ["lab-toxiproxy-app-db:db", "lab-toxiproxy-app-db:shop-db-1"]
+    assert how == "override" and replaced == ["cache:store", *kept]
+
+
+def test_internal_networks_get_a_way_to_the_host():
+    """A port of a container in internal networks only is not published."""
+    found = read(override(attachment(internal=["default"]), "1-2", {}))
+
+    assert found["services"]["lab-toxiproxy"]["networks"] == ["default", "lab-attach"]
+    assert found["networks"]["lab-attach"]["labels"] == {OWNER: "1-2"}
+
+
+def test_an_attached_project_is_a_topology():
+    """Its servers are nodes, its links are links; a replica that no link leads to still has its source."""
+    topology = REPLICATED.topology
+
+    assert [(node.name, node.role) for node in topology.nodes][:2] == [("db", "source"), ("db-replica", "replica")]
+    assert topology.link("app-db").source == "app" and topology.link("db-db-replica").server == "db"
+    assert topology.sources == {"db-replica": "db", "other": "db"}
+    assert [link.name for link in topology.links_from("db")] == ["db-db-replica"]
+    assert topology.source.name == "db" and [each.name for each in topology.replicas] == ["db-replica", "other"]
+
+
+def test_each_server_has_a_door_of_its_own():
+    """By its place among the nodes, at its own port."""
+    doors = json.loads(read(override(REPLICATED, "1-2", {}))["configs"]["lab-toxiproxy"]["content"])
+
+    assert [(each["name"], each["listen"], each["upstream"]) for each in doors] == [
+        ("db", "0.0.0.0:22001", "db:3306"),
+        ("db-replica", "0.0.0.0:22002", "db-replica:3307"),
+        ("other", "0.0.0.0:22003", "other:3306"),
+    ]
+    assert REPLICATED.door("other") == 22003
+
+
+@pytest.mark.parametrize("kind", ["none", "async", "semisync"])
+def test_each_recognised_replication_has_its_kind(kind):
+    """The same classes as for the lab's own topologies."""
+    assert replication.kind_of(msgspec.structs.replace(REPLICATED, replication=kind).topology)

@@ -1,0 +1,112 @@
+"""Is a project restored before the lab's Toxiproxies go, and is nothing else of it touched, whatever comes between?"""
+
+from types import SimpleNamespace
+
+import pytest
+from replication_lab.model.attachment import LABEL, OWNER
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker import attachments, compose_call, leftovers
+from replication_lab.world.docker.attachments import Kept
+
+from tests.unit.attached_projects import attachment
+
+
+@pytest.fixture
+def shop(monkeypatch, tmp_path):
+    """Return an attached shop; `done` lists what is done to it, in order."""
+    attached = attachment(state=str(tmp_path))
+    found = SimpleNamespace(attached=attached, done=[], fails=False, containers={"app": [1, 2], "db": [1]}, told={})
+
+    def up(_call, counts, _override=None, environment=None):
+        if found.fails:
+            raise LabError("the files are gone", "files")
+        found.done.append(f"recreated {dict(counts)}")
+        found.told["environment"] = environment
+
+    monkeypatch.setattr(compose_call, "wait_for_others", lambda _path: None)
+    monkeypatch.setattr(compose_call, "containers", lambda _project: found.containers)
+    monkeypatch.setattr(compose_call, "up", up)
+    monkeypatch.setattr(attachments, "remove_added", lambda project: found.done.append(f"removed from {project}"))
+    attachments.write(attached, "1-2", Kept({"TAG": "7", "UNSET": None}, {"db": ("root", "secret")}), {})
+    return found
+
+
+def test_consumers_are_recreated_before_their_toxiproxies_are_removed(shop, tmp_path):
+    """Without the Toxiproxy an application would not reach its server; nothing is left in the folder."""
+    attachments.restore(shop.attached)
+
+    assert shop.done == ["recreated {'app': 2}", "removed from shop"]
+    assert shop.told["environment"] == {"TAG": "7", "UNSET": None}
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_if_the_files_are_gone_the_toxiproxies_stay(shop, tmp_path):
+    """The error says that the project runs through the lab, and the next attempt finds what was kept."""
+    shop.fails = True
+    with pytest.raises(LabError) as caught:
+        attachments.restore(shop.attached)
+
+    assert "cannot be recreated without the lab: the files are gone" in caught.value.found
+    assert "until then it still uses the lab" in caught.value.next_step and shop.done == []
+    assert {path.name for path in tmp_path.iterdir()} == {"shop.attached", "shop.override.yaml"}
+
+
+def test_a_service_that_the_user_removed_is_not_created_again(shop):
+    """`docker compose down` of the user's own comes first."""
+    shop.containers = {"db": [1]}
+    attachments.restore(shop.attached)
+
+    assert shop.done == ["removed from shop"]
+
+
+def test_what_is_kept_is_for_its_owner_only(shop, tmp_path):
+    """It has passwords; the override file has none."""
+    assert {path.stat().st_mode & 0o777 for path in tmp_path.iterdir()} == {0o600}
+    assert "secret" not in (tmp_path / "shop.override.yaml").read_text()
+    assert attachments.accounts(shop.attached)["db"].user == "root"
+
+
+class Added:
+    """A container that the lab added to a project."""
+
+    def __init__(self, attached, owner):
+        from msgspec.json import encode
+
+        self.labels = {LABEL: encode(attached).decode(), OWNER: owner}
+
+
+@pytest.mark.parametrize(
+    ("alive", "finished", "left"), [(True, False, False), (False, True, False), (False, False, True)]
+)
+def test_an_attachment_is_left_behind_if_its_command_ended_before_its_end(
+    shop, monkeypatch, tmp_path, alive, finished, left
+):
+    """One that came to its end stays attached until `lab detach`."""
+    monkeypatch.setattr(leftovers, "STATE", tmp_path)
+    monkeypatch.setattr(leftovers, "is_alive", lambda _mark: alive)
+    monkeypatch.setattr(leftovers, "_left_labs", list)
+    monkeypatch.setattr(attachments, "containers", lambda: {"shop": [Added(shop.attached, "1-2")]})
+    if finished:
+        (tmp_path / "shop.json").write_text("{}")
+
+    assert leftovers.left_behind() == (["the attachment of shop"] if left else [])
+
+
+def test_a_project_whose_toxiproxies_were_removed_by_others_is_left_behind(shop, monkeypatch, tmp_path):
+    """Its application has lost its server; what was kept is enough to restore it."""
+    monkeypatch.setattr(leftovers, "STATE", tmp_path)
+    monkeypatch.setattr(leftovers, "is_alive", lambda _mark: False)
+    monkeypatch.setattr(leftovers, "_left_labs", list)
+    monkeypatch.setattr(attachments, "containers", dict)
+
+    assert leftovers.left_behind() == ["the attachment of shop"]
+
+
+def test_another_commands_attachment_that_has_begun_is_left_alone(shop, monkeypatch, tmp_path):
+    """Its containers do not exist yet."""
+    monkeypatch.setattr(leftovers, "STATE", tmp_path)
+    monkeypatch.setattr(leftovers, "is_alive", lambda mark: mark == "1-2")
+    monkeypatch.setattr(leftovers, "_left_labs", list)
+    monkeypatch.setattr(attachments, "containers", dict)
+
+    assert leftovers.left_behind() == []
