@@ -1,8 +1,10 @@
-"""The ledger as it is shown, and its comparison with the rows on the nodes, in a thread that may take its time."""
+"""The ledger as it is shown, and its comparison with the rows on the nodes, in a thread of its own."""
 
 import threading
 from collections.abc import Callable
 from contextlib import suppress
+
+from msgspec import structs
 
 from replication_lab import replication
 from replication_lab.live.ledger_check import missing
@@ -24,19 +26,15 @@ class Checked:
 
     def ledger(self) -> Ledger:
         """Return the counts now, with what the last comparison found."""
-        last, tally = self._last, self._tally
-        return Ledger(
+        tally = self._tally
+        return structs.replace(
+            self._last,
             sent=tally.sent,
             acknowledged=tally.acknowledged,
             failed=tally.failed,
             unknown=tally.unknown,
             in_flight=tally.in_flight,
-            lost=last.lost,
-            missing=last.missing,
-            checked_at=last.checked_at,
-            checked_on=last.checked_on,
             checking=self._busy.locked(),
-            says=last.says,
         )
 
     def check(self) -> None:

@@ -41,7 +41,7 @@ export function refusal({ error, expected, next }) {
   return [error, expected && `Expected: ${expected}.`, next && `Next: ${next}`].filter(Boolean).join(" ");
 }
 
-/** Sends values one at a time; of those that come meanwhile only the newest. */
+/** Sends one value at a time. Of the values that arrive during a request, only the newest is sent. */
 export class Newest {
   #waiting = null;
   #busy = false;

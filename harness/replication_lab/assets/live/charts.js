@@ -50,7 +50,7 @@ export class Charts {
     return chart;
   }
 
-  /** Draw everything anew; not while nobody can see it. */
+  /** Draw all charts again, unless the page is hidden. */
   draw() {
     const { history } = this;
     if (document.hidden || !history.samples.length) return;
