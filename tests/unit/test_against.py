@@ -1,5 +1,6 @@
 """Does --against measure two servers, or one with and without a file, in the same rounds, and find the slower one?"""
 
+import os
 import subprocess
 
 import pytest
@@ -179,6 +180,18 @@ def test_a_copy_of_a_revision_that_was_interrupted_is_no_copy(own_project, monke
 
     assert not list(revisions.places.KEPT.rglob("async.yaml"))
     assert catalogue.topology(f"async@{catalogue.commit('HEAD', 'async')}").toxics
+
+
+def test_a_copy_that_no_lab_uses_is_removed_an_hour_later(own_project):
+    """A lab that is up reads its Compose file again when it goes down; a command may be about to start one."""
+    file = catalogue.compose_file(f"async@{catalogue.commit('HEAD', 'async')}")
+    [copy] = revisions.places.KEPT.joinpath("revisions").iterdir()
+
+    assert revisions.unused([]) == []
+    os.utime(copy, (0, 0))
+    assert revisions.unused([str(file)]) == []
+    assert revisions.unused(["/elsewhere/compose/async.yaml"]) == [copy]
+    assert revisions.remove([copy]) == [f"the copy {copy.name[:12]} of a revision"] and not copy.exists()
 
 
 def partly(archive, folder):

@@ -18,7 +18,7 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.disks import array
-from replication_lab.world.docker import engine, leftovers, project
+from replication_lab.world.docker import engine, labels, leftovers, project
 
 from tests.fakes import troubles
 
@@ -359,6 +359,7 @@ def test_no_lab_is_no_error(lab, monkeypatch):
     monkeypatch.setattr(leftovers, "sweep", list)
     monkeypatch.setattr(project, "projects", set)
     monkeypatch.setattr(array, "sweep", lambda kept: [])
+    monkeypatch.setattr(labels, "compose_files", set)
 
     assert json.loads(lab("status", "--json")[1]) == []
     assert "./lab up" in lab("status")[1]

@@ -19,10 +19,10 @@ from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, packet_rules, vm
+from replication_lab.world import at_once, catalogue, packet_rules, revisions, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, leftovers, project, servers, signals
+from replication_lab.world.docker import images, labels, leftovers, project, servers, signals
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
@@ -309,7 +309,8 @@ def removable(with_images: bool) -> list[str]:
     idle = [name for name, lab in project.all_labs().items() if not lab.is_in_use()]
     # A lab that is removed frees its own devices.
     of_arrays = array.left_in_dev(sorted(project.projects()))
-    found = [*leftovers.left_behind(), *idle, *of_arrays, *(images.all_tags() if with_images else [])]
+    copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
+    found = [*leftovers.left_behind(), *idle, *of_arrays, *copies, *(images.all_tags() if with_images else [])]
     return list(dict.fromkeys(found))
 
 
@@ -324,6 +325,7 @@ def clean(with_images: bool, tell: Tell = print) -> list[str]:
             lab.down()
             gone.append(name)
     gone += array.sweep(sorted(project.projects()))
+    gone += revisions.remove(revisions.unused(labels.compose_files()))
     if with_images:
         gone += images.remove_all()
     return gone

@@ -1,6 +1,9 @@
 """Compose files as they were at a revision of their git repository."""
 
+import shutil
 import subprocess
+import time
+from collections.abc import Iterable
 from io import BytesIO
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -13,6 +16,8 @@ from replication_lab.world import places
 SEPARATOR = "@"
 # Compose files name configurations of the images.
 FOLDERS = ("compose", "images")
+# A command copies a revision seconds before its labs are seen to use it.
+STARTING_SECONDS = 3600
 
 
 def resolved(text: str, file: Path) -> str:
@@ -31,12 +36,38 @@ def at(commit: str, file: Path) -> Path:
     """Return a copy of a Compose file, and of the files around it, as they were at a commit."""
     root = Path(_git(file.parent, "rev-parse", "--show-toplevel").stdout.decode().strip())
     inside = file.resolve().relative_to(root)
-    copies = places.KEPT / "revisions" / "-".join([commit, *inside.parent.parts])
+    copies = _copies() / "-".join([commit, *inside.parent.parts])
     if not copies.is_dir():
         _extract(root, commit, inside, copies)
     if not (copies / inside).is_file():
         raise _missing(inside, commit)
     return copies / inside
+
+
+def unused(in_use: Iterable[str]) -> list[Path]:
+    """Return the copies, whole or interrupted, that none of these Compose files is in and that no command just made."""
+    files = [Path(file) for file in in_use]
+    return sorted(
+        copy
+        for copy in (_copies().iterdir() if _copies().is_dir() else ())
+        if time.time() - copy.stat().st_mtime > STARTING_SECONDS
+        and not any(file.is_relative_to(copy) for file in files)
+    )
+
+
+def remove(copies: list[Path]) -> list[str]:
+    """Delete copies of revisions; return how each is named to the user."""
+    for copy in copies:
+        shutil.rmtree(copy, ignore_errors=True)
+    return [shown(copy) for copy in copies]
+
+
+def shown(copy: Path) -> str:
+    return f"the copy {copy.name[:12]} of a revision"
+
+
+def _copies() -> Path:
+    return places.KEPT / "revisions"
 
 
 def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:

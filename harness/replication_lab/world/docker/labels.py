@@ -31,3 +31,8 @@ def containers(project: str | None = None) -> list[Container]:
     """Return the containers of one project, or of all labs, running or not."""
     marks = [LABEL, f"{PROJECT}={project}" if project else PROJECT]
     return docker_engine.client().containers.list(all=True, filters={"label": marks}, ignore_removed=True)
+
+
+def compose_files() -> set[str]:
+    """Return the Compose files that the containers of all labs were started from."""
+    return {file for one in containers() for file in one.labels.get(CONFIG_FILES, "").split(",")}
