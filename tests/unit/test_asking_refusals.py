@@ -37,7 +37,11 @@ IN_A_QUESTION = [
     ("--vary sync_binlog=0,0", "sync_binlog has a value twice", "values that differ"),
     ("--vary sync_binlog=0,OFF", "sync_binlog has a value twice", "values that differ"),
     ("--vary rtt=0,0ms", "rtt has a value twice", "values that differ"),
-    ("--vary sync_binlog=0, 1", "more than one argument: semisync 1", "separated by commas without spaces"),
+    (
+        "--vary sync_binlog=0, 1",
+        "topologies are named more than once: semisync 1",
+        "separated by commas without spaces",
+    ),
     ("--vary SYNC_BINLOG=0,1", "'SYNC_BINLOG' is not a setting", "a server's variable"),
     ("--vary nod.sync_binlog=0,1", "semisync has no node 'nod'", "one of source, replica"),
     ("--vary topology=async,semisync", "topology is not a setting", "./lab ask async,semisync"),
@@ -196,12 +200,15 @@ IN_A_QUESTION = [
 ]
 # The whole of what is typed after `lab ask`.
 BY_ITSELF = [
-    ("", "Missing argument", "./lab ask --help"),
+    ("", "no topology is named", "./lab list topologies"),
     ("semisync", "nothing is varied", "./lab ask semisync --vary sync_binlog=0,1"),
     ("semi --vary clients=1,2", "unknown topology 'semi'; did you mean semisync?", "./lab list topologies"),
     ("semisync, --vary clients=1,2", "unknown topology ''", "./lab list topologies"),
     ("semisync,semisync", "topology semisync is named twice", "each topology once"),
-    ("semisync async", "more than one argument: semisync async", "./lab ask semisync,async"),
+    ("--topology semisync", "nothing is varied", "./lab ask semisync --vary sync_binlog=0,1"),
+    ("async --topology semisync", "topologies are named more than once: async semisync", "./lab ask semisync,async"),
+    ("--topology ''", "--topology has an empty value", "leave out --topology"),
+    ("semisync async", "topologies are named more than once: semisync async", "./lab ask semisync,async"),
     ("raid --vary clients=1,2", "the replicas of raid are on slow disks and do not keep up", "./lab run raid_replica"),
     ("single --vary clients=1,2 --rtt 40ms", "single has no link, so that rtt=40ms would change nothing", "./lab ask"),
     ("single --vary clients=1,2 --disk ssd", "single has no replicas", "--disk server=ssd"),

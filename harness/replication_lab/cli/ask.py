@@ -43,11 +43,17 @@ HIGHEST_SEED = 2_000_000
 
 @click.command()
 @click.argument(
-    "topologies",
+    "arguments",
     nargs=-1,
-    required=True,
     metavar="TOPOLOGY[,TOPOLOGY…]",
     shell_complete=names.completed_by(catalogue.topologies),
+)
+@click.option(
+    "--topology",
+    "topologies",
+    metavar="TOPOLOGY[,TOPOLOGY…]",
+    shell_complete=names.completed_by(catalogue.topologies),
+    help="Topologies to compare; same as the argument.",
 )
 @click.option(
     "--vary",
@@ -138,7 +144,15 @@ HIGHEST_SEED = 2_000_000
 @keep_failed
 @as_json
 def ask(
-    *, topologies: tuple[str, ...], save: str | None, seed: int, noise: str, keep: bool, json_: bool, **asked: Any
+    *,
+    arguments: tuple[str, ...],
+    topologies: str | None,
+    save: str | None,
+    seed: int,
+    noise: str,
+    keep: bool,
+    json_: bool,
+    **asked: Any,
 ) -> None:
     """Measure what settings or topologies change, and print each effect with its 95 % interval.
 
@@ -154,8 +168,8 @@ def ask(
 
     Example: lab ask semisync --rtt 10ms --vary clients=1,16 --schema shop.sql.gz --workload orders.sql
     """
-    _refuse_bad_options(topologies, seed, {**asked, "save": save})
-    question = _question(topologies[0].split(","), asked)
+    _refuse_bad_options(seed, {**asked, "topology": topologies, "save": save})
+    question = _question(_topologies(arguments, topologies).split(","), asked)
     experiment = experiments.asked(question)
     if save:
         _write(Path(save), question)
@@ -165,13 +179,21 @@ def ask(
     sys.exit(summary.exit_code)
 
 
-def _refuse_bad_options(topologies: tuple[str, ...], seed: int, asked: Mapping[str, Any]) -> None:
-    if len(topologies) > 1:
+def _topologies(arguments: tuple[str, ...], option: str | None) -> str:
+    """Return the text that names the topologies; LabError for none, for several texts, or for argument and option."""
+    given = [*arguments, *([] if option is None else [option])]
+    if not given:
+        raise LabError("no topology is named", "at least one, such as semisync", "./lab list topologies")
+    if len(given) > 1:
         raise LabError(
-            f"more than one argument: {' '.join(topologies)}",
+            f"topologies are named more than once: {' '.join(given)}",
             "topologies, and values of a setting, separated by commas without spaces",
             "./lab ask semisync,async --vary clients=1,16",
         )
+    return given[0]
+
+
+def _refuse_bad_options(seed: int, asked: Mapping[str, Any]) -> None:
     if not 0 <= seed <= HIGHEST_SEED:
         raise LabError(f"seed is {seed}", f"a whole number from 0 to {HIGHEST_SEED}", "--seed 7")
     for name, value in asked.items():

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 
 from replication_lab.experiments._question_topologies import FOLLOWING, nodes_with_servers
 from replication_lab.lab import start_options
-from replication_lab.model.errors import LabError
+from replication_lab.model import mysql_errors
+from replication_lab.model.errors import LabError, did_you_mean
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_options import by_node
 from replication_lab.model.measuring import Watch
@@ -144,7 +145,12 @@ def _set(lab: Lab, key: Key, value: str) -> _Set:
     node, name = key
     server = lab.node(node).server()
     one = _Set(server, name, value, before="")
-    one = _Set(server, name, value, before=one.read())
+    try:
+        one = _Set(server, name, value, before=one.read())
+    except LabError as error:
+        if mysql_errors.code_of(error.__cause__) == mysql_errors.UNKNOWN_VARIABLE:
+            raise _unknown(server, name) from error
+        raise
     with _stopped_applier(lab, server):
         try:
             one.set(value)
@@ -157,6 +163,15 @@ def _set(lab: Lab, key: Key, value: str) -> _Set:
         one.set(one.before)
         raise LabError(f"{node} changed {name}={value} to {found}", "a value that the server keeps unchanged")
     return one
+
+
+def _unknown(server: Server, name: str) -> LabError:
+    known = [str(row["Variable_name"]) for row in server.rows("SHOW GLOBAL VARIABLES")]
+    return LabError(
+        f"{server.name} has no variable {name}{did_you_mean(name, known)}",
+        f"a variable that {server.version()} lists in SHOW GLOBAL VARIABLES",
+        "./lab ask --help",
+    )
 
 
 def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:

@@ -26,7 +26,11 @@ def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = ""
     `other` is another kind of value that is accepted there.
     """
     names = sorted(known)
-    nearest = difflib.get_close_matches(name, names, n=1, cutoff=0.5)
-    guess = f"; did you mean {nearest[0]}?" if nearest else ""
     expected = "; or ".join(filter(None, (f"one of {', '.join(names) or '(none)'}", other)))
-    return LabError(f"unknown {kind} {name!r}{guess}", expected, next_step)
+    return LabError(f"unknown {kind} {name!r}{did_you_mean(name, names)}", expected, next_step)
+
+
+def did_you_mean(name: str, known: Iterable[str]) -> str:
+    """Return the end of a sentence that names the nearest known name; an empty string if none is near."""
+    nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    return f"; did you mean {nearest[0]}?" if nearest else ""

@@ -18,6 +18,7 @@ class MySQLError(NamedTuple):
 NO_CONNECTION = 2003
 # The errors of SET for a variable that needs a restart, and for a value that needs one.
 READ_ONLY_VARIABLE, WRONG_ARGUMENTS = 1238, 1210
+UNKNOWN_VARIABLE = 1193
 # The client library's own numbers.
 CLIENT_ERRORS = range(2000, 3000)
 MYSQL_ERRORS = {
