@@ -137,6 +137,16 @@ def _make_whole(lab):
     wait_until_synced([lab.node(node).server() for node in NODES], 3)
 
 
+def read_until(process, text):
+    """Return the lines that a command printed, up to the first that contains `text`; fail with all if none does."""
+    lines = []
+    for line in process.stdout:
+        lines.append(line)
+        if text in line:
+            return lines
+    raise AssertionError(f"{text!r} never came; the command ended with {process.wait()}:\n{''.join(lines)}")
+
+
 def things_of(project):
     """Return the containers, networks and volumes with a project's label, by name."""
     from replication_lab.world.docker import engine

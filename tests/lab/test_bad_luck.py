@@ -11,17 +11,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels, leftovers, project
 
-from tests.lab.conftest import things_of
-
-
-def read_until(process, text):
-    """Return the lines that a command printed, up to the first that contains `text`."""
-    lines = []
-    for line in process.stdout:
-        lines.append(line)
-        if text in line:
-            return lines
-    raise AssertionError(f"{text!r} never came:\n{''.join(lines)}")
+from tests.lab.conftest import read_until, things_of
 
 
 def its_containers(name):
@@ -65,13 +55,6 @@ def compose_is_running(name):
     import psutil
 
     return any(name in " ".join(process.info["cmdline"] or []) for process in psutil.process_iter(["cmdline"]))
-
-
-def test_a_running_lab_is_not_taken_for_something_left_behind(command, name):
-    """Its process has ended long ago, and it was meant to stay."""
-    assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0
-
-    assert name not in leftovers.left_behind()
 
 
 # Another run would be `latest`.

@@ -10,13 +10,11 @@ from replication_lab.world.docker.service import Node
 SEEDS = (7, 8, 9)
 # One of each topology; asynchronous replication loses rows in a test of its own. That of the Galera cluster is in
 # test_galera_drills.py, on the cluster of that module; machines with a replicated disk lose their primary in
-# test_drbd.py and test_ha.py, on those that are up.
+# test_drbd.py and test_ha.py, on those that are up. The drill of slow disks is in test_raid_sabotage.py.
 QUICK = [
     ("fanout", "lose-source"),
     ("chain", "kill-relay"),
     ("semisync-3", "cut-one-link"),
-    # What a disk does is compared with its limit.
-    pytest.param("raid", "slow-disks", marks=pytest.mark.alone),
     ("single", "kill"),
     ("semisync", "lose-source-after-sync"),
 ]
@@ -37,18 +35,22 @@ REPLICATED = [
 ]
 
 
-def _topology_of(pair):
-    return pair.values[0] if hasattr(pair, "values") else pair[0]
-
-
-# A lab is started once where its drills are together.
-ALL = sorted([*QUICK, *(pytest.param(*pair, marks=pytest.mark.long) for pair in MORE)], key=_topology_of)
+# A lab is started once where its drills are together: chain is the first, single the last, which sabotage follows.
+ALL = sorted(
+    [*(pytest.param(*pair) for pair in QUICK), *(pytest.param(*pair, marks=pytest.mark.long) for pair in MORE)],
+    key=lambda pair: pair.values[0],
+)
 
 
 def surprises(result):
     """Return the expectations whose verdict differs from that in the drill's file, with the reason."""
     differing = [one for one in result.judgements if one.verdict is not one.expected.verdict]
     return {one.sentence: one.reason for one in differing}
+
+
+def test_who_follows_whom_is_told_by_the_replicas(drill_labs):
+    """By where they dial; on the lab of the first drills below."""
+    assert sources(drill_labs("chain").lab()) == {"relay": "source", "leaf": "relay"}
 
 
 @pytest.mark.parametrize(("topology", "name"), ALL)
@@ -66,19 +68,6 @@ def test_a_drill_comes_out_as_its_file_says(drilled, topology, name):
 def test_a_drill_of_replicated_disks_comes_out_as_its_file_says(drilled, topology, name):
     """The same of those that take longer."""
     test_a_drill_comes_out_as_its_file_says(drilled, topology, name)
-
-
-def test_asynchronous_replication_loses_what_was_on_its_way(drilled):
-    """In one of three tries at least; and nothing else goes wrong in any of them."""
-    results = []
-    for seed in SEEDS:
-        results.append(drilled("async", "lose-source", seed))
-        if results[-1].figures.get("lost"):
-            break
-
-    assert [result.doubts for result in results if result.doubts] == []
-    assert max(result.figures["lost"] for result in results) > 0
-    assert {result.figures[name] for result in results for name in ("phantoms", "duplicates", "diverged")} == {0}
 
 
 # --- sabotage ---------------------------------------------------------------------------------------------------------
@@ -103,6 +92,17 @@ def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):
     assert "server is frozen: expected no answer" in result.judgements[0].reason
 
 
-def test_who_follows_whom_is_told_by_the_replicas(drill_labs):
-    """By where they dial."""
-    assert sources(drill_labs("chain").lab()) == {"relay": "source", "leaf": "relay"}
+# --- on a lab of another topology -------------------------------------------------------------------------------------
+
+
+def test_asynchronous_replication_loses_what_was_on_its_way(drilled):
+    """In one of three tries at least; and nothing else goes wrong in any of them."""
+    results = []
+    for seed in SEEDS:
+        results.append(drilled("async", "lose-source", seed))
+        if results[-1].figures.get("lost"):
+            break
+
+    assert [result.doubts for result in results if result.doubts] == []
+    assert max(result.figures["lost"] for result in results) > 0
+    assert {result.figures[name] for result in results for name in ("phantoms", "duplicates", "diverged")} == {0}

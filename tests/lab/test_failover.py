@@ -227,6 +227,7 @@ def test_an_old_source_that_starts_again_refuses_writes(pair):
     pair.node("replica").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
 
+@pytest.mark.long
 def test_the_commands_do_it_too(command, name):
     """As a user types them; the others are repointed."""
     assert command("up", "fanout", "--lab", name, "--toxic", "source-far=lan").returncode == 0

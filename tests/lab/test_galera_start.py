@@ -12,6 +12,9 @@ from replication_lab.world.docker import leftovers
 from replication_lab.world.docker.service import DATA
 from replication_lab.world.mysql.galera import GaleraNode
 
+# What a node decides at its start is tested on the image (tests/images/test_galera_start.py); here on whole clusters.
+pytestmark = pytest.mark.long
+
 NODES = ("node1", "node2", "node3")
 TABLE = "CREATE TABLE IF NOT EXISTS lab.transferred (id INT AUTO_INCREMENT PRIMARY KEY, text LONGTEXT)"
 
@@ -61,7 +64,6 @@ def start_and_end(lab, node):
     return code, lab.node(node).logs()
 
 
-@pytest.mark.long
 def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     """More was written than the others keep (gcache): SST, its progress in the health; interrupted, it starts over."""
     whole.node("node3").kill()
@@ -82,7 +84,6 @@ def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     assert {400} == rows(whole)
 
 
-@pytest.mark.long
 def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole):
     """LAB_SST is the joiner's; its data directory was lost."""
     whole.node("node3").kill()

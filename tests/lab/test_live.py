@@ -17,7 +17,7 @@ from replication_lab.model.live import ActOnNode, Gone, Level
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project, signals
 
-from tests.lab.conftest import things_of
+from tests.lab.conftest import read_until, things_of
 
 LINK = "source-replica"
 SECONDS = 60
@@ -75,7 +75,7 @@ def until(events, holds, most=40):
 def test_a_slider_slows_a_real_lab_and_the_end_leaves_nothing(start_command, name):
     """PATCH 200 ms: measured within a few samples, the rate below the law; SIGTERM removes lab and page."""
     page = start_command("live", "semisync", "--lab", name, "--no-open")
-    address = next(line for line in page.stdout if line.startswith("http://")).strip()
+    address = read_until(page, "http://")[-1].strip()
     browser = Browser(address)
     with browser.events() as events:
         assert next(events)[0] == "hello"
@@ -272,7 +272,7 @@ def test_clicks_are_replayed_by_a_drill(name, command, tmp_path, monkeypatch):
 def test_a_killed_page_leaves_a_lab_that_the_next_start_removes(start_command, name):
     """As any other command that was killed."""
     page = start_command("live", "single", "--lab", name, "--no-open")
-    assert next(line for line in page.stdout if line.startswith("http://"))
+    read_until(page, "http://")
     page.kill()
     page.wait()
     up.tidy(lambda _line: None)

@@ -6,6 +6,7 @@ import pytest
 
 from tests.browser.looking import drawn
 from tests.fakes.live import LINK
+from tests.lab.conftest import read_until
 
 pytestmark = [pytest.mark.long, pytest.mark.alone]
 SECONDS = 90
@@ -28,7 +29,7 @@ def page(request, start_command, name, browser):
     """Start `lab live` with a lab of its own, and open the address that it prints; both end with the test."""
     lab = "live-semisync" if request.config.getoption("--pictures") else name
     command = start_command("live", "semisync", "--lab", lab, "--no-open")
-    browser.open(next(line for line in command.stdout if line.startswith("http://")).strip())
+    browser.open(read_until(command, "http://")[-1].strip())
     browser.shows("#lab", lab)
     browser.look(1360, 840)
     browser.run(

@@ -14,6 +14,9 @@ from replication_lab.world.docker import images, project, signals
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 
+# The machine takes half a minute to start; the image's own tests have its arrays.
+pytestmark = pytest.mark.long
+
 LIMITS = Limits(read_iops=400, write_iops=400)
 
 
@@ -40,7 +43,6 @@ def same_rows(lab):
     return lab.node("replica").server().checksum("lab.held") == lab.node("source").server().checksum("lab.held")
 
 
-@pytest.mark.long
 def test_the_data_are_on_md_and_each_disk_keeps_its_limits(lab, array):
     """Measured through the array, counted by the disks."""
     array.limit(LIMITS)
@@ -61,7 +63,6 @@ def test_the_guests_threads_are_what_is_looked_at(lab):
     assert seen.applier.tid in {thread.tid for thread in seen.threads}
 
 
-@pytest.mark.long
 def test_md_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, array):
     """Nothing is lost, md says which member failed, and whole it is again."""
     array.disk("disk2").fail()

@@ -5,6 +5,9 @@ import json
 import pytest
 from replication_lab.world.docker import project
 
+# Other servers than the default one.
+pytestmark = pytest.mark.long
+
 
 def test_a_newer_replica_follows_an_older_source(command, name):
     """Each node runs its own, by its own Compose configs, and the rows arrive."""
@@ -18,7 +21,6 @@ def test_a_newer_replica_follows_an_older_source(command, name):
     assert lab.state().proofs and all(proof.ok for proof in lab.state().proofs)
 
 
-@pytest.mark.long
 def test_a_pair_that_cannot_replicate_is_refused_in_the_servers_words(command, name):
     """MariaDB cannot replicate from MySQL with GTIDs: the lab is removed at once, before a health check times out."""
     answer = command("up", "async", "--engine", "source=mysql-8.0", "--engine", "replica=mariadb", "--lab", name)
@@ -29,7 +31,6 @@ def test_a_pair_that_cannot_replicate_is_refused_in_the_servers_words(command, n
     assert name not in project.all_labs()
 
 
-@pytest.mark.long
 def test_a_drill_takes_different_servers(command):
     """The record has the version of each; nothing is lost."""
     answer = command(

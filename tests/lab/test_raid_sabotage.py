@@ -1,4 +1,4 @@
-"""What goes wrong behind the lab's back while disks and replicas on them are measured is doubted, with its figures."""
+"""Slow disks under replicas: their drill, and what goes wrong behind the lab's back while they are measured."""
 
 import secrets
 
@@ -8,41 +8,45 @@ from replication_lab.lab import up
 from replication_lab.model.experiment import Preset
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.lab_spec import LabSpec
+from replication_lab.runner import drill_set
+from replication_lab.runner.drill import run_drill
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
+from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race
 from replication_lab.world import catalogue
-from replication_lab.world.disks import array, overlay
+from replication_lab.world.disks import array
 from replication_lab.world.disks.spindle import Spindle
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world.docker import signals
 from replication_lab.world.journal import Journal
 from replication_lab.world.mysql.replica import Replica
 
 # What a disk or a CPU does is measured, and compared with its limit.
 pytestmark = pytest.mark.alone
 
+# Only what the sabotage is about has to be measured: the races need no rate, so that a small backlog is enough.
 SIZES = {
     "raid0_disks": {"mib": 1, "loops": 5, "seconds": 1},
-    "raid_replica": {"rows": 8000, "backlog": 9_000, "warm": 4500, "window": 8, "paced": 5, "rest": 2},
-    "raid_appliers": {"rows": 8000, "durable_backlog": 2500, "durable_window": 4},
+    "raid_replica": {"rows": 2000, "backlog": 300, "warm": 1, "window": 1, "paced": 4, "rest": 1},
+    "raid_appliers": {"rows": 2000, "durable_backlog": 600, "durable_window": 2},
 }
+ROWS_PER_SECOND = 250.0
 
 
 @pytest.fixture(scope="module")
 def lab(docker):
-    """Yield one source, replicas on one disk, RAID1 and RAID0, as the experiments get it."""
-    topology = catalogue.topology("raid")
-    images.ensure(up.image_names("mariadb", load=True, topology=topology, storage=topology.storage))
-    storage = overlay.with_backend(topology.storage)
-    lab = project.start(LabRequest(topology, "mariadb", f"test-{secrets.token_hex(4)}", load=True, storage=storage))
+    """Yield one source, replicas on one disk, RAID1 and RAID0, as `lab up` proves it and as the experiments get it."""
+    name = f"test-{secrets.token_hex(4)}"
+    lab = up.up(LabRequest(catalogue.topology("raid"), "mariadb", name, load=True, keep=False))
     yield lab
     with signals.signals_held():
         lab.down()
 
 
 @pytest.fixture
-def doubts(lab, tmp_path):
+def doubts(lab, tmp_path, monkeypatch):
     """Return the doubts about one measurement of a case, as one text."""
+    monkeypatch.setattr(catch_up_setup, "REDO_ROWS", 100)
 
     def measured(experiment, case):
         known = experiments.load(experiment)
@@ -60,6 +64,16 @@ def doubts(lab, tmp_path):
         return "; ".join(session._measure(known.case(case), 1).reasons_to_doubt)
 
     return measured
+
+
+def test_the_drill_of_slow_disks_comes_out_as_its_file_says(lab, tmp_path):
+    """On the lab of this file, before its disks change: every proof there, and every verdict the known one."""
+    evidence = run_drill(lab, drill_set.load("raid", "slow-disks"), 7, tmp_path / "ledger", print)
+    result = drill_set.judged(evidence, tmp_path / "ledger")
+
+    assert [one.reason for one in result.judgements if one.verdict is not one.expected.verdict] == []
+    assert result.doubts == []
+    assert all(acted.proofs for acted in result.evidence.acted)
 
 
 def test_disks_left_alone_are_not_doubted(doubts):
@@ -96,14 +110,12 @@ def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
 def test_a_load_that_does_not_reach_its_rate_is_seen(lab, doubts, monkeypatch):
     """The source has a hundredth of a CPU while it is loaded."""
     container = lab.node("source").container
-    catch_up = Race._catch_up
 
-    def squeeze_afterwards(race, *arguments):
-        found = catch_up(race, *arguments)
+    def squeeze_instead(*_arguments):
         container.update(cpu_period=100_000, cpu_quota=1_000)
-        return found
+        return ROWS_PER_SECOND
 
-    monkeypatch.setattr(Race, "_catch_up", squeeze_afterwards)
+    monkeypatch.setattr(Race, "_catch_up", squeeze_instead)
     try:
         assert "loaded at the requested rate" in doubts("raid_replica", "one")
     finally:

@@ -19,7 +19,7 @@ SIZES = {"queries": 5, "iterations": 1}
 CASES = {"mariadb": "sort_id-aria", "mysql-8.0": "sort_id-innodb"}
 
 
-@pytest.fixture(scope="module", params=CASES)
+@pytest.fixture(scope="module", params=["mariadb", pytest.param("mysql-8.0", marks=pytest.mark.long)])
 def lab(request, docker):
     """Yield one server with the published tables; each test leaves them as it found them."""
     topology = catalogue.topology("single")

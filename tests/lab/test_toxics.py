@@ -79,6 +79,8 @@ def test_a_reset_ends_connections(loaded, probe):
     assert probe.typical() is None
 
 
+# A busy machine carries less than the line would.
+@pytest.mark.alone
 def test_all_connections_of_a_slow_line_carry_together_what_its_file_says(loaded, probe):
     """Three at once carry 12 500 KB/s in each direction, within a tenth, and one of them not more."""
     asked = catalogue.toxic("slow-100mbit")

@@ -69,8 +69,13 @@ def test_sql_runs_a_statement_on_a_node(up, command):
     assert json.loads(answer.stdout) == [{"id": 2}]
 
 
-def test_a_second_lab_stands_beside_the_first(up, command, name):
-    """Other ports, another password, and the first lab's toxic untouched by the second's."""
+def test_a_running_lab_is_not_taken_for_something_left_behind(up):
+    """Its process has ended long ago, and it was meant to stay."""
+    assert "test-up" not in leftovers.left_behind()
+
+
+def test_a_second_lab_stands_beside_the_first_and_goes_without_it(up, command, name):
+    """Other ports, another password, and the first lab's toxic untouched; `down` removes all of the second one only."""
     assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0
 
     first, second = project.find("test-up"), project.find(name)
@@ -79,16 +84,13 @@ def test_a_second_lab_stands_beside_the_first(up, command, name):
     assert [] == second.link("source-replica").toxics()
     assert 2 == len(first.link("source-replica").toxics())
 
+    others = things_of("test-up")
+    assert things_of(name)
+    assert command("down", "--lab", name).returncode == 0
 
-def test_down_takes_everything_of_the_lab_away_and_nothing_else(command):
-    """No container, network, volume or state file of it is left; another lab's are."""
-    command("up", "async", "--lab", "test-down", "--toxic", "source-replica=lan")
-    assert things_of("test-down")
-
-    assert command("down", "--lab", "test-down").returncode == 0
-
-    assert [] == things_of("test-down")
-    assert [] == list((catalogue.RUNS / "labs").glob("test-down*"))
+    assert [] == things_of(name)
+    assert [] == list((catalogue.RUNS / "labs").glob(f"{name}*"))
+    assert others == things_of("test-up") and (catalogue.RUNS / "labs" / "test-up.json").exists()
 
 
 def test_down_without_a_lab_is_no_error_but_an_unknown_name_is(command):
