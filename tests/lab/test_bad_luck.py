@@ -59,7 +59,7 @@ def compose_is_running(name):
 
 # Another run would be `latest`.
 @pytest.mark.alone
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_a_run_that_is_stopped_says_so_in_its_record_and_leaves_nothing(start_command, number):
     """Stopped in the middle of a measurement: the record is readable, the report written, no container left."""
     process = start_command("run", "semisync_wan")

@@ -59,6 +59,8 @@ def of_slow_replica(pair, tmp_path):
     return lambda act: judgement_of(experiment, A_SLOW_REPLICA, pair, act, tmp_path, load)
 
 
+# In `make test` claims of this experiment are judged without a doubt, which shows the same.
+@pytest.mark.long
 @pytest.mark.alone
 def test_without_sabotage_the_cluster_is_not_doubted(of_cluster):
     """The counter-check: two rounds left alone are decided or merely undecided, never doubtful."""
@@ -112,6 +114,7 @@ def test_a_fall_back_to_asynchronous_is_unknown(of_pair):
     assert "acknowledged" in doubts
 
 
+@pytest.mark.long
 @pytest.mark.alone
 def test_without_sabotage_the_slow_replica_is_not_doubted(of_slow_replica):
     """The counter-check: a replica of a source with 64 clients runs into its limit."""

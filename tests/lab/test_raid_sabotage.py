@@ -76,6 +76,8 @@ def test_the_drill_of_slow_disks_comes_out_as_its_file_says(lab, tmp_path):
     assert all(acted.proofs for acted in result.evidence.acted)
 
 
+# In `make test` the claims of raid_replica are judged without a doubt, which shows the same.
+@pytest.mark.long
 def test_disks_left_alone_are_not_doubted(doubts):
     """The counter-check."""
     assert doubts("raid0_disks", "plain-raid0") == ""

@@ -18,6 +18,8 @@ def judged(loaded, tmp_path):
     return lambda act: judgement_of(experiment, CLAIM, loaded, act, tmp_path)
 
 
+# In `make test` the claims of this experiment are judged without a doubt, which shows the same.
+@pytest.mark.long
 @pytest.mark.alone
 def test_without_sabotage_the_claim_is_not_doubted(judged):
     """The counter-check: the same two rounds left alone are decided or merely undecided, never doubtful."""

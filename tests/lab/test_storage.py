@@ -27,7 +27,7 @@ pytestmark = pytest.mark.alone
 NODES = {"far": "raid0", "near": "raid1"}
 SMALL = {"disk": "sata-7200-tenth", "disks": 0, "mib": 1024, "backend": "auto"}
 # To read all of it at 80 requests a second takes a minute.
-READ_SOON = Limits(read_iops=800, write_iops=410, write_cache=True)
+READ_SOON = Limits(read_iops=1600, write_iops=410, write_cache=True)
 ROWS = 2000
 
 
@@ -146,7 +146,7 @@ def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
     """By reading every file past all caches; the other proofs still hold for the disk that is left."""
     array = arrays.array(lab, "far")
     # A failed disk keeps no limit, however often it is measured.
-    monkeypatch.setattr(arrays, "TRIES", 3)
+    monkeypatch.setattr(arrays, "TRIES", 2)
     # A file system that has something to write when a disk fails writes nothing more, with the disk back either; and a
     # server that has something to write then ends. So it is stopped meanwhile.
     assert same_rows(lab, "far")

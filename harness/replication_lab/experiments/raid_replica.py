@@ -105,8 +105,8 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
 
 SHORT = "the slope of the lag varies too much between loads of 16 s for a few of them to decide"
 # Rows of a table, of the backlog and of the warm-up; seconds of the measurement.
-TOO_SHORT = "whether RAID1 keeps up is read from the first 4 s of a load and the last 4 s, and these loads take 8 s"
-LEAST = {"rows": 8000, "warm": 4500, "backlog": 7500, "window": 5, "paced": 8, "rest": 3}
+TOO_SHORT = "about half of the loads of 11 s leave it undecided whether RAID1 keeps up"
+LEAST = {"rows": 8000, "warm": 4500, "backlog": 8000, "window": 5, "paced": 11, "rest": 3}
 BRIEF = {"rows": 8000, "warm": 4500, "backlog": 10_500, "window": 8, "paced": 16, "rest": 6}
 SMALL = {"rows": 8000, "warm": 4500, "backlog": 14_000, "window": 12, "paced": 16, "rest": 10}
 LONG = {"rows": 8000, "warm": 4500, "backlog": 60_000, "window": 60, "paced": 120, "rest": 60}
