@@ -85,6 +85,13 @@ def _check_toxics(experiment: Experiment, preset: Preset) -> None:
             catalogue.toxic(toxic, f"toxic of case {case.name} in {experiment.name}")
 
 
+def _toxics(experiment: Experiment, preset: Preset, engines: Sequence[str]) -> set[str]:
+    """Return the conditions of the cases and of the faults of the experiment's drills."""
+    of_cases = {name for case in experiment.chosen(preset) for name in case.settings.get("toxics", {}).values()}
+    drills = [planned.drill for engine in engines for planned in asked_drills.planned(experiment, engine)]
+    return of_cases | drill_set.toxics(drills)
+
+
 def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> None:
     """Refuse an engine that supports no case of those that the user chose, before a lab starts."""
     known, cases = catalogue.engines(), experiment.chosen(preset)
@@ -125,7 +132,7 @@ def _run(
     together = [
         [lab for engine in part for lab in experiment.labs(chosen, engine)] for part in experiment.together(engines)
     ]
-    world.make_ready(together, tell, command)
+    world.make_ready(together, tell, command, _toxics(experiment, chosen, engines))
     journal = Journal(experiment.name)
     started = Run(experiment, chosen, engines, seed, journal, world, tell, noise=noise, keep=keep)
     return _reported(

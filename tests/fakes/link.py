@@ -8,7 +8,8 @@ from typing import Any
 
 import msgspec
 from replication_lab.model.errors import LabError
-from replication_lab.model.toxic import LINK_RATE, ToxicBody
+from replication_lab.model.packet_loss import Packets
+from replication_lab.model.toxic import LINK_RATE, PACKET_LOSS, ToxicBody
 from replication_lab.probes.link_rate import LANES
 from replication_lab.world.echo import EchoConnection
 
@@ -42,6 +43,10 @@ class FakeLink:
         self._bodies: dict[str, ToxicBody] = {}
         self._enabled = True
         self.answers = answers
+        # The packets between one reading of the counters and the next, and the share of them that is lost, in %, where
+        # it is not the requested one.
+        self.traffic, self.loses = 5000, None
+        self._packets: dict[str, Packets] = {}
 
     def far_end(self) -> Any:
         return self.answers
@@ -52,6 +57,9 @@ class FakeLink:
     def add(self, body: ToxicBody) -> None:
         if body.name in self._bodies or body.name in self.refused:
             raise LabError(f"Toxiproxy refused the toxic {body.name} on {self.name}")
+        if body.type == PACKET_LOSS:
+            # As the kernel's rules: one for each direction.
+            self._bodies = {k: v for k, v in self._bodies.items() if (v.type, v.stream) != (body.type, body.stream)}
         self._bodies[body.name] = body
 
     def remove(self, toxic: str) -> None:
@@ -101,6 +109,22 @@ class FakeLink:
 
     def carried(self, _body: ToxicBody) -> int:
         return 0
+
+    def losses(self) -> list[ToxicBody]:
+        return [body for body in self._bodies.values() if body.type == PACKET_LOSS]
+
+    def packets(self, body: ToxicBody) -> Packets | None:
+        if body.name not in self._bodies:
+            return None
+        counted = self._packets.get(body.name, Packets(0, 0))
+        self.send_packets(body, self.traffic)
+        return counted
+
+    def send_packets(self, body: ToxicBody, count: int) -> None:
+        counted = self._packets.get(body.name, Packets(0, 0))
+        percent = body.attributes["percent"] if self.loses is None else self.loses
+        lost = round(count * percent / 100)
+        self._packets[body.name] = Packets(counted.seen + count, counted.dropped + lost)
 
     def shares(self, body: ToxicBody) -> bool:
         return body.name in self._bodies and self._bodies[body.name].type == LINK_RATE

@@ -6,7 +6,7 @@ The model knows what the experiments ask of a lab and nothing else, so it grows 
 row at the same time the later one loses.
 """
 
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Collection, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -76,7 +76,13 @@ class FakeWorld:
     def now(self) -> str:
         return "2030-01-01T12:00:00.000+00:00"
 
-    def make_ready(self, together: Iterable[Iterable[LabSpec]], tell: Callable[[str], None], command: str) -> None:
+    def make_ready(
+        self,
+        together: Iterable[Iterable[LabSpec]],
+        tell: Callable[[str], None],
+        command: str,
+        toxics: Collection[str] = (),
+    ) -> None:
         for spec in [spec for part in together for spec in part]:
             catalogue.engine_for(catalogue.topology(spec.topology), spec.engine, command=command)
 

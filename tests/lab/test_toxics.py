@@ -8,6 +8,7 @@ import pytest
 from msgspec import structs
 from replication_lab.faults.toxic_calibration import calibrated, clear, put
 from replication_lab.faults.toxic_rate import realised_rate
+from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab.status import called
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue
@@ -115,6 +116,52 @@ def test_the_replica_is_fed_through_the_link(loaded):
     wait_until(lambda: bytes_through(link) - before > 1_000_000, "a megabyte through the link")
 
     Replica(replica).start()
+
+
+def test_lost_packets_are_counted_and_tcp_sends_them_again(loaded, command):
+    """The command proves the share; then real data of the replica are lost on their way and arrive nevertheless."""
+    done = command("toxic", LINK, "loss=5%", "--lab", loaded.name, "--json")
+    found = json.loads(done.stdout)
+    link, (down, _) = loaded.link(LINK), catalogue.toxic("loss=5%").losses
+    loaded.refresh()
+    before, sent_again = link.packets(down), retransmitted(loaded)
+    source, replica = loaded.node("source").server(), loaded.node("replica").server()
+    source.execute("CREATE TABLE lab.lossy (body LONGTEXT)")
+    for _ in range(8):
+        source.execute("INSERT INTO lab.lossy VALUES (REPEAT('x', 1000000))")
+    Replica(replica).wait_for(BinaryLog(source).position())
+    carried = link.packets(down).since(before)
+
+    assert (done.returncode, found["ok"]) == (0, True), done.stdout + done.stderr
+    assert carried.seen > 100 and carried.dropped > 0 and retransmitted(loaded) > sent_again
+    assert called([toxic["name"] for toxic in link.toxics()]) == ["loss=5%"]
+
+
+@pytest.mark.parametrize(
+    ("done", "doubt"),
+    [
+        ("iptables -t raw -R LAB-IN-21002 2 -m statistic --mode random --probability 0 -j DROP", "up 0 % lost (0 of"),
+        ("iptables -t raw -F LAB-IN-21002", "up the rule that loses packets was removed"),
+        ("ip -4 rule del priority 76", "down the rule that loses packets was removed"),
+    ],
+)
+def test_a_rule_that_is_changed_behind_the_labs_back_is_seen(loaded, probe, done, doubt):
+    """Sabotage: its probability is 0, it is gone, or marked packets go on to the replica."""
+    link, asked = loaded.link(LINK), catalogue.toxic("loss=5%")
+    put(link, asked)
+    assert realised(asked, probe)[1], realised(asked, probe)[0]
+    loaded.refresh()
+    loaded.service("toxiproxy-packets").run("sh", "-c", done)
+    said, proved = realised(asked, probe)
+
+    assert not proved and doubt in said
+    put(link, catalogue.toxic("lan"))
+    loaded.service("toxiproxy-packets").run("sh", "-c", "! iptables-save | grep -- '-j LAB-[IO]'")
+
+
+def retransmitted(lab) -> int:
+    """Return the segments that the proxy has sent again."""
+    return int(lab.service("toxiproxy-packets").run("nstat", "-asz", "TcpRetransSegs").split()[-2])
 
 
 @pytest.mark.parametrize(

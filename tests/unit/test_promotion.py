@@ -2,6 +2,7 @@
 
 import io
 from dataclasses import dataclass, field
+from types import SimpleNamespace
 
 import pytest
 from replication_lab.cli import output
@@ -129,6 +130,9 @@ class Standing(LabOfNames):
 
     def server(self, node):
         return self.nodes[node]
+
+    def link(self, name):
+        return SimpleNamespace(add=lambda body: self.toxiproxy.add(name, body))
 
     def state(self):
         """Return None: a run started the lab, and it is not meant to stay."""

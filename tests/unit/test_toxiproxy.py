@@ -46,9 +46,13 @@ class Api(BaseAdapter):
         pass
 
 
-def running(toxiproxy, name, proxies):
+def no_rules(_service):
+    return SimpleNamespace(read=dict)
+
+
+def running(toxiproxy, name, proxies, rules=no_rules):
     model = Link(name, "[::]:1", "target:3306", "source", "target", proxies)
-    return RunningLink(SimpleNamespace(toxiproxy_of=lambda _service: toxiproxy), model)
+    return RunningLink(SimpleNamespace(toxiproxy_of=lambda _service: toxiproxy, packet_rules_of=rules), model)
 
 
 @pytest.fixture

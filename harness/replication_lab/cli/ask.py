@@ -69,7 +69,7 @@ HIGHEST_SEED = 2_000_000
 @click.option(
     "--rtt",
     metavar="CONDITION",
-    help="Round trip of every link: 40ms, 40ms±5ms or the name of a toxic; same as --set rtt=CONDITION.  "
+    help="Round trip of every link: 40ms, 40ms±5ms, 40ms+loss=2% or the name of a toxic; same as --set rtt=CONDITION.  "
     "[default: a bare link]",
 )
 @click.option(

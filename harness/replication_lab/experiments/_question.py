@@ -129,7 +129,7 @@ def _refuse_what_is_no_round_trip(name: str) -> None:
     if not toxic.is_latency:
         raise LabError(
             f"rtt is {name!r}, which is more than a latency: round trips during the load cannot prove the rest",
-            "a latency, with or without jitter, such as 40ms or 40ms±5ms",
+            "a latency, with or without jitter or loss, such as 40ms, 40ms±5ms or 40ms+loss=2%",
             f"./lab up semisync --toxic source-replica={name}",
         )
 

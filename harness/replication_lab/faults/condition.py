@@ -99,5 +99,6 @@ def _expected(asked: Toxic) -> str:
     parts = [
         *([f"a round trip of {asked.round_trip_ms} ms"] if asked.round_trip_ms else []),
         *([f"{asked.rate_kbps} KB/s"] if asked.rate_kbps else []),
+        *([f"{asked.losses[0].attributes['percent']:g} % of the packets lost"] if asked.losses else []),
     ]
     return " and ".join(parts) or "no delay"

@@ -1,14 +1,17 @@
 """Another toxic on several links at once, added to the toxics already there: a black hole, a slower line."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from statistics import median
 
 from replication_lab.faults._links import Links
 from replication_lab.faults.fault import register
+from replication_lab.faults.packet_watch import realised_loss
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.faults.toxic_watch import JITTER_PINGS, varies_enough
+from replication_lab.model.errors import LabError
 from replication_lab.model.fault import LINKS, Setting
 from replication_lab.model.proof import Proof
+from replication_lab.model.toxic import PACKET_LOSS
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
@@ -30,9 +33,9 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     "toxic",
     acts_on=LINKS,
     does="a condition by number (`40ms+20mbit`) or a file of `toxics/`, added to the link's toxics: a latency, a rate, "
-    "a black hole, a link that works one way only, or resets",
-    proof="round trips are longer by the toxic's delay or get no answer, the rate is not exceeded, or connections end; "
-    "after recovery: toxics and round trip are as before",
+    "a loss of packets, a black hole, a link that works one way only, or resets",
+    proof="round trips are longer by the toxic's delay or get no answer, the rate is not exceeded, packets are lost, "
+    "or connections end; after recovery: toxics and round trip are as before",
     settings=(TOXIC,),
 )
 class AddToxic:
@@ -48,6 +51,13 @@ class AddToxic:
         self.links.each(self._add)
 
     def _add(self, name: str) -> None:
+        ways = {body.stream for body in self.toxic.losses}
+        if ways and ways & {found["stream"] for found in self._running[name].toxics() if found["type"] == PACKET_LOSS}:
+            raise LabError(
+                f"link {name} already loses packets, and {self.toxic.name} would replace that loss",
+                "a link without a loss, or the fault `condition`",
+                "./lab drill",
+            )
         for body in self.toxic.bodies:
             self._running[name].add(body)
 
@@ -60,11 +70,24 @@ class AddToxic:
             return self._is_silent(name)
         if self.toxic.resets:
             return self._is_reset(name)
-        if self.toxic.rate_kbps and not self.toxic.round_trip_ms:
-            return self._is_narrow(name, self.toxic.rate_kbps)
-        slow = self._is_slow(name)
-        # A toxic with a delay and a rate is proved by both; an error of the delay is reported first.
-        return self._is_narrow(name, self.toxic.rate_kbps) if slow.ok and self.toxic.rate_kbps else slow
+        # A toxic with several effects is proved by each; the first that fails is reported.
+        proofs = [proof(name) for proof in self._effects()]
+        return next((each for each in proofs if not each.ok), proofs[-1])
+
+    def _effects(self) -> list[Callable[[str], Proof]]:
+        """Return the proofs of the toxic's effects. Without any of them, the missing delay fails."""
+        others: list[Callable[[str], Proof]] = [self._is_narrow] if self.toxic.rate_kbps else []
+        others += [self._loses] if self.toxic.losses else []
+        return [self._is_slow, *others] if self.toxic.round_trip_ms or not others else others
+
+    def _loses(self, name: str) -> Proof:
+        found, ok = realised_loss(self.toxic, self._running[name])
+        return Proof(
+            what=f"{name} has {self.toxic.name} more",
+            expected=f"{self.toxic.losses[0].attributes['percent']:g} % of the packets lost",
+            found=found,
+            ok=ok,
+        )
 
     def _is_slow(self, name: str) -> Proof:
         jitter = self.toxic.jitter_ms
@@ -82,11 +105,11 @@ class AddToxic:
         # With a jitter as long as the delay, single round trips may be as before. Their differences prove the toxic.
         return median(trips) >= least and (not self.toxic.jitter_ms or varies_enough(trips, self.toxic.jitter_ms))
 
-    def _is_narrow(self, name: str, asked: int) -> Proof:
+    def _is_narrow(self, name: str) -> Proof:
         there, (carried, ok) = self._is_there(name), realised_rate(self.toxic, self.links.probes[name])
         return Proof(
             what=f"{name} has {self.toxic.name} more",
-            expected=f"{asked} KB/s",
+            expected=f"{self.toxic.rate_kbps} KB/s",
             found=carried if there else "the toxic was removed",
             ok=there and ok,
         )

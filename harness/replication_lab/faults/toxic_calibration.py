@@ -53,7 +53,8 @@ def exchange(link: RunningLink, bodies: Iterable[ToxicBody]) -> None:
     for name, body in wanted.items():
         if name not in had or name in changed:
             link.add(body)
-    for name in had.keys() - wanted.keys():
+    # A loss of packets has already replaced the one that was there.
+    for name in {found["name"] for found in link.toxics()} - wanted.keys():
         link.remove(name)
 
 
@@ -89,6 +90,14 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     than requested, because Toxiproxy sleeps slightly too long after each 32 KB. The returned toxic is on the link.
     """
     clear(link)
+    toxic = _calibrated(link, asked.of_streams, probe)
+    # Last: a lost packet would delay the pings by which a latency is calibrated.
+    for body in asked.losses:
+        link.add(body)
+    return replace(toxic, bodies=(*toxic.bodies, *asked.losses)) if asked.losses else toxic
+
+
+def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
     put(link, asked)
     toxic = asked

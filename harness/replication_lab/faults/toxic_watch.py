@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
+from replication_lab.faults.packet_watch import LossWatch, realised_loss
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.model.record import Fault
 from replication_lab.model.toxic import Toxic
@@ -26,12 +27,20 @@ def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
     return max(trips) - min(trips) >= jitter_ms * JITTER_SHARE
 
 
-def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:  # noqa: PLR0911 - one for each kind of toxic
+def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:
     """Measure the link with `toxic` on it; return the result in words, and whether it matches the toxic's file.
 
     `bare_ms` is the round trip without any toxic. A toxic without latency does not change it, and an emulated machine
     answers late across any link.
     """
+    said, ok = _realised_streams(toxic.of_streams, probe, bare_ms)
+    if not toxic.losses:
+        return said, ok
+    lost, proved = realised_loss(toxic, probe.link)
+    return f"{said}, {lost}", ok and proved
+
+
+def _realised_streams(toxic: Toxic, probe: RoundTrip, bare_ms: float) -> tuple[str, bool]:  # noqa: PLR0911 - one for each kind
     if toxic.silences:
         try:
             return f"a round trip took {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
@@ -74,6 +83,11 @@ class ToxicOnLink:
     after_ms: float | None = None
     trips: list[float] = field(default_factory=list)
     there_to_the_last: bool = True
+    losses: list[LossWatch] = field(default_factory=list)
+
+    def faults(self) -> list[Fault]:
+        """Return the evidence of the round trips, and of the lost packets in each direction."""
+        return [self.fault(), *(each.fault(self.link, self.toxic) for each in self.losses)]
 
     def fault(self) -> Fault:
         why = self._why_not_seen()
@@ -132,8 +146,11 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
     try:
         for body in toxic.bodies:
             link.add(body)
+        acting.losses = [LossWatch(link, body) for body in asked.losses]
         with probe.watching() as acting.trips:
             yield acting
+        for each in acting.losses:
+            each.end()
         acting.trips += probe.pings(2)
         acting.there_to_the_last = link.carries({body.name for body in toxic.bodies})
     finally:

@@ -22,7 +22,7 @@ from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, catalogue, packet_rules, revisions, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, project, servers, signals
+from replication_lab.world.docker import images, labels, leftovers, packet_loss, project, servers, signals
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
@@ -59,6 +59,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage))
+    packet_loss.refuse_unable(map(catalogue.toxic, asked.wanted_toxics.values()))
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
     if asked.options:
@@ -295,6 +296,7 @@ def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
 def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
     """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result."""
     found = {lab.link(link).name: known_toxic(toxic) for link, toxic in toxics.items()}
+    packet_loss.refuse_unable(found.values())
     return at_once.of_each(lambda link: _prove_link(lab, link, found[link]), found)
 
 

@@ -47,7 +47,11 @@ class Spread(msgspec.Struct, frozen=True):
 
 
 class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A toxic on a link and the proof that it acted: `asked`, `before`, `during` and `after` share `unit`."""
+    """A toxic on a link and the proof that it acted: `asked`, `before`, `during` and `after` share `unit`.
+
+    The unit is ms for round trips. For lost packets it is `% of packets down` or `% of packets up`; `during` then has
+    the ends of the 99.9 % interval as `min` and `max`, the share as `p50`, and the number of packets as `n`.
+    """
 
     link: str
     toxic: str

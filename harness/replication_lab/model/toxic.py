@@ -1,6 +1,6 @@
 """Toxics: named network conditions, read from the files in toxics/. Each holds the bodies of Toxiproxy's own API."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import msgspec
 
@@ -8,6 +8,8 @@ from replication_lab.model.errors import LabError, unknown_name
 
 # The toxic of images/toxiproxy: one rate for all connections of a link in one direction. The lab adds the link's name.
 LINK_RATE = "link_bandwidth"
+# A share of the packets that the kernel drops between a node and the proxy; not a toxic of Toxiproxy.
+PACKET_LOSS = "packet_loss"
 # Toxiproxy 2.12's toxics and their attributes, with the smallest value: a zero would stop some streams for good.
 ATTRIBUTES: dict[str, dict[str, int]] = {
     "latency": {"latency": 0, "jitter": 0},
@@ -80,14 +82,25 @@ class Toxic:
         return tuple(body for body in self.bodies if body.type == LINK_RATE)
 
     @property
+    def losses(self) -> tuple[ToxicBody, ...]:
+        """The bodies that lose packets, a direction each."""
+        return tuple(body for body in self.bodies if body.type == PACKET_LOSS)
+
+    @property
+    def of_streams(self) -> "Toxic":
+        """The same toxic without its loss of packets: what Toxiproxy does."""
+        others = tuple(body for body in self.bodies if body.type != PACKET_LOSS)
+        return self if others == self.bodies else replace(self, bodies=others)
+
+    @property
     def is_latency(self) -> bool:
-        """Whether round trips prove it: it consists only of latency, for every connection."""
-        return all(body.type == "latency" and body.toxicity == 1 for body in self.bodies)
+        """Whether round trips prove all that Toxiproxy does: it is only latency, for every connection."""
+        return all(body.type == "latency" and body.toxicity == 1 for body in self.of_streams.bodies)
 
     @property
     def is_measured(self) -> bool:
         """Whether the lab can measure every body of it: either kind of rate, but not both at once."""
-        kinds = {body.type for body in self.bodies}
+        kinds = {body.type for body in self.of_streams.bodies}
         one_rate = kinds <= {"latency", "bandwidth"} or kinds <= {"latency", LINK_RATE}
         return one_rate and all(body.toxicity == 1 for body in self.bodies)
 

@@ -320,7 +320,7 @@ def _port(lab: Lab, source: str, target: str) -> int:
     if name not in lab.toxiproxy.proxies():
         lab.toxiproxy.create(name, f"0.0.0.0:{port}", f"{source}:3306")
         for body in _slowest(lab, {source, target}):
-            lab.toxiproxy.add(name, body)
+            lab.link(name).add(body)
     return port
 
 

@@ -37,9 +37,9 @@ class Condition:
 
 def conditions(summary: ExperimentSummary) -> list[Condition]:
     """Return the toxics of the run, one for each engine and case; the links of a cluster are told together."""
-    groups: dict[tuple[str, str, str, float | None], list[FaultRow]] = {}
+    groups: dict[tuple[str, str, str, str, float | None], list[FaultRow]] = {}
     for fault in summary.faults:
-        groups.setdefault((fault.engine, fault.case, fault.toxic, fault.asked), []).append(fault)
+        groups.setdefault((fault.engine, fault.case, fault.toxic, fault.unit, fault.asked), []).append(fault)
     return [_condition(rows) for rows in groups.values()]
 
 
@@ -65,12 +65,14 @@ def _median(values: Sequence[float | None]) -> float | None:
 
 
 def scale(found: Sequence[Condition]) -> Scale | None:
-    return strips.scale([value for each in found for value in (each.first.asked, *(each.during or ()))])
+    """Return the scale of the round trips; a share of lost packets is not on it."""
+    trips = [each for each in found if each.first.unit == "ms"]
+    return strips.scale([value for each in trips for value in (each.first.asked, *(each.during or ()))])
 
 
 def picture(found: Condition, on: Scale) -> str:
     """Return the requested figure as a stroke and the measured ones as a strip."""
-    if found.during is None:
+    if found.during is None or found.first.unit != "ms":
         return ""
     least, middle, most = found.during
     asked = [found.first.asked] if found.first.asked else []

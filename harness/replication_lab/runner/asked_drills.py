@@ -10,6 +10,7 @@ from typing import Any
 import msgspec
 
 from replication_lab import faults
+from replication_lab.faults.packet_watch import realised_loss
 from replication_lab.model.drill import Drill, Waiting
 from replication_lab.model.drill_result import Drilled
 from replication_lab.model.errors import LabError
@@ -178,11 +179,13 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
     carried = running.carries({body.name for body in toxic.bodies})
     # The proxy's timers make a single round trip shorter, and a load most of them longer.
     said = f"{median(trips):.1f} ms" if trips else "no answer"
+    lost, loses = realised_loss(toxic, running) if toxic.losses else ("", True)
+    said = f"{said}, {lost}" if lost else said
     return Proof(
         what=f"{link} has {name}",
         expected=f"a round trip of {least:.1f} ms at least",
         found=said if carried else f"{said}, but the toxic was removed",
-        ok=carried and bool(trips) and median(trips) >= least,
+        ok=carried and bool(trips) and median(trips) >= least and loses,
     )
 
 

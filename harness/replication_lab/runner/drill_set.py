@@ -1,13 +1,14 @@
 """Drills by name, run one after another on labs of their own, recorded, and judged from the record."""
 
 import secrets
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from functools import cache
 from pathlib import Path
 
 import msgspec
 
 from replication_lab import faults, replication
+from replication_lab.faults.condition import NONE
 from replication_lab.lab import up
 from replication_lab.model import drill, drill_result, history
 from replication_lab.model.drill import Drill
@@ -26,7 +27,7 @@ from replication_lab.runner import described
 from replication_lab.runner.drill import run_drill
 from replication_lab.world import catalogue, clock, given_texts, own
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import servers, signals
+from replication_lab.world.docker import packet_loss, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal, ledger
 
@@ -148,6 +149,13 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
         )
     docker_engine.ensure()
     servers.make_ready(found, engine)
+    packet_loss.refuse_unable(map(catalogue.toxic, toxics(drills)))
+
+
+def toxics(drills: Iterable[Drill]) -> set[str]:
+    """Return the conditions that faults of these drills put on links."""
+    settings = [spec.settings for each in drills for spec in each.fault_specs]
+    return {str(each[key]) for each in settings for key in ("toxic", "condition") if each.get(key, NONE) != NONE}
 
 
 def run(

@@ -2,7 +2,7 @@
 
 import math
 import secrets
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -28,7 +28,7 @@ from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue, clock, revisions
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, project, servers, signals
+from replication_lab.world.docker import images, packet_loss, project, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 
@@ -52,8 +52,10 @@ class World:
     def now(self) -> str:
         return clock.now()
 
-    def make_ready(self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str) -> None:
-        """Refuse impossible labs before anything starts; an error suggests `command` with another engine.
+    def make_ready(
+        self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str, toxics: Collection[str] = ()
+    ) -> None:
+        """Refuse impossible labs and toxics before anything starts; an error suggests `command` with another engine.
 
         The labs of each part of `together` run at the same time.
         """
@@ -65,6 +67,7 @@ class World:
         for spec in wanted:
             servers.make_ready(catalogue.topology(spec.topology), spec.engine)
         images.ensure(dict.fromkeys(name for spec in wanted for name in _images(spec)))
+        packet_loss.refuse_unable(map(catalogue.toxic, toxics))
         for part in together:
             memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])
 

@@ -70,7 +70,7 @@ class Calibration:
         """Correct a toxic's next use by the measured round trip: a busy proxy's timers differ from an idle one's."""
         for fault in faults:
             asked = catalogue.toxic(fault.toxic)
-            if fault.seen and fault.during:
+            if fault.unit == "ms" and fault.seen and fault.during:
                 key = (lab.name, fault.link, fault.toxic)
                 typical = undisturbed(fault.during.min, fault.during.p50)
                 self._found[key] = corrected_by(self._found[key], asked, typical, fault.before or 0.0)
@@ -188,7 +188,7 @@ class Session:
             proofs = watch.proofs(outcome.commits, _fastest_commit_ms(outcome))
             if isinstance(outcome, HasProofs):
                 proofs = [*proofs, *outcome.proofs]
-        faults = [toxic.fault() for toxic in toxics]
+        faults = [fault for toxic in toxics for fault in toxic.faults()]
         if noise.quiet:
             self.calibration.follow(lab, faults)
         figures = {**outcome.figures, **counted, **trips(faults)}

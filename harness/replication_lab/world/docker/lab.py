@@ -15,6 +15,7 @@ from replication_lab.model.topology import Link, Topology
 from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.docker.packet_loss import PacketRules
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.features import features_of
@@ -86,6 +87,10 @@ class Lab:
         """Return the Toxiproxy that a service of the lab runs."""
         host, port = self.service(service).published(8474)
         return Toxiproxy(f"{host}:{port}")
+
+    def packet_rules_of(self, proxy: str) -> PacketRules:
+        """Return the rules that lose packets beside the Toxiproxy of a service."""
+        return PacketRules(self, proxy)
 
     def refresh(self) -> None:
         """Discard cached containers: ports and states change when a container is restarted."""

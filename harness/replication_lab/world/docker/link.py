@@ -3,15 +3,23 @@
 from dataclasses import dataclass
 from functools import cached_property
 from typing import TYPE_CHECKING, Any
+from urllib.parse import quote
 
+import msgspec
+
+from replication_lab.model.packet_loss import Packets
 from replication_lab.model.topology import BACK, Link
-from replication_lab.model.toxic import LINK_RATE, ToxicBody
+from replication_lab.model.toxic import LINK_RATE, PACKET_LOSS, ToxicBody
+from replication_lab.world.docker.packet_loss import PacketRules, Ports, Rule
 from replication_lab.world.echo import Echo
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy
 
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
+
+# After the name of a loss whose rules are not as the lab made them.
+DAMAGED = " (damaged)"
 
 
 @dataclass(frozen=True)
@@ -47,18 +55,24 @@ class RunningLink:
         return self.lab.node(self.model.server).server()
 
     def toxics(self) -> list[dict[str, Any]]:
-        """Return the toxics of all ports of the link."""
+        """Return the toxics of all ports of the link, and its losses of packets."""
         found = {toxic["name"]: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
-        return list(found.values())
+        return [*found.values(), *map(msgspec.to_builtins, self.losses())]
 
     def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
         return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
 
     def carries(self, toxics: set[str]) -> bool:
         """Return whether all of these toxics are on every port."""
-        return all(toxics <= {found["name"] for found in self._toxics_of(proxy)} for proxy in self.model.proxies)
+        lacking: set[str] = set()
+        for proxy in self.model.proxies:
+            lacking |= toxics - {found["name"] for found in self._toxics_of(proxy)}
+        return not lacking or lacking <= {body.name for body in self.losses()}
 
     def add(self, body: ToxicBody) -> None:
+        if body.type == PACKET_LOSS:
+            self._packet_rules.put(body, self._ports(body.stream))
+            return
         for proxy in self.model.proxies:
             link = self.line(body) if body.type == LINK_RATE else ""
             self.toxiproxy.add(proxy, body.reversed() if proxy.endswith(BACK) else body, link)
@@ -84,8 +98,57 @@ class RunningLink:
         holders = [
             proxy for proxy in self.model.proxies if toxic in {found["name"] for found in self._toxics_of(proxy)}
         ]
-        for proxy in holders or self.model.proxies[:1]:
-            self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{toxic}")
+        lost = [body for body in self.losses() if body.name == toxic] if not holders else []
+        for body in lost:
+            self._packet_rules.remove(self._ports(body.stream))
+        for proxy in holders or self.model.proxies[: not lost]:
+            self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{quote(toxic, safe='+=,')}")
+
+    # --- packets ------------------------------------------------------------------------------------------------------
+
+    @property
+    def _packet_rules(self) -> PacketRules:
+        return self.lab.packet_rules_of(self.proxy)
+
+    def losses(self) -> list[ToxicBody]:
+        """Return the losses of packets on the link, as the kernel's rules are now."""
+        rules = self._packet_rules.read()
+        found = (self._loss(stream, rules) for stream in ("downstream", "upstream")) if rules else ()
+        return [body for body in found if body]
+
+    def _loss(self, stream: str, rules: dict[str, Rule]) -> ToxicBody | None:
+        """Return the loss in one direction; one that lacks a part has another name, so that it can be removed."""
+        there = [rules[chain] for chain in self._ports(stream).chains if chain in rules]
+        if not there:
+            return None
+        body = msgspec.structs.replace(there[0].body, stream=stream)
+        return body if self._rules_of(body, rules) else msgspec.structs.replace(body, name=f"{body.name}{DAMAGED}")
+
+    def packets(self, body: ToxicBody) -> Packets | None:
+        """Return the counters of a loss since it was put on; None if any of its rules is not there."""
+        found = self._rules_of(body, self._packet_rules.read())
+        return Packets(sum(r.packets.seen for r in found), sum(r.packets.dropped for r in found)) if found else None
+
+    def send_packets(self, body: ToxicBody, count: int) -> None:
+        """Send about `count` datagrams through the rules of a loss."""
+        ports = self._ports(body.stream)
+        self._packet_rules.burst([*ports.into[:1], *ports.out[:1]], count)
+
+    def _rules_of(self, body: ToxicBody, rules: dict[str, Rule]) -> list[Rule]:
+        chains = self._ports(body.stream).chains if rules else []
+        found = [rules[chain] for chain in chains if chain in rules]
+        whole = len(found) == len(chains)
+        return found if whole and all(rule.complete and rule.body.name == body.name for rule in found) else []
+
+    def _ports(self, stream: str) -> Ports:
+        """Return the ports of the proxy that carry one direction of the link."""
+        listens = {name: entry["listen"] for name, entry in self.toxiproxy.proxies().items()}
+        ports = {name: int(listens[name].rpartition(":")[2]) for name in self.model.proxies}
+        dialled = tuple(port for name, port in ports.items() if not name.endswith(BACK))
+        back = tuple(port for name, port in ports.items() if name.endswith(BACK))
+        return Ports(dialled, back) if stream == "upstream" else Ports(back, dialled)
+
+    # --- on and off ---------------------------------------------------------------------------------------------------
 
     def cut(self) -> None:
         """Switch the link off: every connection across it ends, and new ones are refused."""
