@@ -1,6 +1,7 @@
 """Is what Pacemaker says of its cluster read right, and is nothing moved to where it cannot run?"""
 
 import io
+import time
 
 import pytest
 from replication_lab.cli import output
@@ -9,7 +10,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Node
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
-from replication_lab.world import pacemaker
+from replication_lab.world import clock, pacemaker
 from replication_lab.world.pacemaker import parse_status
 from rich.console import Console
 
@@ -320,3 +321,57 @@ def test_the_command_shows_members_resources_and_the_way_to_the_service():
     assert "quorum: node1 online (coordinator), node2 online" in text.getvalue()
     assert "node2 runs ms_drbd_mysql Unpromoted, cl_ping" in text.getvalue()
     assert f"service IP {ADDRESS} is not active on any node" in text.getvalue()
+
+
+# --- started again ----------------------------------------------------------------------------------------------------
+
+BELIEVED = member("node1", coordinator=True) + member("node2")
+FENCED = member("node1", coordinator=True) + member("node2", online=False)
+
+
+class Losing(Pair):
+    """A lab whose machine node2 was just killed; each look at the cluster finds the next state, the last one again."""
+
+    def __init__(self, *states):
+        super().__init__(None)
+        self.left = list(states)
+        self.states = {"node2": "exited"}
+
+    def run(self, service, *command):
+        self.text = self.left.pop(0) if len(self.left) > 1 else self.left[0]
+        return super().run(service, *command)
+
+
+@pytest.mark.parametrize(
+    ("states", "waits"),
+    [
+        ([said(members=BELIEVED), said(members=LOST), said(members=LOST), said(members=FENCED)], True),
+        ([said(members=FENCED, quorum="false"), said(members=FENCED)], True),
+        ([said(members=FENCED)], False),
+    ],
+)
+def test_a_killed_machine_is_started_once_it_is_fenced(monkeypatch, states, waits):
+    """Pacemaker first reports its last state, then that the machine is lost; the user reads why the start waits."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    lab, told = Losing(*states), []
+    cluster_manager.ManagedMachines(lab).wait_until_startable(["node2"], told.append)
+
+    assert lab.left == [said(members=FENCED)]
+    assert bool(told) == waits and all("fenced node2" in line for line in told)
+
+
+def test_a_machine_that_is_never_fenced_is_not_started(monkeypatch, refused):
+    """Sabotage: the cluster never knows whether the machine is dead."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(clock, "STALLED_SECONDS", 0)
+    machines = cluster_manager.ManagedMachines(Losing(said(members=LOST)))
+    error = refused(machines.wait_until_startable, ["node2"], [].append)
+
+    assert "node2 lost" in error.found and "./lab ha status" in error.next_step
+
+
+def test_without_a_running_machine_nothing_fences():
+    """After both were killed, each is started at once."""
+    lab = Losing(said(members=LOST))
+    lab.states["node1"] = "exited"
+    cluster_manager.ManagedMachines(lab).wait_until_startable(["node2"], pytest.fail)

@@ -159,3 +159,10 @@ def test_a_run_knows_which_registry_its_images_came_from(engine):
     lab = SimpleNamespace(image_digests=lambda: services)
 
     assert Lab.image_origins(lab) == {"replica": "registry.example/lab/mariadb@sha256:1"}
+
+
+def test_an_image_that_the_engine_does_not_give_is_one_error(tmp_path, engine, refused):
+    """Saving an image that is not there, or from an engine that breaks off, ends with the engine's words."""
+    engine()
+
+    assert "an image cannot be read" in refused(archives.save, tmp_path, ["load"]).found

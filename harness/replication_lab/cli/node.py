@@ -10,7 +10,7 @@ import click
 
 from replication_lab import replication
 from replication_lab.cli import FAILED, names, output
-from replication_lab.cli.console import out, print_json
+from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import nodes as acting
 from replication_lab.lab import sql_files
@@ -142,7 +142,7 @@ def _of_nodes(command: Callable[..., Any]) -> Callable[..., Any]:
 
 def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
     lab = project.find(name)
-    proofs = acting.act(lab, verb, nodes)
+    proofs = acting.act(lab, verb, nodes, tell)
     if json_:
         print_json(proofs)
     else:

@@ -3,9 +3,11 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
+from replication_lab import replication
 from replication_lab.faults.fault import FAULTS, Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.up import refuse_in_use
 from replication_lab.model.errors import LabError
+from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.world.docker.lab import Lab
 
@@ -32,8 +34,10 @@ VERBS = {
 }
 
 
-def act(lab: Lab, verb: str, nodes: Sequence[str]) -> list[Proof]:
+def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: None) -> list[Proof]:
     """Do it to the nodes at the same time and verify it; a node that is in that state already is left as it is.
+
+    `tell` gets what is waited for.
 
     LabError, and no node is changed, if one of them is in a state in which the verb does nothing.
     """
@@ -45,6 +49,8 @@ def act(lab: Lab, verb: str, nodes: Sequence[str]) -> list[Proof]:
         if state[0] not in (*asked.acts_in, asked.after):
             raise _refused(lab, name, state, asked.acts_in[0])
     changed = [name for name, (status, _) in states.items() if status != asked.after]
+    if verb == "start" and changed:
+        replication.of(lab).wait_until_startable(changed, tell)
     same = [Proof(f"{name} was left as it is", _said(states[name]), True) for name in nodes if name not in changed]
     return [*same, *(_done(FAULTS[asked.fault].make(lab, changed), asked.undoes) if changed else [])]
 

@@ -8,6 +8,7 @@ from typing import ClassVar, TypeVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
+from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
 from replication_lab.probes.waited import waited
@@ -168,6 +169,9 @@ class Nodes:
         """Return the shortest round trip in ms of each link from this node; they were proved just before."""
         links = self.lab.topology.links_from(name)
         return [catalogue.toxic(toxics.get(link.name, "lan")).shortest_trip_ms for link in links]
+
+    def wait_until_startable(self, names: Sequence[str], tell: Tell) -> None:
+        """Wait until these stopped nodes can be started; `tell` gets what is waited for."""
 
     def wait_until_together(self) -> None:
         """Wait until every node replicates again after a restart."""

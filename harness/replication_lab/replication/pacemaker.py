@@ -3,10 +3,11 @@
 Pacemaker decides which machine serves: a drill waits for it, and only chooses the machine that serves first.
 """
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import PAIR
 from replication_lab.replication.abilities import ChoosesServer
@@ -68,6 +69,19 @@ class ManagedMachines(Machines, ChoosesServer):
 
     def take_back(self, name: str, discard_errant: bool) -> None:  # noqa: ARG002 - Pacemaker ends a split brain itself
         online(self.lab, name)
+
+    def wait_until_startable(self, names: Sequence[str], tell: Tell) -> None:
+        """Wait until the running machine has fenced these: one that is started sooner is reset by its watchdog."""
+
+        def look() -> tuple[bool, str]:
+            running = [name for name in self.names if name not in names and self.lab.node(name).state()[0] == "running"]
+            return pacemaker.cluster(self.lab).fenced(names, running[0]) if running else (True, "no machine runs")
+
+        if look()[0]:
+            return
+        tell(f"waiting until the cluster has fenced {' '.join(names)}; a machine that starts sooner would be reset")
+        hint = f"./lab ha status --lab {self.lab.name}"
+        clock.wait_while_moving(look, f"{' '.join(names)} to be fenced", POLL_SECONDS, hint)
 
     def rejoin(self) -> None:
         """Start the machines that their watchdog has switched off, and wait until both are healthy."""

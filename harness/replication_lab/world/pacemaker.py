@@ -1,6 +1,7 @@
 """A Pacemaker cluster of two machines in a running lab: its status, and its commands (images/vm)."""
 
 import xml.etree.ElementTree as ET
+from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -174,6 +175,18 @@ class Cluster:
         with suppress(LabError):
             return self.asked("SELECT @@hostname")
         return ""
+
+    def fenced(self, nodes: Sequence[str], seen_by: str) -> tuple[bool, str]:
+        """Return whether a machine knows that these are off, and the state in words; False if it does not answer.
+
+        Just after a node is lost, Pacemaker still reports its last state. Then it is unclean until it is fenced.
+        """
+        try:
+            status = self.status(seen_by)
+        except LabError as error:
+            return False, error.found
+        members = [status.members[node] for node in nodes]
+        return status.quorum and not any(each.online or each.unclean for each in members), status.words()
 
     def wait_until_served_by(self, *nodes: str) -> str:
         """Wait until one of these machines has the service's address, reports it and has a quorum; return its name.

@@ -29,6 +29,8 @@ def save(folder: Path, names: Sequence[str]) -> list[Path]:
     try:
         folder.mkdir(parents=True, exist_ok=True)
         return [_save(folder, name) for name in names]
+    except DockerException as error:
+        raise LabError(f"an image cannot be read: {error}", "a running Docker engine", "./lab doctor") from error
     except OSError as error:
         raise LabError(
             f"{folder} cannot be written: {error.strerror}", "a folder with enough free space", "lab images save DIR"

@@ -5,7 +5,7 @@ from contextlib import suppress
 from pathlib import Path
 
 import msgspec
-from docker.errors import APIError, NotFound
+from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 
 from replication_lab.model.attachment import LABEL, NETWORK, OWNER, Attachment, override
@@ -147,9 +147,10 @@ def _remove(container: Container) -> None:
         container.remove(force=True, v=True)
     except NotFound:
         pass
-    except APIError as error:
+    except DockerException as error:
         if "already in progress" not in str(error):
-            raise
+            said = f"the Docker engine cannot remove {container.name}: {error}"
+            raise LabError(said, "an engine that removes it", "repeat the command; then ./lab doctor") from error
 
 
 def differences(attached: Attachment) -> list[str]:

@@ -8,13 +8,13 @@ from typing import Any
 from urllib.parse import quote, unquote
 
 import psutil
-from docker.errors import APIError, NotFound
+from docker.errors import APIError, DockerException, NotFound
 from docker.models.containers import Container
 from docker.models.volumes import Volume
 
 from replication_lab.model.attachment import Attachment
 from replication_lab.model.errors import LabError
-from replication_lab.world import places
+from replication_lab.world import clock, places
 from replication_lab.world.docker import attachments, labels
 from replication_lab.world.docker import engine as docker_engine
 
@@ -23,6 +23,8 @@ ATTACHED = "the attachment of "
 STATE = places.KEPT / "labs"
 # Seconds; a step of the system clock changes a process's start time by less.
 STEP_SECONDS = 60
+# How long the removal of one thing is repeated while the engine says that it is going on.
+REMOVAL_SECONDS, POLL_SECONDS = 30, 0.2
 
 
 def remove(project: str) -> None:
@@ -35,7 +37,7 @@ def remove(project: str) -> None:
             list(pool.map(remove_container, [one for one in containers if one.labels.get(labels.PART) == part]))
     only = {"label": [labels.LABEL, f"{labels.PROJECT}={project}"]}
     for network in client.networks.list(filters=only):
-        _unless_gone(network.remove)
+        _unless_gone(network, "remove")
     for volume in client.volumes.list(filters=only):
         remove_volume(volume)
     for kept in STATE.glob(f"{project}.*"):
@@ -45,8 +47,10 @@ def remove(project: str) -> None:
 def remove_volume(volume: Volume) -> None:
     """Remove a volume; LabError if a container of another project uses it."""
     try:
-        _unless_gone(volume.remove, force=True)
-    except APIError as error:
+        _unless_gone(volume, "remove", force=True)
+    except LabError as error:
+        if "in use" not in error.found:
+            raise
         raise LabError(
             f"{volume.name} is in use by a container outside the lab",
             "a volume used only by the lab",
@@ -58,18 +62,40 @@ def remove_container(container: Container) -> None:
     """Remove a container with its anonymous volumes, in any state."""
     if container.labels.get(labels.PART) == "array":
         # A stopped container removes its own entries in the host's /dev.
-        _unless_gone(container.stop, timeout=5)
-    _unless_gone(container.remove, force=True, v=True)
+        _unless_gone(container, "stop", timeout=5)
+    _unless_gone(container, "remove", force=True, v=True)
 
 
-def _unless_gone(act: Any, **options: Any) -> None:
+def _unless_gone(thing: Any, act: str, **options: Any) -> None:
+    """Call a method that removes or stops a thing; LabError if the engine refuses, also after REMOVAL_SECONDS."""
+    refusals: list[DockerException] = []
+
+    def is_gone() -> bool:
+        try:
+            getattr(thing, act)(**options)
+        except NotFound:
+            return True
+        except DockerException as error:
+            refusals.append(error)
+            if not _is_passing(error):
+                raise
+            return False
+        return True
+
     try:
-        act(**options)
-    except NotFound:
-        pass
-    except APIError as error:
-        if "already in progress" not in str(error):
-            raise
+        clock.wait_until(is_gone, f"the removal of {thing.name}", REMOVAL_SECONDS, POLL_SECONDS)
+    except (DockerException, LabError) as error:
+        raise LabError(
+            f"the Docker engine cannot {act} {thing.name}: {refusals[-1]}",
+            "an engine that removes it",
+            "repeat the command; then ./lab doctor",
+        ) from error
+
+
+def _is_passing(error: DockerException) -> bool:
+    """Return whether another removal of the same thing is going on, or the engine failed under load."""
+    said = str(error)
+    return "already in progress" in said or (isinstance(error, APIError) and "annot remove container" in said)
 
 
 def owner() -> str:

@@ -1,0 +1,48 @@
+"""Is a removal that is going on waited for, and one that the engine refuses a single error?"""
+
+import time
+from types import SimpleNamespace
+
+import pytest
+from docker.errors import APIError, DockerException, NotFound
+from replication_lab.world.docker import leftovers
+
+
+@pytest.fixture
+def a_container():
+    return SimpleNamespace(name="p-source-1", labels={})
+
+
+IN_PROGRESS = "removal of container p is already in progress"
+
+
+@pytest.mark.parametrize(
+    "refusals", [[IN_PROGRESS, IN_PROGRESS], ['500: cannot remove container "p": did not receive an exit event']]
+)
+def test_a_removal_that_is_going_on_is_waited_for(a_container, monkeypatch, refusals):
+    """Two commands may remove the same lab at once, and a busy engine answers with an error before it succeeds."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    left = list(refusals)
+
+    def remove(**_options):
+        raise APIError(left.pop(0)) if left else NotFound("gone")
+
+    a_container.remove = remove
+    leftovers.remove_container(a_container)
+
+    assert left == []
+
+
+@pytest.mark.parametrize("error", [APIError("driver failed"), DockerException("no connection"), APIError(IN_PROGRESS)])
+def test_a_removal_that_fails_is_one_error_with_the_engines_words(a_container, monkeypatch, refused, error):
+    """Sabotage: the engine refuses for good, does not answer, or never ends a removal."""
+    monkeypatch.setattr(time, "sleep", lambda _seconds: None)
+    monkeypatch.setattr(leftovers, "REMOVAL_SECONDS", 0.01)
+
+    def remove(**_options):
+        raise error
+
+    a_container.remove = remove
+    said = refused(leftovers.remove_container, a_container)
+
+    assert str(error) in said.found and "p-source-1" in said.found and "./lab doctor" in said.next_step
