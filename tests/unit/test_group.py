@@ -233,3 +233,10 @@ def test_every_ordered_pair_of_a_group_has_a_link():
     for link in topology.links:
         assert link.proxies == (link.name, f"{link.name}-sql") and link.server == link.target
         assert f"127.0.0.1::{link.port}" in file["services"]["toxiproxy"]["ports"]
+
+
+def test_members_dial_each_other_with_a_handshake():
+    """Toxiproxy accepts connections for a dead node: without a handshake, old messages reach the restarted node."""
+    settings = (catalogue.COMPOSE / "group" / "group.cnf").read_text().splitlines()
+
+    assert "group-replication-ssl-mode = REQUIRED" in settings
