@@ -92,9 +92,9 @@ def test_an_option_that_somebody_changes_during_the_load_is_unknown(loaded, tmp_
         # Set while it runs, or not, by its value.
         ("semisync", "mysql-8.0", {"innodb_doublewrite": ["ON", "OFF"], "performance_schema": ["ON", "OFF"]}),
         ("semisync", "mysql-5.5", BOTH),
-        ("semisync", "mariadb-10.1", BOTH),
+        ("async", "mariadb-10.1", BOTH),
         *((name, "mariadb", BOTH) for name in ("async", "fanout", "semisync-3", "chain", "galera", "galera-2")),
-        ("group", "mysql-8.0", {"innodb_page_cleaners": ["1", "2"], "cnf": ["a.cnf"]}),
+        ("group", "mysql-8.0", {"innodb_purge_threads": ["1", "2"], "cnf": ["a.cnf"]}),
         ("single", "mariadb", BOTH),
     ],
 )
