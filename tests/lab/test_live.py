@@ -95,6 +95,32 @@ def test_a_slider_slows_a_real_lab_and_the_end_leaves_nothing(start_command, nam
     assert things_of(name) == []
 
 
+@pytest.mark.long
+def test_a_view_that_is_killed_is_undone_by_the_next_command(command, start_command, name):
+    """The lab was up before: its link has its own condition again, the stopped replica runs, the ledger is gone."""
+    assert command("up", "semisync", "--lab", name).returncode == 0
+    before = project.find(name).link(LINK).toxics()
+    page = start_command("live", "--lab", name, "--no-open")
+    browser = Browser(read_until(page, "http://")[-1].strip())
+    with browser.events() as events:
+        assert browser.send("POST", "/nodes/replica/stop", {})[0] == 202
+        until(events, lambda state: any(each["name"] == "replica" and each["seen"] for each in state["nodes"]))
+        assert browser.send("PATCH", f"/links/{LINK}", {"condition": "200ms"})[0] == 202
+        until(events, lambda state: state["links"][0]["asked"] == "200ms")
+    page.kill()
+    page.wait(SECONDS)
+
+    said = command("status", "--lab", name)
+
+    assert "restored" in said.stdout + said.stderr and "replica, which was exited" in said.stdout + said.stderr
+    lab = project.find(name)
+    assert {toxic["name"] for toxic in lab.link(LINK).toxics()} == {toxic["name"] for toxic in before}
+    assert set(lab.states().values()) == {"running"}
+    assert lab.node("source").server().rows("SHOW TABLES IN lab LIKE 'ledger'") == []
+    assert "restored" not in command("status", "--lab", name).stdout
+    assert command("down", "--lab", name).returncode == 0
+
+
 def test_the_compose_file_for_grafana_is_accepted():
     """It is not run: its images are in no registry that is reachable here."""
     file = catalogue.ROOT / "docs" / "grafana" / "compose.yaml"

@@ -175,6 +175,14 @@ def cli() -> None:
                  lab list          the topologies, experiments, drills and so on
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
+    from replication_lab.world import viewed_files
+
+    if viewed_files.files():
+        # Only then: it imports Docker and SQL.
+        from replication_lab.cli.console import tell
+        from replication_lab.lab import killed_views
+
+        killed_views.restore(tell)
 
 
 def main(command: click.Command = cli, name: str = "lab") -> None:

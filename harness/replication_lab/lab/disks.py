@@ -148,3 +148,11 @@ def heal(lab: Lab, node: str, disk: str) -> None:
             f"./lab disk replace {node} {disk}",
         )
     spindle.heal()
+
+
+def by_node(lab: Lab) -> dict[str, dict[str, Spindle]]:
+    """Return the emulated disks by node and name, of the nodes that have any."""
+    kind = replication.of(lab)
+    if isinstance(kind, RunsMachines):
+        return {name: kind.disks(name) for name in kind.names}
+    return {name: dict(array.disks) for name, array in arrays.arrays(lab).items()}

@@ -8,7 +8,7 @@ from typing import Unpack
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear
 from replication_lab.faults.toxic_watch import realised
-from replication_lab.lab import disks, sql_files, start_options
+from replication_lab.lab import disks, killed_views, sql_files, start_options
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.option_file import Option
@@ -160,9 +160,10 @@ def _stored(storage: dict[str, Storage]) -> str:
 
 
 def tidy(tell: Tell) -> None:
-    """Remove what killed commands left behind, and report it."""
+    """Remove what killed commands left behind, restore what they changed, and report it."""
     for name in leftovers.sweep():
         tell(f"removed {name}: leftover of a killed command")
+    killed_views.restore(tell)
 
 
 def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:

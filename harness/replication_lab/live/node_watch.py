@@ -7,10 +7,8 @@ from replication_lab.live.ticking import Ticking
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.live import Disk
-from replication_lab.replication.abilities import RunsMachines
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
-from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -99,11 +97,3 @@ class DiskWatch:
             flushes_per_s=round((stats.flushes - before[2]) / seconds, 1) if before else None,
             failed=stats.failed,
         )
-
-
-def disks_of(lab: Lab) -> dict[str, dict[str, Spindle]]:
-    """Return the emulated disks by node and name, of the nodes that have any."""
-    kind = replication.of(lab)
-    if isinstance(kind, RunsMachines):
-        return {name: kind.disks(name) for name in kind.names}
-    return {name: dict(array.disks) for name, array in arrays.arrays(lab).items()}

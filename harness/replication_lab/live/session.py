@@ -8,12 +8,13 @@ from pathlib import Path
 from typing import TypeVar
 
 from replication_lab import replication
+from replication_lab.lab import disks, killed_views
 from replication_lab.live import node_control, sampler
 from replication_lab.live.checked import Checked
 from replication_lab.live.happened import Happenings
 from replication_lab.live.link_control import LinkControl
 from replication_lab.live.node_control import NodeControl
-from replication_lab.live.node_watch import DiskWatch, NodeWatch, disks_of
+from replication_lab.live.node_watch import DiskWatch, NodeWatch
 from replication_lab.live.recorder import Recorder
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route
@@ -55,13 +56,15 @@ class Session:
     def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object], version: str):
         self._recorded, self._version = recorded, version
         self.lab, self.clients, self.rate = lab, clients, rate
-        kind, disks = replication.of(lab), disks_of(lab)
+        kind, emulated = replication.of(lab), disks.by_node(lab)
         self._route = Route(lab, kind.written_at())
         self._roles, self._written_at = Roles(lab, self._route), self._route.node
         self.tally, self._happened = Tally(), Happenings()
         self._containers: dict[str, str] = lab.states()
         self._links = {link.name: self._control_of(link) for link in lab.topology.links}
-        self._controls = {name: NodeControl(lab, name, disks.get(name, {}), self._node_changed) for name in kind.names}
+        self._controls = {
+            name: NodeControl(lab, name, emulated.get(name, {}), self._node_changed) for name in kind.names
+        }
         self.sampler = Sampler(
             lab=lab,
             route=self._route,
@@ -71,7 +74,7 @@ class Session:
             rate=rate,
             watches={name: NodeWatch(lab, name) for name in kind.names},
             controls=self._controls,
-            disks={name: DiskWatch(name, found) for name, found in disks.items()},
+            disks={name: DiskWatch(name, found) for name, found in emulated.items()},
             links=self._links,
             happenings=self._happened,
             containers=lambda: self._containers,
@@ -352,7 +355,7 @@ def viewing(
     session, hook = Session(lab, clients, rate, recorded, version), threading.excepthook
     threading.excepthook = session.fail
     try:
-        with _only_load(lab, clients), session.loaded():
+        with _only_load(lab, clients), killed_views.kept(lab, writes=clients > 0), session.loaded():
             try:
                 session.start()
                 yield session

@@ -1,0 +1,150 @@
+"""What a view of a lab may change, kept in a file while it is viewed: after SIGKILL the next command restores it."""
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import closing, contextmanager, suppress
+from functools import partial
+from pathlib import Path
+from typing import NamedTuple
+
+import msgspec
+
+from replication_lab import replication
+from replication_lab.faults.fault import FAULTS
+from replication_lab.faults.toxic_calibration import bodies_of, exchange
+from replication_lab.lab.disks import by_node
+from replication_lab.model.disk import Limits
+from replication_lab.model.errors import LabError
+from replication_lab.model.progress import Tell
+from replication_lab.model.toxic import ToxicBody
+from replication_lab.workloads.ledger import TABLE
+from replication_lab.world import clock
+from replication_lab.world.docker import leftovers, project, signals
+from replication_lab.world.docker.lab import Lab
+from replication_lab.world.files import write_whole
+from replication_lab.world.viewed_files import file_of, files
+
+# The states of a container from which a fault's recovery brings a node back.
+RECOVERS = {"paused": "pause", "exited": "stop", "dead": "stop"}
+
+
+class Before(msgspec.Struct):
+    """A lab as it was before a view: the toxics of each link, the links that were on, the nodes that ran.
+
+    `disks` has the limits of each node's emulated disks. `owner` is the process that views; `at` is when it began.
+    """
+
+    owner: str
+    at: str
+    toxics: dict[str, list[ToxicBody]]
+    on: list[str]
+    running: list[str]
+    disks: dict[str, dict[str, Limits]]
+    writes: bool
+
+
+class _Killed(NamedTuple):
+    lab: Lab
+    before: Before
+
+
+@contextmanager
+def kept(lab: Lab, writes: bool) -> Iterator[None]:
+    """Keep for the block how a lab was before it; `writes` is whether clients write to the ledger's table."""
+    links = {link.name: lab.link(link.name) for link in lab.topology.links}
+    before = Before(
+        owner=leftovers.owner(),
+        at=clock.now(),
+        toxics={name: bodies_of(link) for name, link in links.items()},
+        on=[name for name, link in links.items() if link.enabled()],
+        running=[node.name for node in lab.topology.nodes if lab.node(node.name).state()[0] == "running"],
+        disks={node: {name: disk.limits() for name, disk in found.items()} for node, found in by_node(lab).items()},
+        writes=writes,
+    )
+    path = file_of(lab.name)
+    write_whole(path, msgspec.json.encode(before))
+    try:
+        yield
+    finally:
+        path.unlink(missing_ok=True)
+
+
+def restore(tell: Tell) -> None:
+    """Restore each lab whose view was killed, and tell what was restored, and what could not be."""
+    for name in sorted({path.name.partition(".")[0] for path in files()}):
+        with signals.signals_held():
+            _restore(name, tell)
+
+
+def _restore(name: str, tell: Tell) -> None:
+    paths = [path for path in files() if path.name.startswith(f"{name}.")]
+    found = [before for path in paths if (before := _read(path))]
+    if any(leftovers.is_alive(before.owner) for before in found):
+        # Another view would see its lab change. The last one to end leaves this to the next command.
+        return
+    lab = project.all_labs().get(name)
+    if lab and found:
+        first = min(found, key=lambda before: before.at)
+        done = [said for step in _steps(lab, first) if (said := _done(step, tell))]
+        tell(f"restored {name} after a killed view: {', '.join(done) or 'nothing had changed'}")
+    for path in paths:
+        path.unlink(missing_ok=True)
+
+
+def _read(path: Path) -> Before | None:
+    with suppress(OSError, msgspec.DecodeError):
+        return msgspec.json.decode(path.read_bytes(), type=Before)
+    return None
+
+
+def _steps(lab: Lab, before: Before) -> Iterator[Callable[[], str]]:
+    """Yield what may have to be done, each returning what it changed: links first, which the nodes need."""
+    for name in before.toxics:
+        yield partial(_link, lab, name, before)
+    for name in before.running:
+        yield partial(_node, lab, name)
+    for node, limits in before.disks.items():
+        yield partial(_disks, lab, node, limits)
+    if before.writes:
+        yield partial(_ledger, lab)
+
+
+def _done(step: Callable[[], str], tell: Tell) -> str:
+    try:
+        return step()
+    except LabError as error:
+        tell(f"warning: a killed view is not wholly undone: {error.found}")
+        return ""
+
+
+def _link(lab: Lab, name: str, before: Before) -> str:
+    link = lab.link(name)
+    same = bodies_of(link) == before.toxics[name]
+    exchange(link, before.toxics[name])
+    off = name in before.on and not link.enabled()
+    if off:
+        link.enable()
+    return "" if same and not off else f"the condition of {name}"
+
+
+def _node(lab: Lab, name: str) -> str:
+    state = lab.node(name).state()[0]
+    if state not in RECOVERS:
+        return ""
+    fault = FAULTS[RECOVERS[state]].make(lab, [name])
+    with closing(fault):
+        fault.recover()
+    return f"{name}, which was {state}"
+
+
+def _disks(lab: Lab, node: str, before: Mapping[str, Limits]) -> str:
+    disks = by_node(lab)[node]
+    changed = [name for name, limits in before.items() if disks[name].limits() != limits]
+    for name in changed:
+        disks[name].limit(before[name])
+    return f"the disks of {node}" if changed else ""
+
+
+def _ledger(lab: Lab) -> str:
+    kind = replication.of(lab)
+    kind.server(kind.written_at()).execute(f"DROP TABLE IF EXISTS {TABLE}")
+    return ""

@@ -1,0 +1,95 @@
+"""Is a lab restored when the view that changed it was killed, and left alone while another view is alive?"""
+
+import pytest
+from replication_lab.faults.toxic_calibration import bodies_of
+from replication_lab.lab import killed_views
+from replication_lab.model.errors import LabError
+from replication_lab.world import catalogue, viewed_files
+from replication_lab.world.docker import leftovers, project
+
+from tests.fakes.lab import FakeLab
+
+LINK = "source-replica"
+
+
+@pytest.fixture
+def lab(fake_world, tmp_path, monkeypatch):
+    """Return a semi-synchronous lab of the fake world that is up, with its toxic."""
+    lab = FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
+    for body in catalogue.toxic("wan-85ms").bodies:
+        lab.link(LINK).add(body)
+    monkeypatch.setattr(viewed_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(project, "all_labs", lambda: {lab.name: lab})
+    monkeypatch.setattr(killed_views, "by_node", lambda _lab: {})
+    return lab
+
+
+@pytest.fixture
+def killed(lab, monkeypatch):
+    """Change a lab in a view, and kill the view."""
+    view = killed_views.kept(lab, writes=False)
+    view.__enter__()
+    [kept] = viewed_files.files()
+    content = kept.read_bytes()
+    for found in lab.link(LINK).toxics():
+        lab.link(LINK).remove(found["name"])
+    lab.link(LINK).cut()
+    lab.died["replica"] = "it was stopped"
+    view.__exit__(None, None, None)
+    kept.write_bytes(content)
+    monkeypatch.setattr(leftovers, "is_alive", lambda _owner: False)
+    return lab
+
+
+def restored():
+    told = []
+    killed_views.restore(told.append)
+    return told
+
+
+def test_links_and_nodes_are_as_before_the_view(killed):
+    """Each change is told; a second command finds nothing to do."""
+    assert restored() == [
+        f"restored {killed.name} after a killed view: the condition of {LINK}, replica, which was exited"
+    ]
+    assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and killed.link(LINK).enabled()
+    assert killed.node("replica").state()[0] == "running"
+    assert restored() == [] and viewed_files.files() == []
+
+
+def test_a_view_that_is_alive_keeps_its_lab(killed, monkeypatch):
+    """A command beside it must not undo what its viewers do."""
+    monkeypatch.setattr(leftovers, "is_alive", lambda _owner: True)
+
+    assert restored() == [] and len(viewed_files.files()) == 1
+    assert killed.node("replica").state()[0] == "exited"
+
+
+def test_a_view_that_ends_leaves_no_file(lab):
+    """It restores the lab itself."""
+    with killed_views.kept(lab, writes=False):
+        assert len(viewed_files.files()) == 1
+
+    assert viewed_files.files() == []
+
+
+def test_a_lab_that_is_gone_or_a_broken_file_is_forgotten(killed, monkeypatch):
+    """Neither stands in the way of a command."""
+    (viewed_files.FOLDER / f"other.1{viewed_files.SUFFIX}").write_text("{")
+    monkeypatch.setattr(project, "all_labs", dict)
+
+    assert restored() == [] and viewed_files.files() == []
+
+
+def test_what_cannot_be_restored_is_told_and_the_rest_is_done(killed, monkeypatch):
+    """Sabotage: the link does not answer; the node is started all the same."""
+
+    def fail(*_):
+        raise LabError("the proxy does not answer")
+
+    monkeypatch.setattr(killed_views, "exchange", fail)
+
+    assert restored() == [
+        "warning: a killed view is not wholly undone: the proxy does not answer",
+        f"restored {killed.name} after a killed view: replica, which was exited",
+    ]
