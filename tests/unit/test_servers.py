@@ -240,7 +240,7 @@ def test_a_drill_that_shifts_clocks_needs_the_labs_own_entrypoint(refused):
     (mover,) = [each.name for each in drills if each.moves_clocks(faults.kinds())]
     error = refused(drill_set.make_ready, "semisync", "mysql:8.4", drills)
 
-    assert f"{mover} shifts the clock of a server, which mysql:8.4 cannot" in error.found
+    assert f"{mover} shifts a server's clock, which mysql:8.4 does not support" in error.found
 
 
 # --- nodes that run different servers ---------------------------------------------------------------------------------

@@ -4,15 +4,14 @@ import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.faults.calibrated_toxic import CalibratedToxic
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.bulk_write import WAYS, BulkWrite
@@ -134,6 +133,6 @@ experiment = Experiment(
     prepare=prepare,
     arrange=arrange,
     disks=drbd_state.FAST.costs(),
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    data=data_beside(__file__),
     predict=predict,
 )

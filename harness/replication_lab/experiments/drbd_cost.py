@@ -3,14 +3,13 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.model.claim import Claim
 from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, Ratio, Total, throughput
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk
@@ -339,5 +338,5 @@ experiment = Experiment(
     fill=fill,
     arrange=arrange,
     disks=f"{DISK}: {catalogue.disk(DISK).limits.costs()}",
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    data=data_beside(__file__),
 )

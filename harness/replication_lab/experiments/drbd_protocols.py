@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.model.claim import Claim
 from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
 from replication_lab.replication import drbd as replicated_disk
 from replication_lab.replication import drbd_state
@@ -151,6 +150,6 @@ experiment = Experiment(
     prepare=prepare,
     arrange=arrange,
     disks=f"{DISK}: {catalogue.disk(DISK).limits.costs()}",
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    data=data_beside(__file__),
     predict=predict,
 )

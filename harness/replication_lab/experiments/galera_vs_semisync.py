@@ -3,8 +3,8 @@
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.experiments._galera_cases import CLIENTS, LAN, SYSTEMS, THREE, TWO, System, cases
 from replication_lab.experiments._galera_claims import claims
@@ -14,7 +14,6 @@ from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset
 from replication_lab.model.measuring import Watch, Workload
 from replication_lab.model.proof import Proof
-from replication_lab.model.published import parse_data
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.workloads.bank import Bank
@@ -245,4 +244,4 @@ def _at(wan: Far) -> Experiment[Lab]:
     )
 
 
-experiment = replace(_at(PUBLISHED), data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()))
+experiment = replace(_at(PUBLISHED), data=data_beside(__file__))

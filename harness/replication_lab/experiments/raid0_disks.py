@@ -3,14 +3,13 @@
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.faults.disk_limits import DiskLimits, lifted
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, Ratio
 from replication_lab.workloads.fio import BLOCK_KB, PATTERNS, Fio
 from replication_lab.world import catalogue
@@ -171,6 +170,6 @@ experiment = Experiment(
     workload=workload,
     fill=fill,
     arrange=arrange,
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    data=data_beside(__file__),
     predict=predict,
 )

@@ -2,11 +2,10 @@
 
 from collections.abc import Iterator
 from contextlib import AbstractContextManager
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import FLUSHING, Race
@@ -158,6 +157,6 @@ experiment = Experiment(
     prepare=catch_up_setup.prepare,
     fill=fill,
     arrange=arrange,
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    data=data_beside(__file__),
     predict=predict,
 )

@@ -1,11 +1,10 @@
 """Does a replica on RAID0 catch up with its source where one on RAID1 does not?"""
 
 from contextlib import AbstractContextManager
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, Total
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race
@@ -134,6 +133,6 @@ experiment = Experiment(
     prepare=catch_up_setup.prepare,
     fill=fill,
     arrange=arrange,
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    data=data_beside(__file__),
     predict=predict,
 )

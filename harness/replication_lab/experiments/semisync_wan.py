@@ -3,13 +3,12 @@
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import replace
-from pathlib import Path
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.experiments._replicating import restored
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import (
     Figure,
     PerRoundTrip,
@@ -265,4 +264,4 @@ def _at(wan: Far) -> Experiment[Lab]:
     )
 
 
-experiment = replace(_at(PUBLISHED), data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()))
+experiment = replace(_at(PUBLISHED), data=data_beside(__file__))

@@ -2,12 +2,11 @@
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from pathlib import Path
 from random import Random
 
+from replication_lab.experiments._data import data_beside
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Comparison, Experiment, Preset
-from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import Figure, Ratio, Sum
 from replication_lab.probes.temporary_tables import Watch
 from replication_lab.workloads.mysqlslap import Slap
@@ -201,7 +200,7 @@ experiment = Experiment(
     workload=workload,
     prepare=prepare,
     arrange=arrange,
-    data=parse_data(Path(__file__).with_suffix(".yaml").read_bytes()),
+    data=data_beside(__file__),
     comparison=Comparison(
         title="20 queries: average (minimum–maximum)",
         average="average_ms",

@@ -123,8 +123,8 @@ class AddToxic:
         there = self._is_there(name)
         return Proof(
             what=f"{name} is a black hole",
-            expected=f"nothing within {SILENCE_SECONDS:g} s",
-            found="an answer" if answered else "nothing" if there else "the toxic was removed",
+            expected=f"no answer within {SILENCE_SECONDS:g} s",
+            found="an answer" if answered else "no answer" if there else "the toxic was removed",
             ok=there and not answered,
         )
 

@@ -43,7 +43,7 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
 def _realised_streams(toxic: Toxic, probe: RoundTrip, bare_ms: float) -> tuple[str, bool]:  # noqa: PLR0911 - one for each kind
     if toxic.silences:
         try:
-            return f"a round trip took {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
+            return f"an answer came after {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
         except TimeoutError:
             return f"no answer within {SILENCE_SECONDS:g} s", True
     if toxic.resets:

@@ -71,7 +71,7 @@ def _engine_machine(found: EngineMachine) -> Finding:
 def _unknown(found: EngineMachine) -> Finding:
     return Finding(
         "quiet",
-        f"not known, nor is free memory: {found.elsewhere}",
+        f"load and free memory are not known: {found.elsewhere}",
         False,
         "verdicts of lab run and lab ask are UNKNOWN here; run them on Linux. lab drill does not depend on it",
     )

@@ -115,7 +115,7 @@ def check_unchanged(project: Project, services: Sequence[str]) -> None:
     for service in services:
         raise LabError(
             f"{service} runs with other settings than the files and the environment give now",
-            "the same: lab detach has to restore the containers as they are",
+            "unchanged settings: lab detach has to restore the containers as they are",
             f"the same -f, --env-file and variables as at its start; or {_up(project, service)}",
         )
 

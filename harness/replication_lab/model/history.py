@@ -135,7 +135,10 @@ def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> N
         attempts[event.id] = Attempt(event.id, event.client, event.node, event.at)
         return
     if event.id not in attempts:
-        raise LabError(f"line {number} of the ledger ends {event.id}, which was not invoked", "invoked before ended")
+        raise LabError(
+            f"line {number} of the ledger ends {event.id}, which was not invoked",
+            "an invocation of each id before its end",
+        )
     attempts[event.id] = msgspec.structs.replace(
         attempts[event.id], ended=event.at, outcome=event.outcome, code=event.code
     )

@@ -18,11 +18,28 @@ class PublishedRow(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     unit: str = ""
 
 
+class Source(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
+    """A publication; what was not found is empty, and `known` says so."""
+
+    year: int
+    author: str = ""
+    title: str = ""
+    url: str = ""
+    known: str = ""
+
+    def citation(self) -> str:
+        """Return author, title, year and address as one sentence, and then what else is known."""
+        named = [self.author, self.title and f"“{self.title}”"] if self.title else ["a public write-up"]
+        parts = [*filter(None, named), str(self.year), *filter(None, [self.url])]
+        return f"{', '.join(parts)}. {self.known}".strip()
+
+
 class Published(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A table in the literature and where it comes from."""
+    """A table in the literature: `source` says how it was measured, `cites` names where it was published."""
 
     source: str
     rows: list[PublishedRow] = []
+    cites: str = ""
 
 
 class ClaimData(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -53,6 +70,15 @@ class Data(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     published: Published = Published(source="")
     claims: dict[str, ClaimData] = {}
     expected: list[KnownVerdict] = []
+
+    def citing(self, sources: dict[str, Source]) -> "Data":
+        """Return the data with the citation of their publication before what the source says. Raise LabError."""
+        if not (name := self.published.cites):
+            return self
+        if name not in sources:
+            raise unknown_name("source of published figures", name, sources)
+        source = f"{sources[name].citation()} {self.published.source}"
+        return msgspec.structs.replace(self, published=msgspec.structs.replace(self.published, source=source))
 
     def under_other_conditions(self, claims: Iterable[str], known_at: str) -> "Data":
         """Return the data that apply under changed conditions: the verdicts known for `claims`, no published figure.

@@ -200,7 +200,7 @@ class NoneSeen(_OfTotal):
         if trials < self.at_least:
             reason = f"none was found, but only in {trials} {self.trials}; {self.at_least} are needed"
             return Finding(Verdict.UNKNOWN, reason, 0, None, rounds)
-        share = f"at most {highest_share(trials):.2g} of all trials could show one (95 %)"
+        share = f"with 95 % confidence at most {highest_share(trials):.2g} of all trials show one"
         return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
 
 

@@ -142,8 +142,8 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     movers = [each.name for each in drills if each.moves_clocks(faults.kinds())]
     if movers and (others := servers.others_images(found, engine)):
         raise LabError(
-            f"{', '.join(movers)} shifts the clock of a server, which {', '.join(others)} cannot: "
-            "only the lab's own entrypoint can",
+            f"{', '.join(movers)} shifts a server's clock, which {', '.join(others)} does not support: "
+            "only images with the lab's own entrypoint do",
             "an engine that is built here, or another drill",
             f"./lab drill {topology} --fault NAME",
         )

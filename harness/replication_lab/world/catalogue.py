@@ -11,6 +11,7 @@ import msgspec
 from replication_lab.model.condition import FORMS, is_written, parse_condition
 from replication_lab.model.disk import Disk, parse_disks
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.published import Source
 from replication_lab.model.storage import AUTO, Backend
 from replication_lab.model.topology import Topology, parse_topology
 from replication_lab.model.toxic import Toxic, parse_toxic
@@ -182,6 +183,12 @@ class Tested(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     version: str
     processor: str
     outcome: str
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Return the publications that experiments cite, by name (sources.yaml)."""
+    return msgspec.yaml.decode((Path(__file__).parent / "sources.yaml").read_bytes(), type=dict[str, Source])
 
 
 @cache
