@@ -3,6 +3,7 @@
 import inspect
 import re
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import replication_lab
@@ -105,4 +106,16 @@ def tested() -> str:
     return "\n".join(["| engine | day | processor | what was tested | outcome |", "|---|---|---|---|---|", *rows])
 
 
-MAKERS: dict[str, Callable[[], str]] = {"public_names": public_names, "engines": engines, "tested": tested}
+def of_the_project(name: str) -> str:
+    """Return a file beside docs/ as a page; its links are relative to docs/, as those of other pages are."""
+    text = (catalogue.ROOT / f"{name.upper()}.md").read_text()
+    beside = re.sub(r"\]\((?!docs/|https?:|#)", "](../", text)
+    return beside.replace("](docs/", "](").replace("](../CHANGELOG.md", "](changelog.md").partition("\n")[2].strip()
+
+
+MAKERS: dict[str, Callable[[], str]] = {
+    "public_names": public_names,
+    "engines": engines,
+    "tested": tested,
+    **{name: partial(of_the_project, name) for name in ("changelog", "contributing", "security")},
+}

@@ -140,7 +140,7 @@ def test_a_rate_that_is_not_kept_is_told_and_not_a_lower_one(ran):
     (effect,) = summary.effects
 
     assert summary.verdict == "UNKNOWN" and not effect.known
-    assert effect.sentence.startswith("rate=100/s: not known, rate=100/s cannot keep 100/s (2")
+    assert effect.sentence.startswith("rate=100/s: not known; rate=100/s cannot keep 100/s (2")
     assert any("the load kept 100/s" in doubt for case in summary.cases for doubt in case.doubts)
 
 

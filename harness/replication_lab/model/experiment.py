@@ -305,7 +305,7 @@ class Experiment(Generic[LabT]):
     def _refuse_unknown(self, what: str, names: Iterable[str], known: Iterable[str]) -> None:
         for name in names:
             if name not in known:
-                raise unknown_name(f"{what} experiment {self.name}", name, known)
+                raise unknown_name(f"{what} experiment {self.name}", name, known, "./lab run --help")
 
 
 def schedule(cases: Sequence[Each], rounds: int, seed: int) -> Iterator[tuple[int, list[Each]]]:

@@ -107,15 +107,15 @@ def _cannot_keep(experiment: Experiment, record: Record, effect: Effect) -> str:
         for m in record.quiet(_engine(experiment, case), case).values():
             asked, achieved = m.figures.get("rate_asked"), m.figures.get("rate_achieved")
             if asked and achieved is not None and not kept(asked, achieved).ok:
-                return f"{effect.changed}: not known, {case} cannot keep {asked:g}/s ({achieved:.4g}/s were begun)"
+                return f"{effect.changed}: not known; {case} cannot keep {asked:g}/s ({achieved:.4g}/s were begun)"
     return ""
 
 
 def _unknown(effect: Effect, found: ClaimJudgement | None, of: str) -> str:
     if found is None:
-        return f"{effect.changed}: not known, it was not measured on this engine"
+        return f"{effect.changed}: not known; it was not measured on this engine"
     if found.doubted or found.interval is None:
-        return f"{effect.changed}: not known, {found.reason}"
+        return f"{effect.changed}: not known; {found.reason}"
     seen = f"{found.interval.estimate:.3g} times [{found.interval.low:.3g}–{found.interval.high:.3g}] the {of}"
     more = f"; {about(found.needed)} rounds would be" if found.needed else ""
     return f"{effect.changed}: {seen} after {found.rounds} rounds, which is not precise enough{more}"

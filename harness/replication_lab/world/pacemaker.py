@@ -63,7 +63,7 @@ class Status(msgspec.Struct, frozen=True):
     def who(self) -> str:
         """Return the cluster's members in a line."""
         said = [f"{name} {member.words()}" for name, member in self.members.items()]
-        return f"{'quorum' if self.quorum else 'no quorum'}: {', '.join(said)}"
+        return f"{'quorum' if self.quorum else 'no quorum'}: {', '.join(said) or 'no member is known yet'}"
 
     def runs(self, node: str) -> str:
         """Return what a machine runs, in a line."""
