@@ -2,7 +2,7 @@
 
 import pytest
 from replication_lab.live.happened import Happenings
-from replication_lab.live.tally import Tally
+from replication_lab.live.tally import LoadTally
 from replication_lab.model.clicked import Clicked, drill_of
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.history import Ended, Invoked, Outcome, encode
@@ -95,7 +95,7 @@ def test_a_fault_of_a_node_lasts_until_it_is_undone():
 @pytest.fixture
 def tally():
     """Return a tally of two clients: 5 rows acknowledged, one failed, one unknown, one still in flight."""
-    tally = Tally()
+    tally = LoadTally()
     for client, outcomes in {1: "AAFA", 2: "AUA"}.items():
         for number, outcome in enumerate(outcomes):
             row = client * 1_000_000_000 + number

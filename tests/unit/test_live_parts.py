@@ -14,7 +14,7 @@ from replication_lab.live.node_control import NodeControl, actions, check_limits
 from replication_lab.live.node_watch import NodeWatch, Seen
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route, RoutedClient
-from replication_lab.live.tally import Tally
+from replication_lab.live.tally import LoadTally
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.history import Outcome
@@ -243,7 +243,7 @@ def test_a_comparison_that_breaks_off_does_not_end_the_view(lab, monkeypatch):
     lack = LabError("node1 ended with 137", "exit status 0")
     monkeypatch.setattr(type(replication.of(lab)), "holders", lambda _: (_ for _ in ()).throw(lack))
     monkeypatch.setattr(checked, "missing", lambda *_: 0)
-    found = Checked(lab, Tally(), lambda: "source", lambda: 7.0, lambda: None)._compared()
+    found = Checked(lab, LoadTally(), lambda: "source", lambda: 7.0, lambda: None)._compared()
 
     assert (found.says, found.lost, found.checked_at) == ("node1 ended with 137", None, None)
 

@@ -4,7 +4,7 @@ import msgspec
 import pytest
 from replication_lab import runs as running
 from replication_lab.live.recorder import Recorder
-from replication_lab.live.tally import Tally
+from replication_lab.live.tally import LoadTally
 from replication_lab.model.event import End
 from replication_lab.model.history import Ended, Invoked, Outcome, encode
 from replication_lab.model.live_record import Acted, Second
@@ -24,7 +24,7 @@ class Shown:
 
 @pytest.fixture
 def recorder(runs):
-    return Recorder(Shown, Tally())
+    return Recorder(Shown, LoadTally())
 
 
 def record_of(recorder, seconds=3):

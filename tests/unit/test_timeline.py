@@ -12,6 +12,7 @@ from replication_lab.model.timeline import Tally, phases, quantile, tally, timel
 from replication_lab.replication import drbd
 from replication_lab.report import chart, timelines
 from replication_lab.report.drill_rows import row_of
+from replication_lab.runner import watched as watched_module
 from replication_lab.runner.watched import watching
 from replication_lab.world import clock
 
@@ -159,7 +160,7 @@ def test_a_result_holds_what_its_clients_saw():
 class Asked:
     """A node whose views are given; asking too often ends the watch."""
 
-    names, cheap_views = ["replica"], True
+    names, view_seconds = ["replica"], 1.0
 
     def __init__(self, lab):
         self.lab = lab
@@ -193,8 +194,7 @@ def watched(monkeypatch, nodes) -> list[Looked]:
     """Return what was seen of the nodes until the lab had no more answers."""
     monkeypatch.setattr(clock, "pause", lambda _seconds, unless=None: unless.wait(0.001))
     with watching(nodes, clock.timer()) as found:
-        if nodes.cheap_views:
-            assert nodes.lab.asked.wait(5)
+        assert nodes.lab.asked.wait(5)
     return found
 
 
@@ -206,13 +206,39 @@ def test_the_nodes_are_asked_while_clients_write(monkeypatch):
     assert found[0].view.behind_s == 3 and found[0].node == "replica"
 
 
-def test_nodes_whose_views_cost_much_are_not_asked(monkeypatch):
-    """Reading them would disturb what is measured."""
-    nodes = Asked(AskedLab(View("Primary")))
-    nodes.cheap_views = False
+def test_a_machine_is_asked_so_seldom_that_its_answers_take_a_tenth_of_its_time(monkeypatch):
+    """A fast answer is followed by the usual pause, a slow one by a longer pause, and no answer by the usual one."""
+    pauses, now = [], [0.0]
+    nodes = Asked(AskedLab(View("Primary, Connected")))
+    nodes.view_seconds = drbd.Machines.view_seconds
+    monkeypatch.setattr(clock, "timer", lambda: now[0])
 
-    assert watched(monkeypatch, nodes) == []
-    assert not drbd.Machines.cheap_views
+    def paused_after(took, answers):
+        nodes.lab.answers, stop = answers, threading.Event()
+        monkeypatch.setattr(
+            nodes.lab, "answer", lambda: now.__setitem__(0, now[0] + took) or AskedLab.answer(nodes.lab)
+        )
+        monkeypatch.setattr(clock, "pause", lambda seconds, unless: (pauses.append(seconds), unless.set()))
+        watched_module._watch(nodes, "node1", 0.0, [], stop)
+        return round(pauses[-1], 3)
+
+    assert paused_after(0.3, [View("Primary, Connected")]) == 4
+    assert paused_after(2.0, [View("Primary, Connected")]) == 20
+    assert paused_after(3.0, [None]) == 4
+
+
+def test_the_pause_of_a_machine_that_is_asked_seldom_is_no_silence():
+    """Its states are one span; a silence of many pauses is shown, and the disks' states belong to the state."""
+    disks = ("UpToDate/UpToDate, in sync", "UpToDate/DUnknown, out of sync")
+    looked = [Looked(at, "node1", View("Primary, Connected", disks=disks[0])) for at in (0.0, 4.3, 8.6)]
+    looked.append(Looked(21.0, "node1", View("Primary, WFConnection", disks=disks[1])))
+    found = timelines._spans(looked, 24.0)
+
+    assert [(round(begin, 2), round(end, 2), state, tone) for begin, end, state, tone in found] == [
+        (0.0, 15.05, f"Primary, Connected, {disks[0]}", "good"),
+        (15.05, 21.0, "no answer", "bad"),
+        (21.0, 24.0, f"Primary, WFConnection, {disks[1]}", "doubt"),
+    ]
 
 
 def test_states_are_spans_with_the_silence_between_them():

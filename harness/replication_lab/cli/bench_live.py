@@ -11,7 +11,7 @@ from replication_lab.lab import up
 from replication_lab.live.route import Route
 from replication_lab.live.server import serving
 from replication_lab.live.session import viewing
-from replication_lab.live.tally import Tally
+from replication_lab.live.tally import LoadTally
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.workloads.ledger import Ledger
@@ -41,7 +41,7 @@ def figures(name: str) -> Iterator[Figure]:
 
 def _without(lab: Lab) -> tuple[float, float]:
     """Return commits a second and CPUs of the same load without a page."""
-    load, tally, node = Ledger({"source": CLIENTS}, rate=RATE), Tally(), "source"
+    load, tally, node = Ledger({"source": CLIENTS}, rate=RATE), LoadTally(), "source"
     load.prepare(lab.node(node).server())
     with load.writing(Route(lab, node).connect, tally.write):
         return _measured(tally)
@@ -72,7 +72,7 @@ def _read(address: str, jar: Path) -> None:
         )
 
 
-def _measured(tally: Tally) -> tuple[float, float]:
+def _measured(tally: LoadTally) -> tuple[float, float]:
     clock.pause(SETTLE_SECONDS)
     began, cpu, before = clock.timer(), host.own_cpu_seconds(), tally.acknowledged
     clock.pause(SECONDS)

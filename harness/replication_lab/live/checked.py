@@ -8,7 +8,7 @@ from msgspec import structs
 
 from replication_lab import replication
 from replication_lab.live.ledger_check import missing
-from replication_lab.live.tally import Tally
+from replication_lab.live.tally import LoadTally
 from replication_lab.model.errors import LabError
 from replication_lab.model.live import Ledger
 from replication_lab.world.docker.lab import Lab
@@ -18,7 +18,7 @@ class Checked:
     """What the last comparison found. `node` returns where clients write, `at` the time, `show` shows the result."""
 
     def __init__(
-        self, lab: Lab, tally: Tally, node: Callable[[], str], at: Callable[[], float], show: Callable[[], object]
+        self, lab: Lab, tally: LoadTally, node: Callable[[], str], at: Callable[[], float], show: Callable[[], object]
     ):
         self._lab, self._tally, self._node, self._at, self._show = lab, tally, node, at, show
         self._busy = threading.Lock()

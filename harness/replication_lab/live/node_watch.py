@@ -16,8 +16,8 @@ from replication_lab.world.mysql.galera import GaleraNode
 
 # Replication by transactions with GTIDs, which count them.
 COUNTED = ("async", "semisync", "group")
-# An answer older than this is none. A machine's state costs its guest a third of a second, so it is asked less often.
-FRESH_SECONDS, EVERY_SECONDS, MACHINE_SECONDS, DISK_SECONDS = 2.5, 1.0, 4.0, 5.0
+# An answer older than this is none.
+FRESH_SECONDS, EVERY_SECONDS, DISK_SECONDS = 2.5, 1.0, 5.0
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class NodeWatch:
     def __init__(self, lab: Lab, name: str):
         self.name = name
         self._kind = replication.of(lab.another())
-        every = EVERY_SECONDS if self._kind.cheap_views else MACHINE_SECONDS
+        every = self._kind.view_seconds
         self._fresh = FRESH_SECONDS + every - EVERY_SECONDS
         self._seen = Seen(View(), clock.timer())
         self.ticking = Ticking(f"watch {name}", self._look, every)

@@ -3,7 +3,7 @@
 from pathlib import Path
 from typing import IO
 
-from replication_lab.live.tally import Tally, nowhere
+from replication_lab.live.tally import LoadTally, nowhere
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import End
 from replication_lab.model.live import Span, State
@@ -16,7 +16,7 @@ from replication_lab.world.journal import Journal, ledger
 class Recorder:
     """A record that can be begun and ended while the lab is viewed; one at a time."""
 
-    def __init__(self, lab: Lab, tally: Tally):
+    def __init__(self, lab: Lab, tally: LoadTally):
         self._lab, self._tally = lab, tally
         self._journal: Journal | None = None
         self._ledger: IO[bytes] | None = None

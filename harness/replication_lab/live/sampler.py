@@ -11,7 +11,7 @@ from replication_lab.live.node_control import NodeControl
 from replication_lab.live.node_watch import DiskWatch, NodeWatch
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route
-from replication_lab.live.tally import Tally, Window
+from replication_lab.live.tally import Answers, LoadTally
 from replication_lab.model import live_rules
 from replication_lab.model.evidence import View
 from replication_lab.model.explained import Now, explain
@@ -39,7 +39,7 @@ class Sampler:
     lab: Lab
     route: Route
     roles: Roles
-    tally: Tally
+    tally: LoadTally
     clients: int
     rate: float
     watches: Mapping[str, NodeWatch]
@@ -71,7 +71,7 @@ class Sampler:
         seconds, self._last = max(now - self._last, 1e-3), now
         self._look(now)
         self._waits = self._round_trip_waited()
-        window = self.tally.take() if self.clients else Window()
+        window = self.tally.take() if self.clients else Answers()
         if window.commits_ms:
             self._committed_at = now
         self.newest = Sample(

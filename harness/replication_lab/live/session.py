@@ -19,7 +19,7 @@ from replication_lab.live.recorder import Recorder
 from replication_lab.live.roles import Roles
 from replication_lab.live.route import Route
 from replication_lab.live.sampler import Sampler
-from replication_lab.live.tally import Tally
+from replication_lab.live.tally import LoadTally
 from replication_lab.live.ticking import Ticking
 from replication_lab.live.viewed import Impossible, Put, Shown, Unknown
 from replication_lab.model.clicked import drill_of
@@ -40,6 +40,7 @@ from replication_lab.model.topology import Link
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
 from replication_lab.world import at_once, catalogue, clock, lock
+from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
@@ -56,29 +57,13 @@ class Session:
     def __init__(self, lab: Lab, clients: int, rate: float, recorded: Callable[[Path], object], version: str):
         self._recorded, self._version = recorded, version
         self.lab, self.clients, self.rate = lab, clients, rate
-        kind, emulated = replication.of(lab), disks.by_node(lab)
+        kind = replication.of(lab)
         self._route = Route(lab, kind.written_at())
         self._roles, self._written_at = Roles(lab, self._route), self._route.node
-        self.tally, self._happened = Tally(), Happenings()
+        self.tally, self._happened = LoadTally(), Happenings()
         self._containers: dict[str, str] = lab.states()
         self._links = {link.name: self._control_of(link) for link in lab.topology.links}
-        self._controls = {
-            name: NodeControl(lab, name, emulated.get(name, {}), self._node_changed) for name in kind.names
-        }
-        self.sampler = Sampler(
-            lab=lab,
-            route=self._route,
-            roles=self._roles,
-            tally=self.tally,
-            clients=clients,
-            rate=rate,
-            watches={name: NodeWatch(lab, name) for name in kind.names},
-            controls=self._controls,
-            disks={name: DiskWatch(name, found) for name, found in emulated.items()},
-            links=self._links,
-            happenings=self._happened,
-            containers=lambda: self._containers,
-        )
+        self.sampler = self._sampler_of(kind.names, disks.by_node(lab))
         self._checked = Checked(lab, self.tally, lambda: self._route.node, lambda: self.sampler.at, self.show)
         self._recorder = Recorder(lab, self.tally)
         self._samples: deque[Sample] = deque(maxlen=HISTORY_SECONDS)
@@ -89,7 +74,29 @@ class Session:
         self._empty = 0
         self.gone = threading.Event()
         self.failure: BaseException | None = None
-        self._tickings = [
+        self._tickings = self._all_tickings()
+
+    def _sampler_of(self, names: list[str], emulated: dict[str, dict[str, Spindle]]) -> Sampler:
+        self._controls = {
+            name: NodeControl(self.lab, name, emulated.get(name, {}), self._node_changed) for name in names
+        }
+        return Sampler(
+            lab=self.lab,
+            route=self._route,
+            roles=self._roles,
+            tally=self.tally,
+            clients=self.clients,
+            rate=self.rate,
+            watches={name: NodeWatch(self.lab, name) for name in names},
+            controls=self._controls,
+            disks={name: DiskWatch(name, found) for name, found in emulated.items()},
+            links=self._links,
+            happenings=self._happened,
+            containers=lambda: self._containers,
+        )
+
+    def _all_tickings(self) -> list[Ticking]:
+        return [
             *(watch.ticking for watch in self.sampler.watches.values()),
             *(disk.ticking for disk in self.sampler.disks.values()),
             self._roles.ticking,

@@ -13,19 +13,19 @@ Ranges = list[tuple[int, int]]
 
 
 @dataclass
-class Window:
+class Answers:
     """The answers since the last look: the latencies of commits in ms, and the number of errors."""
 
     commits_ms: list[float] = field(default_factory=list)
     errors: int = 0
 
 
-class Tally:
+class LoadTally:
     """The clients' statements and answers, in the lines that the ledger writes; `also` gets each line as well."""
 
     def __init__(self) -> None:
         self._lock = threading.Lock()
-        self._window = Window()
+        self._window = Answers()
         self._flying: dict[int, float] = {}
         # By client; a client's ids are consecutive, so its acknowledged rows are few ranges.
         self._acknowledged: dict[int, list[list[int]]] = {}
@@ -63,10 +63,10 @@ class Tally:
         else:
             ranges.append([number, number])
 
-    def take(self) -> Window:
+    def take(self) -> Answers:
         """Return what was answered since the last call."""
         with self._lock:
-            found, self._window = self._window, Window()
+            found, self._window = self._window, Answers()
         return found
 
     @property

@@ -12,7 +12,8 @@ from replication_lab.model.proof import Proof
 class View(msgspec.Struct, frozen=True):
     """The state that a node reported (Primary, replicating, semi-sync ON, …), or the error if it did not answer.
 
-    In a cluster also the number of nodes that it saw and its history (UUID); for a replica its reported lag.
+    In a cluster also the number of nodes that it saw and its history (UUID); for a replica its reported lag; for a
+    machine with a replicated disk the state of both disks.
     """
 
     says: str = ""
@@ -20,9 +21,11 @@ class View(msgspec.Struct, frozen=True):
     history: str = ""
     error: str = ""
     behind_s: int | None = None
+    disks: str = ""
 
     def __str__(self) -> str:
-        return self.error or self.says + (f" of {self.size}" if self.size > 1 else "")
+        size, disks = f" of {self.size}" if self.size > 1 else "", f", {self.disks}" if self.disks else ""
+        return self.error or f"{self.says}{size}{disks}"
 
 
 class Looked(msgspec.Struct, frozen=True):

@@ -8,10 +8,10 @@ from collections.abc import Iterator, Sequence
 
 import msgspec
 
+from replication_lab.model.checkers import Window
 from replication_lab.model.evidence import FaultEvidence, Looked
 from replication_lab.model.history import Attempt, Outcome
 
-Window = tuple[float, float]
 # Half a second shows when a fault of a few seconds began. With fewer answers in it, its rate would be chance.
 FINE, COARSE, LONG_LOAD_S, FEWEST_ANSWERS = 0.5, 1.0, 30.0, 20
 # A shorter phase has counts, but no rate.

@@ -1,7 +1,8 @@
 """The timeline of a drill as charts: answers, latencies, errors, lag and states by second, with the faults as bands."""
 
 from collections.abc import Callable, Iterator, Sequence
-from itertools import zip_longest
+from itertools import pairwise, zip_longest
+from statistics import median
 
 from replication_lab.model.evidence import Looked
 from replication_lab.model.timeline import AFTER, INJECTION, Phase, Tally, Timeline
@@ -15,6 +16,8 @@ HIGH, LOW = 200, 170
 STATES = 74
 # A node that was asked and has not answered for this long is silent.
 SILENT_AFTER_S, NO_ANSWER = 2.5, "no answer"
+# A machine is asked less often than a server: its usual pause between two answers, so many times, is no silence.
+USUAL_PAUSES = 1.5
 # Latencies that differ by more than this factor need a log scale.
 DECADE = 10
 
@@ -164,7 +167,7 @@ def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
             drill,
             found,
             "states of the nodes",
-            about="As each node reports it, about once a second.",
+            about="As each node reports it: a server about each second, a machine with DRBD about every four seconds.",
             y="",
             lines=[],
             strips=strips,
@@ -183,10 +186,11 @@ def _by_node(found: Timeline) -> dict[str, list[Looked]]:
 def _spans(looked: Sequence[Looked], end: float) -> list[tuple[float, float, str, str]]:
     """Return the spans of equal states: (begin, end, state, tone). A node that is asked in vain for long is silent."""
     spans: list[tuple[float, float, str, str]] = []
+    silent_after = _silent_after(looked)
     for one, later in zip_longest(looked, looked[1:]):
         until = later.at if later else end
         state = str(one.view)
-        known = min(until, one.at + SILENT_AFTER_S)
+        known = min(until, one.at + silent_after)
         parts = [(one.at, known, state, _tone(one, looked[0]))]
         if until > known:
             parts.append((known, until, NO_ANSWER, "bad"))
@@ -196,6 +200,12 @@ def _spans(looked: Sequence[Looked], end: float) -> list[tuple[float, float, str
             else:
                 spans.append(part)
     return spans
+
+
+def _silent_after(looked: Sequence[Looked]) -> float:
+    """Return the seconds after which a node that does not answer again is silent."""
+    pauses = [later.at - one.at for one, later in pairwise(looked)]
+    return max(SILENT_AFTER_S, USUAL_PAUSES * median(pauses)) if pauses else SILENT_AFTER_S
 
 
 def _tone(one: Looked, first: Looked) -> str:

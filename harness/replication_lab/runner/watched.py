@@ -1,4 +1,4 @@
-"""The nodes' views while clients write: each node is asked once a second, by connections of its own."""
+"""The nodes' views while clients write: each node is asked again and again, by connections of its own."""
 
 import threading
 from collections.abc import Iterator
@@ -9,7 +9,8 @@ from replication_lab.model.evidence import Looked, View
 from replication_lab.replication.kind import SILENT, Nodes
 from replication_lab.world import clock
 
-EVERY_SECONDS = 1.0
+# The pause after a view, as a multiple of the time that it took: an emulated processor takes seconds for one.
+PAUSE = 10
 # A node that is frozen answers when it goes on; the drill does not wait for that.
 LAST_ANSWER_SECONDS = 0.5
 
@@ -18,13 +19,13 @@ LAST_ANSWER_SECONDS = 0.5
 def watching(nodes: Nodes, began: float) -> Iterator[list[Looked]]:
     """Yield a list that is filled within the block; `began` is the moment of the clock's timer that is its zero.
 
-    A kind whose views are not cheap is not watched: reading them would disturb what is measured.
+    A kind says how often its views can be read without disturbing what is measured.
     """
     found: list[Looked] = []
     stop = threading.Event()
     threads = [
         threading.Thread(target=_watch, args=(_apart(nodes), name, began, found, stop), name="watch", daemon=True)
-        for name in (nodes.names if nodes.cheap_views else ())
+        for name in nodes.names
     ]
     for thread in threads:
         thread.start()
@@ -44,11 +45,14 @@ def _apart(nodes: Nodes) -> Nodes:
 
 def _watch(nodes: Nodes, name: str, began: float, found: list[Looked], stop: threading.Event) -> None:
     while not stop.is_set():
+        asked = clock.timer()
         view = _view(nodes, name)
+        took = clock.timer() - asked
         # What is answered after the end belongs to another state.
         if not stop.is_set():
             found.append(Looked(round(clock.timer() - began, 3), name, view))
-        clock.pause(EVERY_SECONDS, unless=stop)
+        # A silent node was waited for, and did no work.
+        clock.pause(nodes.view_seconds if view.error else max(nodes.view_seconds, PAUSE * took), unless=stop)
 
 
 def _view(nodes: Nodes, name: str) -> View:

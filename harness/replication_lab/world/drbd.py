@@ -88,6 +88,10 @@ class Status(msgspec.Struct, frozen=True, kw_only=True):
         synced = f", {self.synced_percent:g} % done" if self.synced_percent is not None else ""
         return f"{self._state()}, oos {self.out_of_sync_kib} KiB{synced}"
 
+    def disks(self) -> str:
+        """Return the state of both disks, and whether they have the same data."""
+        return f"{self.disk}/{self.peer_disk}, {'out of sync' if self.out_of_sync_kib else 'in sync'}"
+
     def recovered(self) -> str:
         """Return the progress of the recovery in words, without what clients' writes change while the peer is away."""
         away = self.synced_percent is None and self.connection != CONNECTED
