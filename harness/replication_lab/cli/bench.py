@@ -222,12 +222,14 @@ def bench() -> None:
         found.append(one)
         tell(f"{one.what}: {one.value:g} {one.unit}")
     table = Table(box=None, pad_edge=False)
-    for heading in ("figure", "median", "goal", "met", "readings"):
+    for heading in ("figure", "median", "95 % of mean", "goal", "met", "readings"):
         table.add_column(heading)
     for one in found:
         met = {True: "yes", False: "NO", None: ""}[one.met]
         goal = "" if one.goal is None else f"≤ {one.goal:g}"
-        table.add_row(one.what, f"{one.value:g} {one.unit}", goal, met, ", ".join(f"{each:g}" for each in one.readings))
+        interval = "" if one.interval is None else "{:g} to {:g}".format(*one.interval)
+        readings = ", ".join(f"{each:g}" for each in one.readings)
+        table.add_row(one.what, f"{one.value:g} {one.unit}", interval, goal, met, readings)
     Console(width=None if sys.stdout.isatty() else 160).print(table)
     path = catalogue.RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-bench.json"
     files.write_whole(

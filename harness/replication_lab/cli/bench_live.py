@@ -24,18 +24,18 @@ CLIENTS, RATE = 1, 400.0
 
 
 def figures(name: str) -> Iterator[Figure]:
-    """Yield the change of throughput that the page causes, and the CPU that it takes besides the load."""
+    """Yield the share of throughput that the page costs, and the CPU that it takes besides the load."""
     slower, shares = [], []
     lab = up.up(LabRequest(catalogue.topology("semisync"), "mariadb", name, keep=False), tell)
     try:
         for _ in range(ROUNDS):
             without, load_cpu = _without(lab)
             seen, cpu = _with(lab)
-            slower.append(abs(1 - seen / without))
+            slower.append(1 - seen / without)
             shares.append(cpu - load_cpu)
     finally:
         leftovers.remove(name)
-    yield figure("change of throughput by the live page, at 85 ms, one client, one browser", "", slower, 0.01)
+    yield figure("share of throughput lost to the live page, at 85 ms, one client, one browser", "", slower, 0.01)
     yield figure("CPUs that the live page and its sampling take", "", shares, 0.05)
 
 
