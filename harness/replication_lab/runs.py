@@ -34,7 +34,7 @@ from replication_lab.report import (
 from replication_lab.runner import asked_drills, attached, drill_set
 from replication_lab.runner.application import Probe
 from replication_lab.runner.rounds import Run, World
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, places
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.project import exported
 from replication_lab.world.journal import Journal, names, read, record_file
@@ -252,7 +252,7 @@ def write_index() -> Path:
         index.Run(name, index.decode(file.read_bytes()) if file.is_file() else None) for name, file in summaries.items()
     ]
     path = catalogue.RUNS / "index.html"
-    files.replace(path, index.render(found).encode())
+    files.replace(path, places.as_typed(index.render(found)).encode())
     return path
 
 

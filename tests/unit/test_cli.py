@@ -96,6 +96,7 @@ def test_help_loads_no_command():
     assert {name for name in found if name.startswith("replication_lab.")} == {
         "replication_lab.cli",
         "replication_lab.model",
+        "replication_lab.model.command",
         "replication_lab.model.errors",
     }
 

@@ -1,5 +1,6 @@
 """Is the lab's data found, and is what it writes kept out of it, in a checkout and as an installed package?"""
 
+import ast
 import importlib.util
 import shutil
 import zipfile
@@ -9,6 +10,9 @@ from urllib.parse import quote
 
 import pytest
 from hatchling.builders.wheel import WheelBuilder
+from replication_lab import runs
+from replication_lab.live import page as live_page
+from replication_lab.model import command
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, places
 from replication_lab.world.docker import labels, leftovers
@@ -109,3 +113,39 @@ def test_the_wheel_has_all_data_inside_the_package_and_no_password(tmp_path):
     assert all(bool(inside[f"replication_lab/{path}"] & 0o111) == bool(mode & 0o111) for path, mode in wanted.items())
     assert [name for name in inside if ".env" in name] == []
     assert {"replication_lab/cli/__init__.py", "replication_lab/docs/question.schema.json"} <= set(inside)
+
+
+def named(package: Path) -> list[str]:
+    """Return the texts of the package that name the command."""
+    code = [ast.walk(ast.parse(file.read_text())) for file in package.rglob("*.py")]
+    texts = [node.value for nodes in code for node in nodes if isinstance(node, ast.Constant)]
+    pages = [file.read_text() for file in package.rglob("*") if file.suffix in (".j2", ".js", ".html")]
+    return [text for text in [*texts, *pages] if isinstance(text, str) and "./lab" in text]
+
+
+@pytest.mark.parametrize("is_installed", [True, False])
+def test_every_text_names_the_command_as_it_is_typed(monkeypatch, is_installed):
+    """An installed package has no `./lab`; in a checkout every text stays as it is."""
+    monkeypatch.setattr(places, "INSTALLED", is_installed)
+    texts = [text for text in named(places.PACKAGE) if text != command.LAUNCHER.pattern]
+
+    assert len(texts) > 100
+    assert [text for text in texts if ("./lab" in places.as_typed(text)) == is_installed] == []
+
+
+def test_the_page_of_runs_names_the_command_as_it_is_typed(monkeypatch, tmp_path):
+    """It is read in a browser, beyond the streams of the command line."""
+    monkeypatch.setattr(places, "INSTALLED", True)
+    monkeypatch.setattr(catalogue, "RUNS", tmp_path)
+    monkeypatch.setattr(runs, "names", lambda: ["20260101-000000-without"])
+    page = runs.write_index().read_text()
+
+    assert "to write one: lab report" in page
+    assert "./lab" not in page
+
+
+def test_a_refusal_of_the_live_page_names_the_command_as_it_is_typed(monkeypatch):
+    """A browser shows it."""
+    monkeypatch.setattr(places, "INSTALLED", True)
+
+    assert b'"lab status"' in live_page._told(LabError("it is in use", "", "./lab status"), 409).body

@@ -14,14 +14,16 @@ from replication_lab.model.condition import parse_condition
 from replication_lab.model.errors import LabError
 from replication_lab.model.quantities import throughput
 from replication_lab.pytest_plugin import answers
+from replication_lab.pytest_plugin import session as session_module
 from replication_lab.pytest_plugin.answers import Answer
 from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drilled, Judged
 from replication_lab.pytest_plugin.session import Session
 from replication_lab.report import wording
 from replication_lab.report.rows import NotJudgedRow
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, places
 
+from tests.fakes.fault import FakeFault
 from tests.fakes.link import FakeLink, FakeRoundTrip
 
 from synthetic_runs import FAR, tiny
@@ -132,7 +134,7 @@ def test_a_refuted_claim_does_not_hold_whatever_else_is_unknown(judged, tmp_path
 def test_the_answers_of_a_test_that_passed_are_not_told_by_the_next_one(judged):
     """Each phase of a test takes its own."""
     assert judged.holds("costs-a-trip")
-    item = SimpleNamespace(listchain=list)
+    item = SimpleNamespace(listchain=list, config=SimpleNamespace(stash={}))
     hook = pytest_plugin.pytest_runtest_makereport(item, SimpleNamespace(excinfo=None))
     next(hook)
     with pytest.raises(StopIteration):
@@ -169,59 +171,37 @@ def _with(row, **changed):
 # --- faults -----------------------------------------------------------------------------------------------------------
 
 
-class Told:
-    """A fault whose proofs are as given: while it acts, and once it is removed."""
-
-    def __init__(self, holds=True, gone=True):
-        self.holds, self.gone, self.asked = holds, gone, []
-
-    def inject(self):
-        self.asked.append("inject")
-
-    def verify(self):
-        return [SimpleNamespace(what="it is cut", found="open", expected="", ok=self.holds)]
-
-    def recover(self):
-        self.asked.append("recover")
-
-    def verify_recovered(self):
-        return [SimpleNamespace(what="it is whole", found="cut", expected="", ok=self.gone)]
-
-    def close(self):
-        self.asked.append("close")
-
-
 def test_a_fault_is_recovered_once():
     """By `recover` or by the end of the block."""
-    fault = Told()
+    fault = FakeFault()
     with Acting(fault, "fail") as acting:
         acting.recover()
 
-    assert fault.asked == ["inject", "recover", "close"]
+    assert fault.asked == ["inject", "verify", "verify", "recover", "verify_recovered", "close"]
 
 
 def test_a_fault_that_does_nothing_ends_the_test_and_is_undone():
     """What the test would see next is not the fault's effect."""
-    fault = Told(holds=False)
+    fault = FakeFault(holds=False)
 
-    with pytest.raises(pytest.fail.Exception, match="UNKNOWN: it is cut: found open"):
+    with pytest.raises(pytest.fail.Exception, match="UNKNOWN: it is cut: found not so"):
         Acting(fault, "fail")
-    assert fault.asked == ["inject", "recover", "close"]
+    assert fault.asked == ["inject", "verify", "recover", "close"]
 
 
 def test_a_fault_that_did_not_last_or_stays_ends_the_test():
     """Each is noticed at the end of the block."""
     for spoilt in ("holds", "gone"):
-        fault = Told()
+        fault = FakeFault()
         with pytest.raises(pytest.fail.Exception, match="UNKNOWN"):
             with Acting(fault, "fail"):
                 setattr(fault, spoilt, False)
-        assert fault.asked == ["inject", "recover", "close"]
+        assert fault.asked == ["inject", "verify", "verify", "recover", "verify_recovered", "close"]
 
 
 def test_the_error_of_the_test_is_not_hidden_by_the_recovery():
     """A recovery that fails as well is not what the test is about."""
-    fault = Told()
+    fault = FakeFault()
     fault.recover = lambda: (_ for _ in ()).throw(LabError("no answer"))
 
     with pytest.raises(ZeroDivisionError):
@@ -234,25 +214,52 @@ def test_a_fault_that_a_test_leaves_is_kept_for_the_end_of_the_test(monkeypatch)
     left = []
     lab = RunningLab(None, "fail", left)
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "x (setup)")
-    lab.injected(Told())
+    lab.injected(FakeFault())
     assert left == []
     monkeypatch.setenv("PYTEST_CURRENT_TEST", "x (call)")
-    acting = lab.injected(Told())
+    acting = lab.injected(FakeFault())
 
     assert left == [acting]
 
 
 def test_each_fault_that_a_test_left_is_recovered_although_one_was_not_proved(pytestconfig):
     """The next test gets a lab without any of them, and the error is told."""
-    first, second = Told(), Told()
+    first, second = FakeFault(), FakeFault()
     session = Session(pytestconfig)
     session._left = [Acting(first, "fail"), Acting(second, "fail")]
     second.gone = False
 
-    with pytest.raises(pytest.fail.Exception, match="it is whole: found cut"):
+    with pytest.raises(pytest.fail.Exception, match="it is whole: found not so"):
         session.recover_forgotten()
-    assert first.asked[-2:] == second.asked[-2:] == ["recover", "close"]
+    assert first.asked[-3:] == second.asked[-3:] == ["recover", "verify_recovered", "close"]
     assert session._left == []
+
+
+def test_a_fault_left_on_a_lab_of_the_test_s_own_is_proved_before_the_lab_is_removed(pytestconfig, monkeypatch):
+    """Without that, a fault that ended early would not be noticed."""
+    monkeypatch.setattr(session_module, "remove", lambda _lab: None)
+    monkeypatch.setattr(Session, "start", lambda *_args, **_asked: None)
+    monkeypatch.setenv("PYTEST_CURRENT_TEST", "x (call)")
+    session, fault = Session(pytestconfig), FakeFault()
+
+    with session.labs(SimpleNamespace(stash={}), "") as start:
+        start("single").injected(fault)
+        fault.holds = False
+        with pytest.raises(pytest.fail.Exception, match="it is cut: found not so"):
+            session.recover_forgotten()
+    assert fault.asked == ["inject", "verify", "verify", "recover", "verify_recovered", "close"]
+
+
+@pytest.mark.parametrize(("installed", "said"), [(True, "lab up --help"), (False, "./lab up --help")])
+def test_an_error_in_a_test_names_the_command_as_it_is_typed(pytestconfig, monkeypatch, installed, said):
+    """An installed package has no launcher."""
+    monkeypatch.setattr(places, "INSTALLED", installed)
+    error = LabError("what is wrong", "what is right", "./lab up --help")
+    stash = {pytest_plugin.SESSION: Session(pytestconfig)}
+    item = SimpleNamespace(config=SimpleNamespace(stash=stash))
+    next(pytest_plugin.pytest_runtest_makereport(item, SimpleNamespace(excinfo=SimpleNamespace(value=error))))
+
+    assert str(error).splitlines()[-1] == f"next: {said}"
 
 
 @pytest.fixture

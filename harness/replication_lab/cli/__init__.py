@@ -5,7 +5,6 @@ here by its line in COMMANDS until it is used.
 """
 
 import importlib
-import re
 import signal
 import sys
 import traceback
@@ -15,6 +14,7 @@ from typing import Any, TextIO
 import click
 
 from replication_lab import VERSION
+from replication_lab.model import command as typed
 from replication_lab.model.errors import LabError
 
 # The checkout's launcher. An installed package has the command `lab` instead, which texts then name.
@@ -119,7 +119,7 @@ class Installed:
         self._stream = stream
 
     def write(self, text: str) -> int:
-        return self._stream.write(re.sub(r"(?<![\w./-])\./lab(?![\w./-])", "lab", text))
+        return self._stream.write(typed.installed(text))
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)

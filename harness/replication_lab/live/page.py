@@ -19,6 +19,7 @@ from replication_lab.live.access import HEADERS, Access, is_loopback, is_of_page
 from replication_lab.live.viewed import Impossible, Shown, Unknown, Viewed
 from replication_lab.model.errors import LabError
 from replication_lab.model.live import Accepted, ActOnNode, ChangeLink, Gone, Recording, Refused, SaveDrill
+from replication_lab.world import places
 
 PAGE = "live.html"
 BODY_BYTES = 10_000
@@ -191,7 +192,7 @@ async def _impossible(_request: Request, error: Exception) -> Response:
 def _told(error: BaseException | None, status: int) -> Response:
     if not isinstance(error, LabError):
         return _json(Refused(str(error)), status)
-    return _json(Refused(error.found, error.expected, error.next_step), status)
+    return _json(Refused(*map(places.as_typed, (error.found, error.expected, error.next_step))), status)
 
 
 async def _http(_request: Request, error: HTTPException) -> Response:

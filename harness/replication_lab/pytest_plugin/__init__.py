@@ -101,7 +101,7 @@ def lab(
 ) -> "Iterator[Callable[..., RunningLab]]":
     """Return a function that starts a lab of its own for this test; `lab("async", toxics={…}, settings={…})`.
 
-    The labs are removed at the end of the test.
+    The labs are removed at the end of the test. A fault that the test left is recovered and proved before that.
     """
     with _lab_session.labs(request.node, lab_engine) as start:
         yield start
@@ -128,7 +128,7 @@ def lab_cluster(
 
     A fault that a test injects and does not recover is recovered at the end of that test.
     """
-    with _lab_session.labs(request.node, lab_engine, shared=True) as start:
+    with _lab_session.labs(request.node, lab_engine) as start:
         yield start(**lab_cluster_options)
 
 
@@ -150,7 +150,10 @@ def lab_judge(_lab_session: "Session", lab_engine: str) -> "Callable[..., Judged
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_makereport(item: pytest.Item, call: pytest.CallInfo[None]) -> Any:
     """Add the whole of a verdict to the assertion that failed on it; note the failure for --lab-keep."""
-    _explain(call.excinfo.value if call.excinfo else None)
+    error = call.excinfo.value if call.excinfo else None
+    _explain(error)
+    if session := item.config.stash.get(SESSION, None):
+        session.name_the_command(error)
     report: pytest.TestReport = yield
     if report.failed:
         for node in item.listchain():
@@ -169,7 +172,7 @@ def _explain(error: BaseException | None) -> None:
 
 @pytest.hookimpl(wrapper=True, tryfirst=True)
 def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
-    """Recover the faults that a test left on a lab that others use."""
+    """Recover the faults that a test left, and prove that they are gone, before its labs are removed."""
     if session := item.config.stash.get(SESSION, None):
         session.recover_forgotten()
     return (yield)

@@ -61,12 +61,10 @@ class Session:
         return docker_engine.ensure()
 
     @contextmanager
-    def labs(
-        self, node: pytest.Item | pytest.Collector, engine: str, *, shared: bool = False
-    ) -> Iterator[Callable[..., RunningLab]]:
+    def labs(self, node: pytest.Item | pytest.Collector, engine: str) -> Iterator[Callable[..., RunningLab]]:
         """Yield a function that starts a lab; remove its labs at the end of the block, in any case.
 
-        With --lab-keep they stay up if a test of `node` has failed. `shared` labs are used by several tests.
+        With --lab-keep they stay up if a test of `node` has failed.
         """
         started: list[Lab] = []
 
@@ -74,7 +72,7 @@ class Session:
             __tracebackhide__ = True
             found = self.start(topology, **{"engine": engine, **asked})
             started.append(found)
-            return RunningLab(found, self.policy, self._left if shared else None)
+            return RunningLab(found, self.policy, self._left)
 
         try:
             yield start
@@ -122,14 +120,14 @@ class Session:
 
     def keep(self, lab: Lab) -> None:
         """Leave a lab up after the session, and note how to reach and remove it."""
-        up.leave_up(lab, lambda line: self._kept.append(as_typed(line)))
+        up.leave_up(lab, lambda line: self._kept.append(places.as_typed(line)))
         self._kept += [f"  {name}={value}" for name, value in _reachable(lab).items()]
 
     def note(self, line: str) -> None:
         """Print a line of a run; keep the one by which it says that its lab stays up."""
         quietly(line)
         if self.keeps and " stays up: " in line:
-            self._kept.append(as_typed(line))
+            self._kept.append(places.as_typed(line))
 
     def recover_forgotten(self) -> None:
         """Recover the faults that a test left, the last one first, also if one of them is not proved to the end."""
@@ -138,6 +136,13 @@ class Session:
                 stack.callback(acting.recover)
             self._left.clear()
 
+    def name_the_command(self, error: BaseException | None) -> None:
+        """Let an error of the lab name the command as it is typed here."""
+        if isinstance(error, LabError):
+            error.found, error.expected, error.next_step = map(
+                places.as_typed, (error.found, error.expected, error.next_step)
+            )
+
     def drills(self, engine: str) -> Drills:
         self.engine()
         return Drills(engine, self.policy, self.keeps, self.note)
@@ -145,11 +150,6 @@ class Session:
     def experiments(self, engine: str) -> Experiments:
         self.engine()
         return Experiments(engine, self.policy, self.preset, self.noise, self.keeps, self.note)
-
-
-def as_typed(line: str) -> str:
-    """Return a line with the command as it is typed here: an installed package has it in the search path."""
-    return line.replace("./lab ", "lab ") if places.INSTALLED else line
 
 
 def _interrupt(number: int, _frame: FrameType | None) -> None:

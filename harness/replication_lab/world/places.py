@@ -7,6 +7,7 @@ from pathlib import Path
 
 import platformdirs
 
+from replication_lab.model import command
 from replication_lab.model.errors import LabError
 
 PACKAGE = Path(__file__).parents[1]
@@ -24,3 +25,8 @@ def need_checkout(what: str) -> None:
     """Raise LabError if the lab is installed as a package: what writes to the project's own files needs a checkout."""
     if INSTALLED:
         raise LabError(f"{what} writes to the project's own files", "a checkout of the project", "lab --help")
+
+
+def as_typed(text: str) -> str:
+    """Return a text with the command as it is typed here: an installed package has `lab` in the search path."""
+    return command.installed(text) if INSTALLED else text
