@@ -146,6 +146,27 @@ def test_a_link_that_was_cut_twice_is_switched_on_at_the_end(lab, monkeypatch):
     assert lab.link(LINK).enabled()
 
 
+def test_an_unchanged_link_is_measured_anew_after_a_busy_moment(control, monkeypatch):
+    """Its faults are made again, until it is as expected; after a change they keep what the link had before."""
+    link, _, verified = control
+    monkeypatch.setattr(link_control, "AGAIN_SECONDS", 0)
+    SlowCondition.proofs = [Proof("it is as it was", "85 ms", False, "141 ms")]
+    link._verify.set()
+    assert verified.acquire(timeout=WAIT) and verified.acquire(timeout=WAIT)
+    assert link.seen is False and SlowCondition.made >= 2
+    SlowCondition.proofs = [Proof("it is as it was", "85 ms", True)]
+    while not link.seen:
+        assert verified.acquire(timeout=WAIT)
+    made = SlowCondition.made
+    SlowCondition.proofs = [Proof("it acts", "200 ms", False)]
+    SlowCondition.go.set()
+    link.ask("200ms")
+    while link.seen is not False:
+        assert verified.acquire(timeout=WAIT)
+
+    assert SlowCondition.made == made and not link._forgets()
+
+
 @pytest.mark.parametrize("condition", ["40", "loss 1%", "nowhere"])
 def test_a_condition_that_there_is_not_is_refused_at_once(control, refused, condition):
     """Before anything of it is put."""

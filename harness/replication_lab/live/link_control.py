@@ -18,6 +18,8 @@ from replication_lab.world.docker.lab import Lab
 
 # Changes that follow each other faster than this, as those of a slider, are put together.
 TOGETHER_SECONDS = 0.08
+# An unchanged link that was not as expected is measured anew after this time.
+AGAIN_SECONDS = 2
 # A change that is being put, and a proof, end within this time.
 END_SECONDS = 5
 
@@ -47,7 +49,7 @@ class LinkControl:
         self._version = 0
         self._making = threading.Lock()
         self._made: tuple[Condition, Cut] | None = None
-        self._has_other = False
+        self._has_other = self._was_changed = False
         self._stop = threading.Event()
         self._ask, self._verify = threading.Event(), threading.Event()
         self._threads = [
@@ -101,7 +103,7 @@ class LinkControl:
             self._verify.set()
 
     def _put(self, wanted: str) -> None:
-        condition, cut = self._faults()
+        condition, cut = self._faults(changes=True)
         if wanted == CUT:
             cut.inject()
             return
@@ -116,12 +118,13 @@ class LinkControl:
         condition.recover()
         self._has_other = False
 
-    def _faults(self) -> tuple[Condition, Cut]:
+    def _faults(self, *, changes: bool = False) -> tuple[Condition, Cut]:
         """Return the faults, made before the first change, since they keep what the link had.
 
         LabError if the link did not answer so far, without which nothing could be proved.
         """
         with self._making:
+            self._was_changed |= changes
             if self._made is None:
                 self._made = Condition(self._lab, [self.name]), Cut(self._lab, [self.name])
             return self._made
@@ -141,6 +144,19 @@ class LinkControl:
                 self.says = "; ".join(wrong or [proof.found for proof in proofs])
                 self.seen = not wrong
                 self._verified(self.name, self.seen)
+                if wrong and self._forgets():
+                    clock.pause(AGAIN_SECONDS, unless=self._stop)
+                    self._verify.set()
+
+    def _forgets(self) -> bool:
+        """Forget what an unchanged link was measured to be, and return True: a busy moment may have lengthened it."""
+        with self._making:
+            if self._was_changed:
+                return False
+            made, self._made = self._made, None
+        for fault in made or ():
+            fault.close()
+        return True
 
     def _proofs(self) -> list[Proof]:
         condition, cut = self._faults()
