@@ -104,6 +104,6 @@ def test_files_are_run_at_a_labs_first_start(command, name, tmp_path):
     assert failed.returncode == 3 and "bad.sql line 2" in failed.stderr
     assert things_of(name) == []
     assert command("up", "semisync", "--lab", name, "--init", str(good)).returncode == 0
-    assert json.loads(command("sql", "replica", "-e", "SELECT COUNT(*) n FROM t", "--lab", name, "--json").stdout) == [
-        {"n": 2}
-    ]
+    found = command("sql", "replica", "-e", "SELECT COUNT(*) n FROM t", "--lab", name, "--json")
+    assert found.returncode == 0, found.stderr
+    assert json.loads(found.stdout) == [{"n": 2}]

@@ -40,19 +40,23 @@ some_nodes = click.argument(
 def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
     """Open a client on a node as root; default: the source, primary or first cluster node.
 
-    Example: lab sql replica -e "SELECT COUNT(*) FROM lab.foo"
+    The default database is lab; in an attached project there is none.
+
+    Example: lab sql replica -e "SELECT COUNT(*) FROM foo"
     """
     lab = project.find(name)
     node = node or replication.of(lab).written_at()
     server = lab.node(node).server()
+    schema = [] if isinstance(lab, AttachedLab) else ["lab"]
     if statement:
+        # On the same connection as the statement, as in an interactive client.
+        server.execute(*(f"USE {database}" for database in schema))
         rows = server.rows(statement)
         print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else output.rows(
             out, rows
         )
         return
     user, password = lab.administrator(node)
-    schema = [] if isinstance(lab, AttachedLab) else ["lab"]
     _become(lab, node, [*views.client(lab, node), f"-u{user}", *schema], password)
 
 
