@@ -115,6 +115,10 @@ class Toxic:
         return any(body.type == "reset_peer" for body in self.bodies)
 
 
+# At import, by one thread: threads that are together the first to use a type end the process by SIGSEGV in msgspec.
+msgspec.json.Decoder(_File)
+
+
 def parse_toxic(name: str, text: str | bytes, path: str = "") -> Toxic:
     """Return the Toxic of the JSON of its file; LabError names the key or the value that is wrong."""
     path = path or f"toxics/{name}.json"

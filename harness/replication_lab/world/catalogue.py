@@ -169,6 +169,10 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     megabytes: int = 600
 
 
+# At import, by one thread: threads that are together the first to use a type end the process by SIGSEGV in msgspec.
+msgspec.json.Decoder(Engine)
+
+
 @cache
 def engines() -> dict[str, Engine]:
     text = (Path(__file__).parent / "engines.yaml").read_bytes()

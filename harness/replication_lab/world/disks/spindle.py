@@ -47,6 +47,11 @@ class Stats(msgspec.Struct, frozen=True):
     failed: bool
 
 
+# At import, by one thread: threads that are together the first to use a type end the process by SIGSEGV in msgspec.
+msgspec.json.Decoder(Settings)
+msgspec.json.Decoder(Stats)
+
+
 def settings_of(limits: Limits) -> dict[str, int | bool]:
     """Return the spindle's settings for a disk of these limits; a rate becomes the time of one request."""
     return {

@@ -68,6 +68,10 @@ class Dialect(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     reset_gtids_to: list[str] = []
 
 
+# At import, by one thread: threads that are together the first to use a type end the process by SIGSEGV in msgspec.
+msgspec.json.Decoder(Dialect)
+
+
 @cache
 def dialects() -> dict[str, Dialect]:
     return msgspec.yaml.decode((Path(__file__).parent / "dialects.yaml").read_bytes(), type=dict[str, Dialect])
