@@ -157,4 +157,4 @@ def things_of(project):
         *client.networks.list(filters=only),
         *client.volumes.list(filters=only),
     ]
-    return [thing.name for thing in found]
+    return sorted(thing.name for thing in found)

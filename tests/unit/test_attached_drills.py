@@ -1,5 +1,7 @@
 """Does an attached project have a drill for each of its links and servers, and is what it cannot have refused?"""
 
+from contextlib import contextmanager
+from pathlib import Path
 from types import SimpleNamespace
 
 import pytest
@@ -67,6 +69,47 @@ def test_an_application_is_probed_long_enough_beside_the_fault(lab):
     [each] = attached.probed(attached.chosen(lab(attachment()), "cut-link", None))
 
     assert (each.before, each.after) == (5, 5)
+
+
+class Recorded(list):
+    """A journal that keeps its events."""
+
+    folder = Path()
+    write = list.append
+
+    @contextmanager
+    def recording(self, opening):
+        yield self.write(opening)
+
+
+@pytest.mark.parametrize(
+    ("doubts", "reason"),
+    [
+        (["db1 exited with status 1 instead of restarting"], "db1 exited with status 1 instead of restarting"),
+        ([], "the schema lab could not be removed: db1 does not answer"),
+    ],
+)
+def test_a_server_that_does_not_come_back_ends_the_run_with_its_evidence(lab, monkeypatch, doubts, reason):
+    """Sabotage: the schema of the drill cannot be removed either, and no further drill runs."""
+
+    @contextmanager
+    def left(_server):
+        yield
+        raise LabError("db1 does not answer")
+
+    mine, journal, told = lab(REPLICATED), Recorded(), []
+    monkeypatch.setattr(replication, "of", lambda _lab: SimpleNamespace(written_at=lambda: "db", writer=lambda: None))
+    monkeypatch.setattr(attached, "own_schema", left)
+    monkeypatch.setattr(attached, "ledger", lambda *_: None)
+    monkeypatch.setattr(attached, "run_drill", lambda *_, **__: SimpleNamespace(doubts=doubts))
+    monkeypatch.setattr(attached.described, "came_up", lambda *_: "came up")
+    monkeypatch.setattr(attached.described, "environment", lambda: None)
+    mine.engine = "mariadb"
+    attached.run(mine, attached.chosen(mine, "kill", None), 7, journal=journal, tell=told.append)
+
+    evidence = [event for event in journal if hasattr(event, "doubts")]
+    assert len(evidence) == 1 and evidence[0].doubts == doubts
+    assert journal[-1].reason == told[-1] == f"shop is not as before: {reason}"
 
 
 def test_a_server_stands_for_the_links_that_lead_to_it():

@@ -126,11 +126,23 @@ def run(
         journal.write(described.came_up(lab, kind.writer(), drill_set.SETTINGS))
         spoilt = ""
         for each in drills:
-            with own_schema(kind.writer()):
-                evidence = run_drill(lab, each, seed, ledger(journal.folder, each.name), tell, probe=probe)
-            journal.write(evidence)
-            if evidence.doubts:
-                spoilt = f"{lab.name} is not as before: {evidence.doubts[0]}"
-                tell(spoilt)
+            spoilt = _one(lab, each, seed, journal=journal, tell=tell, probe=probe)
+            if spoilt:
+                tell(f"{lab.name} is not as before: {spoilt}")
                 break
-        journal.write(End(why=KEPT if spoilt else "done", reason=spoilt))
+        journal.write(End(why=KEPT if spoilt else "done", reason=spoilt and f"{lab.name} is not as before: {spoilt}"))
+
+
+def _one(lab: AttachedLab, drill: Drill, seed: int, *, journal: Journal, tell: Tell, probe: Probe | None) -> str:
+    """Run and record one drill; return why the project is not as before, an empty string if it is."""
+    evidence = None
+    try:
+        with own_schema(replication.of(lab).writer()):
+            evidence = run_drill(lab, drill, seed, ledger(journal.folder, drill.name), tell, probe=probe)
+            journal.write(evidence)
+    except LabError as error:
+        if evidence is None:
+            raise
+        # The drill's own doubts say more: a server that did not come back, for example.
+        return next(iter(evidence.doubts), f"the schema lab could not be removed: {error.found}")
+    return next(iter(evidence.doubts), "")

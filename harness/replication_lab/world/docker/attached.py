@@ -197,9 +197,12 @@ class AttachedLab(Lab):
 
     def down(self) -> None:
         """Restore the project, and remove all that the lab added; nothing of the project's is removed."""
-        # What a killed drill left in the servers; it arrives at replicas by itself.
-        with suppress(LabError):
-            own_schema.remove(self.node(self.topology.source.name).server())
+        # What a killed drill left in the servers. It arrives at the others by itself; any member of a cluster takes it.
+        members = [node for node in self.topology.nodes if node.role == "member"]
+        for node in members or [self.topology.source]:
+            with suppress(LabError):
+                own_schema.remove(self.node(node.name).server())
+                break
         attachments.restore(self.attached)
 
     def _owners(self) -> set[str]:
