@@ -1,0 +1,154 @@
+"""Runs on a real server are compared: equal ones, one of a slower server, and one on a machine that is busy.
+
+One lab stays up for all runs, so that a run takes seconds. Each run measures the same question in rounds of its own.
+"""
+
+import json
+import os
+import secrets
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from pathlib import Path
+
+import pytest
+from click.testing import CliRunner
+from replication_lab import cli, experiments, runs
+from replication_lab.model.experiment import Preset
+from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.lab_spec import LabSpec
+from replication_lab.model.noise import ACCEPT, WAIT
+from replication_lab.model.question import NAME, Question
+from replication_lab.runner.rounds import World
+from replication_lab.world import catalogue
+from replication_lab.world.docker import project
+from replication_lab.world.docker.lab import Lab
+
+pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(1200)]
+
+ROUNDS, EQUAL, SLOWER = 5, 21, 3
+FAST = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
+# A commit waits until the logs are on the disk.
+SLOW = {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1}
+HOG = "while True: pass"
+
+
+@dataclass
+class KeptUp(World):
+    """A world whose only lab is up already, and stays up."""
+
+    up: Lab
+
+    def __post_init__(self) -> None:
+        super().__init__()
+
+    @contextmanager
+    def lab(self, spec: LabSpec) -> Iterator[Lab]:
+        yield self.up
+
+
+def measured(lab: Lab, variables: dict[str, int], noise: str = WAIT) -> Path:
+    """Return the folder of a run with these variables of the server, which the question does not name."""
+    asked = experiments.asked(Question(topologies=["single"], vary={"clients": ["1"]}, seconds=1, rounds=ROUNDS))
+    plan = Preset(NAME, ROUNDS, ROUNDS, {"seconds": 1})
+    lab.node(lab.topology.source.name).server().set_global(**variables)
+    folder, summary = runs.run(replace(asked, presets={NAME: plan}), [], NAME, 7, print, world=KeptUp(lab), noise=noise)
+    assert not summary.interrupted, "Ctrl-C ends a run, and so the tests"
+    return folder
+
+
+@contextmanager
+def other_programs() -> Iterator[None]:
+    """Keep all CPUs busy within the block."""
+    hogs = [subprocess.Popen([sys.executable, "-c", HOG]) for _ in range(os.cpu_count() or 1)]
+    try:
+        yield
+    finally:
+        for hog in hogs:
+            hog.kill()
+            hog.wait()
+
+
+@dataclass
+class Measured:
+    """The folders of all runs, the oldest first."""
+
+    equal: list[Path]
+    slower: list[Path]
+    busy: Path
+
+
+@pytest.fixture(scope="module")
+def measured_runs(docker, tmp_path_factory):
+    """Yield equal runs, then runs of a slower server, with none but these under runs/; and a run on a busy machine."""
+    lab = project.start(LabRequest(catalogue.topology("single"), "mariadb", f"test-{secrets.token_hex(4)}", load=True))
+    with pytest.MonkeyPatch.context() as patched:
+        patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("runs"))
+        try:
+            equal = [measured(lab, FAST) for _ in range(EQUAL)]
+            slower = [measured(lab, SLOW) for _ in range(SLOWER)]
+            patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("busy"))
+            with other_programs():
+                busy = measured(lab, FAST, ACCEPT)
+            patched.setattr(catalogue, "RUNS", equal[0].parent)
+            yield Measured(equal, slower, busy)
+        finally:
+            lab.down()
+
+
+def told(*arguments: object) -> tuple[int, str]:
+    """Return the exit status of a command and what it printed."""
+    found = CliRunner().invoke(cli.cli, [str(each) for each in arguments], prog_name="lab")
+    return found.exit_code, found.output
+
+
+def test_equal_runs_are_not_worse_in_nineteen_of_twenty_pairs(measured_runs):
+    """Each run is compared with the one after it.
+
+    The rounds of all runs are independent. The pairs are not: two neighbouring pairs share a run, so one unusual run
+    can spoil two of them. Every second pair has runs of its own.
+    """
+    codes = [told("compare", *pair)[0] for pair in pairwise(measured_runs.equal)]
+
+    assert codes.count(0) >= 19, codes
+    assert 1 not in codes
+
+
+def test_a_slower_server_is_found(measured_runs):
+    """A server that flushes each commit commits less often, in each pair of runs."""
+    found = [told("compare", measured_runs.equal[-1], slower) for slower in measured_runs.slower]
+
+    assert [code for code, _ in found] == [1] * SLOWER, found
+    assert "innodb_flush_log_at_trx_commit: 0, 1" in found[0][1]
+
+
+def test_a_run_on_a_busy_machine_cannot_tell(measured_runs):
+    """Its figures are in doubt, whatever they are, and the reason names the noise."""
+    code, printed = told("compare", measured_runs.equal[-1], measured_runs.busy)
+
+    assert code == 2, printed
+    assert "other programs used" in printed
+
+
+def test_a_baseline_accepts_an_equal_run_and_finds_a_slower_one(measured_runs, tmp_path):
+    """A baseline's file holds what is needed of its run."""
+    kept = tmp_path / "baseline.json"
+    assert told("baseline", "save", kept, measured_runs.equal[0])[0] == 0
+
+    codes = [told("baseline", "check", kept, run)[0] for run in (measured_runs.equal[1], measured_runs.slower[0])]
+
+    assert codes == [0, 1]
+
+
+def test_history_shows_the_change_at_the_first_run_of_the_slower_server(measured_runs):
+    """No change among the equal runs, and one at the first slower one."""
+    code, printed = told("history", "throughput:clients=1", "--json")
+
+    assert code == 0, printed
+    (series,) = json.loads(printed)
+    assert len(series["points"]) == EQUAL + SLOWER
+    assert [change["run"] for change in series["changes"]] == [measured_runs.slower[0].name]
+    assert series["changes"][0]["ratio"] < 0.9
