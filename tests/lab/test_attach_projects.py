@@ -97,7 +97,7 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
 
 
 def test_a_cluster_is_drilled_and_a_node_that_does_not_come_back_is_told(command, attach, started):
-    """Its first node creates a cluster at each start, and refuses to after a kill: the drill is UNKNOWN and says why."""
+    """Its first node creates a cluster at each start, and refuses to after a kill: that drill is UNKNOWN."""
     name = started("cluster")
     before = attaching.settings(name)
     answer = attach("cluster", name, "--link", "app:db1", "--rtt", "40ms")
