@@ -16,7 +16,7 @@ from replication_lab import cli, experiments
 from replication_lab import runs as running
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, revisions
 from replication_lab.world.disks import array
 from replication_lab.world.docker import engine, labels, leftovers, project
 
@@ -361,6 +361,7 @@ def test_no_lab_is_no_error(lab, monkeypatch):
     monkeypatch.setattr(project, "projects", set)
     monkeypatch.setattr(array, "sweep", lambda kept: [])
     monkeypatch.setattr(labels, "compose_files", set)
+    monkeypatch.setattr(revisions, "unused", lambda _in_use: [])
 
     assert json.loads(lab("status", "--json")[1]) == []
     assert "./lab up" in lab("status")[1]
