@@ -42,7 +42,9 @@ def running(folder: str, project: str) -> Iterator[None]:
         compose(folder, project, "up", "--detach", "--wait")
         yield
     finally:
-        attachments.remove_added(project)
+        # A consumer that was recreated for a link would keep Compose from stopping it without its proxy.
+        if added := attachments.containers().get(project):
+            attachments.restore(attachments.of(added))
         compose(folder, project, "--profile", "*", "down", "--volumes", "--timeout", "1")
 
 

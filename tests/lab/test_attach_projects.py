@@ -105,7 +105,6 @@ def test_a_cluster_is_drilled_and_a_node_that_does_not_come_back_is_told(command
     assert answer.returncode in (0, 2), answer.stderr
     refused = attach("cluster", name, "--link", "db2:db1")
     assert refused.returncode == 3
-    ask(name)
     for fault in ("cut-link", "kill-db3"):
         code, said = drilled(command, name, "--fault", fault)
         assert code == 0, said
