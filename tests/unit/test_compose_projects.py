@@ -249,6 +249,7 @@ def test_what_clean_would_remove_is_listed_and_stays(engine, state, monkeypatch)
     """Leftovers, labs that no running command uses, what arrays left, and images where those are asked for."""
     monkeypatch.setattr(images, "all_tags", lambda: ["replication-lab/load"])
     monkeypatch.setattr(up.array, "left_in_dev", lambda kept: [f"{len(kept)} kept"])
+    monkeypatch.setattr(up.revisions, "unused", lambda _in_use: [])
     here = str(state.parents[1] / "compose")
     (state / "lab-b.json").write_text("{}")
     used, kept = Thing("lab-a", leftovers.owner()), Thing("lab-b", DEAD, folder=here)
