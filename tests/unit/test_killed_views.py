@@ -5,6 +5,7 @@ from replication_lab.faults.toxic_calibration import bodies_of
 from replication_lab.lab import killed_views
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, viewed_files
+from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 
 from tests.fakes.lab import FakeLab
@@ -21,6 +22,8 @@ def lab(fake_world, tmp_path, monkeypatch):
     monkeypatch.setattr(viewed_files, "FOLDER", tmp_path)
     monkeypatch.setattr(project, "all_labs", lambda: {lab.name: lab})
     monkeypatch.setattr(killed_views, "by_node", lambda _lab: {})
+    monkeypatch.setattr(docker_engine, "client", lambda: None)
+    monkeypatch.setattr(leftovers, "left_behind", list)
     return lab
 
 
@@ -50,7 +53,7 @@ def restored():
 def test_links_and_nodes_are_as_before_the_view(killed):
     """Each change is told; a second command finds nothing to do."""
     assert restored() == [
-        f"restored {killed.name} after a killed view: the condition of {LINK}, replica, which was exited"
+        f"restored {killed.name}, which a killed view had left changed: link {LINK}, node replica (was exited)"
     ]
     assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and killed.link(LINK).enabled()
     assert killed.node("replica").state()[0] == "running"
@@ -81,6 +84,24 @@ def test_a_lab_that_is_gone_or_a_broken_file_is_forgotten(killed, monkeypatch):
     assert restored() == [] and viewed_files.files() == []
 
 
+def test_without_an_engine_a_later_command_restores(killed, monkeypatch):
+    """Sabotage: after a reboot no engine runs yet; a command that starts it, or needs none, must not fail."""
+
+    def fail():
+        raise LabError("the Docker engine does not answer")
+
+    monkeypatch.setattr(docker_engine, "client", fail)
+
+    assert restored() == [] and len(viewed_files.files()) == 1
+
+
+def test_a_lab_that_the_killed_command_started_is_not_restored(killed, monkeypatch):
+    """It is removed as a whole."""
+    monkeypatch.setattr(leftovers, "left_behind", lambda: [killed.name])
+
+    assert restored() == [] and killed.node("replica").state()[0] == "exited"
+
+
 def test_what_cannot_be_restored_is_told_and_the_rest_is_done(killed, monkeypatch):
     """Sabotage: the link does not answer; the node is started all the same."""
 
@@ -90,6 +111,6 @@ def test_what_cannot_be_restored_is_told_and_the_rest_is_done(killed, monkeypatc
     monkeypatch.setattr(killed_views, "exchange", fail)
 
     assert restored() == [
-        "warning: a killed view is not wholly undone: the proxy does not answer",
-        f"restored {killed.name} after a killed view: replica, which was exited",
+        "warning: a change of a killed view could not be undone: the proxy does not answer",
+        f"restored {killed.name}, which a killed view had left changed: node replica (was exited)",
     ]

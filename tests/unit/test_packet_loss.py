@@ -84,7 +84,7 @@ def test_the_loss_is_no_part_of_what_toxiproxy_does():
     [
         (5000, 100, ""),
         (1000, 20, ""),
-        (500, 10, "500 packets are too few to verify a loss of 2 %: about 2000"),
+        (500, 10, "500 packets are too few to verify a loss of 2 %; about 2000 are needed"),
         (0, 0, "0 packets are too few"),
         (3, 3, "not 2 %"),
         (4000, 0, "0 % lost (0 of 4000 packets, 99.9 % interval 0–0.19 %), not 2 %"),

@@ -23,7 +23,7 @@ msgspec.json.Decoder = noted
 
 
 def test_types_are_prepared_at_import():
-    """Threads that are together the first to use a type would end the process by SIGSEGV in msgspec."""
+    """Otherwise msgspec crashes (SIGSEGV) if several threads are the first to use a type at the same moment."""
     done = subprocess.run([sys.executable, "-c", PREPARED + FIRST], capture_output=True, text=True, check=False)
 
     assert done.returncode == 0, done.stderr

@@ -1,10 +1,9 @@
-"""What a view of a lab may change, kept in a file while it is viewed: after SIGKILL the next command restores it."""
+"""How a lab was before it was viewed, kept in a file: if the view is killed, the next command restores the lab."""
 
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager, suppress
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
 
 import msgspec
 
@@ -18,6 +17,7 @@ from replication_lab.model.progress import Tell
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.world import clock
+from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
@@ -42,11 +42,6 @@ class Before(msgspec.Struct):
     writes: bool
 
 
-class _Killed(NamedTuple):
-    lab: Lab
-    before: Before
-
-
 @contextmanager
 def kept(lab: Lab, writes: bool) -> Iterator[None]:
     """Keep for the block how a lab was before it; `writes` is whether clients write to the ledger's table."""
@@ -69,7 +64,14 @@ def kept(lab: Lab, writes: bool) -> Iterator[None]:
 
 
 def restore(tell: Tell) -> None:
-    """Restore each lab whose view was killed, and tell what was restored, and what could not be."""
+    """Restore each lab whose view was killed, and tell what was restored, and what could not be.
+
+    Without a Docker engine no lab runs: a later command looks again.
+    """
+    try:
+        docker_engine.client()
+    except LabError:
+        return
     for name in sorted({path.name.partition(".")[0] for path in files()}):
         with signals.signals_held():
             _restore(name, tell)
@@ -79,13 +81,15 @@ def _restore(name: str, tell: Tell) -> None:
     paths = [path for path in files() if path.name.startswith(f"{name}.")]
     found = [before for path in paths if (before := _read(path))]
     if any(leftovers.is_alive(before.owner) for before in found):
-        # Another view would see its lab change. The last one to end leaves this to the next command.
+        # Another view still shows this lab. Once it has ended, the next command restores the lab.
         return
     lab = project.all_labs().get(name)
-    if lab and found:
+    # A lab that the killed command started itself is removed, not restored.
+    if lab and found and name not in leftovers.left_behind():
         first = min(found, key=lambda before: before.at)
         done = [said for step in _steps(lab, first) if (said := _done(step, tell))]
-        tell(f"restored {name} after a killed view: {', '.join(done) or 'nothing had changed'}")
+        if done:
+            tell(f"restored {name}, which a killed view had left changed: {', '.join(done)}")
     for path in paths:
         path.unlink(missing_ok=True)
 
@@ -112,7 +116,7 @@ def _done(step: Callable[[], str], tell: Tell) -> str:
     try:
         return step()
     except LabError as error:
-        tell(f"warning: a killed view is not wholly undone: {error.found}")
+        tell(f"warning: a change of a killed view could not be undone: {error.found}")
         return ""
 
 
@@ -123,7 +127,7 @@ def _link(lab: Lab, name: str, before: Before) -> str:
     off = name in before.on and not link.enabled()
     if off:
         link.enable()
-    return "" if same and not off else f"the condition of {name}"
+    return "" if same and not off else f"link {name}"
 
 
 def _node(lab: Lab, name: str) -> str:
@@ -133,7 +137,7 @@ def _node(lab: Lab, name: str) -> str:
     fault = FAULTS[RECOVERS[state]].make(lab, [name])
     with closing(fault):
         fault.recover()
-    return f"{name}, which was {state}"
+    return f"node {name} (was {state})"
 
 
 def _disks(lab: Lab, node: str, before: Mapping[str, Limits]) -> str:
@@ -141,7 +145,7 @@ def _disks(lab: Lab, node: str, before: Mapping[str, Limits]) -> str:
     changed = [name for name, limits in before.items() if disks[name].limits() != limits]
     for name in changed:
         disks[name].limit(before[name])
-    return f"the disks of {node}" if changed else ""
+    return f"disks of {node}" if changed else ""
 
 
 def _ledger(lab: Lab) -> str:

@@ -18,7 +18,7 @@ from replication_lab.world.docker.lab import Lab
 
 # Changes that follow each other faster than this, as those of a slider, are put together.
 TOGETHER_SECONDS = 0.08
-# An unchanged link that was not as expected is measured anew after this time.
+# Seconds until a link that nobody changed, and whose proof failed, is measured again.
 AGAIN_SECONDS = 2
 # A change that is being put, and a proof, end within this time.
 END_SECONDS = 5
@@ -149,7 +149,7 @@ class LinkControl:
                     self._verify.set()
 
     def _forgets(self) -> bool:
-        """Forget what an unchanged link was measured to be, and return True: a busy moment may have lengthened it."""
+        """Forget the round trip of an unchanged link and return True: a busy moment may have lengthened it."""
         with self._making:
             if self._was_changed:
                 return False

@@ -16,7 +16,7 @@ from replication_lab.world.mysql.galera import GaleraNode
 
 # Replication by transactions with GTIDs, which count them.
 COUNTED = ("async", "semisync", "group")
-# An answer older than this is none.
+# An answer that is older counts as no answer.
 FRESH_SECONDS, EVERY_SECONDS, DISK_SECONDS = 2.5, 1.0, 5.0
 
 

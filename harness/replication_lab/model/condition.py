@@ -113,7 +113,7 @@ class Condition:
         name = self.name
         if self.loss_way:
             name = name.removesuffix(self.loss_way) + _LOSS_WAYS[self.loss_way]
-        for ascii_, sign in (("+-", "±"), (",down=", "↓"), (",up=", "↑")):
+        for ascii_, sign in SPELLINGS.items():
             name = name.replace(sign, ascii_)
         return name
 

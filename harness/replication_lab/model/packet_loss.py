@@ -53,5 +53,6 @@ class Packets:
         if not low <= percent <= high:
             return f"{self.text()}, not {percent:g} %"
         if low * WITHIN < percent or high > WITHIN * percent:
-            return f"{self.seen} packets are too few to verify a loss of {percent:g} %: about {packets_needed(percent)}"
+            needed = packets_needed(percent)
+            return f"{self.seen} packets are too few to verify a loss of {percent:g} %; about {needed} are needed"
         return ""

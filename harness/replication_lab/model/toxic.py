@@ -115,7 +115,7 @@ class Toxic:
         return any(body.type == "reset_peer" for body in self.bodies)
 
 
-# At import, by one thread: threads that are together the first to use a type end the process by SIGSEGV in msgspec.
+# Prepared at import: msgspec crashes (SIGSEGV) if several threads are the first to use a type at the same moment.
 msgspec.json.Decoder(_File)
 
 

@@ -341,13 +341,13 @@ def refuse_split_brain(lab: Lab) -> None:
         )
 
 
-# DRBD dials a peer that it waits for every ten seconds (connect-int), and finds a split brain when it is answered.
+# DRBD dials its peer every ten seconds (connect-int). It finds a split brain only once the peer has answered.
 RETRY_SECONDS = 15
 HOW_TO_RESOLVE = "./lab drbd resolve --victim NODE"
 
 
-def _met(*peers: Peer) -> dict[str, Status]:
-    """Return the state of each machine; if all wait for the other one, after time for DRBD to try to connect again."""
+def _after_dialling(*peers: Peer) -> dict[str, Status]:
+    """Return the state of each machine. While both wait for a connection, first give DRBD time to dial again."""
 
     def decided() -> bool:
         return any(peer.wait_until_answers().connection != "WFConnection" for peer in peers)
@@ -360,7 +360,7 @@ def _met(*peers: Peer) -> dict[str, Status]:
 def resolve(lab: Lab, victim: str) -> Status:
     """End a split brain: discard the victim's own writes and resync it from the survivor."""
     peer, survivor = _peer(lab, victim), other(lab, victim)
-    found = _met(peer, survivor)
+    found = _after_dialling(peer, survivor)
     if not any(status.split_brain for status in found.values()):
         raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "a split brain", "./lab drbd status")
     # The victim's rows are discarded at once, so the survivor's disk has to be UpToDate.

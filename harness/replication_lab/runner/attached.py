@@ -143,6 +143,6 @@ def _one(lab: AttachedLab, drill: Drill, seed: int, *, journal: Journal, tell: T
     except LabError as error:
         if evidence is None:
             raise
-        # The drill's own doubts say more: a server that did not come back, for example.
+        # A doubt of the drill names the cause, such as a server that did not come back.
         return next(iter(evidence.doubts), f"the schema lab could not be removed: {error.found}")
     return next(iter(evidence.doubts), "")

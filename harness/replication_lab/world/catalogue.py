@@ -169,7 +169,7 @@ class Engine(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     megabytes: int = 600
 
 
-# At import, by one thread: threads that are together the first to use a type end the process by SIGSEGV in msgspec.
+# Prepared at import: msgspec crashes (SIGSEGV) if several threads are the first to use a type at the same moment.
 msgspec.json.Decoder(Engine)
 
 

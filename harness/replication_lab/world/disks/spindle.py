@@ -47,7 +47,7 @@ class Stats(msgspec.Struct, frozen=True):
     failed: bool
 
 
-# At import, by one thread: threads that are together the first to use a type end the process by SIGSEGV in msgspec.
+# Prepared at import: msgspec crashes (SIGSEGV) if several threads are the first to use a type at the same moment.
 msgspec.json.Decoder(Settings)
 msgspec.json.Decoder(Stats)
 

@@ -265,7 +265,9 @@ _POWERS: dict[str, Any] = {"cap_drop": ["ALL"], "cap_add": ["NET_ADMIN"], "secur
 
 def _unusable(name: str, error: Exception) -> LabError:
     said = getattr(error, "explanation", "") or error
-    return LabError(f"the container {name}, which makes the loss of packets, does not work: {said}", "it to run")
+    return LabError(
+        f"the container {name}, which makes the loss of packets, does not work: {said}", "a running container"
+    )
 
 
 def _run(container: Container, script: str) -> str:
