@@ -7,7 +7,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
-from replication_lab.world.docker import attachments, compose_call
+from replication_lab.world.docker import attachments, compose_call, engine
 
 SOURCES = Path(__file__).parent
 PROJECTS = SOURCES / "attached"
@@ -38,14 +38,27 @@ def compose(folder: str, project: str, *command: str) -> subprocess.CompletedPro
 @contextmanager
 def running(folder: str, project: str) -> Iterator[None]:
     """Start a project for the block, and remove all of it at the end, whatever is attached to it."""
+    volumes = set()
     try:
         compose(folder, project, "up", "--detach", "--wait")
+        volumes = volumes_of(project)
         yield
     finally:
         # A consumer that was recreated for a link would keep Compose from stopping it without its proxy.
         if added := attachments.containers().get(project):
             attachments.restore(attachments.of(added))
         compose(folder, project, "--profile", "*", "down", "--volumes", "--timeout", "1")
+        # Compose forgets that a volume had no name once it has recreated the container.
+        client = engine.client()
+        for volume in client.volumes.list():
+            if volume.name in volumes:
+                volume.remove()
+
+
+def volumes_of(project: str) -> set[str]:
+    """Return the names of the volumes that a project's containers use."""
+    found = engine.client().containers.list(all=True, filters={"label": f"com.docker.compose.project={project}"})
+    return {mount["Name"] for each in found for mount in each.attrs["Mounts"] if mount["Type"] == "volume"}
 
 
 def inside(container: str, *command: str) -> str:

@@ -5,7 +5,7 @@ import subprocess
 from pathlib import Path
 
 import pytest
-from replication_lab.world.docker import project
+from replication_lab.world.docker import engine, project
 
 IMAGE = "vendor.example/mariadb:11.8"
 SOURCES = Path(__file__).parent / "vendor"
@@ -33,11 +33,20 @@ def test_an_image_of_others_comes_up_with_all_proofs(command, vendors_image, nam
 
 def test_an_image_that_is_something_else_is_refused_before_anything_starts(command, vendors_image, name):
     """--engine mysql for an image of MariaDB: what it is, and what to type."""
+    before = anonymous_volumes()
     answer = command("up", "semisync", "--image", vendors_image, "--engine", "mysql", "--lab", name)
 
     assert answer.returncode == 3
     assert f"image {vendors_image} has MariaDB 11.8" in answer.stderr and "is not mysql" in answer.stderr
     assert name not in project.all_labs()
+    # The image declares one, and was asked for its version.
+    assert anonymous_volumes() <= before
+
+
+def anonymous_volumes():
+    """Return the volumes without a name that hold nothing: another test's server has written to its own."""
+    found = engine.client().volumes.list(filters={"label": "com.docker.volume.anonymous"})
+    return {each.name for each in found if not any(Path(each.attrs["Mountpoint"]).iterdir())}
 
 
 @pytest.mark.long

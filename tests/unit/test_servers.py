@@ -4,7 +4,7 @@ from types import SimpleNamespace
 
 import msgspec
 import pytest
-from docker.errors import APIError, ContainerError
+from docker.errors import APIError
 from replication_lab import faults
 from replication_lab.cli.options import server_of
 from replication_lab.model.errors import LabError
@@ -98,6 +98,7 @@ class Containers:
 
     def __init__(self, said=MARIADB, here=True):
         self.said, self.here, self.images, self.containers, self.pulled = said, here, self, self, []
+        self.left = []
 
     def get(self, _image):
         if not self.here:
@@ -107,10 +108,28 @@ class Containers:
         self.pulled.append(image)
         raise APIError("500", explanation="lookup registry.example: no such host")
 
-    def run(self, image, command, **_options):
-        if self.said is None:
-            raise ContainerError(None, 127, command, image, b"sh: mysqld: not found")
-        return self.said
+    def create(self, _image, _command, **_options):
+        return Asked(self)
+
+
+class Asked:
+    """A container that is asked for the version of its server."""
+
+    def __init__(self, engine):
+        self.engine = engine
+
+    def start(self):
+        self.engine.left.append(self)
+
+    def wait(self):
+        return {"StatusCode": 127 if self.engine.said is None else 0}
+
+    def logs(self):
+        return b"sh: mysqld: not found" if self.engine.said is None else self.engine.said
+
+    def remove(self, *, force, v):
+        assert force and v, "the volumes that the image declares would be left"
+        self.engine.left.remove(self)
 
 
 @pytest.fixture
@@ -136,6 +155,7 @@ def test_an_image_is_asked_for_its_version(machine):
         servers.shown(catalogue.topology("single"), "vendor.example/ours:1") == "vendor.example/ours:1"
         and not found.pulled
     )
+    assert found.left == []
 
 
 def test_an_engine_of_ours_asks_nothing(machine, monkeypatch):

@@ -4,7 +4,7 @@ from collections.abc import Iterable
 from dataclasses import replace
 from functools import cache
 
-from docker.errors import APIError, ContainerError
+from docker.errors import APIError
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.server_name import FORMS, ServerName, by_node, parse_server, text_of_nodes
@@ -147,9 +147,17 @@ def _refuse_misfit(topology: Topology, found: ServerName) -> None:
 def version_of(image: str) -> Version:
     """Return the version that the server program in an image reports."""
     try:
-        said = engine.client().containers.run(
-            image, ["-c", ASK_VERSION], entrypoint="sh", remove=True, network_disabled=True, cap_drop=["ALL"]
+        container = engine.client().containers.create(
+            image, ["-c", ASK_VERSION], entrypoint="sh", network_disabled=True, cap_drop=["ALL"]
         )
-    except (ContainerError, APIError) as error:
+        try:
+            container.start()
+            status, said = container.wait()["StatusCode"], container.logs()
+        finally:
+            # Also the volumes that the image declares: the client library's own removal leaves them.
+            container.remove(force=True, v=True)
+    except APIError as error:
         raise LabError(f"`{ASK_VERSION}` failed in it: {error}") from error
+    if status:
+        raise LabError(f"`{ASK_VERSION}` failed in it: {said.decode(errors='replace').strip()}")
     return parse_version(said.decode(errors="replace"))
