@@ -44,8 +44,8 @@ def test_an_image_that_is_something_else_is_refused_before_anything_starts(comma
 
 
 def anonymous_volumes():
-    """Return the volumes without a name that hold nothing: another test's server has written to its own."""
-    found = engine.client().volumes.list(filters={"label": "com.docker.volume.anonymous"})
+    """Return the volumes without a name that no container uses and that hold nothing, unlike those of other tests."""
+    found = engine.client().volumes.list(filters={"label": "com.docker.volume.anonymous", "dangling": True})
     return {each.name for each in found if not any(Path(each.attrs["Mountpoint"]).iterdir())}
 
 
