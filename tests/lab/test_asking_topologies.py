@@ -53,7 +53,7 @@ def test_a_relay_whose_applier_somebody_stops_is_unknown(docker, tmp_path):
         )
 
     assert judged.verdict is Verdict.UNKNOWN
-    assert "relay replicates through the path of the case" in doubts and "SQL thread stopped" in doubts
+    assert "relay replicates by the path that the case sets" in doubts and "SQL thread stopped" in doubts
     assert "leaf replicates" not in doubts
 
 

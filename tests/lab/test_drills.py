@@ -80,7 +80,7 @@ def test_a_kill_that_does_not_kill_is_unknown(drilled, monkeypatch):
     result = drilled("single", "kill")
 
     assert {one.verdict for one in result.judgements} == {Verdict.UNKNOWN}
-    assert "the end of server" in result.judgements[0].reason
+    assert "server to exit" in result.judgements[0].reason
 
 
 def test_a_pause_that_does_not_freeze_is_unknown(drilled, monkeypatch):

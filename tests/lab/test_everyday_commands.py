@@ -58,7 +58,7 @@ def test_a_node_is_broken_and_brought_back(lab, verb, back, state, said):
     assert state_of("replica") == state
 
     again = lab(verb, "replica")
-    assert again.returncode == 0 and "replica was left as it is" in again.stdout
+    assert again.returncode == 0 and "replica was not changed" in again.stdout
 
     whole = lab(back, "replica")
     assert whole.returncode == 0, whole.stderr

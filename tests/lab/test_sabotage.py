@@ -33,7 +33,7 @@ def test_a_toxic_removed_during_the_load_is_unknown(judged):
     judgement, doubts = judged(lambda lab: clear(lab.link(LINK)))
 
     assert judgement.verdict is Verdict.UNKNOWN
-    assert "link RTT was" in doubts
+    assert "round trip during the load was" in doubts
 
 
 def test_semisync_switched_off_during_the_load_is_unknown(judged):

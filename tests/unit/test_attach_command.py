@@ -51,7 +51,7 @@ def test_without_a_terminal_and_without_yes_nothing_is_changed(attach):
     said = attach()
 
     assert isinstance(said.exception, LabError) and attach.done == []
-    assert "app of shop would be recreated, and there is no terminal" in said.exception.found
+    assert "app of shop would be recreated; there is no terminal" in said.exception.found
 
 
 def test_what_will_be_recreated_is_said_before(attach):

@@ -146,7 +146,7 @@ def test_too_few_quiet_rounds_are_unknown_with_the_noise():
     judgement = judged(ASYNC.at_least(0.7), of)
 
     assert judgement.verdict is UNKNOWN
-    assert "2 quiet rounds" in judgement.reason
+    assert "only 2 quiet rounds" in judgement.reason
     assert "none, round 2: foreign CPU 0.4" in judgement.reason
 
 
@@ -221,7 +221,7 @@ def test_figures_that_never_vary_are_unknown():
 
 def test_rounds_beyond_the_plan_are_unknown():
     """A look that was not planned is not paid for."""
-    assert "the error budget covers no more" in judged(ASYNC.at_least(0.7), record(9)).reason
+    assert "the error budget covers only the 8 planned ones" in judged(ASYNC.at_least(0.7), record(9)).reason
 
 
 @pytest.mark.parametrize(
@@ -294,7 +294,7 @@ def test_what_was_decided_before_an_interruption_stays_decided():
     still_open = record(2, ("mariadb",), End(why="interrupted", reason="SIGINT"))
 
     assert judged(ASYNC.at_least(0.7), decided).verdict is HOLDS
-    assert judged(ASYNC.at_least(0.7), still_open).reason.startswith("interrupted by SIGINT; 2 quiet rounds")
+    assert judged(ASYNC.at_least(0.7), still_open).reason.startswith("interrupted by SIGINT; only 2 quiet rounds")
 
 
 @pytest.mark.parametrize(

@@ -141,7 +141,7 @@ def test_what_differs_in_server_settings_and_conditions_is_said():
 
     assert found.differs == [
         "preset: ask, full",
-        "conditions: the published ones, rtt 40ms",
+        "conditions: as published, rtt 40ms",
         "server: mariadb 11.8, mariadb 12.0",
         "sync_binlog: 1, 0",
     ]

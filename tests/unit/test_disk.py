@@ -172,4 +172,7 @@ def test_a_power_cut_that_did_not_happen_is_an_error(monkeypatch, refused):
     monkeypatch.setattr("replication_lab.world.disks.spindle.POWER_CUT_SECONDS", 0.01)
 
     assert "does not answer" in refused(Spindle(Container(APIError("not running"))).power_cut).found
-    assert "the end of lab-disk1" in refused(Spindle(Container(Done(0, STATS.encode()), Done(0, b""))).power_cut).found
+    assert (
+        "container lab-disk1 to exit"
+        in refused(Spindle(Container(Done(0, STATS.encode()), Done(0, b""))).power_cut).found
+    )

@@ -202,7 +202,7 @@ def break_off(lab, _load):
         (forget_flushes, "connected", "take the time that its limits set"),
         (speed_up, "alone", "no other command changed the disk of node1"),
         (part, "connected", "the peer is connected"),
-        (part_and_meet, "connected", "the machines disconnected or connected meanwhile"),
+        (part_and_meet, "connected", "the connection changed meanwhile"),
         (write_to_the_peer, "alone", "a peer in standby writes nothing"),
         (meet, "alone", "the peer is in standby"),
         (grow_deaf, "tuned", "DRBD keeps the order of writes by the method of the case"),

@@ -58,7 +58,7 @@ def speed_up(lab, _load):
 
 
 FAST = "no other command changed the disk of node2"
-PROTOCOL, PARTED = "both machines use the protocol of the case", "the machines disconnected or connected meanwhile"
+PROTOCOL, PARTED = "both machines use the protocol of the case", "the connection changed meanwhile"
 
 
 @pytest.mark.parametrize(

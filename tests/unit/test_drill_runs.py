@@ -169,7 +169,8 @@ def test_drills_share_a_lab_until_it_is_renewed(ups):
 
 
 STILL_CUT = msgspec.structs.replace(
-    evidence().acted[0], proofs=[CUT, Proof(what="node1-node3 is as it was", found="no answer", ok=False)]
+    evidence().acted[0],
+    proofs=[CUT, Proof(what="node1-node3 is as it was before the fault", found="no answer", ok=False)],
 )
 
 

@@ -64,12 +64,23 @@ def test_texts_of_every_kind_are_collected(source):
             ["no toxic on {self.link}"],
         ),
         ('KEY, SQL = "name", "SELECT a FROM b"', []),
+        ('f"{node} of {lab} is {state}", f"{a_name and another}"', ["{node} of {lab} is {state}"]),
+        ('re.match("line (x) of it", "the port" in said and "the log")', []),
+        ('plan["key with words"], said.startswith("model name")', []),
     ],
-    ids=["an error", "words", "for programs"],
+    ids=["an error", "words", "for programs", "values", "searched for", "keys"],
 )
 def test_a_text_is_collected_wherever_it_is_built(code, found):
-    """As one sentence; docstrings, single words and SQL are not texts for users."""
+    """As one sentence; docstrings, single words, SQL, keys and what is searched for are not texts for users."""
     assert list(user_texts.literals(code)) == found
+
+
+def test_every_entry_of_literals_that_are_no_messages_is_of_a_literal():
+    """One that no literal fits any more would hide a later message; each says why its literals are none."""
+    found = [text for path in user_texts.PACKAGE.rglob("*.py") for text, _ in user_texts.candidates(path.read_text())]
+
+    assert all(why for _, why in user_texts.no_messages())
+    assert not [pattern for pattern, _ in user_texts.no_messages() if not any(map(pattern.search, found))]
 
 
 def test_the_texts_of_a_script_are_collected():

@@ -128,7 +128,7 @@ def test_a_claim_of_never_says_how_few_trials_it_needs(needed, sentence, ok):
     if ok:
         assert Claim("a-claim", sentence, relation).sentence == sentence
     else:
-        with pytest.raises(LabError, match=f"0 in {needed} trials allows for"):
+        with pytest.raises(LabError, match=f"with 0 in {needed} trials, up to"):
             Claim("a-claim", sentence, relation)
 
 

@@ -65,7 +65,7 @@ def test_a_node_that_does_not_end_is_noticed(lab, monkeypatch, refused, kind, me
     """It is waited for, and its end does not come."""
     monkeypatch.setattr(lab, method, lambda *_: None)
 
-    assert "the end of server" in refused(kind(lab, NODES).inject).found
+    assert "server to exit" in refused(kind(lab, NODES).inject).found
 
 
 def test_a_node_that_ends_in_another_way_was_not_stopped(lab, monkeypatch):

@@ -90,7 +90,7 @@ def test_a_node_in_that_state_already_is_left_as_it_is(machine, verb, state, sai
 
     assert status == 0 and (machine.status, machine.code, machine.starts) == (*state, 1)
     assert [(proof["what"], proof["found"], proof["ok"]) for proof in json.loads(out)] == [
-        ("server was left as it is", said, True)
+        ("server was not changed", said, True)
     ]
 
 

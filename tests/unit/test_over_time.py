@@ -115,7 +115,7 @@ def test_another_version_of_the_server_stays_in_the_series_and_is_named():
     found = of(history([first, replace(second, engines={"mariadb": newer})]))
 
     assert len(found.points) == 2
-    assert "the server's version changed with run-1: 11.8, 12.0" in "\n".join(over_time._remarks(found))
+    assert "run run-1: the server's version changed from 11.8 to 12.0" in "\n".join(over_time._remarks(found))
 
 
 def test_the_oldest_run_comes_first():

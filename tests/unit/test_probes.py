@@ -46,7 +46,10 @@ def failed(proofs: dict[str, bool]) -> set[str]:
 
 
 ACKNOWLEDGED, STAYED = "semi-sync acknowledged every commit", "semi-sync stayed in the state of the case"
-NOT_WAITED, PATH = "no commit waited for a replica", "replica replicates through the path of the case"
+NOT_WAITED, PATH = (
+    "no commit waited for a replica's acknowledgement",
+    "replica replicates by the path that the case sets",
+)
 ALONE = "replica is not connected"
 
 

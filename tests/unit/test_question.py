@@ -122,7 +122,7 @@ def test_a_claim_may_bound_one_figure():
         ("speed[clients=1] >= 3", "unknown quantity 'speed'"),
         ("throughput[flush=1] >= 3", "unknown varied setting in the claim 'flush'"),
         ("throughput[clients=2] >= 3", "unknown value of clients in the claim '2'"),
-        ("throughput[clients=1] / throughput[sync_binlog=1] >= 3", "on one side only"),
+        ("throughput[clients=1] / throughput[sync_binlog=1] >= 3", "on one side of the ratio only"),
     ],
 )
 def test_a_claim_that_cannot_be_judged_is_refused(text, said, refused):

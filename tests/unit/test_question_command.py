@@ -27,7 +27,7 @@ def question(vary=None, **others) -> Question:
 @pytest.mark.parametrize(
     ("asked", "said"),
     [
-        ({"load_command": None, "load_image": "shop:1"}, "--load-image shop:1 has no command"),
+        ({"load_command": None, "load_image": "shop:1"}, "--load-image shop:1 without --load-command"),
         ({"load_command": ""}, "--load-command is empty"),
         ({"load_command": "  \n"}, "--load-command is empty"),
         ({"workload": "oltp_insert"}, "both --workload oltp_insert and --load-command are given"),
@@ -240,7 +240,7 @@ def test_the_lag_is_timed_after_each_load_if_a_claim_asks_for_it(ran):
     ("asked", "said"),
     [
         ({"topologies": ["galera"]}, "galera has galera replication, in which no replica has a lag"),
-        ({"settings": {"replication": "none"}}, "with replication=none no replica follows"),
+        ({"settings": {"replication": "none"}}, "with replication=none there is no replica"),
         ({"topologies": ["single"]}, "in which no replica has a lag"),
     ],
 )

@@ -97,7 +97,7 @@ def test_both_links_of_a_chain_are_proved(ran):
     _, record, _ = ran(ask("chain", **FAR), preset="ask")
     measurement = record.measurements[0]
 
-    assert {f"{node} replicates through the path of the case" for node in ("relay", "leaf")} <= proved(record)
+    assert {f"{node} replicates by the path that the case sets" for node in ("relay", "leaf")} <= proved(record)
     assert {fault.link: fault.seen for fault in measurement.faults} == {"source-relay": True, "relay-leaf": True}
     assert not any(measurement.reasons_to_doubt for measurement in record.measurements)
 
@@ -170,7 +170,7 @@ def grow_deaf(lab, _load):
     ("trouble", "said"),
     [
         (part, "the peer is connected"),
-        (part_and_meet, "disconnected or connected meanwhile"),
+        (part_and_meet, "the connection changed meanwhile"),
         (move, "node1 was primary before and after the load"),
         (grow_deaf, "both machines use the protocol of the case"),
     ],

@@ -63,7 +63,9 @@ def test_a_bad_round_trip_is_refused_before_anything_starts(monkeypatch, argumen
 
 def test_an_experiment_without_a_wan_has_no_round_trip_to_choose(refused):
     """Also where nobody looked the experiment up by its name."""
-    assert "no round trip to choose" in refused(experiments.load("raid_replica").with_rtt, "40ms").found
+    assert (
+        "the round trips of raid_replica are fixed" in refused(experiments.load("raid_replica").with_rtt, "40ms").found
+    )
 
 
 @pytest.mark.parametrize(

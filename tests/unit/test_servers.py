@@ -296,7 +296,7 @@ def test_the_nodes_of_a_cluster_run_the_same(refused):
     """They begin with the prepared data of one image."""
     error = refused(servers.check, catalogue.topology("galera"), "mariadb node2=mariadb-10.11")
 
-    assert "galera, whose nodes begin with the data of one image" in error.found
+    assert "galera, whose nodes all start with the data of one image" in error.found
 
 
 def test_each_node_needs_what_the_topology_needs(refused):

@@ -56,7 +56,7 @@ def test_the_first_statement_that_fails_ends_it(lab, refused):
     error = refused(sql_files.load, lab, "source", sql(FAILS))
 
     assert error.found.startswith(f"shop.sql line 3: source refused `DROP TABLE {MISSING}`")
-    assert "the statements before it stay" in error.found
+    assert "the statements before it took effect" in error.found
     assert lab.said == ["CREATE TABLE t (a INT)"]
 
 

@@ -165,7 +165,9 @@ def test_a_nodes_view_names_whom_it_sees():
     said, cluster = replication.of(Clustered(Member())).describe("node1", "member")
 
     assert cluster == ["10.0.0.9", "node1"]
-    assert said.startswith("Synced, Primary, sees 10.0.0.9 node1; group delivers in 86.0 ms; 3 certification failures")
+    assert said.startswith(
+        "Synced, Primary, sees 10.0.0.9 node1; average group latency 86.0 ms; 3 certification failures"
+    )
 
 
 def test_a_node_without_a_majority_says_that_it_refuses():

@@ -265,7 +265,7 @@ def test_a_busy_moment_is_measured_again_and_a_slow_disk_stays_slow(busy, ok):
     [proof] = disks.kept_limits(BusyThenQuiet(busy))
 
     assert proof.ok is ok
-    assert "of 400" in proof.found
+    assert "limit 400" in proof.found
 
 
 def test_a_disk_that_kept_its_limits_is_not_doubted_while_another_is_measured_again():

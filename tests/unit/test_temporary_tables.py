@@ -214,7 +214,10 @@ def write_elsewhere(lab, _load):
         ),
         (drop_the_group, "expected ALL, 10000 rows, Using temporary, found index, 10000 rows, Using index"),
         (lose_rows, "found ALL, 10 rows"),
-        (write_elsewhere, "written by aria, and by no other storage engine: expected at least 540000 by aria, at most"),
+        (
+            write_elsewhere,
+            "written by aria, and by no other storage engine: expected at least 540000 rows by aria, at most",
+        ),
     ],
 )
 def test_what_is_not_the_published_test_is_never_judged(ran, trouble, reason):

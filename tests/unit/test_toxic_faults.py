@@ -66,4 +66,4 @@ def test_a_jitter_that_was_removed_during_a_load_is_noticed(stays):
             link.remove(body.name)
 
     assert acting.fault().seen is stays
-    assert stays or acting.fault().why == "requested 40 ms on a-b, the toxic was removed during the load"
+    assert stays or acting.fault().why == "requested 40 ms on a-b, but the toxic was removed during the load"

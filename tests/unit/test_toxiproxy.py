@@ -126,7 +126,7 @@ def test_a_toxiproxy_without_a_rate_of_a_link_is_an_error_that_says_so(linked, r
     """It refuses the toxic; the error says what is missing, and another refusal stays as it is."""
     link, _ = linked({"POST /proxies/a/toxics": (400, '{"error":"invalid toxic type","status":400}')})
 
-    assert "narrow limits a link, and the Toxiproxy of this lab limits only each connection" in (
+    assert "narrow limits the whole link, but this lab's Toxiproxy can limit only single connections" in (
         refused(link.add, RATE).found
     )
     assert "invalid toxic type" in refused(link.add, BODY).found

@@ -34,6 +34,8 @@ FOR_BROWSERS = re.compile(
 STYLE = re.compile(r"^says |system-ui|^use strict$")
 # A comment, or a literal without a value that is put in; a template literal with values is read by `scripted`.
 SCRIPT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`""", re.S)
+# Literals that have two words and are not messages, each with the reason.
+NO_MESSAGES = Path(__file__).with_name("no_messages.yaml")
 SHOWN_ATTRIBUTES = {"title", "aria-label", "alt", "placeholder"}
 Texts = Iterator[tuple[str, str]]
 
@@ -68,13 +70,33 @@ def messages() -> tuple[tuple[str, str], ...]:
 
 def literals(code: str) -> Iterator[str]:
     """Yield the texts of a module: adjacent parts and f-strings as one, with {…} where a value is put in."""
-    found = sorted((node.lineno, node.col_offset, " ".join(text_of(node).split())) for node in built(ast.parse(code)))
-    yield from (text for _, _, text in found if TWO_WORDS.search(text) and not FOR_PROGRAMS.search(text))
+    for text, words in candidates(code):
+        if TWO_WORDS.search(words) and not FOR_PROGRAMS.search(text) and not why_no_message(text):
+            yield text
+
+
+def candidates(code: str) -> Iterator[tuple[str, str]]:
+    """Yield each literal of a module as one line, and the same without the code of its values."""
+    for node in sorted(built(ast.parse(code)), key=lambda each: (each.lineno, each.col_offset)):
+        yield " ".join(text_of(node).split()), words_of(node)
+
+
+def why_no_message(text: str) -> str:
+    """Return why a literal with two words is not a message; an empty string if it is one."""
+    return next((why for pattern, why in no_messages() if pattern.search(text)), "")
+
+
+@functools.cache
+def no_messages() -> list[tuple[re.Pattern[str], str]]:
+    """Return what finds the literals that only look like messages, each with the reason."""
+    return [(re.compile(each["text"]), each["reason"]) for each in yaml.load(NO_MESSAGES.read_text(), LOADER)]
 
 
 def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.Constant]:
     """Yield the texts below a node, without docstrings; inside an f-string only f-strings, since it has its parts."""
     for child in ast.iter_child_nodes(node):
+        if is_searched_for(node, child):
+            continue
         if isinstance(child, ast.Constant):
             if isinstance(child.value, str) and not inside and not isinstance(node, ast.Expr):
                 yield child
@@ -85,6 +107,19 @@ def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.C
             yield from built(child, inside)
 
 
+def is_searched_for(node: ast.AST, child: ast.AST) -> bool:
+    """Return whether the child of a node is searched for in another text, or is a key: no user sees it.
+
+    That are the arguments of re.FUNCTION and of startswith, what stands before `in`, and what stands in brackets.
+    """
+    called = node.func if isinstance(node, ast.Call) else None
+    if isinstance(called, ast.Attribute) and child is not called:
+        return called.attr in ("startswith", "endswith") or getattr(called.value, "id", "") == "re"
+    if isinstance(node, ast.Compare):
+        return child is node.left and isinstance(node.ops[0], ast.In | ast.NotIn)
+    return isinstance(node, ast.Subscript) and child is node.slice
+
+
 def text_of(node: ast.JoinedStr | ast.Constant) -> str:
     """Return the text of a literal, with {EXPRESSION} for each value that an f-string puts in."""
     if isinstance(node, ast.Constant):
@@ -93,6 +128,14 @@ def text_of(node: ast.JoinedStr | ast.Constant) -> str:
         f"{{{ast.unparse(part.value)}}}" if isinstance(part, ast.FormattedValue) else str(getattr(part, "value", ""))
         for part in node.values
     )
+
+
+def words_of(node: ast.AST) -> str:
+    """Return the text of a literal without the code of its values, but with the texts in that code."""
+    if isinstance(node, ast.Constant):
+        return " ".join(text_of(node).split())
+    found = [words_of(child) for child in ast.iter_child_nodes(node) if not is_searched_for(node, child)]
+    return " ".join(filter(None, found))
 
 
 def yaml_texts() -> Texts:

@@ -47,14 +47,14 @@ COMMANDS = {
     },
     "node": {
         "sql": "Open a client on a node as root; default: the source, primary or first cluster node.",
-        "load": "Run the statements of a .sql or .sql.gz file on a node; the first that fails ends it.",
+        "load": "Run the statements of a .sql or .sql.gz file on a node, until one fails.",
         "logs": "Print the log of a node's container.",
         "exec": "Run a command in a node's container, or in its virtual machine.",
-        "stop": "Stop nodes by SIGTERM, and verify that they ended with status 0.",
-        "kill": "Kill nodes by SIGKILL at the same moment, and verify that they ended by it.",
+        "stop": "Stop nodes with SIGTERM, and verify that they exited with status 0.",
+        "kill": "Kill nodes with SIGKILL at the same moment, and verify that they were killed.",
         "pause": "Freeze nodes, and verify that they do not answer; connections stay open.",
-        "start": "Start nodes that were stopped or killed, on their old data, and verify that they serve.",
-        "resume": "Let paused nodes continue, and verify that they serve.",
+        "start": "Start nodes that were stopped or killed, on their old data, and verify that they serve clients.",
+        "resume": "Resume paused nodes, and verify that they serve clients.",
     },
     "live": {
         "live": "Show a lab on a page where links and nodes can be changed while clients write.",
@@ -225,7 +225,7 @@ def _missing_extra(error: Exception) -> str:
 def _without(extra: str) -> LabError:
     return LabError(
         f"this needs the extra [{extra}], which is not installed",
-        "its packages in the lab's environment",
+        "the packages of this extra in the lab's environment",
         f"pip install 'replication-lab[{extra}]'",
     )
 

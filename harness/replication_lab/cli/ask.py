@@ -88,7 +88,8 @@ HIGHEST_SEED = 2_000_000
     "--baseline",
     multiple=True,
     metavar=SETTING,
-    help="Value that the others are compared with.  [default: the first value of the first --vary]",
+    help="Value of a varied setting that its other values are compared with.  [default: the first value of the first "
+    "--vary]",
 )
 @click.option(
     "--claim",
@@ -135,8 +136,8 @@ HIGHEST_SEED = 2_000_000
 @click.option(
     "--ledger",
     is_flag=True,
-    help="In a drill, run the transactions of --workload FILE.sql, each with a row in a ledger, so that lost counts "
-    "these transactions.  [default: count rows that the drill inserts]",
+    help="In a drill, run the transactions of --workload FILE.sql, each with a row in a ledger; lost then counts these "
+    "transactions.  [default: count rows that the drill inserts]",
 )
 @click.option("--save", metavar="FILE", help="Also write the question as a YAML file, for `lab run FILE`.")
 @click.option("--seed", default=7, show_default=True, help="Seed for the order of the cases and for the rows.")
@@ -265,7 +266,9 @@ def _given(path: str | None) -> GivenFile | None:
 def _write(path: Path, question: Question) -> None:
     try:
         if path.exists() and not path.read_bytes().startswith(FIRST_LINE.encode()):
-            raise LabError(f"{path} exists, and no question was saved in it", "a new file, or a saved question")
+            raise LabError(
+                f"{path} exists, and is not a question that `lab ask` saved", "a new file, or a saved question"
+            )
         path.write_bytes(_schema_for(path).encode() + msgspec.yaml.encode(question))
     except OSError as error:
         raise LabError(f"{path} cannot be written: {error.strerror}", "a file in an existing folder") from error

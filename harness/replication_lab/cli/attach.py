@@ -117,12 +117,12 @@ def _ask(found: Plan, yes: bool) -> None:
     services = ", ".join(each.service for each in found.attached.consumers)
     if not at_terminal():
         raise LabError(
-            f"{services} of {found.attached.compose.project} would be recreated, and there is no terminal to ask at",
+            f"{services} of {found.attached.compose.project} would be recreated; there is no terminal to confirm it",
             "a terminal, or --yes",
             "./lab attach --yes with the same options",
         )
     if not click.confirm(f"Recreate {services}?", err=True):
-        raise LabError("nothing was changed", "the answer y", "./lab attach --yes with the same options")
+        raise LabError("not confirmed; nothing was changed", "the answer y", "./lab attach --yes with the same options")
 
 
 @click.command()

@@ -20,7 +20,7 @@ of_margin = click.option(
     default="10%",
     show_default=True,
     metavar="PERCENT",
-    help="How much worse a figure may be, as a share of its earlier value.",
+    help="How much worse a figure may be, in percent of its earlier value.",
 )
 of_figures = click.option(
     "--figure",

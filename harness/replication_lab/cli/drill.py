@@ -56,11 +56,16 @@ SEED = 7
 @click.option(
     "--probe",
     metavar="URL|COMMAND",
-    help="With --lab: ask the application all through a drill, by a URL from here, or by a command that is run in the "
-    "first link's consumer, such as 'curl -fsS http://localhost/health'. Success, latency and time to recover are "
-    "reported.",
+    help="With --lab: probe the application during the whole drill. A URL is requested from this host; a command, such "
+    "as 'curl -fsS http://localhost/health', runs in the consumer of the first link. Reports success, latency and time "
+    "to recover.",
 )
-@click.option("--probe-in", metavar="SERVICE", default="", help="Service in which the command of --probe is run.")
+@click.option(
+    "--probe-in",
+    metavar="SERVICE",
+    default="",
+    help="Service in which the command of --probe runs.  [default: the consumer of the first link]",
+)
 @as_json
 def drill(
     *,
@@ -137,7 +142,7 @@ def _on_attached(
         raise LabError("--probe without --lab", "an attached project", "./lab drill --lab NAME --probe URL")
     if topology or others["engine"] or others["image"]:
         raise LabError(
-            f"--lab {others['name']} with {topology or 'the options of a server'}",
+            f"--lab {others['name']} with {topology or 'options for the servers'}",
             "either an attached project, which is used as it is, or a topology",
             f"./lab drill --lab {others['name']}",
         )
@@ -153,7 +158,9 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
     if Path(given).suffix not in (".yaml", ".yml"):
         return given, drill_set.chosen(given, fault, seconds)
     if fault:
-        raise LabError(f"--fault {fault} with the file {given}", "a topology, or a file without --fault", "./lab drill")
+        raise LabError(
+            f"--fault {fault} with the file {given}", "a topology with --fault, or a file without it", "./lab drill"
+        )
     found = drill_set.read(Path(given))
     return found.topology, [found.with_duration(seconds)]
 

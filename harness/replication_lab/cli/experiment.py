@@ -93,15 +93,15 @@ DECIDED_BY_A_FILE = (
     default="10%",
     show_default=True,
     metavar="PERCENT",
-    help="How much lower throughput may be than with --against.",
+    help="How much lower the throughput may be than that of --against, in percent.",
 )
 @click.option(
     "--set",
     "settings",
     multiple=True,
     metavar="[NODE.]VARIABLE=VALUE",
-    help="Set a server's variable in every case, on every server or on NODE; may be repeated. With it, --cnf, "
-    "--storage or --disk only laws are judged, and nothing is compared with published figures.",
+    help="Set a server variable in every case, on every server or on NODE; may be repeated. If --set, --cnf, --storage "
+    "or --disk is given, the run judges only laws and compares nothing with published figures.",
 )
 @of_cnf
 @of_node_storage

@@ -34,7 +34,7 @@ def of_images(command: Callable[..., Any]) -> Callable[..., Any]:
         multiple=True,
         metavar="NAME",
         shell_complete=names.completed_by(catalogue.topologies),
-        help="Topology whose further images are needed, such as those of Galera's network; may be repeated.",
+        help="Topology whose additional images are needed, such as the sidecar of galera; may be repeated.",
     )
     experiment = click.option(
         "--experiment",
@@ -101,7 +101,7 @@ def load(folder: Path, json_: bool) -> None:
     Example: lab images load .lab-images
     """
     loaded = stock.load(folder, tell)
-    print_json(loaded) if json_ else out.print("\n".join(loaded) or "no archive is current")
+    print_json(loaded) if json_ else out.print("\n".join(loaded) or "no image was loaded: no archive is current")
 
 
 @images.command("key")

@@ -193,7 +193,7 @@ def toxic(
 ) -> None:
     """List toxics, or replace the toxics of a LINK; CONDITION none removes them.
 
-    A condition is the name of a toxic or is written by number: 40ms, 40ms±5ms (or 40ms+-5ms),
+    A condition is the name of a toxic or is written in numbers: 40ms, 40ms±5ms (or 40ms+-5ms),
     40ms↓10ms↑30ms (or 40ms,down=10ms,up=30ms), 100mbit, 40ms+20mbit, loss=2% (or
     loss=2%,down). A rate is that of the link, in each direction: all of its connections
     share it. A loss is a share of the packets between the node and the proxy.

@@ -70,7 +70,7 @@ def _plain(value: Any) -> Any:
 @of_lab
 @as_json
 def load(node: str, file: str, name: str | None, json_: bool) -> None:
-    """Run the statements of a .sql or .sql.gz file on a node; the first that fails ends it.
+    """Run the statements of a .sql or .sql.gz file on a node, until one fails.
 
     The default database is lab; others may be created and used. A read-only replica is refused.
 
@@ -158,7 +158,7 @@ def _act(verb: str, nodes: tuple[str, ...], name: str | None, json_: bool) -> No
 @click.command()
 @_of_nodes
 def stop(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Stop nodes by SIGTERM, and verify that they ended with status 0.
+    """Stop nodes with SIGTERM, and verify that they exited with status 0.
 
     Example: lab stop replica
     """
@@ -168,7 +168,7 @@ def stop(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
 @click.command()
 @_of_nodes
 def kill(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Kill nodes by SIGKILL at the same moment, and verify that they ended by it.
+    """Kill nodes with SIGKILL at the same moment, and verify that they were killed.
 
     Example: lab kill source
     """
@@ -188,7 +188,7 @@ def pause(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
 @click.command()
 @_of_nodes
 def start(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Start nodes that were stopped or killed, on their old data, and verify that they serve.
+    """Start nodes that were stopped or killed, on their old data, and verify that they serve clients.
 
     Example: lab start source
     """
@@ -198,7 +198,7 @@ def start(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
 @click.command()
 @_of_nodes
 def resume(nodes: tuple[str, ...], name: str | None, json_: bool) -> None:
-    """Let paused nodes continue, and verify that they serve.
+    """Resume paused nodes, and verify that they serve clients.
 
     Example: lab resume replica
     """

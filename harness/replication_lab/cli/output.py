@@ -267,7 +267,7 @@ def toxics(out: Console, known: Iterable[Toxic]) -> None:
     for toxic in known:
         table.add_row(toxic.name, toxic.about)
     out.print(table)
-    out.print(f"\nOr by number, {FORMS}. A rate is that of the link: all connections share it, in each direction.")
+    out.print(f"\nOr in numbers, {FORMS}. A rate is that of the link: all connections share it, in each direction.")
 
 
 def engines(out: Console, known: Iterable[EngineView]) -> None:

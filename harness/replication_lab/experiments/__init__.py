@@ -52,7 +52,7 @@ def load(name: str, rtt: str = "") -> Experiment:
         return found
     if found.at is None:
         able = ", ".join(each for each in names() if load(each).at)
-        raise LabError(f"--rtt {rtt}: {name} has no round trip to choose", f"one of {able}", f"./lab run {name}")
+        raise LabError(f"--rtt {rtt}: the round trips of {name} are fixed", f"one of {able}", f"./lab run {name}")
     return found.with_rtt(rtt)
 
 

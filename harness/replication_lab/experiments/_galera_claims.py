@@ -52,7 +52,7 @@ def _claims_on_windows(wan: Far) -> Iterator[Claim]:
     for clients in WINDOWED:
         yield Claim(
             f"windows-help-{clients}",
-            f"at {wan.said} with {clients} clients, wider send windows let Galera make more commits/s",
+            f"at {wan.said} with {clients} clients, Galera makes more commits/s with wider send windows",
             throughput(f"galera-windows-{wan.name}-{clients}")
             .over(throughput(f"galera-{wan.name}-{clients}"))
             .at_least(1.0),

@@ -34,7 +34,7 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
     if only.rounds is not None and not FEWEST_OF_A_MEAN <= only.rounds <= MOST_ROUNDS:
         raise LabError(
             f"--rounds is {only.rounds}",
-            f"a number from {FEWEST_OF_A_MEAN}, since one round has no spread, to {MOST_ROUNDS}",
+            f"a number from {FEWEST_OF_A_MEAN} to {MOST_ROUNDS} (one round has no spread)",
             f"./lab run {experiment.name} --rounds {chosen.max_rounds}",
         )
     most = only.rounds or chosen.max_rounds
@@ -88,7 +88,7 @@ def with_settings(
         if name in OWN and not _is_of_nodes(name):
             raise LabError(
                 f"--set {name}={value}: {name} is not a server variable",
-                f"a variable, since the cases of {experiment.name} have their own {name}",
+                f"a server variable; the cases of {experiment.name} set {name} themselves",
                 f"./lab run {experiment.name} --set sync_binlog=1",
             )
         if not _is_of_nodes(name):

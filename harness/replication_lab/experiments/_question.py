@@ -128,7 +128,7 @@ def _refuse_what_is_no_round_trip(name: str) -> None:
         raise LabError(f"rtt is {name!r}, which sets no round trip", "a toxic with a latency", "./lab toxic")
     if not toxic.is_latency:
         raise LabError(
-            f"rtt is {name!r}, which is more than a latency: round trips during the load cannot prove the rest",
+            f"rtt is {name!r}, which is more than a latency; round trips during the load cannot verify the rest",
             "a latency, with or without jitter or loss, such as 40ms, 40ms±5ms or 40ms+loss=2%",
             f"./lab up semisync --toxic source-replica={name}",
         )

@@ -42,7 +42,7 @@ def storage_of(settings: Values, varied: Collection[str], topology: Topology) ->
     nodes, replicas = ([node.name for node in each] for each in (topology.nodes, topology.replicas))
     if missing := [name for name in (STORAGE, DISK) if name in settings and not replicas]:
         raise LabError(
-            f"{missing[0]} is that of all replicas, and {topology.name} has no replicas",
+            f"{missing[0]} applies to all replicas, and {topology.name} has no replicas",
             "a node's own",
             f"--{missing[0]} {nodes[0]}={settings[missing[0]]}",
         )

@@ -30,7 +30,7 @@ def refuse_lag_without_replicas(question: Question, topologies: Iterable[Topolog
             )
     if "none" in [*question.vary.get("replication", []), question.settings.get("replication")]:
         raise LabError(
-            "a claim is about the lag, and with replication=none no replica follows",
+            "a claim is about the lag, and with replication=none there is no replica",
             "replication async or semisync",
             "leave out the claim, or replication=none",
         )

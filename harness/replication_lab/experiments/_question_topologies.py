@@ -59,7 +59,7 @@ def _refuse_slow_replicas(topology: Topology) -> None:
     raise LabError(
         f"the replicas of {topology.name} are on slow disks and do not keep up; `lab ask` measures the commits of the "
         "source, which wait for no replica",
-        f"one of {', '.join(able)}, or the experiment that measures how fast such replicas apply",
+        f"one of {', '.join(able)}; or the experiment that measures how fast replicas on slow disks apply",
         "./lab run raid_replica",
     )
 
@@ -121,7 +121,7 @@ def _refuse_no_server(name: str, topology: Topology) -> None:
 def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) -> None:
     if not topology.links and not is_bare(values.get(RTT, "0")):
         raise LabError(
-            f"{topology.name} has no link, so that rtt={values[RTT]} would change nothing",
+            f"{topology.name} has no link, so rtt={values[RTT]} would change nothing",
             "a topology with links; a source without replicas is replication=none",
             f"./lab ask async --rtt {values[RTT]} --vary replication=none,async",
         )

@@ -286,8 +286,8 @@ def _claims_on_groups() -> Iterator[Claim]:
         predicted=1.0,
     )
     for case, said in (
-        ("network", "the network settings by themselves gain"),
-        ("activity-log", "al-extents 257 by itself gains"),
+        ("network", "with only the network settings changed, the server gains"),
+        ("activity-log", "with only al-extents set to 257, the server gains"),
     ):
         yield Claim(
             f"{case}-gains-nothing",

@@ -29,8 +29,8 @@ FOUR_APPLIERS = {
 SAID = {
     "one": "one applier",
     "optimistic": "four optimistic appliers",
-    "per_database": "four appliers (one per database)",
-    "logical_clock": "four LOGICAL_CLOCK appliers",
+    "per_database": "four appliers of type DATABASE",
+    "logical_clock": "four appliers of type LOGICAL_CLOCK",
 }
 
 # --- cases ------------------------------------------------------------------------------------------------------------

@@ -148,7 +148,7 @@ def _claims(wan: Far) -> tuple[Claim, ...]:
     return (
         Claim(
             "async-costs-little",
-            "at the pace of the client in the published test, an asynchronous replica across the WAN costs little: "
+            "with the pauses of the published test's client, an asynchronous replica across the WAN costs little: "
             "the source keeps at least 0.7 of the writes/s that it makes without a replica",
             throughput(far_async).over(throughput("none")).at_least(0.7),
         ),
@@ -201,7 +201,7 @@ def _semisync_claims(short: str, wan: Far) -> tuple[Claim, ...]:
         ),
         Claim(
             f"{short}-lan-costs-less-than-half",
-            f"at the pace of the client in the published test, semi-sync ({wait_point}) on a LAN costs less than "
+            f"with the pauses of the published test's client, semi-sync ({wait_point}) on a LAN costs less than "
             "half of the writes/s",
             throughput(f"{short}-direct").over(throughput("none")).at_least(0.5),
         ),

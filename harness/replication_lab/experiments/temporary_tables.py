@@ -154,8 +154,8 @@ def _about_the_client(storage: str) -> Claim:
     case = f"sort_1-{storage}"
     return Claim(
         f"{storage}-own-slap-says-the-same",
-        f"temporary tables in {STORAGES[storage]}: the server's own mysqlslap and the mysqlslap used for all servers "
-        "give the same time (±20 %)",
+        f"temporary tables in {STORAGES[storage]}: the server's own mysqlslap gives the same time (±20 %) as the "
+        "mysqlslap used for all servers",
         Figure(f"{case}-own", "average_ms").over(Figure(case, "average_ms")).equals(within=0.2),
         predicted=1.0,
     )

@@ -59,7 +59,7 @@ class Links:
         except LabError:
             found = None
         return Proof(
-            what=f"{name} is as it was",
+            what=f"{name} is as it was before the fault",
             expected=f"round trip about {before:.1f} ms",
             found="no answer" if found is None else f"{found:.1f} ms",
             ok=found is not None and abs(found - before) <= before * NEAR_SHARE + NEAR_MS,

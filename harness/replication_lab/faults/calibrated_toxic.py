@@ -26,7 +26,7 @@ class CalibratedToxic:
     def _is_as_asked(self, name: str) -> Proof:
         found, ok = realised(self.toxic, self.links.probes[name], self.links.before_ms[name])
         return Proof(
-            what=f"{name} is {self.toxic.name}", expected="the round trips that its file defines", found=found, ok=ok
+            what=f"{name} is {self.toxic.name}", expected="round trips as its file defines them", found=found, ok=ok
         )
 
     def recover(self) -> None:

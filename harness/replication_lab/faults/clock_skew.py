@@ -35,7 +35,7 @@ SKEW = Setting("skew", 0, "a skew of {} s", _check_skew)
 @register(
     "clock",
     acts_on=NODES,
-    does="the server's wall clock is `skew` seconds off; its timers and sleeps are not",
+    does="sets the server's wall clock `skew` seconds off; timers and sleeps keep real time",
     proof="the server reports the shifted time; after recovery: it reports the right time",
     settings=(SKEW,),
     needs=(OWN_CONTAINER,),
@@ -67,7 +67,8 @@ class ClockSkew(OnNodes):
 
     def _is_off(self, node: str, expected: int) -> Proof:
         with suppress(LabError):
-            clock.wait_until(lambda: self._near(node, expected), f"the clock of {node}", PATIENCE_SECONDS)
+            said = f"the clock of {node} to be {expected:+d} s off"
+            clock.wait_until(lambda: self._near(node, expected), said, PATIENCE_SECONDS)
         found = self.lab.node(node).server().seconds_ahead()
         return Proof(
             what=f"{node}'s clock is {expected:+d} s off" if expected else f"{node}'s clock is right again",

@@ -32,7 +32,7 @@ CONDITION = Setting("condition", "", "the condition {}", _check_condition)
 @register(
     "condition",
     acts_on=LINKS,
-    does="replaces the link's toxics by a condition (`40ms+20mbit`), by a file of `toxics/`, or by `none`",
+    does="replaces the link's toxics by a condition in numbers (`40ms+20mbit`), by a file of `toxics/`, or by `none`",
     proof="the link has exactly these toxics; the measured round trip and rate agree with them, or nothing passes; "
     "after recovery: toxics and round trip are as before",
     settings=(CONDITION,),

@@ -80,6 +80,6 @@ class DiskFail(OnNodes):
         return Proof(
             what=f"{DISK} of {node} is good again",
             expected="a good disk",
-            found="a failed one" if failed else "a good disk",
+            found="a failed disk" if failed else "a good disk",
             ok=not failed,
         )

@@ -90,7 +90,7 @@ def proofs(array: Array, limits: Mapping[str, Limits]) -> list[Proof]:
 
 def _proof(limits: Limits, measured: Measured) -> Proof:
     both = (("reads/s", measured.read_iops, limits.read_iops), ("writes/s", measured.write_iops, limits.write_iops))
-    said = ", ".join(f"{found:.0f} of {limit or 'any'} {what}" for what, found, limit in both)
+    said = ", ".join(f"{found:.0f} {what} (limit {limit or 'none'})" for what, found, limit in both)
     ok = arrays.keeps(measured, limits)
     # A disk below its limit means a busy machine: a spindle delays requests and never speeds them up.
     remedy = "" if ok else "; use a less busy host or a slower --disk (see compose/storage/disks.yaml)"
@@ -105,7 +105,13 @@ def _proof(limits: Limits, measured: Measured) -> Proof:
 def set_to(reported: Mapping[str, Limits], limits: Mapping[str, Limits], what: str) -> Proof:
     """Return a proof that each disk reports its given limits."""
     others = [name for name, found in reported.items() if found != limits[name]]
-    said = f"other limits on {', '.join(others)}" if others else "the limits of the case" if reported else "no disk"
+    said = (
+        f"other limits on {', '.join(others)}"
+        if others
+        else "the limits of the case"
+        if reported
+        else "no disk reported"
+    )
     return Proof(what=what, expected="the limits of the case", found=said, ok=bool(reported) and not others)
 
 

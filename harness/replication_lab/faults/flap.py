@@ -32,7 +32,7 @@ class Flap:
 
     def inject(self) -> None:
         flapping = self._flapping = self._pool.submit(self._flap)
-        clock.wait_until(lambda: bool(self._seen) or flapping.done(), "the first interruption", 10)
+        clock.wait_until(lambda: bool(self._seen) or flapping.done(), "the link to be cut for the first time", 10)
 
     def _flap(self) -> None:
         while not self._stop.is_set():

@@ -27,7 +27,7 @@ class Kill(OnNodes):
     def inject(self) -> None:
         self.each(self.end)
         for node in self.nodes:
-            clock.wait_until(partial(self._has_ended, node), f"the end of {node}", END_SECONDS)
+            clock.wait_until(partial(self._has_ended, node), f"{node} to exit", END_SECONDS)
 
     def _has_ended(self, node: str) -> bool:
         return self.lab.node(node).state()[0] == "exited"

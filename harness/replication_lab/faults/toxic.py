@@ -32,10 +32,10 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
 @register(
     "toxic",
     acts_on=LINKS,
-    does="a condition by number (`40ms+20mbit`) or a file of `toxics/`, added to the link's toxics: a latency, a rate, "
-    "a loss of packets, a black hole, a link that works one way only, or resets",
+    does="adds a toxic to those of the link: a condition in numbers (`40ms+20mbit`) or a file of `toxics/`; it sets a "
+    "latency, a rate or a packet loss, makes a black hole or a one-way link, or resets connections",
     proof="round trips are longer by the toxic's delay or get no answer, the rate is not exceeded, packets are lost, "
-    "or connections end; after recovery: toxics and round trip are as before",
+    "or connections end; after recovery: toxics and round trip are as before the fault",
     settings=(TOXIC,),
 )
 class AddToxic:
@@ -55,7 +55,7 @@ class AddToxic:
         if ways and ways & {found["stream"] for found in self._running[name].toxics() if found["type"] == PACKET_LOSS}:
             raise LabError(
                 f"link {name} already loses packets, and {self.toxic.name} would replace that loss",
-                "a link without a loss, or the fault `condition`",
+                "a link without packet loss, or the fault `condition`",
                 "./lab drill",
             )
         for body in self.toxic.bodies:

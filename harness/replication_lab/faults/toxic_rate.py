@@ -29,7 +29,7 @@ def realised_rate(toxic: Toxic, probe: RoundTrip) -> tuple[str, bool]:
     asked_for = " and ".join(dict.fromkeys(str(body.attributes["rate"]) for body in toxic.link_rates))
     found = f"{', '.join(said)} (requested {asked_for} KB/s)"
     if not all(map(probe.link.shares, toxic.link_rates)):
-        return f"{found}, but its ports do not share a rate", False
+        return f"{found}, but the ports of the link do not share the rate", False
     return found, ok
 
 

@@ -108,22 +108,21 @@ class ToxicOnLink:
         if not self.is_latency:
             return f"{self.toxic} is more than a latency, so round trips do not verify it"
         if not self.trips:
-            return f"{asked}, no round trip completed during the load"
+            return f"{asked}, but no round trip completed during the load"
         # Every single round trip counts: a toxic that is missing for one second of ten also distorts the figures.
         if min(self.trips) < self.asked_ms - self.tolerance_ms:
-            return f"{asked}, link RTT was {min(self.trips):.1f} ms during the load"
+            return f"{asked}, but the shortest round trip during the load was {min(self.trips):.1f} ms"
         typical = round(median(self.trips), 3)
         if typical > self.asked_ms + self.tolerance_ms + PROXY_MS:
-            return f"{asked}, link RTT was {typical:.1f} ms during the load (median)"
+            return f"{asked}, but the median round trip during the load was {typical:.1f} ms"
         if self.jitter_ms and not varies_enough(self.trips, self.jitter_ms):
-            return (
-                f"{asked} ± {self.jitter_ms:g} ms, round trips were {min(self.trips):.1f} to {max(self.trips):.1f} ms"
-            )
+            measured = f"{min(self.trips):.1f} to {max(self.trips):.1f} ms"
+            return f"{asked} ± {self.jitter_ms:g} ms, but round trips were {measured}"
         for when, found in (("before", self.before_ms), ("after", self.after_ms)):
             if self.asked_ms > PROXY_MS and (found is None or found > self.asked_ms / 2):
-                return f"{asked}, but the round trip was {found} ms without it, {when} the load"
+                return f"{asked}, but {when} the load, without the toxic, the round trip was {found} ms"
         # With a jitter as long as the delay, a single round trip may be as short as without the toxic.
-        return "" if self.there_to_the_last else f"{asked}, the toxic was removed during the load"
+        return "" if self.there_to_the_last else f"{asked}, but the toxic was removed during the load"
 
 
 def _rounded(value: float | None) -> float | None:

@@ -89,7 +89,7 @@ def _prove_alias(lab: AttachedLab, name: str) -> Proof:
     """Prove that the name of a server is the lab's Toxiproxy in the consumer, by its own resolver if it has one."""
     link = lab.attached_link(name)
     proxy, found = lab.service(link.service).addresses(), lab.resolved(name)
-    said = f"its name resolves to {', '.join(dict.fromkeys(found))}"
+    said = f"{link.consumer} resolves {link.server} to {', '.join(dict.fromkeys(found))}"
     if not found:
         said = "the alias is set, but the container has no getent to resolve it"
     ok = lab.leads_through(name) and set(found) <= proxy

@@ -143,7 +143,7 @@ def heal(lab: Lab, node: str, disk: str) -> None:
     array = arrays.arrays(lab).get(node)
     if array and array.storage.survives and spindle.stats().errors:
         raise LabError(
-            f"{disk} of {node} is stale: it lacks writes that the other disks have",
+            f"cannot heal {disk} of {node}: it is stale, and lacks writes that the other disks have",
             "a replacement disk; the healed disk would return old data",
             f"./lab disk replace {node} {disk}",
         )

@@ -134,7 +134,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
     [placed] = overlay.with_backend({node: storage}).values()
     if MACHINE in (placed.backend, old.storage.backend if old else ""):
         raise LabError(
-            f"{node} cannot be moved into or out of a virtual machine", "storage by md or btrfs", "./lab doctor"
+            f"{node} cannot move to or from storage in a virtual machine", "storage by md or btrfs", "./lab doctor"
         )
     placed = msgspec.structs.replace(placed, place=f"{node}-{_number_of(old) + 1}")
     replication = Replica(lab.node(node).server()).status()
@@ -231,7 +231,7 @@ class Steps:
         self.lab.refresh()
         if self.migrated.state()[0] != "running":
             self.migrated.start_again()
-        clock.wait_until(self.migrated.is_healthy, f"{self.node} with its old data", 60)
+        clock.wait_until(self.migrated.is_healthy, f"{self.node} to be healthy with its old data", 60)
         self.lab.refresh()
         self.replica.start()
         volumes.remove_array(self.lab, self.storage, self.node)
@@ -253,7 +253,7 @@ class Steps:
         self.lab.refresh()
         if self.migrated.state()[0] != "running":
             self.migrated.start_again()
-        clock.wait_until(self.migrated.is_healthy, f"{self.node} with its new data", 90)
+        clock.wait_until(self.migrated.is_healthy, f"{self.node} to be healthy with its new data", 90)
         self.lab.refresh()
         self.replica.start()
 

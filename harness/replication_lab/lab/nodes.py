@@ -51,7 +51,7 @@ def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: No
     changed = [name for name, (status, _) in states.items() if status != asked.after]
     if verb == "start" and changed:
         replication.of(lab).wait_until_startable(changed, tell)
-    same = [Proof(f"{name} was left as it is", _said(states[name]), True) for name in nodes if name not in changed]
+    same = [Proof(f"{name} was not changed", _said(states[name]), True) for name in nodes if name not in changed]
     return [*same, *(_done(FAULTS[asked.fault].make(lab, changed), asked.undoes) if changed else [])]
 
 

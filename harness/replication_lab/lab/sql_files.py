@@ -45,7 +45,7 @@ def load(lab: Lab, node: str, file: GivenFile) -> int:
         script.run(server, file.name, found)
     except LabError as error:
         raise LabError(
-            f"{error.found}; the statements before it stay, except those of an unfinished transaction",
+            f"{error.found}; the statements before it took effect, except those of an unfinished transaction",
             error.expected,
             f"correct {file.name}, and leave out what was run",
         ) from error

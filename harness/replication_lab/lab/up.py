@@ -121,7 +121,7 @@ def storage_of(
     if asked and issubclass(replication.kind_of(found), RunsMachines):
         raise LabError(
             f"{', '.join(asked)} for {topology}, whose virtual machines have their own disk",
-            "another topology; or LAB_DISK_SIZE for another size, and other costs once the lab is up",
+            "another topology; here LAB_DISK_SIZE sets the size, and `lab disk limit` the limits once the lab is up",
             "./lab disk limit node1 disk1 write_iops=11 flush_us=43000",
         )
     catalogue.disk(common["disk"])

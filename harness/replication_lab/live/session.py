@@ -345,7 +345,7 @@ def _only_load(lab: Lab, clients: int) -> AbstractContextManager[object]:
     """Refuse a second load within the block: the first one to end would remove the ledger of both."""
     taken = LabError(
         f"another command writes to the ledger of {lab.name}",
-        "one load for each lab; viewers without a load may be several",
+        "one load per lab, and any number of viewers without a load",
         f"./lab watch --lab {lab.name} --clients 0",
     )
     return lock.held_or_refused(f"load-{lab.name}", taken) if clients else nullcontext()

@@ -73,7 +73,7 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
     for _, values in sides:
         if missing := sorted(fixed - values.keys()):
             raise LabError(
-                f"the claim {text!r} names {missing[0]} on one side only",
+                f"the claim {text!r} sets {missing[0]} on one side of the ratio only",
                 f"{missing[0]}=… on both sides, or on neither",
             )
     claims = {}

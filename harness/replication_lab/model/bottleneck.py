@@ -112,7 +112,7 @@ def diagnose(sample: Sample) -> Diagnosis:
 def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
     applier = sample.applier
     if sample.lock_waiting >= MOSTLY:
-        yield Bottleneck.LOCK, f"at any time, {sample.lock_waiting:.1f} transactions waited for a row lock (average)"
+        yield Bottleneck.LOCK, f"on average, {sample.lock_waiting:.1f} transactions waited for a row lock at any time"
     if applier and applier.behind and "lock" in applier.state.lower():
         yield Bottleneck.LOCK, f"the applier reports: {applier.state}"
     if applier and applier.starved and not applier.behind:
@@ -138,7 +138,7 @@ def _devices(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
         if device.busy < (HALF if waited >= SATURATED else SATURATED):
             return
         worst = _most_of(device)
-        said = f"threads of the server waited for it in {waited:.0%} of the samples"
+        said = f"threads of the server waited for a disk in {waited:.0%} of the samples"
         yield worst, f"{device.name} was busy {device.busy:.0%} of the time, {_doing(device)}; {said}"
 
 

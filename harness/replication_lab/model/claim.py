@@ -42,8 +42,9 @@ class Claim:
         needed = self.relation.at_least
         if highest_share(needed) > MOST_UNSAID and f"at least {needed}" not in self.sentence:
             raise LabError(
-                f"claim {self.id}: 0 in {needed} {self.relation.trials} allows for {highest_share(needed):.0%} of all",
-                f"at_least that allows for {MOST_UNSAID:.0%} at most, or 'at least {needed}' in its sentence",
+                f"claim {self.id}: with 0 in {needed} {self.relation.trials}, up to {highest_share(needed):.0%} of all "
+                "may still be counterexamples",
+                f"at_least with a share of at most {MOST_UNSAID:.0%}, or 'at least {needed}' in the claim's sentence",
             )
 
 

@@ -35,7 +35,9 @@ def refuse_bad_command(command: str | None, image: str, other_load: str) -> None
     if command is None:
         if image:
             raise LabError(
-                f"--load-image {image} has no command", "both, or neither", f"--load-image {image} --load-command 'CMD'"
+                f"--load-image {image} without --load-command",
+                "both, or neither",
+                f"--load-image {image} --load-command 'CMD'",
             )
         return
     if not command.strip():
@@ -95,7 +97,7 @@ def even(lines: Sequence[Line], rate: float, clients: int) -> Proof:
     most = clients * 1e6 / rate + SLACK_US
     return Proof(
         what=f"the load command starts its transactions at an even {rate:g}/s (LAB_RATE)",
-        expected=f"each start at most {most / 1000:.4g} ms off",
-        found=f"one start is {off / 1000:.4g} ms off",
+        expected=f"each start at most {most / 1000:.4g} ms from its due time",
+        found=f"one start was {off / 1000:.4g} ms from its due time",
         ok=off <= most,
     )

@@ -124,7 +124,7 @@ def _differences(before: Digest, after: Digest) -> Iterator[str]:
 
 def _said(value: object) -> str:
     if isinstance(value, dict):
-        return ", ".join(f"{key} {each}" for key, each in value.items()) or "the published ones"
+        return ", ".join(f"{key} {each}" for key, each in value.items()) or "as published"
     return str(value)
 
 

@@ -68,7 +68,7 @@ class Project:
             way_on = f"docker compose --project-name {self.name} config --services"
             if name in self.running:
                 raise LabError(
-                    f"{name} runs in {self.name}, and the files do not have it: its profile is not active",
+                    f"{name} runs in {self.name}, but is not in the files: its profile is not active",
                     "--profile with the profile of the service, and the same -f as at its start",
                     way_on,
                 )
@@ -106,7 +106,7 @@ class Project:
             return MYSQL
         if len(found) > 1:
             raise LabError(
-                f"{service} has the ports {', '.join(map(str, sorted(found)))}, and which one is for SQL is not known",
+                f"{service} has the ports {', '.join(map(str, sorted(found)))}; it is unknown which one is for SQL",
                 "the port in the link",
                 f"--link CONSUMER:{service}:{min(found)}",
             )
@@ -152,7 +152,7 @@ class Project:
         for container in self.containers(consumer)[:1]:
             for key, value in container.environment.items():
                 if any(_has_word(value, address) for address in addresses):
-                    yield f"{key} has the address of {service}, which a name cannot redirect"
+                    yield f"{key} contains the address of {service}, and an alias redirects only a name"
                 elif "host.docker.internal" in value and (
                     any(_has_word(value, port) for port in published)
                     or any(container.environment.get(other) in published for other in _port_keys(key))

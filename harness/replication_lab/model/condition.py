@@ -82,7 +82,7 @@ class Condition:
         if self.loss_percent:
             ways = {"": "in each direction", "↓": "down", "↑": "up"}[self.loss_way]
             said.append(f"{self.loss_percent:g} % of the packets are lost {ways}")
-        return f"A link written by number: {'; '.join(said)}."
+        return f"A condition in numbers: {'; '.join(said)}."
 
     def toxic(self) -> Toxic:
         """Return the toxic with this effect. Body names are plain ASCII, since they are part of Toxiproxy's URLs."""
@@ -196,7 +196,9 @@ def _delay(what: str, text: str) -> tuple[int, int, int]:
     down, up = _milliseconds(what, found["down"]), _milliseconds(what, found["up"])
     if down + up != trip:
         raise LabError(
-            f"{what}: {down} ms down and {up} ms up are {down + up} ms", f"two directions that make {trip} ms", NEXT
+            f"{what}: {down} ms down and {up} ms up are {down + up} ms",
+            f"two directions that add up to {trip} ms",
+            NEXT,
         )
     return down, up, jitter
 

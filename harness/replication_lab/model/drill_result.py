@@ -103,7 +103,7 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
 def _unproved(evidence: Evidence) -> Iterator[str]:
     """Yield the reasons to doubt that each of the drill's faults acted: without that a figure shows nothing."""
     yield from evidence.failed_proofs
-    yield from (f"{acted.step}: no proof that it acted" for acted in evidence.acted if not acted.proofs)
+    yield from (f"{acted.step}: no proof that it took effect" for acted in evidence.acted if not acted.proofs)
     if len(evidence.acted) < len(evidence.drill.steps):
         yield f"only {len(evidence.acted)} of {len(evidence.drill.steps)} steps were carried out"
 

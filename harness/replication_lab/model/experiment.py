@@ -199,14 +199,16 @@ class Experiment(Generic[LabT]):
         """Return the experiment with the round trip in a text such as "40ms"; itself if that is its own one."""
         again = f"./lab run {self.name}"
         if self.at is None:
-            raise LabError(f"--rtt {text}: {self.name} has no round trip to choose", "an experiment with one", again)
+            raise LabError(
+                f"--rtt {text}: the round trips of {self.name} are fixed", "an experiment that takes --rtt", again
+            )
         asked = parse_condition(text, "--rtt")
         if asked != Condition(asked.trip_ms // 2, asked.trip_ms - asked.trip_ms // 2):
             raise LabError(
-                f"--rtt {text} is more than a round trip", f"a round trip alone, such as {again} --rtt 40ms", again
+                f"--rtt {text} is more than a round trip", f"only a round trip, such as {again} --rtt 40ms", again
             )
         if not LEAST_RTT_MS <= asked.trip_ms <= MOST_RTT_MS:
-            limits = f"{LEAST_RTT_MS} to {MOST_RTT_MS} ms, where the laws and sizes of {self.name} hold"
+            limits = f"{LEAST_RTT_MS} to {MOST_RTT_MS} ms, the range in which the laws and sizes of {self.name} hold"
             raise LabError(f"--rtt {text}: a round trip of {asked.trip_ms} ms", limits, f"{again} --rtt 40ms")
         if asked.trip_ms == self.rtt_ms:
             return self
@@ -279,7 +281,7 @@ class Experiment(Generic[LabT]):
     def _not_asked(self, claim: Claim, engine: str) -> NotJudged | None:
         if not self.only.claims or claim.id in self.only.claims:
             return None
-        return NotJudged(claim.id, engine, "not a claim that --claim names")
+        return NotJudged(claim.id, engine, "left out by --claim")
 
     def not_compared(self, claim: Claim, engine: str) -> NotJudged | None:
         """Return why a claim is not judged under changed conditions: it is about the published ones, and no law."""

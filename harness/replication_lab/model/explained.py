@@ -105,7 +105,7 @@ STATES = (
         lambda now: _is("async")(now) and bool(now.others),
         lambda now: (
             f"{now.node} answers commits without its replicas; {now.away}{now.because}: rows written now are on "
-            "one node less."
+            "one node fewer."
         ),
     ),
     Rule(

@@ -84,7 +84,7 @@ class FaultKind:
     def targets(self) -> str:
         """The targets that it takes, in words."""
         if self.acts_on == LINKS:
-            return "links, or nodes for all their links"
+            return "links, or nodes (all links of each)"
         return f"one of the {self._nodes}" if self.one_target else self._nodes
 
     @property

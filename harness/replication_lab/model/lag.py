@@ -48,7 +48,7 @@ class LagReadings:
         """Return the fewest rows that a replica was behind between two moments; LabError if there is no reading."""
         rows = [rows for _, rows in self._between(self.rows[replica], first, last)]
         if not rows:
-            found = f"{replica} was not read, because the host was busy, from {first:.0f} to {last:.0f} s of the race"
+            found = f"the host was too busy to read the lag of {replica} from {first:.0f} to {last:.0f} s of the load"
             raise LabError(found, "a reading every half second", "./lab run raid_replica")
         return min(rows)
 

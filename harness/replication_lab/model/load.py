@@ -60,7 +60,7 @@ def statements_of(file: GivenFile | None) -> list[Statement]:
         refuse_for_one_copy(file, statement)
         if ELSEWHERE.match(statement.sql):
             raise LabError(
-                f"{file.name} line {statement.line}: `{statement.sql[:60]}` leaves the database lab",
+                f"{file.name} line {statement.line}: `{statement.sql[:60]}` uses another database than lab",
                 "tables in the database lab, which is the default database",
                 "mysqldump DATABASE, without --databases",
             )

@@ -18,7 +18,7 @@ class Only(msgspec.Struct, frozen=True, kw_only=True):
     def why_not_measured(self) -> str:
         """Return the reason why other cases are not measured; empty if no option leaves cases out."""
         if self.cases:
-            return "not one of the cases given by --case"
+            return "left out by --case"
         return "none of the claims given by --claim needs it" if self.claims else ""
 
     @property

@@ -178,7 +178,11 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
                 "leave out --ledger",
             )
         if not any(each.writes for each in self.transactions):
-            raise LabError(f"no transaction of {self.load_name} writes", "one that writes", "leave out --ledger")
+            raise LabError(
+                f"no transaction of {self.load_name} writes",
+                "at least one transaction that writes",
+                "leave out --ledger",
+            )
 
     @property
     def transactions(self) -> list[Transaction]:

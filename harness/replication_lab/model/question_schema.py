@@ -30,7 +30,7 @@ DESCRIBED = {
     "max_minutes": "Start no round after this number of minutes; 0: no limit.",
     "drill": "Drill to run for each case after the load, such as lose-source.",
     "drill_runs": "Number of drills for each case; 0: 3.",
-    "ledger": "Whether the clients of a drill run the transactions of the workload, so that lost counts them.",
+    "ledger": "Whether the clients of a drill run the workload's transactions; `lost` then counts transactions.",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
     CLIENTS: {"type": "string", "pattern": "^[1-9][0-9]*$", "description": "Number of concurrent clients."},

@@ -116,12 +116,14 @@ class Bounds:
     def _reason(self, verdict: Verdict, interval: Interval) -> str:
         found = f"{interval.low:.4g}–{interval.high:.4g}"
         if verdict is Verdict.UNKNOWN:
-            return f"undecided after {interval.n} rounds: {found} straddles {self._straddled(interval)}"
+            return f"undecided after {interval.n} rounds: {found} {self._straddled(interval)}"
         compared = "is" if verdict is Verdict.HOLDS else "is not"
         return f"decided after {interval.n} rounds: {found} {compared} {self._limits}"
 
     def _straddled(self, interval: Interval) -> str:
-        return " and ".join(f"{b:g}" for b in (self.low, self.high) if interval.low <= b <= interval.high)
+        return "straddles " + " and ".join(
+            f"{b:g}" for b in (self.low, self.high) if interval.low <= b <= interval.high
+        )
 
     @property
     def _limits(self) -> str:
@@ -152,7 +154,7 @@ class KnownWithin(Bounds):
         return Verdict.HOLDS if near else Verdict.UNKNOWN
 
     def _straddled(self, interval: Interval) -> str:
-        return f"more than ±{self.margin:.0%} of {interval.estimate:.4g}"
+        return f"is wider than ±{self.margin:.0%} of {interval.estimate:.4g}"
 
     @property
     def _limits(self) -> str:
@@ -198,9 +200,9 @@ class NoneSeen(_OfTotal):
         if seen > 0:
             return Finding(Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True)
         if trials < self.at_least:
-            reason = f"none was found, but only in {trials} {self.trials}; {self.at_least} are needed"
+            reason = f"no counterexample found, but only {trials} {self.trials} were made; {self.at_least} are needed"
             return Finding(Verdict.UNKNOWN, reason, 0, None, rounds)
-        share = f"with 95 % confidence at most {highest_share(trials):.2g} of all trials show one"
+        share = f"with 95 % confidence, at most {highest_share(trials):.2g} of all trials are counterexamples"
         return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
 
 
@@ -217,7 +219,7 @@ class SomeSeen(_OfTotal):
         if seen > 0:
             return Finding(Verdict.HOLDS, f"{seen} found in {rounds} rounds", seen, None, rounds, settled=True)
         reason = (
-            f"none was found in {rounds} rounds"
+            f"no example found in {rounds} rounds"
             if rounds
             else _not_taken(self.count.case, self.count.name, record, engine)
         )
@@ -233,11 +235,13 @@ def _why_not_decidable(
     if not values:
         return _why_absent(quantity, record, engine)
     if len(values) < plan.min_rounds:
-        return f"{len(values)} quiet rounds of {quantity.label}, {plan.min_rounds} are needed" + _noise(
+        return f"only {len(values)} quiet rounds of {quantity.label}; {plan.min_rounds} are needed" + _noise(
             quantity.measured_on(engine), record
         )
     if len(values) > plan.max_rounds:
-        return f"{len(values)} rounds were measured, {plan.max_rounds} planned: the error budget covers no more"
+        return (
+            f"{len(values)} rounds were measured, and the error budget covers only the {plan.max_rounds} planned ones"
+        )
     return None
 
 

@@ -92,13 +92,13 @@ def _pieces(place: str, sql: str, parameters: dict[str, Numbers | Letters]) -> l
             raise LabError(f"{place}: {found[0]} has no name", "{NAME:LOW..HIGH} or {NAME:LENGTH}")
         if extent is None and name not in parameters:
             raise LabError(
-                f"{place}: {found[0]} has no range, and no {name} with a range is before it",
+                f"{place}: {found[0]} has no range, and {name} was not given a range before",
                 f"{{{name}:LOW..HIGH}} or {{{name}:LENGTH}} at its first use",
             )
         drawn = parameters[name] if extent is None else _drawn(place, found[0], extent)
         if parameters.setdefault(name, drawn) != drawn:
             raise LabError(
-                f"{place}: {found[0]} differs from the {name} before it in the same transaction",
+                f"{place}: {found[0]} gives {name} a different range than its first use in the same transaction",
                 f"one range for each name, or {{{name}}} for the same value",
             )
         pieces += [sql[position : found.start()], name]

@@ -226,7 +226,7 @@ def _alone(file: str, document: dict[str, Any]) -> tuple[Node, ...]:
     if len(found) != 1:
         raise LabError(
             f"{file} has the sources {', '.join(found) or 'none'}",
-            "one service that extends source, where replication is none",
+            "exactly one service that extends source, because replication is none",
             "compare with compose/single.yaml",
         )
     return (Node(found[0], "source"),)

@@ -27,7 +27,7 @@ def wait_until_acknowledged(source: Server, seconds: float = 20) -> None:
         after = SemiSync(source).status()
         return after.active and after.acknowledged >= before + 1
 
-    wait_until(acknowledged, "a commit acknowledged by a semi-synchronous replica", seconds)
+    wait_until(acknowledged, "a semi-synchronous replica to acknowledge a commit", seconds)
 
 
 @dataclass
@@ -66,7 +66,7 @@ class Watch:
         waited_in_vain = after.unacknowledged - self.before.unacknowledged
         if self.wanted != "semisync":
             return Proof(
-                what="no commit waited for a replica",
+                what="no commit waited for a replica's acknowledgement",
                 expected="0 acknowledged",
                 found=f"{acknowledged} acknowledged",
                 ok=acknowledged == 0,
@@ -105,7 +105,7 @@ class Watch:
                 ok=not (found and found.connected),
             )
         return Proof(
-            what=f"{replica.name} replicates through the path of the case",
+            what=f"{replica.name} replicates by the path that the case sets",
             expected=f"both threads run, from {host}",
             found=f"{_threads(found)}, from {found.host if found else 'nowhere'}",
             ok=bool(found and found.healthy and found.host == host),

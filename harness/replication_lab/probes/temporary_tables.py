@@ -68,8 +68,8 @@ class Watch:
         least, most = round(MOST * rows), round(FEW * rows)
         return Proof(
             what=f"the temporary tables' rows were written by {self.storage}, and by no other storage engine",
-            expected=f"at least {least} by {self.storage}, at most {most} by any other",
-            found=", ".join(f"{count} by {engine}" for engine, count in written.items()),
+            expected=f"at least {least} rows by {self.storage}, at most {most} rows by any other storage engine",
+            found=", ".join(f"{count} rows by {engine}" for engine, count in written.items()),
             ok=all(count >= least if engine == self.storage else count <= most for engine, count in written.items()),
         )
 

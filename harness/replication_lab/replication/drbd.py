@@ -365,8 +365,10 @@ def resolve(lab: Lab, victim: str) -> Status:
         raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "a split brain", "./lab drbd status")
     # The victim's rows are discarded at once, so the survivor's disk has to be UpToDate.
     if found[survivor.node].disk != drbd.UP_TO_DATE:
-        said = f"{survivor.node} would survive: {found[survivor.node].words()}"
-        raise LabError(said, "a survivor with its disk", f"./lab drbd resolve --victim {survivor.node}")
+        said = f"{survivor.node} would keep its data, but its disk is {found[survivor.node].words()}"
+        raise LabError(
+            said, f"a survivor whose disk is {drbd.UP_TO_DATE}", f"./lab drbd resolve --victim {survivor.node}"
+        )
     if lab.topology.manager and found[victim].primary:
         raise LabError(
             f"{victim} runs the service, and Pacemaker would treat its stop as a failure",

@@ -62,8 +62,7 @@ def was_connected(found: list[Status], connected: bool) -> Proof:
     met = len({status.connected_at for status in found}) > 1
     return Proof(
         what="the peer is connected" if connected else "the peer is in standby",
-        expected=f"{expected}, all the time",
-        found="; ".join(dict.fromkeys(said))
-        + (", and the machines disconnected or connected meanwhile" if met else ""),
+        expected=f"{expected}, without interruption",
+        found="; ".join(dict.fromkeys(said)) + (", and the connection changed meanwhile" if met else ""),
         ok=set(said) == {expected} and not met,
     )

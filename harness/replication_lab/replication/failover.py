@@ -267,7 +267,7 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
     if errant and not discard_errant:
         raise LabError(
             f"{node} has {gtid.words(errant)}, which {source.name} lacks",
-            f"nothing that {source.name} lacks",
+            f"no transaction that {source.name} lacks",
             f"./lab rejoin {node} --discard-errant, which replaces its data by {source.name}'s",
         )
     old.set_global(read_only=1)

@@ -22,7 +22,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
     images = ("sidecar",)
     experiment = "galera_vs_semisync"
     restarts_in_turn = True
-    instead_of_failover = "every node takes writes"
+    instead_of_failover = "every node accepts writes"
 
     def view(self, name: str) -> View:
         found = GaleraNode(self.server(name)).status()
@@ -37,7 +37,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
         seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)
         said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses'}, sees {seen}"]
         if found.replication_ms:
-            said.append(f"group delivers in {found.replication_ms[1]:.1f} ms")
+            said.append(f"average group latency {found.replication_ms[1]:.1f} ms")
         said.append(
             f"{found.cert_failures} certification failures, {found.bf_aborts} aborted by other nodes, "
             f"paused {found.paused_ms:.0f} ms by flow control"

@@ -110,7 +110,9 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
 
     def prove(self, toxics: Mapping[str, str]) -> list[Proof]:
         """Prove one view with one primary, a commit that waits for a majority, and a row that every node has."""
-        clock.wait_until(lambda: all(self.stands(name) for name in self.names), f"{', '.join(self.names)} {self.whole}")
+        clock.wait_until(
+            lambda: all(self.stands(name) for name in self.names), f"{', '.join(self.names)} to be {self.whole}"
+        )
         first = self.writer()
         trip = self.majority_trip(first.name, toxics)
         return [

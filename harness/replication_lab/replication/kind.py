@@ -175,7 +175,7 @@ class Nodes:
 
     def wait_until_together(self) -> None:
         """Wait until every node replicates again after a restart."""
-        wait_until(lambda: all(map(self.stands, self.names)), f"{', '.join(self.names)} {self.whole}")
+        wait_until(lambda: all(map(self.stands, self.names)), f"{', '.join(self.names)} to be {self.whole}")
 
     def wait_until_level(self) -> None:
         """Wait until every copy has what was committed before this call."""

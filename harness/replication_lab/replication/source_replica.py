@@ -72,7 +72,9 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
 
     def wait_until_together(self) -> None:
         # Not the source: whether it waits for its replicas is another setting.
-        wait_until(lambda: all(map(self._stands_in_step, self.sources)), f"{', '.join(self.sources)} {self.whole}")
+        wait_until(
+            lambda: all(map(self._stands_in_step, self.sources)), f"{', '.join(self.sources)} to be {self.whole}"
+        )
 
     def _stands_in_step(self, name: str) -> bool:
         with suppress(LabError):
@@ -109,7 +111,11 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
         for name in self._old:
             failover.rejoin(self.lab, name, discard_errant=True)
         if self._old and (left := set(self.names) - set(self.sources)) != {self._source()}:
-            raise LabError(f"{', '.join(sorted(left))} have no source", "one source", "./lab status")
+            raise LabError(
+                f"servers without a source: {', '.join(sorted(left))}",
+                "only one server without a source",
+                "./lab status",
+            )
 
     def _source(self) -> str:
         return next(name for name in self.names if name not in self.sources)

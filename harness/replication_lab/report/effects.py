@@ -84,7 +84,7 @@ def _faster(ratio: Interval) -> str:
         return f"costs {100 * (1 - ratio.estimate):.0f} % [{low:.0f}–{high:.0f}] of the throughput"
     if ratio.low > 1:
         return f"gains {100 * (ratio.estimate - 1):.0f} % [{-high:.0f}–{-low:.0f}] of the throughput"
-    return f"makes no difference to the throughput larger than {max(-low, high):.0f} % (95 %)"
+    return f"changes the throughput by less than {max(-low, high):.0f} % (95 %)"
 
 
 def _slower(what: str, ratio: Interval) -> str:
@@ -94,7 +94,7 @@ def _slower(what: str, ratio: Interval) -> str:
         return f"raises the {what} by {100 * (ratio.estimate - 1):.0f} % [{low:.0f}–{high:.0f}]"
     if ratio.high < 1:
         return f"lowers the {what} by {100 * (1 - ratio.estimate):.0f} % [{-high:.0f}–{-low:.0f}]"
-    return f"makes no difference to the {what} larger than {max(-low, high):.0f} % (95 %)"
+    return f"changes the {what} by less than {max(-low, high):.0f} % (95 %)"
 
 
 def _later(what: str, found: Interval | None) -> str:

@@ -60,7 +60,7 @@ def _claim(claim: ClaimRow, classname: str) -> TestCase:
 
 def _drill(drill: DrillRow, classname: str) -> list[TestCase]:
     if not drill.expectations:
-        case = TestCase("the drill was done", classname=f"{classname}.{drill.name}")
+        case = TestCase("the drill was completed", classname=f"{classname}.{drill.name}")
         case.result = [Error("; ".join(drill.doubts), "unknown verdict")]
         return [case]
     return [_case(row.sentence, f"{classname}.{drill.name}", row) for row in drill.expectations]
@@ -88,6 +88,6 @@ def _of_its_end(summary: Summary, judged: Sequence[JudgementRow], classname: str
     green = all(row.verdict is not Verdict.UNKNOWN and not row.changed for row in judged)
     if summary.crashed is None and judged and not (why and green):
         return []
-    case = TestCase("the run came to its end", classname=classname)
+    case = TestCase("the run was completed", classname=classname)
     case.result = [Error(summary.crashed or why or "no claim was judged", "no verdict")]
     return [case]

@@ -86,4 +86,4 @@ def _remarks(series: Series) -> Iterator[str]:
         yield "no change"
     for before, after in itertools.pairwise(points):
         if before.version != after.version:
-            yield f"the server's version changed with {after.run}: {before.version}, {after.version}"
+            yield f"run {after.run}: the server's version changed from {before.version} to {after.version}"

@@ -28,9 +28,9 @@ OVERALL = {
 }
 # The same for a user's question.
 ANSWERED = {
-    "AS_EXPECTED": "everything that was asked is known",
+    "AS_EXPECTED": "the question is answered",
     "CHANGED": "a claim does not hold",
-    "UNKNOWN": "not everything that was asked is known",
+    "UNKNOWN": "the question is answered only in part",
     "CRASHED": "the run crashed",
 }
 

@@ -23,7 +23,7 @@ FOLDER = "attached"
 PROBED_SECONDS = 5
 # Faults that are not for a project that the lab did not start, each with the reason.
 REFUSED = {
-    "disk-full": "its disk is the one of this machine, which a drill must not fill",
+    "disk-full": "its disk is this machine's own, which a drill must not fill",
     "fail-disk": "its disk is not emulated",
     "slow-disks": "its disk is not emulated",
     "clock": "only a server that the lab starts can have its own clock",
@@ -128,9 +128,10 @@ def run(
         for each in drills:
             spoilt = _one(lab, each, seed, journal=journal, tell=tell, probe=probe)
             if spoilt:
-                tell(f"{lab.name} is not as before: {spoilt}")
+                spoilt = f"{lab.name} did not return to its state before the drill: {spoilt}"
+                tell(f"run stopped: {spoilt}")
                 break
-        journal.write(End(why=KEPT if spoilt else "done", reason=spoilt and f"{lab.name} is not as before: {spoilt}"))
+        journal.write(End(why=KEPT if spoilt else "done", reason=spoilt))
 
 
 def _one(lab: AttachedLab, drill: Drill, seed: int, *, journal: Journal, tell: Tell, probe: Probe | None) -> str:

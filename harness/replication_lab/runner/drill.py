@@ -323,7 +323,7 @@ class DrillRun:
         """Return each node's view and last log lines, for readers of a CI job's output without access to its files."""
         said = []
         for name, view in self.nodes.looks().items():
-            said.append(f"{name}: {view}; its last lines:")
+            said.append(f"{name}: {view}; the last lines of its log:")
             with suppress(LabError):
                 said += [f"  {line}" for line in self.lab.node(name).logs(LAST_LINES).splitlines()]
         return said

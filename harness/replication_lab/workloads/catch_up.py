@@ -104,7 +104,7 @@ class Race:
                 Replica(server).start()
             clock.wait_until(
                 lambda: self._limit_warm_replicas(fast, lag, before),
-                f"{self.warm} rows applied on each replica",
+                f"each replica to apply {self.warm} rows",
                 LONGEST,
             )
 
@@ -131,7 +131,9 @@ class Race:
             behind = lag.read()
             return all(rows == 0 or lag.applied[name][-1] - before[name] >= enough for name, rows in behind.items())
 
-        clock.wait_until(have_all_gone_on, f"{enough} rows applied with slow disks", LONGEST, every=READ_EVERY)
+        clock.wait_until(
+            have_all_gone_on, f"each replica to apply {enough} rows with slow disks", LONGEST, every=READ_EVERY
+        )
 
     # -- both behind -----------------------------------------------------------------------------------------------
 

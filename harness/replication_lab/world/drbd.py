@@ -179,7 +179,7 @@ class Peer:
         disk = f"{self.node}-{DISK}"
         if self.lab.service(disk).state()[0] == "exited":
             self.lab.service(disk).start_again()
-            clock.wait_until(self.lab.service(disk).is_healthy, f"the disk {disk}", BOOT_SECONDS)
+            clock.wait_until(self.lab.service(disk).is_healthy, f"the disk {disk} to be healthy", BOOT_SECONDS)
         if self.state() == "exited":
             self.machine.start_again()
         return self.wait_until_answers()
@@ -199,7 +199,9 @@ class Peer:
 
     def wait_until_answers(self, seconds: float = BOOT_SECONDS) -> Status:
         """Wait until its resource is up, for example after a start; LabError if the machine does not run."""
-        return clock.wait_until(self._answer_soon, f"the resource of {self.node}", seconds, every=POLL_SECONDS)
+        return clock.wait_until(
+            self._answer_soon, f"{self.node} to report its DRBD resource", seconds, every=POLL_SECONDS
+        )
 
     def _answer_soon(self) -> Status | None:
         self.refuse_unless_running()
@@ -237,7 +239,7 @@ class Peer:
         self.tell("verify")
         clock.wait_while_moving(
             lambda: self._has_compared(progress),
-            "the end of the comparison",
+            "the comparison to end",
             every=COMPARED_POLL_SECONDS,
             hint="./lab drbd status",
         )

@@ -56,7 +56,7 @@ class Toxiproxy:
             if body.type != LINK_RATE or "invalid toxic type" not in error.found:
                 raise
             raise LabError(
-                f"{body.name} limits a link, and the Toxiproxy of this lab limits only each connection by itself",
+                f"{body.name} limits the whole link, but this lab's Toxiproxy can limit only single connections",
                 "a lab that was started with the current image of images/toxiproxy",
                 "./lab down, then up again",
             ) from error

@@ -243,7 +243,9 @@ class MachineArray(Array):
                 # md has failed and removed the disk by itself if it sent it a request meanwhile.
                 self.server_node.run(*self.inside, "array", change, number)
         self.server_node.run(*self.inside, "array", "add", number)
-        clock.wait_until(self._is_whole, f"{self.node}'s array with all of its disks", REBUILD_SECONDS, every=0.5)
+        clock.wait_until(
+            self._is_whole, f"the array of {self.node} to have all of its disks", REBUILD_SECONDS, every=0.5
+        )
 
     def _is_whole(self) -> bool:
         words = self._words()

@@ -137,7 +137,7 @@ class Spindle:
         """Replace the disk by an empty one of the same size and the same limits."""
         self.container.exec_run(["rm", "-f", "/disk/image"])
         self.container.restart(timeout=1)
-        clock.wait_until(self._answers, f"{self.container.name} with an empty disk", START_SECONDS)
+        clock.wait_until(self._answers, f"container {self.container.name} to serve an empty disk", START_SECONDS)
 
     def _answers(self) -> bool:
         with suppress(LabError):
@@ -150,7 +150,7 @@ class Spindle:
         with suppress(APIError):
             # The answer may be lost with the container.
             self.container.exec_run(["spindle", "power-cut"])
-        clock.wait_until(self._has_ended, f"the end of {self.container.name}", POWER_CUT_SECONDS)
+        clock.wait_until(self._has_ended, f"container {self.container.name} to exit", POWER_CUT_SECONDS)
 
     def _has_ended(self) -> bool:
         self.container.reload()

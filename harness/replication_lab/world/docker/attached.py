@@ -127,7 +127,7 @@ class AttachedLab(Lab):
         return (
             f"connections of {link.consumer} so far: {many}"
             if many
-            else f"NOT IN USE: no connection of {link.consumer}"
+            else f"NOT IN USE: {link.consumer} has opened no connection"
         )
 
     def attached_link(self, name: str) -> AttachedLink:

@@ -207,7 +207,7 @@ def up(
 
 def wait_for_others(override: Path) -> None:
     """Wait until no `docker compose` of a killed command uses this override file any more."""
-    wait_until(lambda: not _uses(override), f"the end of the docker compose that uses {override}")
+    wait_until(lambda: not _uses(override), f"the `docker compose` that uses {override} to end")
 
 
 def _uses(override: Path) -> bool:

@@ -144,7 +144,7 @@ def stop() -> bool:
         return False
     number = int(PID.read_text())
     run_as_root(["kill", str(number)])
-    wait_until(lambda: not psutil.pid_exists(number), "the end of the Docker engine", 30, hint=f"tail {LOG}")
+    wait_until(lambda: not psutil.pid_exists(number), "the Docker engine to stop", 30, hint=f"tail {LOG}")
     client.cache_clear()
     return True
 
@@ -185,7 +185,7 @@ def _missing() -> Change:
     """Return what has to be installed and started here; LabError on a machine without apt."""
     start = "the Docker engine"
     if _installed():
-        return Change("a running Docker engine (it is installed)", [_start_command()], starts=start)
+        return Change("a running Docker engine (installed, but not running)", [_start_command()], starts=start)
     if sys.platform != "linux" or not shutil.which("apt-get"):
         raise LabError(
             "no Docker engine on this machine, and no apt to install it",
@@ -230,7 +230,7 @@ def _start() -> None:
     if not _has_systemd():
         print("starting the Docker engine (no systemd here to do it)", file=sys.stderr, flush=True)
     run_as_root(_start_command())
-    wait_until(_answers, "an answer of the Docker engine", 30, hint=f"tail {LOG}; ./lab doctor")
+    wait_until(_answers, "the Docker engine to answer", 30, hint=f"tail {LOG}; ./lab doctor")
 
 
 def _has_systemd() -> bool:

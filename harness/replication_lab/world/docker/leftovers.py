@@ -83,7 +83,7 @@ def _unless_gone(thing: Any, act: str, **options: Any) -> None:
         return True
 
     try:
-        clock.wait_until(is_gone, f"the removal of {thing.name}", REMOVAL_SECONDS, POLL_SECONDS)
+        clock.wait_until(is_gone, f"{thing.name} to be removed", REMOVAL_SECONDS, POLL_SECONDS)
     except (DockerException, LabError) as error:
         raise LabError(
             f"the Docker engine cannot {act} {thing.name}: {refusals[-1]}",

@@ -33,7 +33,7 @@ def check(topology: Topology, text: str, command: str = "") -> None:
     texts = dict.fromkeys(of_nodes(topology, text).values())
     if len(texts) > 1 and topology.replication not in MIXED:
         raise LabError(
-            f"{text} for {topology.name}, whose nodes begin with the data of one image",
+            f"{text} for {topology.name}, whose nodes all start with the data of one image",
             "one server for all nodes; or a source and replicas, which may differ",
             "./lab up async --engine source=mysql-8.0 --engine replica=mysql",
         )
@@ -138,7 +138,7 @@ def _refuse_misfit(topology: Topology, found: ServerName) -> None:
     family = FAMILIES.get(topology.replication)
     if found.image and family and not found.engine.startswith(family):
         raise LabError(
-            f"image {found.image} is {found.engine}, which has no {topology.replication}, which {topology.name} needs",
+            f"image {found.image} is {found.engine}, which has no {topology.replication}; {topology.name} needs it",
             f"an image of {family}",
             "./lab engines",
         )

@@ -17,7 +17,7 @@ def own_schema(server: Server) -> Iterator[None]:
     if _exists(server) and not _is_own(server):
         raise LabError(
             f"{server.name} has a schema {SCHEMA}, which the lab did not make",
-            f"a project without a schema {SCHEMA}: the tables of a drill's clients are in it",
+            f"no schema {SCHEMA} in the project: the drill creates it for its clients' tables, and drops it",
             f"if it is empty: DROP SCHEMA {SCHEMA} on {server.name}",
         )
     remove(server)
