@@ -128,4 +128,4 @@ def test_a_slow_replica_that_got_its_cpu_back_is_unknown(of_slow_replica):
     judgement, doubts = of_slow_replica(lambda lab: lab.node("replica2").limit_cpu(0, PERIOD_US))
 
     assert judgement.verdict is Verdict.UNKNOWN
-    assert "replica2 has 0.1 of a CPU" in doubts
+    assert "replica2 is limited to 0.1 of a CPU" in doubts

@@ -72,7 +72,7 @@ def test_a_migration_killed_after_each_step_is_gone_on_with(lab, monkeypatch):
     source.execute("UPDATE lab.held SET filler = 'late' WHERE id % 5 = 0")
     done = migrate.migrate(lab, "replica", to("raid0"), print)
 
-    assert done.before == "the engine's disk" and done.after.startswith("raid0 of 2 unlimited by ")
+    assert done.before == "the Docker engine's disk" and done.after.startswith("raid0 of 2 unlimited by ")
     assert done.tables >= 1 and migrate.unfinished(lab) is None
     assert old not in things_of(lab.name)
     assert array.array(lab, "replica").is_mounted()

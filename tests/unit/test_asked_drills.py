@@ -78,7 +78,7 @@ def test_no_two_drills_of_a_topology_have_one_name():
         (question("async", "galera-2"), "galera-2 has no drill lose-source", "async, chain"),
         (question("async", drill="lost"), "async has no drill lost", "cut-link"),
         (question("async", "galera", drill="black-hole"), "galera has no drill black-hole", "async, drbd"),
-        (question("semisync", settings={"replication": "async"}), "has async replication on semisync", "async"),
+        (question("semisync", settings={"replication": "async"}), "sets replication=async on semisync", "async"),
         (question("drbd", settings={"protocol": "A"}), "case topology=drbd has DRBD's protocol A", "protocol C"),
         (question("async", drill="read-only"), "async has no drill read-only", ""),
         (
@@ -111,7 +111,7 @@ def test_a_drill_that_cannot_be_had_is_refused_before_anything_starts(asked, sai
         ({"drill": "", "drill_runs": 3, "vary": {"clients": ["1", "2"]}}, "drill_runs is 3, but no drill is given"),
         ({"drill_runs": 51}, "drill-runs is 51"),
         ({"drill": "", "claims": ["lost[topology=async] <= 0"]}, "lost is measured by a drill"),
-        ({"claims": ["lost[topology=async] / lost[topology=semisync] <= 0"]}, "has lost in a ratio"),
+        ({"claims": ["lost[topology=async] / lost[topology=semisync] <= 0"]}, "uses lost in a ratio"),
     ],
 )
 def test_a_question_about_drills_that_makes_no_sense_is_refused(change, said, refused):

@@ -111,7 +111,10 @@ def test_drbds_options_are_refused_where_there_is_no_drbd(refused):
     """They would do nothing."""
     text = FILE.replace("about:", "options: {disk: [--disk-flushes=no]}\nabout:")
 
-    assert "DRBD options in galera" in refused(drill_set.parse, "test", catalogue.topology("galera"), text).found
+    assert (
+        "sets options of DRBD, which galera does not have"
+        in refused(drill_set.parse, "test", catalogue.topology("galera"), text).found
+    )
     wrong = text.replace("{disk:", "{dsk:").replace("{node1: 1, node2: 1}", "{node1: 1}").replace("[node3]", "[node1]")
     assert "did you mean disk?" in refused(drill_set.parse, "test", catalogue.topology("drbd"), wrong).found
 

@@ -233,7 +233,7 @@ def test_a_slow_node_that_was_held_back_is_not_doubted(ran, claim):
     summary, record, _ = ran(only(claim), preset="brief")
     proved = {proof.what for found in record.measurements for proof in found.proofs}
 
-    assert {f"{SLOWED[claim]} has 0.1 of a CPU", f"{SLOWED[claim]} reached its limit"} <= proved
+    assert {f"{SLOWED[claim]} is limited to 0.1 of a CPU", f"{SLOWED[claim]} reached its CPU limit"} <= proved
     assert verdicts(summary) == {claim: Verdict.HOLDS}
 
 
@@ -244,7 +244,7 @@ def test_a_cpu_limit_that_is_not_set_is_unknown(ran, monkeypatch, claim):
     summary, _, _ = ran(only(claim), preset="brief")
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
-    assert f"{SLOWED[claim]} has 0.1 of a CPU" in summary.claims[0].reason
+    assert f"{SLOWED[claim]} is limited to 0.1 of a CPU" in summary.claims[0].reason
 
 
 @pytest.mark.parametrize("claim", SLOWED)
@@ -254,7 +254,7 @@ def test_a_cpu_limit_that_is_never_reached_is_unknown(ran, monkeypatch, claim):
     summary, _, _ = ran(only(claim), preset="brief")
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
-    assert f"{SLOWED[claim]} reached its limit" in summary.claims[0].reason
+    assert f"{SLOWED[claim]} reached its CPU limit" in summary.claims[0].reason
 
 
 @pytest.mark.parametrize("claim", SLOWED)
@@ -266,7 +266,7 @@ def test_a_cpu_limit_that_somebody_takes_off_is_unknown(ran, claim):
     )
 
     assert verdicts(summary) == {claim: Verdict.UNKNOWN}
-    assert f"{node} has 0.1 of a CPU" in summary.claims[0].reason
+    assert f"{node} is limited to 0.1 of a CPU" in summary.claims[0].reason
 
 
 def _last(lab) -> str:

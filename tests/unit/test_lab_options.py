@@ -40,7 +40,7 @@ def test_options_are_those_of_each_node_that_has_any():
         ({"sync binlog": "0"}, {}, "--set sync binlog=0 sets no variable"),
         ({"sync_binlog": "0; x"}, {}, "--set sync_binlog=0; x sets no variable"),
         ({"clients": "4"}, {}, "--set clients=4 sets no variable"),
-        ({"innodb_read_io_threads": "4"}, {"source.cnf": A}, "is set, and a.cnf line 2 sets it, too"),
+        ({"innodb_read_io_threads": "4"}, {"source.cnf": A}, "is set by an option and by a.cnf line 2"),
         ({"replica.server_id": "7"}, {}, "server_id cannot be set"),
     ],
 )

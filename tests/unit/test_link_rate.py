@@ -50,7 +50,7 @@ def test_a_rate_of_each_connection_does_not_pass_for_that_of_the_link(link, of_e
 
     assert not proved
     assert float(said.split(" KB/s down")[0].split()[-1]) > 2 * 12_500
-    assert "its ports do not share a rate" in said
+    assert "the ports of the link do not share the rate" in said
 
 
 @pytest.mark.parametrize(

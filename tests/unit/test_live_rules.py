@@ -109,7 +109,10 @@ def now(**changes):
         ),
         (
             {"silent": 4, "commits": 0.0, "law": None},
-            ["have waited for 4 s for the acknowledgement of a replica; 10 s", "committed nothing"],
+            [
+                "have waited for 4 s for the acknowledgement of a replica; once the first of them has waited 10 s",
+                "committed nothing",
+            ],
         ),
         ({"state": "serving", "law": None}, ["has no replica that acknowledges", "19 times"]),
         (
@@ -135,7 +138,7 @@ def now(**changes):
         ),
         (
             {"replication": "galera", "state": "Primary", "others": [("node3", "does not answer")]},
-            ["without part of its nodes (node3: does not answer)", "Measured: 19"],
+            ["without some of its nodes (node3: does not answer)", "Measured: 19"],
         ),
         (
             {"replication": "group", "state": "PRIMARY", "silent": 6, "commits": 0.0, "law": None},

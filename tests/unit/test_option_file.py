@@ -49,7 +49,7 @@ init_connect = 'SET NAMES "utf8mb4" # not a comment'
         ("[mysqld]\n= 0\n", "line 2"),
         ("[mysqld]\ninit_connect = a\\nb\n", "backslash"),
         ("[mysqld]\nsync_binlog = 0\nsync-binlog = 1\n", "a.cnf line 3: sync_binlog is in a.cnf line 2 already"),
-        ("[mysqld]\nserver-id = 4\n", "a.cnf line 2: server_id cannot be set: each node has its own number"),
+        ("[mysqld]\nserver-id = 4\n", "a.cnf line 2: server_id cannot be set: the lab gives each node its own number"),
         ("[mysqld]\nloose-plugin-load-add = x.so\n", "plugin_load_add cannot be set"),
         ("[mysqld]\nwsrep_cluster_address = gcomm://\n", "wsrep_cluster_address cannot be set"),
         ("[mysqld]\nrpl_semi_sync_master_enabled = 1\n", "rpl_semi_sync_master_enabled cannot be set"),
@@ -94,7 +94,7 @@ def test_a_variable_that_is_set_twice_on_a_node_is_refused(setting, variable, co
     asked = (setting, of("[mysqld]\nsync_binlog = 0\n"), [variable])
 
     if collides:
-        assert f"{variable} is set, and a.cnf line 2 sets it, too" in refused(refuse_both, *asked).found
+        assert f"{variable} is set by an option and by a.cnf line 2" in refused(refuse_both, *asked).found
     else:
         refuse_both(*asked)
 

@@ -155,7 +155,7 @@ def test_a_load_that_cannot_be_read_is_not_quiet(at):
     found = meter().read()
 
     assert (found.quiet, found.readable, found.foreign_cpu) == (False, False, None)
-    assert found.why.startswith("the load of the engine's machine is not known: Docker Desktop")
+    assert found.why.startswith("the load of the Docker engine's machine cannot be read: Docker Desktop")
     assert not noise.wait_for_quiet([], 60, pytest.fail), "waiting would change nothing"
 
 
@@ -176,7 +176,9 @@ def test_figures_are_kept_in_doubt_and_measured_once(choice, counts):
 
 def test_verdicts_from_such_a_machine_are_unknown():
     """Each figure counts and is doubted, so that no claim holds or is refuted."""
-    unknown = Noise(quiet=False, readable=False, accepted=True, why="the load of the engine's machine is not known")
+    unknown = Noise(
+        quiet=False, readable=False, accepted=True, why="the load of the Docker engine's machine cannot be read"
+    )
     ran = Record(
         [
             msgspec.structs.replace(each, noise=unknown) if isinstance(each, Measurement) else each
@@ -186,7 +188,7 @@ def test_verdicts_from_such_a_machine_are_unknown():
     found = summarise(experiment(), ran)
 
     assert found.exit_code == 2 and {claim.verdict for claim in found.claims} == {"UNKNOWN"}
-    assert all("the load of the engine's machine is not known" in claim.reason for claim in found.claims)
+    assert all("the load of the Docker engine's machine cannot be read" in claim.reason for claim in found.claims)
     assert [line.partition("they count")[1:] for line in wording.noise(found)] == [("they count", ", and are in doubt")]
 
 
@@ -321,7 +323,7 @@ def test_doctor_shows_where_the_engine_runs_and_what_is_not_known(examined):
 
     assert "Docker Desktop" in found["engine's machine"].found and "4 CPUs" in found["engine's machine"].found
     assert not found["quiet"].ok and "verdicts of lab run and lab ask are UNKNOWN" in found["quiet"].next_step
-    assert found["disk"].found.startswith("free space not known")
+    assert found["disk"].found.startswith("free space cannot be read")
     assert found["image mysql-8.0"].found.startswith("refused: mysql-8.0 has programs for amd64 only")
     assert "the processor is arm64" in found["virtual machines"].found
 

@@ -167,5 +167,5 @@ def test_a_claim_that_no_run_has_is_refused_with_the_nearest_name(recorded):
 
 def test_an_experiment_without_runs_is_refused(recorded):
     """Without series a message is shown instead of an empty table."""
-    with pytest.raises(LabError, match="no run matches"):
+    with pytest.raises(LabError, match="no recorded run matches"):
         lab("history", "--experiment", "raid0_disks")

@@ -202,8 +202,8 @@ def test_options_are_settings(monkeypatch):
         (("--vary", "engine=mariadb,mysql-8.0", "--engine", "mariadb"), "--engine and --vary engine=… both name"),
         (("--disk", "source=ssd", "--disk", "source=sata-7200"), "--disk 'source=sata-7200' names a node twice"),
         (("--disk", "source="), "--disk 'source=' names no value"),
-        (("--disk", "source=ssd", "--set", "source.disk=sata-7200"), "source.disk is sata-7200 and ssd"),
-        (("--rtt", "40ms", "--set", "rtt=10ms"), "rtt is 10ms and 40ms"),
+        (("--disk", "source=ssd", "--set", "source.disk=sata-7200"), "source.disk is given as sata-7200 and as ssd"),
+        (("--rtt", "40ms", "--set", "rtt=10ms"), "rtt is given as 10ms and as 40ms"),
         (("--disk", "source=ssd", "--vary", "source.disk=ssd,sata-7200"), "source.disk is both varied and set"),
     ],
 )

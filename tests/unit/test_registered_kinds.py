@@ -38,10 +38,10 @@ def test_a_kind_that_no_module_registers_is_refused(refused):
     [
         ("async", "replication: async", "replication: asink", "'asink'; did you mean async?", "async, drbd,"),
         ("drbd-ha", "manager: pacemaker", "manager: keepalived", "drbd under keepalived", "drbd under pacemaker"),
-        ("async", "replication: async", "replication: galera", "roles replica, source, where", "roles member"),
-        ("galera", "replication: galera", "replication: async", "roles member, where", "roles relay, replica, source"),
-        ("drbd", "LAB_PEER", "LAB_OTHER", "roles replica, source, where replication is drbd", "roles peer"),
-        ("galera", "LAB_MEMBERS", "LAB_OTHERS", "roles relay, where replication is galera", "roles member"),
+        ("async", "replication: async", "replication: galera", "roles replica, source, but", "roles member"),
+        ("galera", "replication: galera", "replication: async", "roles member, but", "roles relay, replica, source"),
+        ("drbd", "LAB_PEER", "LAB_OTHER", "roles replica, source, but replication is drbd", "roles peer"),
+        ("galera", "LAB_MEMBERS", "LAB_OTHERS", "roles relay, but replication is galera", "roles member"),
     ],
 )
 def test_a_compose_file_that_fits_no_kind_is_refused(topology, good, bad, found, expected, refused):

@@ -51,7 +51,7 @@ def texts(experiment: Experiment) -> list[str]:
             ["semisync_wan", "--rtt", "40ms", "--engine", "mysql-5.7"],
             "next: ./lab run semisync_wan --rtt 40ms --engine",
         ),
-        (["question.yaml", "--rtt", "40ms"], "--rtt was given for a question's file"),
+        (["question.yaml", "--rtt", "40ms"], "--rtt cannot be used with the file of a question"),
     ],
 )
 def test_a_bad_round_trip_is_refused_before_anything_starts(monkeypatch, arguments, said):

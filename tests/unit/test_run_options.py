@@ -243,7 +243,7 @@ def test_experiments_about_disks_keep_their_own(name, refused):
         (["--cnf", "/no/such.cnf"], "/no/such.cnf cannot be read"),
         (["--storage", "sauce=raid0"], "unknown node with a server of semisync 'sauce'; did you mean source?"),
         (["--disk", "source=sdd"], "unknown disk 'sdd'; did you mean ssd?"),
-        (["--disk", "source=ssd", "--set", "source.disk=ssd"], "source.disk is ssd and ssd"),
+        (["--disk", "source=ssd", "--set", "source.disk=ssd"], "source.disk is given as ssd and as ssd"),
         (["--set", "sync_binlog=1;2"], "sync_binlog is '1;2'"),
         (["--set", "sauce.sync_binlog=1"], "unknown node with a server of semisync 'sauce'; did you mean source?"),
         (["--set", "sync_binlog=1", "--claim", "async-costs-little"], "would not be judged: not compared"),
@@ -285,4 +285,4 @@ def test_a_questions_file_decides(monkeypatch, arguments):
     monkeypatch.setattr(engine, "ensure", lambda: pytest.fail("the engine was touched"))
     found = CliRunner().invoke(cli.cli, ["run", "question.yaml", *arguments], prog_name="lab").exception
 
-    assert f"{arguments[0]} was given for a question's file" in str(found)
+    assert f"{arguments[0]} cannot be used with the file of a question" in str(found)

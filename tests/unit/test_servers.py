@@ -187,7 +187,7 @@ def test_an_image_that_says_nothing_needs_its_engine(machine, refused):
     machine(said=None)
     error = refused(servers.ready, "vendor.example/ours:1")
 
-    assert "does not say which server it has" in error.found and "--engine" in error.expected
+    assert "cannot be identified" in error.found and "--engine" in error.expected
     assert servers.ready("mysql@vendor.example/ours:1").engine == "mysql"
 
 

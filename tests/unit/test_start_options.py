@@ -138,7 +138,7 @@ def test_an_option_that_somebody_changes_meanwhile_makes_it_unknown(ran):
         ({"vary": {"cnf": ["none", "a.cnf"]}, "cnf": [A, A]}, "two files are called a.cnf"),
         ({"vary": {"far.cnf": ["none", "a.cnf"]}, "cnf": [A]}, "semisync has no node 'far'"),
         ({"topologies": ["drbd"], "vary": {"cnf": ["none", "a.cnf"]}, "cnf": [A]}, "cnf: the servers of drbd run in"),
-        ({"vary": {"cnf": ["none", "b.cnf"], "sync_binlog": ["0"]}, "cnf": [B]}, "sync_binlog is set, and b.cnf"),
+        ({"vary": {"cnf": ["none", "b.cnf"], "sync_binlog": ["0"]}, "cnf": [B]}, "set by an option and by b.cnf"),
         ({"vary": {"cnf": ["a.cnf"]}, "cnf": [GivenFile("a.cnf", "[mysqld]\nport = 1\n")]}, "a.cnf line 2: port"),
     ],
 )

@@ -86,7 +86,7 @@ def test_engines_are_listed_with_what_they_lack_and_why(monkeypatch):
     assert (processors["mariadb"], processors["mysql-8.0"], processors["mysql"]) == ("arm64", "amd64", "this machine's")
     assert known[0].tested[0].day in text and "no record kept" in text
     percona = next(each for each in known if each.name == "percona")
-    assert (percona.origin, percona.image) == ("vendor", "not here; pulled when first needed")
+    assert (percona.origin, percona.image) == ("vendor", "not on this machine; pulled when first needed")
     assert "vendor: " in text and "local: Debian's" in text
     why = "in this version, semi-sync is a plugin"
     assert f"no semisync in mariadb-10.2, mariadb-10.1, mysql-5.7: {why}" in text.replace("\n", " ")
@@ -175,7 +175,7 @@ def test_a_node_without_a_majority_says_that_it_refuses():
     alone = Clustered(Member(primary=False, size=1, addresses=("10.0.0.1",)))
     said, _ = replication.of(alone).describe("node1", "member")
 
-    assert "non-Primary: refuses, sees node1" in said
+    assert "non-Primary: refuses statements, sees node1" in said
 
 
 def test_the_status_lists_every_node_and_link():

@@ -110,7 +110,11 @@ HIGHEST_SEED = 2_000_000
     metavar="CMD",
     help="Load in place of --workload: a command for sh that prints a line for each transaction (docs/asking.md).",
 )
-@click.option("--load-image", metavar="IMAGE", help="Image that --load-command runs in.  [default: that of the load]")
+@click.option(
+    "--load-image",
+    metavar="IMAGE",
+    help="Image that --load-command runs in.  [default: the image of the lab's own load]",
+)
 @click.option("--schema", metavar="FILE", help="SQL that makes tables before the load; may be gzipped (.gz).")
 @click.option("--init", metavar="FILE", help="SQL to run before the load, after the tables are made.")
 @of_engine

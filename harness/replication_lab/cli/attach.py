@@ -62,7 +62,7 @@ UNKNOWN = 2
     "dsns",
     multiple=True,
     metavar="SERVER=mysql://USER:PASSWORD@",
-    help="Account to use on a server; may be repeated.  [default: the one in its container's environment]",
+    help="Account that the lab uses on a server; may be repeated.  [default: the one in its container's environment]",
 )
 @click.option("--yes", is_flag=True, help="Do not ask before containers are recreated.")
 @as_json

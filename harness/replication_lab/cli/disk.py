@@ -170,7 +170,7 @@ def diagnose(node: str, seconds: float, name: str | None, json_: bool) -> None:
     Example: lab diagnose replica --seconds 10
     """
     if elsewhere := machine.facts().elsewhere:
-        tell(f"the pressure and the disks of the engine's machine are not known: {elsewhere}")
+        tell(f"pressure and disks of the Docker engine's machine cannot be read: {elsewhere}")
     seen = sample(project.find(name), node, seconds)
     found = bottleneck.diagnose(seen)
     print_json({"diagnosis": found, "sample": seen}) if json_ else output.diagnosis(out, found, seen)

@@ -204,7 +204,7 @@ def _refuse_for_a_question() -> None:
         given = context.get_parameter_source(str(parameter.name)) is ParameterSource.COMMANDLINE
         if given and parameter.name in DECIDED_BY_A_FILE:
             raise LabError(
-                f"{parameter.opts[0]} was given for a question's file",
-                "no such option: the file gives the engine, the settings, the cases, the claims and the sizes",
+                f"{parameter.opts[0]} cannot be used with the file of a question",
+                "only the file, which gives the engine, the settings, the cases, the claims and the sizes",
                 "edit the file",
             )

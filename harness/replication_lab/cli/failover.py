@@ -120,7 +120,7 @@ def drbd_online(node: str, name: str | None, json_: bool) -> None:
     required=True,
     metavar="NODE",
     shell_complete=names.completed_by(names.nodes),
-    help="Node whose own changes since the split are discarded.",
+    help="Node whose changes since the split brain are discarded.",
 )
 @of_lab
 @as_json

@@ -44,7 +44,9 @@ def once(*parts: Values) -> Values:
     for part in parts:
         if twice := sorted(found.keys() & part.keys()):
             name = twice[0]
-            raise LabError(f"{name} is {found[name]} and {part[name]}", "one of the two", f"leave out --set {name}=…")
+            raise LabError(
+                f"{name} is given as {found[name]} and as {part[name]}", "one of the two", f"leave out --set {name}=…"
+            )
         found |= part
     return found
 

@@ -12,8 +12,8 @@ from replication_lab.report import over_time
 
 @click.command()
 @click.argument("claim", required=False)
-@click.option("--experiment", metavar="NAME", help="Only runs of this experiment.")
-@click.option("--engine", metavar="NAME", help="Only this engine.")
+@click.option("--experiment", metavar="NAME", help="Show only runs of this experiment.")
+@click.option("--engine", metavar="NAME", help="Show only runs on this engine.")
 @as_json
 def history(claim: str | None, experiment: str | None, engine: str | None, json_: bool) -> None:
     """Show the runs under runs/ over time, and where a figure's level changed.
@@ -30,7 +30,9 @@ def history(claim: str | None, experiment: str | None, engine: str | None, json_
         if experiment in (None, series.place.experiment) and engine in (None, series.place.engine)
     ]
     if not found:
-        raise LabError("no run matches", "a recorded run of an experiment under runs/", "./lab list runs")
+        raise LabError(
+            "no recorded run matches the options", "a recorded run of an experiment under runs/", "./lab list runs"
+        )
     if claim is not None:
         chosen = [series for series in found if series.of == claim]
         if not chosen:

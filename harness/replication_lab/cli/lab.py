@@ -43,7 +43,7 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     "toxics",
     multiple=True,
     metavar="LINK=CONDITION",
-    help="Put CONDITION on LINK instead of the topology's default; may be repeated. By number (40ms, 40ms±5ms, "
+    help="Put CONDITION on LINK instead of the topology's default; may be repeated. In numbers (40ms, 40ms±5ms, "
     "100mbit, 40ms+20mbit, loss=2%) or by name; `lab toxic` lists the names. A rate is shared by all connections.",
 )
 @click.option(

@@ -82,7 +82,7 @@ def load(node: str, file: str, name: str | None, json_: bool) -> None:
     acting.refuse_unless_running(lab, node)
     number = sql_files.load(lab, node, given)
     found = {"node": node, "file": given.name, "statements": number}
-    print_json(found) if json_ else out.print(f"{given.name} was run on {node}: statements {number}")
+    print_json(found) if json_ else out.print(f"{given.name} was run on {node} ({number} statements)")
 
 
 @click.command()

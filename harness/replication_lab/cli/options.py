@@ -61,8 +61,8 @@ of_cnf = click.option(
     "--cnf",
     multiple=True,
     metavar="[NODE=]FILE",
-    help="my.cnf file to start NODE, or all nodes, with; only options that are variables of the server, in a group "
-    "such as [mysqld]. May be given for several nodes.",
+    help="my.cnf file that NODE, or every node, starts with; may be given for several nodes. It may set only variables "
+    "of the server, in a group such as [mysqld].",
 )
 of_node_storage = click.option(
     "--storage",

@@ -52,7 +52,8 @@ def _claims_on_windows(wan: Far) -> Iterator[Claim]:
     for clients in WINDOWED:
         yield Claim(
             f"windows-help-{clients}",
-            f"at {wan.said} with {clients} clients, Galera makes more commits/s with wider send windows",
+            f"at {wan.said} with {clients} clients, Galera makes more commits/s with wider send windows "
+            "(evs.send_window)",
             throughput(f"galera-windows-{wan.name}-{clients}")
             .over(throughput(f"galera-{wan.name}-{clients}"))
             .at_least(1.0),
@@ -181,13 +182,13 @@ def _conflicts(case: str) -> tuple[Claim, ...]:
         ),
         Claim(
             "conflicts-fail-certification",
-            "a node counts transactions that failed certification (wsrep_local_cert_failures)",
+            "some transactions fail certification (wsrep_local_cert_failures)",
             Total(case, "cert_failures").is_positive(),
             law=True,
         ),
         Claim(
             "conflicts-abort-locally",
-            "a node counts transactions that it aborted for a transaction of another node (wsrep_local_bf_aborts)",
+            "some transactions are aborted for a transaction of another node (wsrep_local_bf_aborts)",
             Total(case, "bf_aborts").is_positive(),
             law=True,
         ),

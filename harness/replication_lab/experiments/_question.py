@@ -89,7 +89,7 @@ def _sentence(question: Question) -> str:
     where = f" on {question.topologies[0]}" if len(question.topologies) == 1 else ""
     fixed = f", with {named(question.settings)}" if question.settings else ""
     load = f", under the load {question.load_name}" if not question.makes_inserts else ""
-    drill = f", and what is lost in {question.drill}" if question.drill else ""
+    drill = f", and what is lost in the drill {question.drill}" if question.drill else ""
     return f"What does {varied} change{where}{fixed}{load}{drill}?"
 
 
@@ -168,7 +168,7 @@ def _known_of_drills(question: Question) -> Iterator[Claim]:
     for values in question.combinations() if question.drill else ():
         for name, what in (("lost", "the number of lost rows"), ("rto_s", "the time without service")):
             case = named(values)
-            sentence = f"{what} in {question.drill} with {case} is known"
+            sentence = f"{what} in the drill {question.drill} with {case} is known"
             yield Claim(f"{name}:{case}", sentence, Drills(case, name, question.drills_of_a_case))
 
 

@@ -15,7 +15,7 @@ CPU_SHARE, PERIOD_US = 0.05, 100_000
 @register(
     "cpu",
     acts_on=NODES,
-    does="the node gets a twentieth of a CPU",
+    does="the node is limited to a twentieth of a CPU",
     proof="the limit is set and has throttled the server; after recovery: the previous limit is set",
 )
 class CpuSqueeze(OnNodes):
@@ -38,7 +38,7 @@ class CpuSqueeze(OnNodes):
     def _is_limited(self, node: str) -> Proof:
         quota = self.lab.node(node).cpu_quota_us()
         return Proof(
-            what=f"{node} has {self.share:g} of a CPU",
+            what=f"{node} is limited to {self.share:g} of a CPU",
             expected=f"{self._quota_us} µs of {PERIOD_US}",
             found=f"{quota} µs" if quota > 0 else "no limit",
             ok=quota == self._quota_us,
@@ -57,7 +57,7 @@ class CpuSqueeze(OnNodes):
     def _did_wait(self, node: str) -> Proof:
         waited = self._waited[node]
         return Proof(
-            what=f"{node} reached its limit",
+            what=f"{node} reached its CPU limit",
             expected="at least one throttled period",
             found=f"{waited} throttled periods",
             ok=waited > 0,

@@ -24,7 +24,7 @@ SPARE = (64 + 256) << 20
 @register(
     "disk-full",
     acts_on=NODES,
-    does="a file fills the file system",
+    does="a file fills the file system of the node's data",
     proof="less than 1 MiB is free; after recovery: the space is free again",
     needs=(EMULATED_DISKS,),
 )

@@ -64,7 +64,7 @@ class DrbdDiskFail(OnNodes):
     def _is_attached(self, node: str) -> Proof:
         before, after = self._before[node], self._peers[node].status().disk
         return Proof(
-            what=f"{node} was without its disk until now",
+            what=f"{node} worked without its disk until the recovery",
             expected=f"{DISKLESS}, and attached",
             found=f"{before}, and {after}",
             ok=before == DISKLESS != after,

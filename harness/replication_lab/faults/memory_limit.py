@@ -21,7 +21,7 @@ MIB = 1 << 20
 @register(
     "memory",
     acts_on=NODES,
-    does="the node gets a limit 16 MiB above the memory in use, while all files are read once, as by a backup",
+    does="the node's memory limit is set 16 MiB above its use, and all its files are read once, as by a backup",
     proof="the limit is set, and all of it is used; after recovery: the previous limit is set",
 )
 class MemorySqueeze(OnNodes):
@@ -44,7 +44,7 @@ class MemorySqueeze(OnNodes):
 
     def verify(self) -> list[Proof]:
         """Prove that the limit is set; in a later call also that the server has reached it."""
-        return [self._has(node, "has a limit just above its memory in use", self._asked[node]) for node in self.nodes]
+        return [self._has(node, "has a memory limit just above its use", self._asked[node]) for node in self.nodes]
 
     def _has(self, node: str, what: str, limit: int) -> Proof:
         found = self.lab.node(node).memory_limit()
@@ -63,7 +63,7 @@ class MemorySqueeze(OnNodes):
     def _did_ask(self, node: str) -> Proof:
         used, asked = self._used[node], self._asked[node]
         return Proof(
-            what=f"{node} reached its limit",
+            what=f"{node} reached its memory limit",
             expected=f"at least {asked // MIB - UNUSED_MIB} MiB of {asked // MIB} MiB used",
             found=f"{used // MIB} MiB",
             ok=used >= asked - UNUSED_MIB * MIB,

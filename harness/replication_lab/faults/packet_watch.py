@@ -71,7 +71,7 @@ class LossWatch:
     def _why(self, found: Packets | None) -> str:
         asked = f"requested {_percent(self.body):g} % loss {WAYS[self.body.stream]} on {self.link.name}"
         if found is None:
-            return f"{asked}, the rule that loses packets was removed during the load"
+            return f"{asked}, but the rule that loses packets was removed during the load"
         why = found.why_not(_percent(self.body))
         return f"{asked}: {why}" if why else ""
 

@@ -83,7 +83,7 @@ class AddToxic:
     def _loses(self, name: str) -> Proof:
         found, ok = realised_loss(self.toxic, self._running[name])
         return Proof(
-            what=f"{name} has {self.toxic.name} more",
+            what=f"{name} also has the toxic {self.toxic.name}",
             expected=f"{self.toxic.losses[0].attributes['percent']:g} % of the packets lost",
             found=found,
             ok=ok,
@@ -95,8 +95,8 @@ class AddToxic:
         there, trips = self._is_there(name), self.links.probes[name].pings(JITTER_PINGS if jitter else TRIPS)
         said = f"{min(trips):.1f} to {max(trips):.1f} ms, median {median(trips):.1f} ms" if trips else "no answer"
         return Proof(
-            what=f"{name} has {self.toxic.name} more",
-            expected=f"round trip of {least:.1f} ms at least" + (f", and a jitter of {jitter} ms" if jitter else ""),
+            what=f"{name} also has the toxic {self.toxic.name}",
+            expected=f"a round trip of at least {least:.1f} ms" + (f", and a jitter of {jitter} ms" if jitter else ""),
             found=said if there else "the toxic was removed from one of its ports",
             ok=there and bool(trips) and self.toxic.round_trip_ms > 0 and self._delays(trips, least),
         )
@@ -108,7 +108,7 @@ class AddToxic:
     def _is_narrow(self, name: str) -> Proof:
         there, (carried, ok) = self._is_there(name), realised_rate(self.toxic, self.links.probes[name])
         return Proof(
-            what=f"{name} has {self.toxic.name} more",
+            what=f"{name} also has the toxic {self.toxic.name}",
             expected=f"{self.toxic.rate_kbps} KB/s",
             found=carried if there else "the toxic was removed",
             ok=there and ok,

@@ -201,8 +201,8 @@ def _recognise(
     for link in asked.links:
         if link.target not in set_of.roles:
             raise LabError(
-                f"{link.target} does not replicate with {asked.links[0].target}, and all links of an attached project "
-                "lead to servers that replicate with each other",
+                f"{link.target} does not replicate with {asked.links[0].target}, but all links of an attached project "
+                "must lead to servers that replicate with each other",
                 f"links to {', '.join(set_of.roles)}",
                 f"lab attach without --link {link}",
             )
@@ -230,7 +230,7 @@ def _link(found: Project, asked: AskedLink, set_of: Recognised) -> AttachedLink:
 def _check_dialled(replica: str, source: str, host: str, found: Project) -> None:
     if host in {each for one in found.containers(source) for each in one.addresses.values()}:
         raise LabError(
-            f"{replica} replicates from {source} by its address {host}, which a name cannot redirect",
+            f"{replica} replicates from {source} by its address {host}, and an alias redirects only a name",
             f"the name {source} as the source's host",
             f"change the source's host on {replica}, then ./lab attach",
         )
@@ -240,7 +240,7 @@ def _not_between(source: str, target: str, set_of: Recognised) -> LabError:
     if set_of.replication in CLUSTERS:
         return LabError(
             f"{source} and {target} are members of one cluster, whose members reach each other by their addresses: a "
-            "link between them would carry nothing",
+            "link between them would carry no traffic",
             "a link from an application to a member",
             f"./lab up {set_of.replication}, for conditions between members",
         )

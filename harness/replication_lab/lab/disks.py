@@ -121,7 +121,7 @@ def corrupt(lab: Lab, node: str, disk: str, text: str) -> list[int]:
     if not 0 < len(sectors) <= MOST_SECTORS:
         raise LabError(
             f"{disk} of {node} holds {text!r} in {len(sectors) or 'no'} sectors",
-            f"in 1 to {MOST_SECTORS}: text of a row that is stored on this disk (on RAID0 it may be on another disk)",
+            f"a text in 1 to {MOST_SECTORS} sectors: that of a row on this disk (on RAID0 it may be on another disk)",
             f'./lab sql {node} -e "FLUSH TABLES lab.t FOR EXPORT"',
         )
     for sector in sectors:

@@ -71,9 +71,9 @@ def _engine_machine(found: EngineMachine) -> Finding:
 def _unknown(found: EngineMachine) -> Finding:
     return Finding(
         "quiet",
-        f"load and free memory are not known: {found.elsewhere}",
+        f"load and free memory cannot be read: {found.elsewhere}",
         False,
-        "verdicts of lab run and lab ask are UNKNOWN here; run them on Linux. lab drill does not depend on it",
+        "verdicts of lab run and lab ask are UNKNOWN here; run them on Linux. lab drill is not affected",
     )
 
 
@@ -128,7 +128,7 @@ def undo(tell: Tell) -> Undone:
 
 
 def _in_engine(found: EngineMachine) -> Iterator[Finding]:
-    yield Finding("disk", f"free space not known: {found.elsewhere}", True) if found.elsewhere else _free_space()
+    yield Finding("disk", f"free space cannot be read: {found.elsewhere}", True) if found.elsewhere else _free_space()
     tools = ("toxiproxy", "load", "sidecar", *overlay.IMAGES, overlay.MACHINE)
     for name in (*tools, *catalogue.engines()):
         if name in tools or not catalogue.engines()[name].image:

@@ -126,7 +126,7 @@ def _new_plan(lab: Lab, node: str, storage: Storage) -> Plan:
     held = volumes.held_mib(lab, node)
     if held > FILLED * storage.room_mib:
         raise LabError(
-            f"{node} holds {held} MiB; {storage.level} of these disks has room for {FILLED * storage.room_mib:.0f} MiB",
+            f"{node} holds {held} MiB; {storage.level} of these disks can hold {FILLED * storage.room_mib:.0f} MiB",
             "larger disks",
             f"./lab migrate {node} --to {storage.level} --disk-size {round(held / FILLED) + 64}",
         )
@@ -150,7 +150,11 @@ def _number_of(old: arrays.Array | None) -> int:
 
 
 def described(storage: Storage | None) -> str:
-    return f"{storage.level} of {storage.members} {storage.disk} by {storage.by}" if storage else "the engine's disk"
+    return (
+        f"{storage.level} of {storage.members} {storage.disk} by {storage.by}"
+        if storage
+        else "the Docker engine's disk"
+    )
 
 
 class Steps:

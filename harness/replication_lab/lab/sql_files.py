@@ -57,5 +57,5 @@ def run_at_start(lab: Lab, files: Sequence[GivenFile], tell: Tell) -> None:
     for file in files:
         node = replication.of(lab).written_at()
         found = statements_for(file, lab.topology)
-        tell(f"  running {file.name} on {node}: statements {len(found)}")
+        tell(f"  running {file.name} on {node} ({len(found)} statements)")
         script.run(lab.node(node).server(), file.name, found)

@@ -126,7 +126,7 @@ def _proof(server: Server, option: Option) -> Proof:
     except LabError as error:
         if mysql_errors.is_lost(mysql_errors.code_of(error.__cause__)):
             raise
-        return Proof(asked, f"the answer {error.__cause__}", ok=False, expected=option.value)
+        return Proof(asked, f"error {error.__cause__}", ok=False, expected=option.value)
     return Proof(asked, found, ok=is_same(option.value, found), expected=option.value)
 
 

@@ -152,7 +152,7 @@ def _image(name: str, engine: catalogue.Engine) -> str:
         if why := servers.foreign(name):
             return f"refused: {why}"
         if engine.image:
-            return "pulled" if images.is_present(engine.image) else "not here; pulled when first needed"
+            return "pulled" if images.is_present(engine.image) else "not on this machine; pulled when first needed"
         return images.state(name)
     except LabError as error:
         return f"unknown: {error.found}"

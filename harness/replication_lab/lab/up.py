@@ -196,7 +196,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
     elif asked.options and _options(asked) != state.options:
         raise LabError(
             f"{lab.name} is already running with other options",
-            "the same --set and --cnf, none, or another --lab",
+            "the same --set and --cnf as before, none of them, or another --lab",
             f"./lab down --lab {lab.name}",
         )
     else:
@@ -267,7 +267,7 @@ def down(name: str | None, tell: Tell = print) -> list[str]:
     refuse_in_use(lab)
     if isinstance(lab, AttachedLab):
         raise LabError(
-            f"{lab.name} is a project that was attached, and `lab down` would delete a lab with its data",
+            f"{lab.name} is an attached project, and `lab down` deletes a lab with its data",
             "`lab detach`, which restores the project",
             f"./lab detach --lab {lab.name}",
         )

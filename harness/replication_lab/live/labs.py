@@ -35,7 +35,9 @@ def viewed(topology: str | None, name: str | None, server: str | None, tell: Tel
     found = catalogue.topology(topology or USUAL)
     wanted = name or f"lab-{found.name}"
     if name and not topology:
-        raise LabError(f"no lab {name!r} is running", "its topology, to start it", f"./lab live {USUAL} --lab {name}")
+        raise LabError(
+            f"no lab {name!r} is running", "its topology as well, to start the lab", f"./lab live {USUAL} --lab {name}"
+        )
     asked = LabRequest(found, server or catalogue.default_engine(found.name), wanted, keep=False)
     lab = up.up(asked, tell)
     try:

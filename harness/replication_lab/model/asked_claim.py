@@ -65,7 +65,7 @@ def parse_claim(text: str, question: Question) -> list[AskedClaim]:
         sides.append(_side(found["under"], found["base"], question))
         if drilled := [figure for figure, _ in sides if figure in OF_DRILLS.values()]:
             raise LabError(
-                f"the claim {text!r} has {drilled[0]} in a ratio",
+                f"the claim {text!r} uses {drilled[0]} in a ratio",
                 "a bound on lost or rto, without a ratio",
                 "--claim 'lost[topology=semisync] <= 0'",
             )

@@ -127,7 +127,7 @@ def check_consumer(project: Project, service: str) -> None:
             raise LabError(f"{service} runs an older build of its image", "its current image", _up(project, service))
         if one.is_database and not one.keeps_data:
             raise LabError(
-                f"{service} keeps its data in its container, and a link from it needs a recreated container",
+                f"{service} keeps its data in its container, and a link from it would recreate the container",
                 f"a volume for {DATA}",
                 f"add it to {service}, or leave this link out",
             )

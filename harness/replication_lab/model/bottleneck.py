@@ -118,7 +118,7 @@ def _suspects(sample: Sample) -> Iterator[tuple[Bottleneck, str]]:
     if applier and applier.starved and not applier.behind:
         yield (
             Bottleneck.NETWORK,
-            f"everything received is applied, and the source has more; {sample.received_kib:.0f} KiB/s arrive",
+            f"all received changes are applied, and the source has more; {sample.received_kib:.0f} KiB/s arrive",
         )
     if sample.throttled >= MOSTLY:
         yield Bottleneck.CPU, f"the container's CPU limit throttled it in {sample.throttled:.0%} of the periods"
@@ -191,7 +191,7 @@ def _evidence(sample: Sample) -> Iterator[str]:
     yield f"CPU        {sample.cpu:.2f} of {sample.cpus:g}, throttled in {sample.throttled:.0%} of the periods"
     if sample.pressure:
         said = ", ".join(f"{name} {share:.0%}" for name, share in sample.pressure.items())
-        yield f"pressure   some task waited for: {said} (the whole machine)"
+        yield f"pressure   share of time in which some task of the machine waited: {said}"
     for device in sorted(sample.devices, key=lambda each: each.name):
         waits = "" if device.await_ms is None else f", {device.await_ms:.1f} ms per request"
         queue = "" if device.queue is None else f", queue {device.queue:.1f}"

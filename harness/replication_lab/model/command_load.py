@@ -66,7 +66,9 @@ def _line(number: int, text: str) -> Line:
     found = LINE.fullmatch(text)
     if not found:
         raise LabError(
-            f"line {number} of the load command is {text[:SHOWN]!r}", FORM, "print only such lines; others to stderr"
+            f"line {number} of the load command is {text[:SHOWN]!r}",
+            FORM,
+            "print only lines of this form; print others to stderr",
         )
     return Line(int(found[1]), int(found[2]), found[3] == "write", found[4] == "ok")
 

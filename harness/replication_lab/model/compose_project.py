@@ -107,7 +107,7 @@ class Project:
         if len(found) > 1:
             raise LabError(
                 f"{service} has the ports {', '.join(map(str, sorted(found)))}; it is unknown which one is for SQL",
-                "the port in the link",
+                "a link with the port for SQL",
                 f"--link CONSUMER:{service}:{min(found)}",
             )
         return found.pop()

@@ -88,7 +88,11 @@ STATES = (
         lambda now: _is("semisync")(now) and now.state == SEMISYNC_ON and now.stalled,
         lambda now: (
             f"Commits have waited {_stalled_for(now)} for the acknowledgement of a replica{now.because}"
-            + (f"; {now.timeout_s:g} s after its first wait the source continues without it." if now.timeout_s else ".")
+            + (
+                f"; once the first of them has waited {now.timeout_s:g} s, the source continues without it."
+                if now.timeout_s
+                else "."
+            )
         ),
     ),
     Rule(
@@ -133,7 +137,7 @@ STATES = (
     ),
     Rule(
         lambda now: _is("galera", "group")(now) and bool(now.others),
-        lambda now: f"The cluster continues without part of its nodes ({now.away}){now.because}.",
+        lambda now: f"The cluster continues without some of its nodes ({now.away}){now.because}.",
     ),
     Rule(
         _is("galera"),

@@ -81,6 +81,6 @@ def _refuse_too_large(file: GivenFile) -> None:
     if len(file.text) > LARGEST:
         raise LabError(
             f"{file.name} has {len(file.text) >> 20} MiB",
-            f"at most {LARGEST >> 20} MiB, since the record holds it",
+            f"at most {LARGEST >> 20} MiB, because the record contains it",
             "make rows by --init: INSERT … SELECT",
         )

@@ -30,7 +30,7 @@ RESERVED: dict[str, str] = {
     "innodb_undo_directory": "it would move the node's undo logs out of its volume",
     "innodb_force_recovery": "it can damage the data",
     "innodb_read_only": "the node could not apply replicated changes",
-    "port": "clients and links connect to the port that the lab sets",
+    "port": "clients and links connect to port 3306",
     "extra_port": "the lab publishes only one port of each node",
     "bind_address": "clients and links connect from other containers",
     "socket": "the image's scripts connect through the socket at its default path",
@@ -157,7 +157,7 @@ def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None
         its_node, _, name = variable.rpartition(".")
         if name in options and (not node or not its_node or node == its_node):
             raise LabError(
-                f"{variable} is set, and {options[name].place} sets it, too",
+                f"{variable} is set by an option and by {options[name].place}",
                 "one of the two",
                 f"leave {name} out of {file.name}",
             )

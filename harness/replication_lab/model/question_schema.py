@@ -19,17 +19,17 @@ DESCRIBED = {
     "claims": "Claims to judge, such as: throughput[sync_binlog=1] / throughput[sync_binlog=0] >= 0.9",
     "workload": f"Load: {INSERTS}, a script of sysbench by name, or a file with its text ({OTHER}).",
     "load_command": "Load in place of workload: a command for sh that prints a line for each transaction.",
-    "load_image": "Image that load_command runs in; empty: that of the load.",
+    "load_image": "Image that load_command runs in; if empty, the image of the lab's own load.",
     "schema": "SQL that makes tables before the load.",
     "init": "SQL to run before the load, after the tables are made.",
     "cnf": "The files that the setting cnf names.",
     "engine": "Engine of the servers. Default: that of each topology.",
     "seconds": "Seconds of load per case and round.",
-    "margin": "Share by which a ratio to the baseline may be off, at 95 %; 0.1 is 10 %.",
+    "margin": "Measure until each ratio to the baseline is known within ± this share, at 95 % confidence; 0.1 is 10 %.",
     "rounds": "Maximum number of rounds.",
-    "max_minutes": "Start no round after this number of minutes; 0: no limit.",
+    "max_minutes": "Start no round after this number of minutes; 0 stands for no limit.",
     "drill": "Drill to run for each case after the load, such as lose-source.",
-    "drill_runs": "Number of drills for each case; 0: 3.",
+    "drill_runs": "Number of drills for each case; 0 stands for the default, 3.",
     "ledger": "Whether the clients of a drill run the workload's transactions; `lost` then counts transactions.",
 }
 SETTINGS: dict[str, dict[str, Any]] = {
@@ -47,7 +47,7 @@ OF_NODES: dict[str, dict[str, Any]] = {
     STORAGE: {
         "type": "string",
         "pattern": f"^(?:{NONE}|{ALONE}|(?:{'|'.join(OF_SEVERAL)})(?::[2-{MOST_DISKS}])?)$",
-        "description": "Emulated disks under a node's data: a level, and how many disks: raid0:3.",
+        "description": "Emulated disks for a node's data: a level, and optionally a number of disks: raid0:3.",
     },
     DISK: {"type": "string", "description": "Model of these disks, as `lab list disks` shows them."},
 }

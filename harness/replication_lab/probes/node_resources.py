@@ -231,7 +231,7 @@ def _host_disk(before: dict[str, int], after: dict[str, int], seconds: float) ->
     grown = {name: after[name] - before[name] for name in ("reads", "writes", "flushes", "busy_ms", "waited_ms")}
     requests = grown["reads"] + grown["writes"]
     return Device(
-        name=f"{after['name']} (the host's)",
+        name=f"{after['name']} (disk of the host)",
         reads=grown["reads"] / seconds,
         writes=grown["writes"] / seconds,
         flushes=grown["flushes"] / seconds,

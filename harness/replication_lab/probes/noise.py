@@ -43,7 +43,9 @@ class NoiseMeter:
     def read(self) -> Noise:
         """Return the shares of all CPUs since the start; quiet unless a limit was exceeded."""
         if elsewhere := machine.facts().elsewhere:
-            return Noise(quiet=False, readable=False, why=f"the load of the engine's machine is not known: {elsewhere}")
+            return Noise(
+                quiet=False, readable=False, why=f"the load of the Docker engine's machine cannot be read: {elsewhere}"
+            )
         now, used = host.CpuTime.read(), _cpu_seconds(self.labs) - self.containers
         total = max(now.total - self.machine.total, 1e-3)
         foreign = (now.busy - self.machine.busy - used - (now.own - self.machine.own)) / total

@@ -254,6 +254,8 @@ def _drill(asked: str | Path, topology: str, seconds: float | None) -> Drill:
         return found
     if topology:
         raise LabError(
-            f"{asked} and topology {topology}", "the key topology in the file", "compare with docs/drills.md"
+            f"{asked} with topology {topology}",
+            "only the file, with the key topology in it",
+            "compare with docs/drills.md",
         )
     return drill_set.read(path).with_duration(seconds)

@@ -24,7 +24,7 @@ def kind_of(topology: Topology) -> type[Nodes]:
     kind, roles = KINDS[key], {node.role for node in topology.nodes}
     if not roles <= kind.roles:
         raise LabError(
-            f"{file}: nodes with the roles {', '.join(sorted(roles))}, where replication is {_said(key)}",
+            f"{file} has nodes with the roles {', '.join(sorted(roles))}, but replication is {_said(key)}",
             f"nodes with the roles {', '.join(sorted(kind.roles))}",
             f"compare {file} with another topology of this kind in compose/",
         )

@@ -35,7 +35,7 @@ class Cluster(Nodes, Counts, ReportsReturns):
         cluster = sorted(names.get(address, address) for address in found.addresses)
         # A group without a majority still lists the nodes that it has lost.
         seen = f"{found.size} node(s)" if found.size != len(cluster) else " ".join(cluster)
-        said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses'}, sees {seen}"]
+        said = [f"{found.state}, {'Primary' if found.primary else 'non-Primary: refuses statements'}, sees {seen}"]
         if found.replication_ms:
             said.append(f"average group latency {found.replication_ms[1]:.1f} ms")
         said.append(

@@ -14,7 +14,7 @@ from replication_lab.report.wording import number
 STYLES = {Outcome.WORSE: "red", Outcome.UNKNOWN: "yellow", Outcome.FINE: ""}
 ENDINGS = {
     0: "no figure is worse by more than {margin:.0%}",
-    1: "a figure is worse by more than {margin:.0%}, or a verdict became an unexpected one",
+    1: "a figure is worse by more than {margin:.0%}, or a verdict became unexpected",
     2: "unknown whether a figure is worse by more than {margin:.0%}",
 }
 

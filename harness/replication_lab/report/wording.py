@@ -157,7 +157,11 @@ def machines(summary: Summary) -> str:
     labs = summary.environment.labs
     launchers = {str(text) for lab in labs for key, text in lab.settings.items() if key.startswith("machine ")}
     disks = {str(lab.settings[DISKS]) for lab in labs if lab.settings.get(DISKS)}
-    said = [f"absolute figures are from virtual machines run by {', '.join(sorted(launchers))}"] if launchers else []
+    said = (
+        [f"absolute figures were measured in virtual machines run by {', '.join(sorted(launchers))}"]
+        if launchers
+        else []
+    )
     return "; ".join([*said, *(f"their disks: {each}" for each in sorted(disks))])
 
 

@@ -86,14 +86,14 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
     settings, found = case.settings, catalogue.topology(topology)
     if settings["replication"] != found.replication:
         raise LabError(
-            f"case {case.name} has {settings['replication']} replication on {topology}, where no drill can be run",
-            f"replication={found.replication} here, or a topology with {settings['replication']} replication",
+            f"case {case.name} sets replication={settings['replication']} on {topology}, where no drill can be run",
+            f"replication={found.replication} for {topology}, or a topology with {settings['replication']} replication",
             f"./lab ask async,semisync --drill {question.drill}",
         )
     if settings["protocol"] not in (None, PROTOCOL_OF_FILE):
         raise LabError(
-            f"case {case.name} has DRBD's protocol {settings['protocol']}: a machine that was killed starts with the "
-            "protocol of its file, and would not connect",
+            f"case {case.name} has DRBD's protocol {settings['protocol']}: a killed machine restarts with the protocol "
+            "of its file, and would not connect",
             f"protocol {PROTOCOL_OF_FILE} in a question with a drill",
             f"./lab ask {topology} --drill {question.drill}",
         )
@@ -183,7 +183,7 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
     said = f"{said}, {lost}" if lost else said
     return Proof(
         what=f"{link} has {name}",
-        expected=f"a round trip of {least:.1f} ms at least",
+        expected=f"a round trip of at least {least:.1f} ms",
         found=said if carried else f"{said}, but the toxic was removed",
         ok=carried and bool(trips) and median(trips) >= least and loses,
     )

@@ -115,7 +115,11 @@ def _refuse_unable(asked: Drill, topology: Topology, where: str) -> None:
         )
     kinds_of_options = kind.options if issubclass(kind, TakesOptions) else ()
     if asked.options and not kinds_of_options:
-        raise LabError(f"{where}: DRBD options in {topology.name}", "a topology that replicates by DRBD", "./lab drill")
+        raise LabError(
+            f"{where} sets options of DRBD, which {topology.name} does not have",
+            "a topology that replicates by DRBD",
+            "./lab drill",
+        )
     for each in asked.options:
         if each not in kinds_of_options:
             raise unknown_name(f"kind of options in {where}", each, kinds_of_options, "./lab drill")

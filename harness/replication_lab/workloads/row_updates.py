@@ -72,7 +72,9 @@ class RowChanges:
         )
         counted = COUNTED.search(printed)
         if not counted:
-            raise LabError(f"sysbench counted nothing:\n{printed[-400:]}", "a number of events", "./lab status")
+            raise LabError(
+                f"sysbench reported no number of events:\n{printed[-400:]}", "a number of events", "./lab status"
+            )
         return int(counted[1])
 
     @contextmanager

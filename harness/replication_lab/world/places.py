@@ -24,7 +24,11 @@ KEPT = platformdirs.user_cache_path("replication-lab", appauthor=False) if INSTA
 def need_checkout(what: str) -> None:
     """Raise LabError if the lab is installed as a package: what writes to the project's own files needs a checkout."""
     if INSTALLED:
-        raise LabError(f"{what} writes to the project's own files", "a checkout of the project", "lab --help")
+        raise LabError(
+            f"{what} writes to the lab's source files, and the lab is installed as a package",
+            "a checkout of the project",
+            "lab --help",
+        )
 
 
 def as_typed(text: str) -> str:

@@ -162,11 +162,13 @@ def differences(attached: Attachment) -> list[str]:
             found.append(f"{consumer.service} has {len(mine)} containers; it had {consumer.count} before")
         for container in mine[:1]:
             if container.labels.get(compose_call.HASH) != consumer.config_hash:
-                found.append(f"{consumer.service} has other settings: its files changed while it was attached")
+                found.append(
+                    f"{consumer.service} was recreated with other settings: its files changed while it was attached"
+                )
                 continue
             after = compose_call.settings(container)
             found += [
-                f"{consumer.service} has other {part}"
+                f"{consumer.service} differs from before in: {part}"
                 for part, digest in consumer.settings.items()
                 if after.get(part) != digest
             ]

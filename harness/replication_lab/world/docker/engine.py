@@ -215,7 +215,7 @@ def _on_debian(why: str, start: str) -> Change:
     script = Path(__file__).parent / "trixie-source.sh"
     files = (
         (TRIXIE_SOURCE, "Debian 13 as a source of packages, from this machine's own mirror"),
-        (TRIXIE_PIN, "its priority: nothing else is taken from it or upgraded"),
+        (TRIXIE_PIN, "its priority, so that no other package is installed or upgraded from it"),
     )
     commands = [
         ["sh", str(script), TRIXIE_SOURCE, TRIXIE_PIN],

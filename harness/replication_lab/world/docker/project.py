@@ -97,7 +97,7 @@ def _refuse_another_server(lab: Lab) -> None:
         version = parse_version(running.version())
         if dialect_of(version) != catalogue.engine(server.engine).dialect:
             raise LabError(
-                f"{node} runs {version}, and was started as {server.engine}",
+                f"{node} runs {version}, but was started as {server.engine}",
                 f"--engine {dialect_of(version)}",
                 f"--image {server.image} --engine {dialect_of(version)}",
             )

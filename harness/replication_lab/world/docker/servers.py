@@ -101,8 +101,8 @@ def ready(text: str) -> ServerName:
             # The running server is asked again.
             return asked
         raise LabError(
-            f"image {asked.image} does not say which server it has: {error.found}",
-            "--engine with the engine that it is, such as mysql or mariadb",
+            f"the server in image {asked.image} cannot be identified: {error.found}",
+            "--engine with the engine in the image, such as mysql or mariadb",
             f"--image {asked.image} --engine mariadb",
         ) from error
     told, found = catalogue.engine(asked.engine).dialect if asked.engine else "", dialect_of(version)
