@@ -307,7 +307,7 @@ def test_a_service_that_does_not_move_is_given_up_with_what_the_cluster_says(
     error = refused(pacemaker.cluster(Pair(text, answers)).wait_until_served_by, "node2")
 
     assert "no progress for 180 s; last state: " in error.found and found in error.found
-    assert "node2 to serve" == error.expected and error.next_step.startswith("./lab ha status")
+    assert "node2 to run the service" == error.expected and error.next_step.startswith("./lab ha status")
 
 
 # --- shown ------------------------------------------------------------------------------------------------------------

@@ -77,7 +77,7 @@ def test_lab_vm_is_obeyed_without_a_trial(host, monkeypatch):
     trials = host(True)
     monkeypatch.setenv("LAB_VM", "tcg")
 
-    assert vm.Launcher("tcg", "LAB_VM says so") == vm.launcher()
+    assert vm.Launcher("tcg", "set by LAB_VM") == vm.launcher()
     assert [] == trials
 
 

@@ -21,7 +21,7 @@ def read_for_a_record(path: Path) -> GivenFile:
     if len(file.text.encode()) > LARGEST:
         raise LabError(
             f"{path} has more than {LARGEST >> 20} MiB",
-            f"at most {LARGEST >> 20} MiB, since the record holds it",
+            f"at most {LARGEST >> 20} MiB, because the record contains it",
             "make rows by --init: INSERT … SELECT",
         )
     return file

@@ -196,7 +196,7 @@ class Cluster:
         """
         return clock.wait_while_moving(
             lambda: self._served_by(nodes),
-            f"{' or '.join(nodes)} to serve",
+            f"{' or '.join(nodes)} to run the service",
             every=POLL_SECONDS,
             hint=f"./lab ha status --lab {self.lab.name}",
         )

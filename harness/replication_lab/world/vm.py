@@ -99,7 +99,7 @@ def _as_asked(chosen: str) -> Launcher:
         )
     if chosen == "kvm" and not kvm_boots():
         raise LabError(f"LAB_VM is kvm, and {UNUSABLE}", "a /dev/kvm that boots a guest", "unset LAB_VM")
-    return Launcher(chosen, "LAB_VM says so")
+    return Launcher(chosen, "set by LAB_VM")
 
 
 def is_known() -> bool:

@@ -62,7 +62,7 @@ def publish(image: Image, name: str, prefix_: str) -> str:
             if "error" in line:
                 raise LabError(
                     f"pushing {repository}:{tag} failed: {line['error']}",
-                    "a registry that answers and takes it",
+                    "a registry that answers and accepts it",
                     f"docker login {repository.partition('/')[0]}",
                 )
     finally:

@@ -92,4 +92,4 @@ def _is_later(version: Version, dialect: Dialect) -> bool:
 
 def _range(dialect: Dialect) -> str:
     since, before = (".".join(map(str, numbers)) for numbers in (dialect.since, dialect.before))
-    return f"{since} to before {before}" if before else f"{since} and later"
+    return f"{since} and later, before {before}" if before else f"{since} and later"

@@ -16,7 +16,7 @@ def write_pages(server: Server) -> None:
     server.set_global(**AT_ONCE)
     try:
         clock.wait_until(
-            lambda: _dirty_pages(server) <= FEW_PAGES, f"the pages of {server.name} to be written", LONGEST_SECONDS
+            lambda: _dirty_pages(server) <= FEW_PAGES, f"{server.name} to write its changed pages", LONGEST_SECONDS
         )
     finally:
         server.set_global(**USUALLY)
