@@ -37,7 +37,7 @@ from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue, places
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.project import exported
-from replication_lab.world.journal import Journal, names, read, record_file
+from replication_lab.world.journal import LATEST, Journal, names, read, record_file
 
 Found = TypeVar("Found", bound=Summary)
 Timelines = dict[str, Timeline]
@@ -226,6 +226,23 @@ def report_page(run: str) -> Path:
     if not page.is_file():
         raise LabError(f"{run} has no report.html", "a run with a report", f"./lab report {run}")
     return page
+
+
+def remark_on_latest() -> str:
+    """Return a sentence if the newest run has no results, with the newest one that has; else an empty string."""
+    folder, record = read(LATEST)
+    if isinstance(record.opening, Live) or record.has_results:
+        return ""
+    others = (name for name in reversed(names()) if name != folder.name and _has_results(name))
+    other = next(others, "")
+    remedy = f"The latest run with results is {other}." if other else "No run has results yet."
+    return f"nothing was measured in {folder.name}: {record.stopped or 'the run has not ended'}. {remedy}"
+
+
+def _has_results(name: str) -> bool:
+    with suppress(LabError):
+        return read(catalogue.RUNS / name)[1].has_results
+    return False
 
 
 def digest_of(run: str | Path) -> Digest:

@@ -168,6 +168,20 @@ def test_an_unknown_run_names_the_runs_there_are(ran, runs, refused):
     assert refused(running.judge, "yesterday").expected == (runs / "latest").resolve().name
 
 
+def test_a_latest_run_without_results_says_so_and_names_the_one_before(ran, runs, fake_world):
+    """A user may take the older run for the one that has just failed, or the empty page for the older one."""
+    ran(tiny())
+    before = (runs / "latest").resolve().name
+    assert running.remark_on_latest() == ""
+    world = fake_world(meanwhile=at(1, troubles.crash))
+    with pytest.raises(ZeroDivisionError):
+        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
+
+    said = running.remark_on_latest()
+    assert said.startswith("nothing was measured in ") and "the run crashed: ZeroDivisionError" in said
+    assert said.endswith(f"The latest run with results is {before}.")
+
+
 def test_two_runs_in_one_second_have_folders_of_their_own(runs):
     """The second of two runs with one name gets a number, and latest points at it."""
     from datetime import datetime

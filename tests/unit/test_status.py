@@ -238,7 +238,10 @@ def test_an_error_is_as_many_lines_as_it_has_parts():
 def test_an_unknown_name_guesses_only_what_is_near():
     """A guess far off would mislead."""
     assert "did you mean async?" in unknown_name("topology", "asnc", ["async", "chain"]).found
-    assert "did you mean" not in unknown_name("topology", "zzz", ["async", "chain"]).found
+    assert "did you mean async?" in unknown_name("topology", "asy", ["async", "chain"]).found
+    assert "did you mean source-replica?" in unknown_name("link", "replica-source", ["source-replica"]).found
+    for far in ("zzz", "nothing", "a"):
+        assert "did you mean" not in unknown_name("topology", far, ["async", "chain"]).found
     assert unknown_name("topology", "x", []).expected == "one of (none)"
 
 

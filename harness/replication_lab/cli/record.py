@@ -6,12 +6,13 @@ import click
 
 from replication_lab import runs
 from replication_lab.cli import names
-from replication_lab.cli.console import has_desktop, out, print_json
+from replication_lab.cli.console import has_desktop, out, print_json, tell
 from replication_lab.cli.options import as_json
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
 from replication_lab.report import summary as summaries
 from replication_lab.report.formats import FORMATS
+from replication_lab.world.journal import LATEST
 
 
 @click.command()
@@ -24,6 +25,7 @@ def judge(run: str, json_: bool) -> None:
 
     Example: lab judge latest --json
     """
+    _remark(run)
     summary = runs.judge(run)
     print_summary(summary, json_)
     sys.exit(summary.exit_code)
@@ -49,6 +51,7 @@ def report(run: str, form: str | None, json_: bool) -> None:
     """
     if form and json_:
         raise LabError("--json with --format", "one of the two", f"./lab report {run} --format {form}")
+    _remark(run)
     if form:
         click.echo(runs.rendered(run, form), nl=False)
         return
@@ -67,10 +70,18 @@ def open_report(run: str, index: bool, json_: bool) -> None:
 
     Example: lab open latest
     """
+    if not index:
+        _remark(run)
     page = str(runs.write_index() if index else runs.report_page(run))
     print_json({"report": page}) if json_ else click.echo(page)
     if has_desktop() and not json_:
         click.launch(page)
+
+
+def _remark(run: str) -> None:
+    """Tell the user if the latest run has no results: they may expect those of the run before it."""
+    if run == LATEST and (remark := runs.remark_on_latest()):
+        tell(remark)
 
 
 def print_summary(summary: Summary, json_: bool) -> None:

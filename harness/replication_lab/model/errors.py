@@ -1,7 +1,12 @@
 """The error that a user sees: what was found, what was expected, and what to type next."""
 
 import difflib
+import re
 from collections.abc import Iterable
+
+# Of two names that share a few letters only ("nothing", "chain": 0.5), one is not what was meant by the other.
+NEAR = 0.6
+SHORTEST_BEGINNING = 3
 
 
 class LabError(Exception):
@@ -31,6 +36,19 @@ def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = ""
 
 
 def did_you_mean(name: str, known: Iterable[str]) -> str:
-    """Return the end of a sentence that names the nearest known name; an empty string if none is near."""
-    nearest = difflib.get_close_matches(name, sorted(known), n=1, cutoff=0.5)
+    """Return the end of a sentence that names the nearest known name; an empty string if none is near.
+
+    A name is near if most of its letters are the same, if it begins with `name`, or if it has the same words in
+    another order.
+    """
+    names = sorted(known)
+    nearest = difflib.get_close_matches(name, names, n=1, cutoff=NEAR) or [
+        each
+        for each in names
+        if (len(name) >= SHORTEST_BEGINNING and each.startswith(name)) or _words(each) == _words(name)
+    ]
     return f"; did you mean {nearest[0]}?" if nearest else ""
+
+
+def _words(name: str) -> list[str]:
+    return sorted(re.split(r"[-_.]", name))

@@ -225,6 +225,11 @@ class Record:
         """The evidence of each finished drill, by the drill's name."""
         return {each.drill.name: each for each in self._of(Evidence)}
 
+    @property
+    def has_results(self) -> bool:
+        """Whether anything was measured, or a drill was carried out."""
+        return any(isinstance(event, Measurement | Evidence) for event in self.events)
+
     # -- how the run ended -------------------------------------------------------------------------------------------
 
     @cached_property
