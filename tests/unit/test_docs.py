@@ -35,8 +35,7 @@ MACHINE_PATH = re.compile(r"(?<![\w.$}~-])/(?:work|tmp/w|home/\w+)/")
 OLD_WORDS = re.compile(r"\b(?:master|slave)s?\b", re.I)
 # Where servers are spoken to, where the old words are explained, or where the address of a publication has them.
 DIALECTS = re.compile(
-    r"harness/replication_lab/(world/mysql/(dialects\.yaml|server\.py)|drills/forbidden\.yaml)|compose/|images/|tests/|docs/glossary\.md|\.github/|"
-    r"harness/replication_lab/world/sources\.yaml|docs/raid_replica\.md"
+    r"harness/replication_lab/(world/mysql/(dialects\.yaml|server\.py)|drills/forbidden\.yaml)|compose/|images/|tests/|docs/glossary\.md|\.github/"
 )
 
 
