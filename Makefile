@@ -46,10 +46,10 @@ claims: .venv/installed.txt  ## run the experiments as regression checks, and im
 bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from one run, into runs/
 	@$(PYTHON) -m replication_lab.cli.bench
 
-drills: .venv/installed.txt  ## run every drill of every topology, and write docs/faults.md
+drills: .venv/installed.txt  ## run every drill of every topology, into runs/
 	@$(PYTHON) -m replication_lab.cli.drill
 
-figures: .venv/installed.txt  ## draw the figures of docs/ from the kept records and the tables beside them
+figures: .venv/installed.txt  ## write the tables and outputs of the docs that kept records make, and draw the figures
 	@PYTHONPATH=harness $(PYTHON) -m tests.figures
 
 pictures: .venv/installed.txt  ## write the pictures of pages in docs/images, as Chromium shows them in the tests

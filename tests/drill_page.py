@@ -1,27 +1,38 @@
-"""The page of drills, docs/faults.md: a table for each topology, made from recorded runs."""
+"""The page of drills, docs/faults.md: a table for each topology, made from its kept record."""
 
 import re
 import textwrap
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from pathlib import Path
 
+from replication_lab.model.drill import Drill
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import templates, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary
 
+TEMPLATE = Path(__file__).with_name("drill_page.md.j2")
 # Where the template has the answer, and the drill and its lost rows in a row of a table.
 ANSWER = "<!-- answer -->"
 LOST = re.compile(r"^\| ([\w-]+) \| [^|]* \| [^|]* \| (\d+) \|", re.M)
+THREE_DIGITS = 100
 
 
-def page(runs: Sequence[DrillsSummary], topologies: Sequence[str], before: str = "") -> str:
-    """Write a table for each of `topologies`, in their order; keep the table of the page `before` if it has no run."""
+def page(runs: Sequence[DrillsSummary], drills: Mapping[str, Sequence[Drill]], before: str = "") -> str:
+    """Write a table for each topology of `drills`, in their order; keep the section of `before` if it has no run."""
     environment = templates.environment()
     environment.filters |= {"verdicts": _verdicts, "cell": _cell, "wrapped": _wrapped}
-    head, *made = _sections(environment.get_template("drill_page.md.j2").render(runs=runs, wording=wording))
+    template = environment.from_string(TEMPLATE.read_text())
+    head, *made = _sections(template.render(runs=runs, rows=lambda run: _rows(run, drills), wording=wording))
     _, *old = _sections(before)
     sections = {_topology(section): section for section in (*old, *made)}
-    tables = {name: sections[name].strip() for name in topologies if name in sections}
+    tables = {name: sections[name].strip() for name in drills if name in sections}
     return head.replace(ANSWER, _answer(tables)).rstrip() + "\n\n" + "\n\n".join(tables.values()) + "\n"
+
+
+def _rows(run: DrillsSummary, drills: Mapping[str, Sequence[Drill]]) -> list[DrillRow | Drill]:
+    """Return the result of each drill of the topology, or the drill itself if it is not in the record."""
+    found = {row.name: row for row in run.drills}
+    return [*(found.pop(drill.name, drill) for drill in drills.get(run.topology, ())), *found.values()]
 
 
 def _answer(tables: dict[str, str]) -> str:
@@ -30,7 +41,7 @@ def _answer(tables: dict[str, str]) -> str:
     losing = [f"{drill} ({lost})" for drill, lost in rows if int(lost)]
     said = f"**{len(losing)} of {len(rows)} drills lost rows that a server had acknowledged"
     which = f":** {', '.join(losing)}." if losing else ".**"
-    return _wrapped(f"{said}{which} The last column has the reasons.")
+    return _wrapped(f"{said}{which}")
 
 
 def _wrapped(text: str) -> str:
@@ -47,8 +58,10 @@ def _topology(section: str) -> str:
     return section.split()[1]
 
 
-def _verdicts(drill: DrillRow) -> str:
+def _verdicts(drill: DrillRow | Drill) -> str:
     """List the verdicts that need a remark, with their sentences; expected refutations with the reason."""
+    if isinstance(drill, Drill):
+        return "not in the kept record"
     known = [one for one in drill.expectations if one.verdict is Verdict.REFUTED and not one.changed]
     others = [one for one in drill.expectations if one.changed or one.verdict is Verdict.UNKNOWN]
     said = [f"REFUTED as known: {one.sentence}: {one.because}" for one in known]
@@ -56,6 +69,8 @@ def _verdicts(drill: DrillRow) -> str:
     return "; ".join(said) or "all hold"
 
 
-def _cell(drill: DrillRow, figure: str) -> str:
-    found = drill.figures.get(figure)
-    return "–" if found is None else f"{found:.1f}" if isinstance(found, float) else str(found)
+def _cell(drill: DrillRow | Drill, figure: str) -> str:
+    found = None if isinstance(drill, Drill) else drill.figures.get(figure)
+    if isinstance(found, float):
+        return f"{found:.1f}" if found < THREE_DIGITS else f"{found:.0f}"
+    return "–" if found is None else str(found)

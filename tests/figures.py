@@ -1,5 +1,7 @@
 """The figures of the docs: `python -m tests.figures` draws them, from kept records and from the tables beside them.
 
+Before that it writes the parts of pages that are made from kept records (tests/kept.py).
+
 A figure whose table stands on the same page is drawn from that table, so that the two cannot differ.
 """
 
@@ -10,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from replication_lab import runs
-from replication_lab.report import charts, drill_page, figure, timelines
+from replication_lab.report import charts, figure, timelines
 from replication_lab.report.chart import Chart, Line
 from replication_lab.world import catalogue
 from replication_lab.world.journal import read
 
-from tests import dots
+from tests import dots, drill_page, kept
 from tests.dots import Dot, Panel
 from tests.records import golden
 
@@ -191,6 +193,8 @@ def drill() -> str:
 
 
 if __name__ == "__main__":
+    for path in kept.PAGES:
+        path.write_text(kept.page(path))
     for name, draw in figures().items():
         (DOCS / name).write_text(draw())
         sys.stdout.write(f"docs/{name}\n")

@@ -2,7 +2,6 @@
 
 import msgspec
 import pytest
-from click.testing import CliRunner
 from replication_lab import runs as running
 from replication_lab.cli import drill as drill_command
 from replication_lab.model.drill import Expectation
@@ -10,11 +9,9 @@ from replication_lab.model.drill_result import judge
 from replication_lab.model.event import End
 from replication_lab.model.history import Copy
 from replication_lab.model.verdict import Verdict
-from replication_lab.report import drill_page
-from replication_lab.runner import drill_set
-from replication_lab.world import catalogue, journal
 
-import synthetic
+from tests import drill_page
+
 from synthetic_drill import HISTORY, evidence, parsed, recorded, summed_up
 
 
@@ -25,7 +22,7 @@ def book(runs):
 
 def test_the_page_of_drills_has_a_row_for_each(book):
     """Made from records alone: the finished drill with its figures, the unfinished one with its doubt."""
-    said = drill_page.page([running.judge(book.folder)], ["galera"])
+    said = drill_page.page([running.judge(book.folder)], {"galera": []})
 
     assert "| first | a test's | 10 | 0 | 0 | 0 |" in said
     assert "| second | a test's | – | – | – | – |" in said
@@ -36,37 +33,31 @@ def test_the_page_begins_with_the_drills_that_lost_rows():
     """Counted in all tables, also in those that were not made again."""
     row = "| {} | a fault | 10 | {} | 0 | 0 | 0.0 | – | all hold |"
     old = "# A page\n\n## async\n\n" + row.format("cut", 0) + "\n" + row.format("lose-source", 29) + "\n"
-    said = drill_page.page([], ["async"], old).split("\n\n")[1]
+    said = drill_page.page([], {"async": []}, old).split("\n\n")[1]
 
     assert said.startswith("**1 of 2 drills lost rows that a server had acknowledged:** async lose-source (29).")
-    assert drill_page.page([], ["async"], old.replace("29", "0")).count("**0 of 2 drills lost rows") == 1
+    assert drill_page.page([], {"async": []}, old.replace("29", "0")).count("**0 of 2 drills lost rows") == 1
 
 
-def test_a_table_that_was_not_made_anew_stays(book):
-    """A page of many minutes is not made again for one topology."""
+def test_a_section_without_a_record_stays(book):
+    """It says what is expected, and which command records it."""
     runs = [running.judge(book.folder)]
     old = "# A page\n\n## async\n\nolder\n\n## galera\n\nolder\n"
-    said = drill_page.page(runs, ["async", "galera"], old)
+    said = drill_page.page(runs, {"async": [], "galera": []}, old)
 
     assert said.count("## ") == 2 and "## async\n\nolder" in said and "| first | a test's | 10 |" in said
 
 
-def test_the_page_is_made_again_from_recorded_runs(book, monkeypatch, tmp_path):
-    """`make drills` of a RUN does no drill: its topology's table is new, the others stay, and the status is its own."""
-    monkeypatch.setattr(drill_command, "PAGE", tmp_path / "faults.md")
-    monkeypatch.setattr(catalogue, "ROOT", tmp_path)
-    monkeypatch.setattr(running, "drill", lambda *_: pytest.fail("a drill was done"))
-    (tmp_path / "faults.md").write_text("# A page\n\n## async\n\nolder\n")
-    monkeypatch.setattr(drill_set, "known", lambda: {"async": [], "galera": []})
-    ended = CliRunner().invoke(drill_command.write_page, [str(book.folder)])
-    said = (tmp_path / "faults.md").read_text()
+def test_a_drill_that_is_not_in_the_record_has_a_row_without_figures(book):
+    """In the order of the drills."""
+    drill = msgspec.structs.replace(parsed(), name="another", about="a fault")
+    said = drill_page.page([running.judge(book.folder)], {"galera": [drill]})
 
-    assert ended.exit_code == 2, "one of the two drills was not done"
-    assert "## async\n\nolder\n\n## galera" in said and "| first | a test's | 10 |" in said
+    assert "| another | a fault | – | – | – | – | – | – | not in the kept record |\n| first |" in said
 
 
-def test_an_interruption_ends_the_drills_of_all_topologies(book, monkeypatch, tmp_path):
-    """No other topology's drills begin, and the page stays."""
+def test_an_interruption_ends_the_drills_of_all_topologies(book, monkeypatch):
+    """No other topology's drills begin."""
     book.write(End(why="interrupted", reason="SIGTERM"))
     begun = []
 
@@ -74,19 +65,11 @@ def test_an_interruption_ends_the_drills_of_all_topologies(book, monkeypatch, tm
         begun.append(topology)
         return book.folder, running.judge(book.folder)
 
-    monkeypatch.setattr(drill_command, "PAGE", tmp_path / "faults.md")
     monkeypatch.setattr(running, "drill", drill)
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        drill_command.write_page.callback(())
+        drill_command.every.callback()
 
-    assert len(begun) == 1 and not (tmp_path / "faults.md").exists()
-
-
-def test_the_page_is_not_made_of_an_experiment(runs, refused, monkeypatch):
-    """Which has no drills."""
-    journal.Journal("semisync_wan").write(synthetic.run())
-
-    assert "is the record of an experiment" in refused(drill_command.write_page.callback, ("latest",)).found
+    assert len(begun) == 1
 
 
 def test_the_page_tells_what_is_known_to_be_refuted():
@@ -95,6 +78,6 @@ def test_the_page_tells_what_is_known_to_be_refuted():
     lossy = msgspec.structs.replace(parsed(), expected=[known])
     result = judge(evidence(drill=lossy, copies=[Copy("node1", [(0, 8)])]), HISTORY)
 
-    said = drill_page.page([summed_up(result)], ["galera"])
+    said = drill_page.page([summed_up(result)], {"galera": []})
 
     assert "REFUTED as known: nothing is lost: it is asynchronous |" in said

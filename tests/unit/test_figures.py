@@ -38,9 +38,9 @@ def test_a_figure_stands_alone(name):
 def test_a_changed_table_changes_its_figure(tmp_path, monkeypatch):
     """A figure that is not drawn again is noticed."""
     page = (figures.DOCS / "galera_vs_semisync.md").read_text()
-    assert "| 16 | 6162 [5619–6705] |" in page
+    assert "| 16 | 6160 [5620–6710] |" in page
     (tmp_path / "galera_vs_semisync.md").write_text(
-        page.replace("| 16 | 6162 [5619–6705] |", "| 16 | 5162 [4619–5705] |")
+        page.replace("| 16 | 6160 [5620–6710] |", "| 16 | 5160 [4620–5710] |")
     )
     before = DRAWN["galera_vs_semisync.svg"]()
     monkeypatch.setattr(figures, "DOCS", tmp_path)

@@ -31,3 +31,16 @@ def test_a_line_that_is_too_wide_is_noticed():
 
     assert too_wide(f"{fenced}\n{table}\n{command}") == []
     assert too_wide(wide) == [wide]
+
+
+FIRST_LINES = 3
+NO_PROSE = re.compile(r"\||- |\d+\. |```|!\[|<|#")
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+def test_a_page_begins_with_its_answer(page):
+    """A title, then prose of at most three lines."""
+    title, answer, *_ = page.read_text().split("\n\n")
+
+    assert title.startswith("# ") and "\n" not in title
+    assert len(answer.splitlines()) <= FIRST_LINES and not NO_PROSE.match(answer)

@@ -231,11 +231,12 @@ def bench() -> None:
         readings = ", ".join(f"{each:g}" for each in one.readings)
         table.add_row(one.what, f"{one.value:g} {one.unit}", interval, goal, met, readings)
     Console(width=None if sys.stdout.isatty() else 160).print(table)
-    path = catalogue.RUNS / f"{datetime.now():%Y%m%d-%H%M%S}-bench.json"
-    files.write_whole(
-        path, msgspec.json.format(msgspec.json.encode({"environment": host.describe(), "figures": found}))
-    )
-    tell(f"written to {path.relative_to(catalogue.ROOT)}")
+    now = datetime.now()
+    written = {"day": f"{now:%Y-%m-%d}", "environment": host.describe(), "figures": found}
+    path = catalogue.RUNS / f"{now:%Y%m%d-%H%M%S}-bench.json"
+    files.write_whole(path, msgspec.json.format(msgspec.json.encode(written)))
+    name = path.relative_to(catalogue.ROOT)
+    tell(f"written to {name}; for docs/performance.md: cp {name} tests/records/bench.json && make figures")
 
 
 if __name__ == "__main__":

@@ -16,11 +16,10 @@ from replication_lab.cli.record import print_summary
 from replication_lab.lab.attach import find_attached
 from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError
-from replication_lab.report import DrillsSummary, drill_page, drill_text
+from replication_lab.report import DrillsSummary, drill_text, wording
 from replication_lab.runner import attached, drill_set
 from replication_lab.world import catalogue, places
 
-PAGE = catalogue.ROOT / "docs" / "faults.md"
 SEED = 7
 
 
@@ -175,35 +174,23 @@ def _with_fault(fault: str | None) -> str:
 
 
 @click.command()
-@click.argument("recorded", nargs=-1, metavar="[RUN]…")
-def write_page(recorded: tuple[str, ...]) -> None:
-    """Run every drill of every topology, and write docs/faults.md; or only rewrite the tables from recorded RUNs.
+def every() -> None:
+    """Run every drill of every topology, one topology after another, each with a record of its own.
 
     Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
     """
     places.need_checkout("this command")
-    known = drill_set.known()
-    summaries = [_recorded(run) for run in recorded] or [_do_all(topology) for topology in known]
-    PAGE.write_text(drill_page.page(summaries, list(known), PAGE.read_text() if recorded else ""))
-    tell(f"written: {PAGE.relative_to(catalogue.ROOT)}")
-    sys.exit(_worst(summaries))
-
-
-def _recorded(run: str) -> DrillsSummary:
-    found = runs.judge(run)
-    if not isinstance(found, DrillsSummary):
-        raise LabError(f"{run} is the record of an experiment", "the record of drills", "./lab drill")
-    return found
+    sys.exit(_worst([_do_all(topology) for topology in drill_set.known()]))
 
 
 def _do_all(topology: str) -> DrillsSummary:
-    _, summary = runs.drill(
-        topology, catalogue.default_engine(topology), drill_set.chosen(topology, None, None), SEED, tell
-    )
-    # The run is recorded. The drills of other topologies must not follow, nor a page without them.
+    drills = drill_set.chosen(topology, None, None)
+    folder, summary = runs.drill(topology, catalogue.default_engine(topology), drills, SEED, tell)
+    # The run is recorded. The drills of other topologies must not follow.
     runs.raise_interruption(summary)
+    tell(f"{topology}: {wording.overall(summary)}; record: {os.path.relpath(folder)}")
     return summary
 
 
 if __name__ == "__main__":
-    main(write_page, "python -m replication_lab.cli.drill")
+    main(every, "python -m replication_lab.cli.drill")

@@ -1,0 +1,236 @@
+"""The parts of pages that are made from kept records: `make figures` writes them, and a test finds the stale ones.
+
+A part follows the line `<!-- from a kept record: KIND … -->`: a block of code or a table, between empty lines.
+"""
+
+import re
+from collections.abc import Callable, Iterator
+from functools import cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
+
+import msgspec
+import yaml
+from replication_lab import runs
+from replication_lab.cli.bench_figure import Figure
+from replication_lab.model.drill import Drill
+from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text
+from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow
+from replication_lab.runner import drill_set
+from replication_lab.world import catalogue
+
+from tests import drill_page
+from tests.records import golden
+
+ROOT = catalogue.ROOT
+PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
+FAULTS = ROOT / "docs" / "faults.md"
+BENCH = golden.HERE / "bench.json"
+ANSWERS = golden.HERE / "published.yaml"
+PART = re.compile(r"^(<!-- from a kept record: ([^\n]+) -->\n\n)(```[^\n]*\n.*?^```\n|(?:[^\n]+\n)+)", re.M | re.S)
+
+
+def page(path: Path) -> str:
+    """Return a page with every part as today's code makes it of the kept records."""
+    if path == FAULTS:
+        kept = [summary for name in drill_set.known() if (summary := drills_of(name))]
+        return drill_page.page(kept, drill_set.known(), path.read_text())
+    return PART.sub(lambda found: found[1] + (_part(*found[2].split()) or found[3]), path.read_text())
+
+
+def _part(kind: str, *which: str) -> str:
+    return MAKERS[kind](*which)
+
+
+def digits(value: float) -> str:
+    """Return a figure with three significant digits, and no more of an integer's."""
+    if value == 0:
+        return "0"
+    rounded = float(f"{value:.2e}")
+    return f"{rounded:#.3g}".rstrip(".") if abs(rounded) < 1000 else f"{rounded:.0f}"
+
+
+def with_interval(value: float, low: float, high: float) -> str:
+    return f"{digits(value)} [{digits(low)}–{digits(high)}]"
+
+
+# --- drills -----------------------------------------------------------------------------------------------------------
+
+
+@cache
+def judged(name: str) -> Summary:
+    """Return the summary of a kept record."""
+    with TemporaryDirectory() as folder:
+        return runs.judge(golden.unpack(name, Path(folder)))
+
+
+@cache
+def drills_of(topology: str) -> DrillsSummary | None:
+    """Return the summary of a topology's kept record in today's words; None if none is kept."""
+    name = f"drill-{topology}"
+    if name not in golden.names():
+        return None
+    found = judged(name)
+    assert isinstance(found, DrillsSummary)
+    today = {drill.name: drill for drill in drill_set.known()[topology]}
+    drills = [reworded(drill, today[drill.name]) if drill.name in today else drill for drill in found.drills]
+    return msgspec.structs.replace(found, drills=drills)
+
+
+def reworded(row: DrillRow, today: Drill) -> DrillRow:
+    """Return a result with the sentences that the drill has now, of those with the same figure and bound."""
+    now = {(each.figure, each.bound): each for each in today.expected}
+    expectations = [
+        msgspec.structs.replace(each, sentence=new.says, because=new.because)
+        if (new := now.get((each.figure, each.bound)))
+        else each
+        for each in row.expectations
+    ]
+    return msgspec.structs.replace(row, about=today.about, expectations=expectations)
+
+
+def drill(topology: str, name: str) -> str:
+    """Return what `lab judge` prints of a drill."""
+    kept = drills_of(topology)
+    assert kept, f"no drills of {topology} are kept"
+    return f"```text\n{drill_text.paragraph(next(row for row in kept.drills if row.name == name)).strip()}\n```\n"
+
+
+# --- experiments and questions ----------------------------------------------------------------------------------------
+
+
+@cache
+def experiment(name: str) -> ExperimentSummary:
+    found = judged(name)
+    assert isinstance(found, ExperimentSummary)
+    return found
+
+
+def measured(claim: ClaimRow) -> str:
+    if claim.measured is None:
+        return "–"
+    if claim.interval is None:
+        return digits(claim.measured)
+    return with_interval(claim.measured, claim.interval.low, claim.interval.high)
+
+
+def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
+    lines = (head, ("---",) * len(head), *rows)
+    return "".join(f"| {' | '.join(row)} |\n" for row in lines).replace("| --- ", "|---").replace("---|---", "---|---")
+
+
+def claims(name: str) -> str:
+    """Return the decided claims of a record, with what was published."""
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for row in experiment(name).claims:
+            known = " as expected" if row.verdict == row.expected != "HOLDS" else ""
+            # Quoted as it was published.
+            published = "–" if row.published is None else f"{row.published:g}"
+            yield row.engine, row.sentence, published, measured(row), f"{row.verdict}{known}"
+
+    return table(("engine", "claim", "published", "measured", "verdict"), rows())
+
+
+def published() -> str:
+    """Return README's table of published measurements: data of published.yaml, figures of the records."""
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for each in yaml.safe_load(ANSWERS.read_text()):
+            found = {row.id: row for row in experiment(each["record"]).claims if row.engine == "mariadb"}
+            answer = re.sub(r"\{([^}]+)\}", lambda name, found=found: measured(found[name[1]]), each["answer"])
+            yield each["published"], f"[{each['page']}](docs/{each['page']}.md)", answer
+
+    return table(("published", "asked again", "answer today"), rows())
+
+
+NAMES = {
+    "async": "asynchronous",
+    "semisync": "semi-synchronous",
+    "drbd": "DRBD, protocol C",
+    "galera": "Galera, 3 nodes",
+    "group": "Group Replication, 3 nodes",
+}
+
+
+def topologies(name: str) -> str:
+    """Return the table of a question that compared topologies and drilled each: what a commit costs, what is lost."""
+    summary = experiment(name)
+    cases = sorted(summary.cases, key=lambda case: -_figure(case, "throughput"))
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for case in cases:
+            p50, p99, trip = (_figure(case, each) for each in ("latency_p50_ms", "latency_p99_ms", "rtt_p50_ms"))
+            lost, back = (_range(summary, case, each) for each in ("lost", "rto_s"))
+            yield (
+                NAMES[case.name.partition("=")[2]],
+                digits(_figure(case, "throughput")),
+                f"{digits(p50)} / {digits(p99)}",
+                f"{p50 / trip:.2f}",
+                f"**{lost}**" if lost != "0" else lost,
+                back,
+            )
+
+    head = ("transactions/s", "p50 / p99, ms", "round trips per transaction", "transactions lost", "s without service")
+    return table(("topology", *head), rows())
+
+
+def _figure(case: CaseRow, name: str) -> float:
+    value = case.figures[name].value
+    assert value is not None
+    return value
+
+
+def _range(summary: ExperimentSummary, case: CaseRow, figure: str) -> str:
+    """Return the least and the most of a figure over the drills of a case."""
+    found = next(getattr(each, figure) for each in summary.drilled if each.case == case.name)
+    least, most = (f"{each:.0f}" if figure == "lost" else f"{each:.1f}" for each in (found.low, found.high))
+    return least if least == most else f"{least} to {most}"
+
+
+# --- the benchmark ----------------------------------------------------------------------------------------------------
+
+
+class _Bench(msgspec.Struct):
+    day: str
+    environment: dict
+    figures: list[Figure]
+
+
+def _bench() -> _Bench | None:
+    """Return the kept run of `make bench`; None while none is kept."""
+    return msgspec.json.decode(BENCH.read_bytes(), type=_Bench) if BENCH.is_file() else None
+
+
+def bench() -> str:
+    """Return the table of docs/performance.md; nothing while no run is kept."""
+    kept = _bench()
+    return table(("figure", "median", "95 % of the mean", "goal", "met"), map(bench_row, kept.figures)) if kept else ""
+
+
+def bench_row(each: Figure) -> tuple[str, ...]:
+    unit = f" {each.unit}" if each.unit else ""
+    interval = "–" if each.interval is None else f"{digits(each.interval[0])} to {digits(each.interval[1])}"
+    met = {True: "yes", False: "**no**", None: ""}[each.met]
+    goal = "–" if each.goal is None else f"≤ {digits(each.goal)}{unit}"
+    return each.what, f"{digits(each.value)}{unit}", interval, goal, met
+
+
+def bench_machine() -> str:
+    """Return the machine of that run, and the day."""
+    kept = _bench()
+    if not kept:
+        return ""
+    host = kept.environment
+    memory = round(host["memory_mib"] / 1024)
+    return f"{host['system']}, {host['cpus']} CPUs, {memory} GiB, kernel {host['kernel']}; {kept.day}.\n"
+
+
+MAKERS: dict[str, Callable[..., str]] = {
+    "drill": drill,
+    "claims": claims,
+    "published": published,
+    "topologies": topologies,
+    "bench": bench,
+    "bench_machine": bench_machine,
+}

@@ -1,0 +1,86 @@
+"""Are the parts of pages that are made from kept records those of today's records?"""
+
+import re
+
+import msgspec
+import pytest
+from replication_lab.cli.bench_figure import figure
+from replication_lab.world import catalogue, host
+
+from tests import kept
+
+MADE = [path for path in kept.PAGES if path == kept.FAULTS or kept.PART.search(path.read_text())]
+
+
+@pytest.mark.parametrize("path", MADE, ids=lambda path: path.stem)
+def test_a_page_has_the_figures_of_its_kept_records(path):
+    """Else: make figures."""
+    assert path.read_text() == kept.page(path), "make figures"
+
+
+def test_every_marked_part_is_found():
+    """A marker without a block or a table behind it would keep an old figure."""
+    for path in kept.PAGES:
+        text = path.read_text()
+        assert text.count("<!-- from a kept record") == len(kept.PART.findall(text)), path.name
+
+
+def test_a_figure_that_was_changed_by_hand_is_noticed(tmp_path):
+    """The record's own figure is put in its place."""
+    page = tmp_path / "drills.md"
+    page.write_text("<!-- from a kept record: drill chain lose-source -->\n\n```text\nrows 33 lost\n```\n")
+
+    assert "rows          14 lost" in kept.page(page)
+
+
+def test_no_page_shows_a_drill_that_is_not_of_a_kept_record():
+    """What one page says is lost is what another page says of the same drill."""
+    for path in kept.PAGES:
+        marked = kept.PART.sub("", path.read_text())
+        shown = re.findall(r"^  rows +\d+ lost.*$|^  meanwhile .*$", marked, re.M)
+        assert shown == [], path.name
+
+
+@pytest.mark.parametrize(
+    ("value", "said"),
+    [
+        (2114.1, "2110"),
+        (0.98465, "0.985"),
+        (1.0045, "1.00"),
+        (85.298, "85.3"),
+        (0, "0"),
+        (115018, "115000"),
+        (999.6, "1000"),
+    ],
+)
+def test_a_figure_has_three_significant_digits(value, said):
+    """Also where it ends in zeros."""
+    assert kept.digits(value) == said
+
+
+def test_a_row_of_the_benchmark_has_median_interval_and_goal(monkeypatch, tmp_path):
+    """Rounded; a goal that was missed is printed as such. Without a kept run the page stays as it is."""
+    assert kept.bench_row(figure("lab up / compose", "", [2.459, 3.287, 2.886], 1.5)) == (
+        *("lab up / compose", "2.89", "1.85 to 3.91"),
+        *("≤ 1.50", "**no**"),
+    )
+    monkeypatch.setattr(kept, "BENCH", tmp_path / "none.json")
+    assert (kept.bench(), kept.bench_machine()) == ("", "")
+
+
+def test_the_page_of_the_benchmark_is_made_of_a_kept_run(monkeypatch, tmp_path):
+    """As `make bench` writes it."""
+    run = {"day": "2030-01-01", "environment": {**host.describe(), "cpus": 3}}
+    (tmp_path / "bench.json").write_bytes(msgspec.json.encode({**run, "figures": [figure("x", "s", [1.0, 2.0], 6)]}))
+    monkeypatch.setattr(kept, "BENCH", tmp_path / "bench.json")
+
+    assert "| x | 1.50 s | " in kept.bench() and kept.bench().startswith("| figure | median |")
+    assert ", 3 CPUs, " in kept.bench_machine() and kept.bench_machine().endswith("; 2030-01-01.\n")
+
+
+def test_the_sentences_of_a_kept_drill_are_those_of_its_file():
+    """Records are older than the wording."""
+    found = kept.drills_of("semisync")
+    drill = next(each for each in found.drills if each.name == "cut-link")
+
+    assert drill.about in (catalogue.ROOT / "harness/replication_lab/drills/semisync/cut-link.yaml").read_text()
