@@ -3,6 +3,7 @@
 A part follows the line `<!-- from a kept record: KIND … -->`: a block of code or a table, between empty lines.
 """
 
+import io
 import re
 from collections.abc import Callable, Iterator
 from functools import cache
@@ -14,10 +15,11 @@ import yaml
 from replication_lab import runs
 from replication_lab.cli.bench_figure import Figure
 from replication_lab.model.drill import Drill
-from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text
+from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal
 from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
+from rich.console import Console
 
 from tests import drill_page
 from tests.records import golden
@@ -144,6 +146,22 @@ def published() -> str:
     return table(("published", "asked again", "answer today"), rows())
 
 
+def answer(name: str) -> str:
+    """Return what `lab ask` prints of a question into a pipe."""
+    summary = experiment(name)
+    width, file = terminal.WIDE_PIPE if summary.drilled else terminal.PIPE_WIDTH, io.StringIO()
+    terminal.show(summary, Console(width=width, file=file))
+    printed = "\n".join(line.rstrip() for line in file.getvalue().splitlines())
+    return f"```text\n{re.sub(chr(10) * 3, chr(10) * 2, printed).strip()}\n```\n"
+
+
+def effects(name: str) -> str:
+    """Return the lines of a question's answer, one for each effect."""
+    found = experiment(name).effects
+    width = max(len(effect.common) for effect in found)
+    return "```text\n" + "".join(f"{each.common:{width}}  {each.sentence}\n" for each in found) + "```\n"
+
+
 NAMES = {
     "async": "asynchronous",
     "semisync": "semi-synchronous",
@@ -229,6 +247,8 @@ def bench_machine() -> str:
 MAKERS: dict[str, Callable[..., str]] = {
     "drill": drill,
     "claims": claims,
+    "answer": answer,
+    "effects": effects,
     "published": published,
     "topologies": topologies,
     "bench": bench,
