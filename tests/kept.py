@@ -15,8 +15,8 @@ import yaml
 from replication_lab import runs
 from replication_lab.cli.bench_figure import Figure
 from replication_lab.model.drill import Drill
-from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal
-from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow
+from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal, wording
+from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow, FigureRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from rich.console import Console
@@ -109,10 +109,8 @@ def experiment(name: str) -> ExperimentSummary:
 
 
 def measured(claim: ClaimRow) -> str:
-    if claim.measured is None:
-        return "–"
-    if claim.interval is None:
-        return digits(claim.measured)
+    if claim.measured is None or claim.interval is None:
+        return known_value(claim.measured)
     return with_interval(claim.measured, claim.interval.low, claim.interval.high)
 
 
@@ -122,16 +120,45 @@ def table(head: tuple[str, ...], rows: Iterator[tuple[str, ...]]) -> str:
 
 
 def claims(name: str) -> str:
-    """Return the decided claims of a record, with what was published."""
+    """Return the claims of a record, with what was published and predicted."""
 
     def rows() -> Iterator[tuple[str, ...]]:
         for row in experiment(name).claims:
             known = " as expected" if row.verdict == row.expected != "HOLDS" else ""
-            # Quoted as it was published.
-            published = "–" if row.published is None else f"{row.published:g}"
-            yield row.engine, row.sentence, published, measured(row), f"{row.verdict}{known}"
+            given = (quoted(row.published), known_value(row.predicted))
+            yield row.engine, row.sentence, *given, measured(row), f"{row.verdict}{known}"
 
-    return table(("engine", "claim", "published", "measured", "verdict"), rows())
+    return table(("engine", "claim", "published", "predicted", "measured", "verdict"), rows())
+
+
+def figures(name: str, engine: str) -> str:
+    """Return the figures of a record's cases on one engine."""
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for case in (case for case in experiment(name).cases if case.engine == engine):
+            for at, (figure, row) in enumerate(wording.headlines(case.figures).items()):
+                label = figure if figure.endswith("_ms") or not row.unit else f"{figure} ({row.unit})"
+                known = (quoted(row.published), known_value(row.predicted))
+                ratio = known_value(row.ratio_to_predicted)
+                yield "" if at else f"`{case.name}`", label, *known, of_a_figure(row), ratio
+
+    head = ("case", "figure", "published", "predicted", "measured", "measured / predicted")
+    return table(head, rows())
+
+
+def of_a_figure(row: FigureRow) -> str:
+    if row.value is None or row.low is None or row.high is None:
+        return known_value(row.value)
+    return with_interval(row.value, row.low, row.high)
+
+
+def known_value(value: float | None) -> str:
+    return "–" if value is None else digits(value)
+
+
+def quoted(published: float | None) -> str:
+    """Return a value as it was published."""
+    return "–" if published is None else f"{published:g}"
 
 
 def published() -> str:
@@ -247,6 +274,7 @@ def bench_machine() -> str:
 MAKERS: dict[str, Callable[..., str]] = {
     "drill": drill,
     "claims": claims,
+    "figures": figures,
     "answer": answer,
     "effects": effects,
     "published": published,
