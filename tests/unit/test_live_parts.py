@@ -17,8 +17,8 @@ from replication_lab.live.route import Route, RoutedClient
 from replication_lab.live.tally import LoadTally
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
-from replication_lab.model.history import Outcome
-from replication_lab.model.live import ActOnNode
+from replication_lab.model.history import Ended, Invoked, Outcome, encode
+from replication_lab.model.live import ActOnNode, Link
 from replication_lab.replication.kind import SILENT
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, lock
@@ -214,6 +214,56 @@ def test_a_load_with_a_rate_begins_no_more_than_that(monkeypatch):
     _Writer(1, "source", Ledger({"source": 2}, rate=4), 0.0, lambda _: None, threading.Event()).run(Client())
 
     assert pauses == [0.5] * stop
+
+
+def sampled(lab, monkeypatch):
+    """Return the view of a lab whose nodes answered just now, and its containers' states, without a thread."""
+    states = dict.fromkeys(("source", "replica"), "running")
+    monkeypatch.setattr(lab, "states", lambda: dict(states), raising=False)
+    monkeypatch.setattr(type(lab), "another", lambda self: self, raising=False)
+    monkeypatch.setattr(
+        session.Session,
+        "_control_of",
+        lambda _self, link: SimpleNamespace(
+            watch=SimpleNamespace(round_trip_ms=85.0),
+            was="none",
+            view=lambda: Link(name=link.name, source="source", target="replica", asked="none", was="none"),
+        ),
+    )
+    monkeypatch.setattr(session.disks, "by_node", lambda _: {})
+    monkeypatch.setattr(type(replication.of(lab)), "written_at", lambda _: "source")
+    view = session.Session(lab, 4, 400.0, lambda _: None, "1")
+    for watch in view.sampler.watches.values():
+        watch._seen = Seen(View("semi-sync ON" if watch.name == "source" else "replicating"), clock.timer())
+    view._tick()
+    return view, states
+
+
+def test_a_killed_replica_is_explained_at_once(lab, monkeypatch):
+    """As soon as its container has ended, and not with the next sample."""
+    view, states = sampled(lab, monkeypatch)
+    shown = []
+    assert "acknowledged row is on two nodes" in view.state().explain[0]
+    view.subscribe(shown.append)
+    states["replica"] = "exited"
+    view._look_at_containers()
+
+    assert shown[-1].explain[0].startswith("replica: does not answer: no replica can acknowledge a commit of source")
+    assert {node.name: node.state for node in shown[-1].nodes}["replica"] == "does not answer"
+
+
+def test_commits_have_waited_since_the_last_one(lab, monkeypatch):
+    """Not since the sample that counted it, which may be a second later."""
+    view, _ = sampled(lab, monkeypatch)
+    now = clock.timer()
+    view.tally.write(encode(Invoked(1, 1, "source", 0.1, "")))
+    view.tally.write(encode(Ended(1, 0.2, Outcome.ACKNOWLEDGED, 0, "")))
+    monkeypatch.setattr(clock, "timer", lambda: now + 0.9)
+    view._tick()
+    assert "two nodes" in view.state().explain[0]
+    monkeypatch.setattr(clock, "timer", lambda: now + 1.7)
+
+    assert "have waited for 2 s" in view.state().explain[0]
 
 
 def test_the_ledger_is_compared_when_clients_write_to_another_node():

@@ -6,6 +6,7 @@ from replication_lab.model.live import Latency, Level, Span
 from replication_lab.model.live_rules import latency_of, law, level_of, waits_for, writer
 
 CUT = Span(id=1, begin=0, label="source-replica cut", kind="link", target="source-replica")
+KILLED = Span(id=2, begin=0, label="kill replica", kind="node", target="replica", seen=True)
 
 
 @pytest.mark.parametrize(
@@ -113,6 +114,14 @@ def now(**changes):
                 "have waited for 4 s for the acknowledgement of a replica; once the first of them has waited 10 s",
                 "committed nothing",
             ],
+        ),
+        (
+            {"others": [("replica", "does not answer")], "nodes": 2, "acting": [KILLED], "law": None},
+            ["replica: does not answer (kill replica): no replica can acknowledge a commit of source; 10 s", "19"],
+        ),
+        (
+            {"others": [("replica2", "does not answer")], "nodes": 3},
+            ["once one of the other replicas has acknowledged it; replica2: does not answer.", "Measured: 19"],
         ),
         ({"state": "serving", "law": None}, ["has no replica that acknowledges", "19 times"]),
         (

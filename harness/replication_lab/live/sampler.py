@@ -1,5 +1,6 @@
 """One sample a second, made of what all watching threads saw last; none of them is waited for."""
 
+import threading
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -50,11 +51,11 @@ class Sampler:
     containers: Callable[[], Mapping[str, str]]
     began: float = field(default_factory=clock.timer)
     _last: float = field(default_factory=clock.timer)
-    _committed_at: float = field(default_factory=clock.timer)
     _since: dict[str, Since] = field(default_factory=dict)
     _views: dict[str, View] = field(default_factory=dict)
     _waits: float | None = None
     _behind: dict[str, int | None] = field(default_factory=dict)
+    _looking: threading.Lock = field(default_factory=threading.Lock)
 
     def __post_init__(self) -> None:
         self.kind = replication.of(self.lab)
@@ -69,11 +70,9 @@ class Sampler:
         """Return the sample of the time since the last call."""
         now = clock.timer()
         seconds, self._last = max(now - self._last, 1e-3), now
-        self._look(now)
+        self.look()
         self._waits = self._round_trip_waited()
         window = self.tally.take() if self.clients else Answers()
-        if window.commits_ms:
-            self._committed_at = now
         self.newest = Sample(
             at=self.at,
             commits_per_s=round(len(window.commits_ms) / seconds, 2) if self.clients else None,
@@ -87,8 +86,12 @@ class Sampler:
         )
         return self.newest
 
-    def _look(self, now: float) -> None:
+    def look(self) -> None:
         """Take the nodes' newest views, and let the load follow the node that accepts writes."""
+        with self._looking:
+            self._look(clock.timer())
+
+    def _look(self, now: float) -> None:
         seen = {name: watch.seen for name, watch in self.watches.items()}
         self._views = {name: self._view(name, each.view) for name, each in seen.items()}
         for name, view in self._views.items():
@@ -166,8 +169,9 @@ class Sampler:
                 node=node,
                 state=states[node],
                 others=_others(states, node),
+                nodes=len(states),
                 since=now - self._since[node].at,
-                silent=now - self._committed_at,
+                silent=now - self.tally.committed_at,
                 clients=self.clients,
                 rate=self.rate,
                 commits=self.newest.commits_per_s if self.newest.at else None,
@@ -187,9 +191,11 @@ def said(view: View) -> str:
 
 
 def _others(states: Mapping[str, str], node: str) -> Sequence[tuple[str, str]]:
-    """Return the other nodes that are not well, each with its state."""
+    """Return the other nodes that are not well, each with its state; one that was not heard of yet is left out."""
     return [
-        (name, state) for name, state in states.items() if name != node and live_rules.level_of(state) is not Level.GOOD
+        (name, state)
+        for name, state in states.items()
+        if name != node and live_rules.level_of(state) not in (Level.GOOD, Level.UNKNOWN)
     ]
 
 

@@ -204,9 +204,14 @@ class Session:
         return LinkControl(self.lab, link, self._link_changed, self._happened.verified)
 
     def _look_at_containers(self) -> None:
+        before = self._containers
         with suppress(LabError):
             self._containers = self.lab.states()
             self._empty = 0 if self._containers else self._empty + 1
+        if self._containers != before:
+            # Without waiting for the next sample: what a node says last is not so once its container has ended.
+            self.sampler.look()
+            self.show()
         if self._empty >= GONE_AFTER:
             self.end(f"{self.lab.name} was removed")
             self.gone.set()

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 import msgspec
 
 from replication_lab.model.history import Ended, Invoked, Outcome
+from replication_lab.world import clock
 
 _decoder = msgspec.json.Decoder(Invoked | Ended)
 Ranges = list[tuple[int, int]]
@@ -30,6 +31,8 @@ class LoadTally:
         # By client; a client's ids are consecutive, so its acknowledged rows are few ranges.
         self._acknowledged: dict[int, list[list[int]]] = {}
         self.sent = self.acknowledged = self.failed = self.unknown = 0
+        # The moment of the newest commit, or of the begin.
+        self.committed_at = clock.timer()
         self.also: Callable[[bytes], object] = nowhere
 
     def write(self, line: bytes) -> None:
@@ -47,6 +50,7 @@ class LoadTally:
         began = self._flying.pop(event.id, event.at)
         if event.outcome is Outcome.ACKNOWLEDGED:
             self.acknowledged += 1
+            self.committed_at = clock.timer()
             self._window.commits_ms.append((event.at - began) * 1000)
             self._keep(event.id)
             return

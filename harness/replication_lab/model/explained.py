@@ -16,15 +16,17 @@ NEAR = 0.8
 class Now(NamedTuple):
     """What the rules look at; times are seconds. `state` is that of `node`, to which the clients write.
 
-    `since` is how long `node` has had this state, `silent` how long no commit was acknowledged. `waits` is the round
-    trip in ms that a commit waits for. `timeout_s` is that of semi-sync. `acting` are the faults that act.
-    `lag` has the transactions that each replica lacks, None if they cannot be counted.
+    `others` are the other nodes that are not well, of `nodes` in all. `since` is how long `node` has had this state,
+    `silent` how long no commit was acknowledged. `waits` is the round trip in ms that a commit waits for. `timeout_s`
+    is that of semi-sync. `acting` are the faults that act. `lag` has the transactions that each replica lacks, None if
+    they cannot be counted.
     """
 
     replication: str
     node: str
     state: str
     others: Sequence[tuple[str, str]] = ()
+    nodes: int = 0
     since: float = 0.0
     silent: float = 0.0
     clients: int = 0
@@ -46,6 +48,10 @@ class Now(NamedTuple):
     @property
     def stalled(self) -> bool:
         return bool(self.clients) and self.silent >= 1.5  # noqa: PLR2004 - a second without a commit, and a half
+
+    @property
+    def is_alone(self) -> bool:
+        return bool(self.others) and len(self.others) == self.nodes - 1
 
     @property
     def away(self) -> str:
@@ -93,6 +99,19 @@ STATES = (
                 if now.timeout_s
                 else "."
             )
+        ),
+    ),
+    Rule(
+        lambda now: _is("semisync")(now) and now.state == SEMISYNC_ON and now.is_alone,
+        lambda now: (
+            f"{now.away}{now.because}: no replica can acknowledge a commit of {now.node}"
+            + (f"; {now.timeout_s:g} s after its first wait the source continues without it." if now.timeout_s else ".")
+        ),
+    ),
+    Rule(
+        lambda now: _is("semisync")(now) and now.state == SEMISYNC_ON and bool(now.others),
+        lambda now: (
+            f"{now.node} answers a commit once one of the other replicas has acknowledged it; {now.away}{now.because}."
         ),
     ),
     Rule(
