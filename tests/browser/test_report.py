@@ -8,19 +8,29 @@ from replication_lab.model.comparison import compare
 from replication_lab.report import compared_page, index
 
 from tests.records import golden
+from tests.records.timed import add_timelines
 
 LOOKS = {
     "light": {"dark": False},
     "dark": {"dark": True},
     "phone": {"width": 360, "height": 740, "dark": False},
 }
+# Of a record with the timelines that it would have today.
+TIMED = "+seconds"
 RECORDS = {
     "question": "ask_topologies",
     "engines": "temporary_tables",
     "drills": "drill-semisync-3",
     "claims": "semisync_wan",
+    "seconds": f"semisync_wan{TIMED}",
 }
 UNFOLD = "for (const part of document.querySelectorAll('details')) part.open = true"
+POINT = """
+  const over = document.querySelector(arguments[0]), box = over.getBoundingClientRect();
+  const at = { clientX: box.left + box.width / 2, clientY: box.top + box.height / 2, bubbles: true };
+  over.dispatchEvent(new MouseEvent('mouseenter', at));
+  over.dispatchEvent(new MouseEvent('mousemove', at));
+"""
 SHOWN = "return [...document.querySelectorAll('table.filtered tbody tr')].filter(row => !row.hidden).length"
 
 
@@ -31,7 +41,9 @@ def reported(tmp_path_factory):
 
     def page(name: str) -> Path:
         if name not in pages:
-            run = golden.unpack(name, folder)
+            run = golden.unpack(name.removesuffix(TIMED), folder / name)
+            if name.endswith(TIMED):
+                add_timelines(run)
             runs.report(str(run))
             pages[name] = run / "report.html"
         return pages[name]
@@ -86,6 +98,21 @@ def test_the_picture_of_a_drill(browser, reported, picture):
     assert "Phases" in browser.text("section[aria-labelledby='drill-lose-source-asynchronous']")
     assert browser.complaints() == []
     picture(browser, "report-drill")
+
+
+def test_the_seconds_of_all_rounds_are_folded_and_drawn_on_demand(browser, reported):
+    """Rounds and cases are bands; the legend names the case under the pointer; axe-core finds no barrier."""
+    opened(browser, reported(f"semisync_wan{TIMED}"))
+    drawn = "return document.querySelectorAll('details.seconds figure.live canvas').length"
+    assert browser.run(drawn) == 0
+    browser.run("document.querySelector('details.seconds').open = true")
+    browser.run("document.querySelector('details.seconds').scrollIntoView()")
+    browser.until(lambda: browser.run(drawn) >= 2, "the charts of the rounds")
+    browser.run(POINT, "details.seconds figure.live .u-over")
+
+    assert "case: " in browser.text("details.seconds figure.live .u-legend")
+    assert browser.complaints() == []
+    assert browser.barriers() == []
 
 
 def test_a_report_has_no_barrier(browser, reported):

@@ -98,8 +98,7 @@ class Programs:
         lines = []
         for _ in range(clients):
             mine = self._client(clients, rows // clients, seconds * 1000, think)
-            ended = (sum(mine) + think * (len(mine) - 1)) / 1000
-            lines.append(f"client 0.000000 {ended:.6f} {' '.join(str(round(ms * 1000)) for ms in mine)}\n")
+            lines.append(_client(mine, [ms + think * (number > 0) for number, ms in enumerate(mine)]))
         return "".join(lines)
 
     def _timed(self, _service: str, command: tuple[str, ...]) -> str:
@@ -122,15 +121,14 @@ class Programs:
                 latencies.append(self._lab.commit(clients).answered if is_write else dice.lognormvariate(READ, 0.1))
                 spent += latencies[-1]
                 wrote += latencies[-1:] if is_write else []
-            times = " ".join(str(round(ms * 1000)) for ms in latencies)
-            lines.append(f"client 0.000000 {spent / 1000:.6f} {times}\n")
+            lines.append(_client(latencies, latencies))
             lines += [f"wrote {len(wrote)} {round(min(wrote) * 1000)}\n"] if wrote else []
         return "".join(lines)
 
     def _paced(self, options: dict[str, str], rate: float) -> str:
         """Return what the clients print at a rate: the one that is free first takes the next transaction."""
         clients, seconds = int(options["threads"]), float(options["lab-seconds"])
-        free, latencies, fastest, ended = [0.0] * clients, [], math.inf, 0.0
+        free, latencies, fastest, ends = [0.0] * clients, [], math.inf, [0.0]
         for number in range(int(options["lab-events"])):
             intended = number * 1000 / rate
             began = max(intended, heapq.heappop(free))
@@ -139,9 +137,10 @@ class Programs:
             took = self._lab.commit(clients).answered
             heapq.heappush(free, began + took)
             latencies.append(began + took - intended)
-            fastest, ended = min(fastest, took), began + took
-        times = " ".join(str(round(ms * 1000)) for ms in latencies)
-        return f"client 0.000000 {ended / 1000:.6f} {times}\nwrote {len(latencies)} {round(fastest * 1000)}\n"
+            fastest = min(fastest, took)
+            ends.append(began + took)
+        gaps = [later - before for before, later in itertools.pairwise(ends)]
+        return f"{_client(latencies, gaps)}wrote {len(latencies)} {round(fastest * 1000)}\n"
 
     def _client(self, clients: int, rows: int, milliseconds: float, think: float) -> list[float]:
         """Return one client's latencies in ms: of this many rows, or until its time is over, whichever comes first."""
@@ -150,6 +149,12 @@ class Programs:
             mine.append(self._lab.commit(clients).answered)
             spent += mine[-1] + think
         return mine
+
+
+def _client(latencies: list[float], gaps: list[float]) -> str:
+    """Return what a client prints at its end; `gaps` are the ms from one answer to the next one."""
+    times, ends = (" ".join(str(round(ms * 1000)) for ms in each) for each in (latencies, gaps))
+    return f"client 0.000000 {sum(gaps) / 1000:.6f} {times}\nends {ends}\n"
 
 
 def _options(command: tuple[str, ...]) -> dict[str, str]:

@@ -7,11 +7,11 @@ row at the same time the later one loses.
 """
 
 from collections.abc import Callable, Collection, Iterable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from replication_lab.model.evidence import Evidence
+from replication_lab.model.evidence import Evidence, Looked, View
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.record import Noise
 from replication_lab.model.topology import Topology
@@ -102,6 +102,10 @@ class FakeWorld:
 
     def round_trip(self, lab: FakeLab, link: str) -> FakeRoundTrip:
         return FakeRoundTrip(lab.link(link))
+
+    def watching(self, lab: FakeLab) -> AbstractContextManager[list[Looked]]:
+        now = self.clock.timer()
+        return nullcontext([Looked(now, node.name, View("serving")) for node in lab.topology.nodes])
 
     def wait_for_quiet(self, own: Iterable[FakeLab], seconds: float, tell: Callable[[str], None]) -> bool:
         self.waited.append(seconds)

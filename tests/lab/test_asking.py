@@ -66,6 +66,12 @@ def test_a_question_is_answered_with_each_setting_proved(command):
     assert all(ms > 9 if case == "replication=semisync" else ms < 9 for case, ms in fastest)
     assert [row["changed"] for row in found["effects"]] == ["replication=semisync"]
     assert all(fault.seen for m in record.measurements if m.noise.quiet for fault in m.faults)
+    for m in record.measurements:
+        assert sum(each.commits for each in m.timeline.seconds) == m.figures["commits"]
+        states = {stay.node: stay.view.says for stay in m.timeline.states}
+        assert states["replica"] == "replicating"
+        assert (states["source"] == "semi-sync ON") == ("semisync" in m.case)
+    assert "Second by second" in (found_in(answer.stderr) / "report.html").read_text()
 
 
 @pytest.mark.parametrize(

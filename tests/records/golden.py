@@ -46,7 +46,7 @@ def expected(name: str) -> dict | list:
 def unpack(name: str, folder: Path) -> Path:
     """Unpack the run as it was recorded, below `folder`; return its folder."""
     run = folder / name
-    run.mkdir()
+    run.mkdir(parents=True)
     for packed in (HERE / name).rglob("*.jsonl.xz"):
         path = run / packed.relative_to(HERE / name).with_suffix("")
         path.parent.mkdir(exist_ok=True)

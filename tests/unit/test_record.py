@@ -79,7 +79,7 @@ def test_unknown_events_of_newer_records_become_doubts():
 
 def test_a_newer_schema_is_refused():
     """A record of a schema to come is an error, not a guess."""
-    newer = encode(run()).replace(b'"schema":5', b'"schema":6')
+    newer = encode(run()).replace(b'"schema":6', b'"schema":7')
 
     with pytest.raises(LabError, match="schema 6"):
         Record.parse([newer])

@@ -73,11 +73,25 @@
     ctx.restore();
   };
 
+  // By the kind of a band, its colour and opacity; one for each case has an edge only.
+  const FILLS = {
+    fault: ["--fault-band", 1],
+    round: ["--condition-band", 1],
+    "round odd": ["--condition-band", 0],
+    case: ["--condition-band", 0],
+  };
+
   const bands = (chart) => (plot) => inside(plot, (ctx, bbox, at) => {
     for (const [begin, end, , kind] of chart.bands) {
-      ctx.globalAlpha = kind === "fault" ? 1 : 0.55;
-      ctx.fillStyle = colour(kind === "fault" ? "--fault-band" : "--doubt-soft");
-      ctx.fillRect(at(begin), bbox.top, Math.max(at(end) - at(begin), 1), bbox.height);
+      const [left, wide] = [at(begin), Math.max(at(end) - at(begin), 1)];
+      const [fill, alpha] = FILLS[kind] ?? ["--doubt-soft", 0.55];
+      ctx.globalAlpha = alpha;
+      ctx.fillStyle = colour(fill);
+      if (alpha) ctx.fillRect(left, bbox.top, wide, bbox.height);
+      if (!kind.startsWith("case")) continue;
+      ctx.globalAlpha = 1;
+      ctx.fillStyle = colour("--line");
+      ctx.fillRect(left, bbox.top, 1, bbox.height);
     }
   });
 
@@ -87,8 +101,9 @@
     ctx.textAlign = "left";
     ctx.textBaseline = "top";
     const free = [-Infinity, -Infinity, -Infinity];
-    for (const [begin, , label] of chart.bands) {
+    for (const [begin, end, label, kind] of chart.bands) {
       const wide = ctx.measureText(label).width;
+      if (kind.startsWith("case") && wide > at(end) - at(begin) - 4 * devicePixelRatio) continue;
       const left = Math.min(at(begin) + 4 * devicePixelRatio, bbox.left + bbox.width - wide - 2);
       const row = free.findIndex((end) => left >= end);
       if (row < 0) continue;
@@ -124,6 +139,12 @@
     return { ...plain, points: { show: line.x.length <= 40, size: 6, fill: stroke } };
   };
 
+  // The case under the pointer, where the chart has a band for each.
+  const at = (chart, value) => {
+    const band = chart.bands.find(([begin, end, , kind]) => kind.startsWith("case") && value >= begin && value < end);
+    return band ? `${said(value)}, case: ${band[2]}` : said(value);
+  };
+
   const options = (chart, width) => {
     const axis = { stroke: colour("--muted"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--edge") } };
     const labels = (_, ticks) => ticks.map((tick) => (tick == null ? "" : said(tick)));
@@ -140,7 +161,7 @@
         { ...axis, label: chart.y, labelSize: 20, size: 56, values: labels, ...(chart.logY ? onLog(6) : {}) },
       ],
       legend: { markers: { dash: (_, at) => (at && DASHES[chart.lines[at - 1].look % 6].length ? (DASHES[chart.lines[at - 1].look % 6][0] > 4 ? "dashed" : "dotted") : "solid") } },
-      series: [{ label: "at", value: (_, v) => said(v) }, ...chart.lines.map(series)],
+      series: [{ label: "at", value: (_, v) => at(chart, v) }, ...chart.lines.map(series)],
       hooks: { drawClear: [bands(chart)], draw: [bandLabels(chart)] },
     };
   };
@@ -184,6 +205,7 @@
     const holder = figure.querySelector("script[type='application/json']");
     if (!holder) return;
     const chart = JSON.parse(holder.textContent);
+    for (const line of chart.lines) line.x ??= chart.lines[0].x;
     if (!figure.clientWidth) return;
     plots.get(figure)?.destroy();
     const data = table(chart);

@@ -76,6 +76,7 @@ def experiment_of(question: Question) -> Experiment[Lab]:
         engines=engines_of(question),
         default_engines=engines_of(question),
         side_by_side=True,
+        watched=True,
         workload=partial(_workload, question, load),
         prepare=partial(_prepare, question, load),
         arrange=on_disks(arrange),

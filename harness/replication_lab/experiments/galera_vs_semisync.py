@@ -231,6 +231,7 @@ def _at(wan: Far) -> Experiment[Lab]:
         claims=claims(wan),
         presets=_presets(wan),
         engines=("mariadb",),
+        watched=True,
         workload=workload,
         prepare=prepare,
         arrange=arrange,

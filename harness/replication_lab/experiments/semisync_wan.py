@@ -255,6 +255,7 @@ def _at(wan: Far) -> Experiment[Lab]:
         claims=_claims(wan),
         presets=_presets(wan),
         engines=("mariadb", "mariadb-10.11", "mysql-8.0", "mysql-5.6", "mysql-5.5", "mysql", "percona"),
+        watched=True,
         workload=workload,
         prepare=prepare,
         arrange=arrange,

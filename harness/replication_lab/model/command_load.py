@@ -5,6 +5,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.moments import Moments
 from replication_lab.model.proof import Proof
 
 FORM = "START_US DURATION_US write|read ok|error"
@@ -76,6 +77,16 @@ def _line(number: int, text: str) -> Line:
 def seconds_of(lines: Sequence[Line]) -> float:
     """Return the time from the first start to the last end."""
     return max((max(line.end for line in lines) - min(line.start for line in lines)) / 1e6, 1e-6)
+
+
+def moments_of(lines: Sequence[Line]) -> Moments:
+    """Return the times of all transactions, in seconds of the command's own clock."""
+    return Moments(
+        min(line.start for line in lines) / 1e6,
+        max(line.end for line in lines) / 1e6,
+        [(line.end / 1e6, line.duration / 1000) for line in lines if line.ok],
+        [line.end / 1e6 for line in lines if not line.ok],
+    )
 
 
 def lasted(lines: Sequence[Line], seconds: int) -> Proof:

@@ -5,7 +5,7 @@ from typing import Any
 import msgspec
 
 # The version of both kinds of record; docs/summary.md lists the changes of each number.
-SCHEMA = 5
+SCHEMA = 6
 INTERRUPTED, CRASHED, KEPT = "interrupted", "crashed", "kept"
 RECORD = "record.jsonl"
 # The file of drills' records before the schema that both kinds of run share.

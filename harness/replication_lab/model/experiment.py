@@ -128,6 +128,9 @@ class Experiment(Generic[LabT]):
     proves them. `predict` maps a case and its measured figures (such as rtt_p50_ms) to the figures that theory gives.
     Raise LabError on creation if the parts do not fit together.
 
+    If it is `watched`, each node is asked for its state once a second while a load runs. An experiment that measures
+    what this would change is not.
+
     With `side_by_side` the labs of all engines run at once and share their rounds, so that claims may compare engines.
     `default_engines` are measured if no engine is named. `settings` are further variables of the servers to record.
     `disks` is the cost of a write and a flush on its disks, in words. `asked` is the user's question that the
@@ -156,6 +159,7 @@ class Experiment(Generic[LabT]):
     curves: tuple[Curves, ...] = ()
     comparison: Comparison | None = None
     side_by_side: bool = False
+    watched: bool = False
     default_engines: tuple[str, ...] = ("mariadb",)
     settings: tuple[str, ...] = ()
     disks: str = ""

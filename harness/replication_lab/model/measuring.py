@@ -3,6 +3,7 @@
 from collections.abc import Callable, Collection, Mapping, Sequence
 from typing import Protocol, TypeVar, runtime_checkable
 
+from replication_lab.model.moments import Moments
 from replication_lab.model.proof import Proof
 
 # The type of lab that a workload runs on. The model does not depend on it.
@@ -43,6 +44,14 @@ class HasFastestCommit(Protocol):
 
     @property
     def fastest_commit_ms(self) -> float | None: ...
+
+
+@runtime_checkable
+class HasMoments(Protocol):
+    """An outcome with the times of its transactions; None if the clients told none."""
+
+    @property
+    def moments(self) -> Moments | None: ...
 
 
 class Workload(Protocol[LabIn]):

@@ -32,6 +32,7 @@ from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lines import Lines
 from replication_lab.model.live_record import Acted, Live, Second
+from replication_lab.model.load_timeline import LoadTimeline
 from replication_lab.model.only import Only
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question
@@ -120,7 +121,8 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     """One case, measured once.
 
     `figures` are single numbers by name: throughput (1/s), latency_p50_ms, rtt_p50_ms, counts. A figure that could not
-    be computed is None (JSON has no NaN). `samples` are the raw readings, such as latency_ms and rtt_ms.
+    be computed is None (JSON has no NaN). `samples` are the raw readings, such as latency_ms and rtt_ms. `timeline` is
+    the load second by second; None for a load without transactions, and in records before schema 6.
     """
 
     engine: str
@@ -134,6 +136,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     doubts: list[str] = []
     at: str = ""
     seconds: float = 0.0
+    timeline: LoadTimeline | None = None
 
     @property
     def reasons_to_doubt(self) -> list[str]:

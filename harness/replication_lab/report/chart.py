@@ -17,6 +17,8 @@ KEY, LETTER, LEGEND = 26, 6.6, 18
 ROWS_OF_LABELS = 3
 # There are as many looks of lines in the theme.
 LOOKS = 6
+# The kind of a band whose label is shown only if the band is as wide.
+CASE = "case"
 # With fewer points each has a marker.
 MARKED_POINTS = 40
 
@@ -27,13 +29,15 @@ Point = tuple[float, float | None]
 class Line:
     """A line through its points; `ends` are intervals, (low, high) by point; `look` is its colour, dash and marker.
 
-    With `steps` it has a step for each point, if `bare` no markers, if `scattered` only markers.
+    With `steps` it has a step for each point, if `bare` no markers, if `scattered` only markers. If it is `closed`, the
+    last point is the end of the last step; else that is as long as the first one.
     """
 
     label: str
     points: Sequence[Point]
     look: int = 0
     steps: bool = False
+    closed: bool = False
     ends: Sequence[tuple[float, float] | None] = ()
     bare: bool = False
     scattered: bool = False
@@ -84,7 +88,8 @@ def values(chart: Chart) -> list[float]:
 
 
 def data(chart: Chart) -> dict[str, Any]:
-    """Return what the page's script draws: rounded to what can be seen."""
+    """Return what the page's script draws: rounded to what can be seen. A line without x has that of the first one."""
+    places = [[_seen(x) for x, _ in line.points] for line in chart.lines]
     return {
         "x": chart.x,
         "y": chart.y,
@@ -101,10 +106,10 @@ def data(chart: Chart) -> dict[str, Any]:
                 "look": line.look,
                 "steps": line.steps,
                 "dots": line.scattered,
-                "x": [_seen(x) for x, _ in line.points],
+                **({"x": places[number]} if number == 0 or places[number] != places[0] else {}),
                 "y": [_seen(y) for _, y in line.points],
             }
-            for line in chart.lines
+            for number, line in enumerate(chart.lines)
         ],
     }
 
@@ -152,6 +157,8 @@ def _bands(chart: Chart, across: Scale, top: float, bottom: float) -> Iterator[s
         told = svg.tag("title", svg.escape(band.label))
         yield svg.tag("g", told, svg.rect(begin, top, max(end - begin, 1), bottom - top, class_=f"band {band.kind}"))
         wide = LETTER * len(band.label)
+        if band.kind.startswith(CASE) and wide > end - begin:
+            continue
         x = min(begin + 3, WIDTH - RIGHT - wide)
         # A label without room is left out: the title and the table of phases have it.
         row = next((number for number, taken in enumerate(free) if x >= taken), None)
@@ -182,7 +189,7 @@ def _line(line: Line, across: Scale, up: Scale) -> Iterator[str]:
     for known, run in groupby(line.points, key=lambda point: _is_known(point[1])):
         if known and not line.scattered:
             places = [(across.at(x), up.at(y)) for x, y in run if _is_known(y)]
-            yield svg.tag("path", d=_steps(places) if line.steps else _path(places), class_=f"line {look}")
+            yield svg.tag("path", d=_steps(places, line.closed) if line.steps else _path(places), class_=f"line {look}")
     for (x, _), ends in zip(line.points, line.ends, strict=False):
         if ends:
             yield svg.line(across.at(x), up.at(ends[0]), across.at(x), up.at(ends[1]), class_=f"ends {look}")
@@ -198,10 +205,10 @@ def _path(places: Sequence[tuple[float, float]]) -> str:
     return "M" + "L".join(f"{svg.place(x)} {svg.place(y)}" for x, y in places)
 
 
-def _steps(places: Sequence[tuple[float, float]]) -> str:
+def _steps(places: Sequence[tuple[float, float]], closed: bool) -> str:
     first, *others = places
     wide = others[0][0] - first[0] if others else 8.0
-    last = places[-1][0] + wide
+    last = places[-1][0] + (0.0 if closed else wide)
     return (
         f"M{svg.place(first[0])} {svg.place(first[1])}"
         + "".join(f"H{svg.place(x)}V{svg.place(y)}" for x, y in others)

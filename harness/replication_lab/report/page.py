@@ -22,17 +22,22 @@ from replication_lab.report import (
     drilled,
     evidence,
     forest_rows,
+    round_timelines,
     strips,
     templates,
     timelines,
     wording,
 )
 from replication_lab.report.chart import Chart
+from replication_lab.report.round_timelines import Fitted
 from replication_lab.report.rows import CaseRow, DrillsSummary, ExperimentSummary, JudgementRow, Summary
 
 STYLES = ("theme.css", "chart.css", "report.css", "uplot/uPlot.min.css")
 SCRIPTS = ("uplot/uPlot.iife.min.js", "report.js")
 PERCENTILES = (0.05, 0.5, 0.95, 0.99, 1.0)
+
+# A page of a usual run is opened from a mail or a build server.
+MOST_BYTES = 600 << 10
 
 Timelines = Mapping[str, Timeline]
 
@@ -43,7 +48,25 @@ def render(summary: Summary, record: Record, timelines_: Timelines | None = None
         name, parts = "page_of_drills.html.j2", {}
     else:
         name, parts = "page_of_experiment.html.j2", _of_experiment(summary, record)
-    return rendered(name, summary=summary, known=timelines_ or {}, **parts)
+
+    def whole(rounds: Mapping[str, Fitted | None]) -> str:
+        return rendered(name, summary=summary, known=timelines_ or {}, rounds=rounds, **parts)
+
+    page = whole({})
+    rounds = _second_by_second(summary, record, MOST_BYTES - len(page.encode()))
+    return whole(rounds) if rounds else page
+
+
+def _second_by_second(summary: Summary, record: Record, room: int) -> dict[str, Fitted | None]:
+    """Return the charts of each engine's loads, as many as still have room on the page."""
+    if isinstance(summary, DrillsSummary):
+        return {}
+    known = {engine: found for engine in summary.engines if (found := round_timelines.measured(engine, record))}
+    words = charts.words(summary.cases)
+    return {
+        engine: round_timelines.fitting(found, words, summary.counts, room // len(known))
+        for engine, found in known.items()
+    }
 
 
 def rendered(name: str, **parts: object) -> str:

@@ -3,17 +3,18 @@
 import math
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
+from replication_lab import replication
 from replication_lab.lab import memory
 from replication_lab.lab import up as labs
 from replication_lab.model import record
 from replication_lab.model.drilled import Drills
 from replication_lab.model.event import KEPT, End
-from replication_lab.model.evidence import Evidence
+from replication_lab.model.evidence import Evidence, Looked
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.lab_spec import LabSpec
@@ -26,6 +27,7 @@ from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import Session
+from replication_lab.runner.watched import watching
 from replication_lab.world import catalogue, clock, revisions
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, packet_loss, project, servers, signals
@@ -36,6 +38,8 @@ from replication_lab.world.journal import Journal
 DECIDED, GIVEN_UP = "decided", "given up"
 # The machine was noisy, and the user chose --noise stop.
 NOISY = "noisy"
+# A node whose views are further apart is a machine with an emulated processor, which a view keeps from its work.
+SOON_SECONDS = 1.0
 # Seconds that a run waits for a quiet machine: in total, and before one measurement.
 PATIENCE, PATIENCE_AT_ONCE = 600, 60
 
@@ -99,6 +103,11 @@ class World:
 
     def round_trip(self, lab: Lab, link: str) -> RoundTrip:
         return RoundTrip(lab.link(link))
+
+    def watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
+        """Ask each node about once a second within the block, unless that disturbs it; times are the clock's."""
+        nodes = replication.of(lab)
+        return watching(nodes, 0.0) if nodes.view_seconds <= SOON_SECONDS else nullcontext([])
 
     def wait_for_quiet(self, own: Iterable[Lab], seconds: float, tell: Tell) -> bool:
         return wait_for_quiet(own, seconds, tell)

@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from statistics import median
 from typing import TYPE_CHECKING, TypeVar
@@ -16,9 +16,11 @@ from replication_lab.lab import disks, start_options
 from replication_lab.model import record
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt
+from replication_lab.model.evidence import Looked
 from replication_lab.model.experiment import Case, Experiment
 from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.measuring import HasFastestCommit, HasProofs, Outcome
+from replication_lab.model.load_timeline import LoadTimeline, timeline_of, waited_after
+from replication_lab.model.measuring import HasFastestCommit, HasMoments, HasProofs, Outcome
 from replication_lab.model.noise import ACCEPT, STOP
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
@@ -181,9 +183,12 @@ class Session:
         asked = case.settings.get("toxics", {})
         with self.experiment.arrange(lab, case) as watch:
             with all_at_once([self.calibration.toxic(lab, link, name) for link, name in asked.items()]) as toxics:
-                meter = meter.restarted()
-                outcome = workload.run(lab, self.run.next_seed())
-                noise = meter.read()
+                with self._watching(lab) as looked:
+                    meter = meter.restarted()
+                    began = clock.timer()
+                    outcome = workload.run(lab, self.run.next_seed())
+                    ran = began, clock.timer()
+                    noise = meter.read()
             counted = watch.figures()
             proofs = watch.proofs(outcome.commits, _fastest_commit_ms(outcome))
             if isinstance(outcome, HasProofs):
@@ -192,7 +197,18 @@ class Session:
         if noise.quiet:
             self.calibration.follow(lab, faults)
         figures = {**outcome.figures, **counted, **trips(faults)}
-        return replace(blank, figures=figures, samples=dict(outcome.samples), faults=faults, proofs=proofs, noise=noise)
+        return replace(
+            blank,
+            figures=figures,
+            samples=dict(outcome.samples),
+            faults=faults,
+            proofs=proofs,
+            noise=noise,
+            timeline=_timeline(outcome, looked, ran),
+        )
+
+    def _watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
+        return self.run.world.watching(lab) if self.experiment.watched else nullcontext([])
 
     def compare_copies(self) -> None:
         """Record a doubt of the run if a copy differs from its source, or from its cluster's first node."""
@@ -210,6 +226,11 @@ def _fastest_commit_ms(outcome: Outcome) -> float | None:
     if isinstance(outcome, HasFastestCommit):
         return outcome.fastest_commit_ms
     return outcome.figures.get("latency_min_ms")
+
+
+def _timeline(outcome: Outcome, looked: list[Looked], ran: tuple[float, float]) -> LoadTimeline | None:
+    moments = outcome.moments if isinstance(outcome, HasMoments) else None
+    return timeline_of(moments, looked, ran, waited_after(outcome.figures)) if moments else None
 
 
 @contextmanager

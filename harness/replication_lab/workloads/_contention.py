@@ -11,6 +11,7 @@ from random import Random
 import numpy as np
 
 from replication_lab import replication
+from replication_lab.model.moments import Moments
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.connection import Conflict, transaction
@@ -22,12 +23,17 @@ Transact = Callable[[Cursor, Random], None]
 
 @dataclass
 class Client:
-    """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost."""
+    """The result of one client: its begin and end (s), the latency of each commit (ms), and the conflicts it lost.
+
+    `answered` and `lost` are the times (s) of the commits and of the conflicts.
+    """
 
     began: float
     ended: float = 0.0
     latencies_ms: list[float] = field(default_factory=list)
     conflicts: Counter = field(default_factory=Counter)
+    answered: list[float] = field(default_factory=list)
+    lost: list[float] = field(default_factory=list)
 
 
 @dataclass(frozen=True)
@@ -55,6 +61,15 @@ class Collided:
     @property
     def samples(self) -> dict[str, list[float]]:
         return {"latency_ms": self.latencies_ms}
+
+    @property
+    def moments(self) -> Moments:
+        return Moments(
+            min(client.began for client in self.clients),
+            max(client.ended for client in self.clients),
+            [each for client in self.clients for each in zip(client.answered, client.latencies_ms, strict=False)],
+            [at for client in self.clients for at in client.lost],
+        )
 
     @property
     def figures(self) -> dict[str, float]:
@@ -116,8 +131,10 @@ def _client(
                 transact(cursor, dice)
         except Conflict as conflict:
             client.conflicts[conflict.kind] += 1
+            client.lost.append(clock.timer())
         else:
-            client.latencies_ms.append((clock.timer() - began) * 1000)
+            client.answered.append(clock.timer())
+            client.latencies_ms.append((client.answered[-1] - began) * 1000)
     client.ended = clock.timer()
     return client
 

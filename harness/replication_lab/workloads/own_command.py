@@ -3,7 +3,7 @@
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from replication_lab.model.command_load import even, lasted, lines_of, seconds_of
+from replication_lab.model.command_load import even, lasted, lines_of, moments_of, seconds_of
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
 from replication_lab.model.rate import kept
@@ -68,6 +68,7 @@ class OwnCommand:
             throughput=len(good) / (self.seconds if self.rate else seconds_of(lines)),
             latencies_ms=[line.duration / 1000 for line in good],
             lost=len(lines) - len(good),
+            moments=moments_of(lines),
             fastest_commit_ms=None if self.rate else min(commits, default=None),
             rates={"rate_asked": self.rate, "rate_achieved": round(achieved, 3)} if self.rate else {},
             proofs=[kept(self.rate, achieved), even(lines, self.rate, self.clients)]

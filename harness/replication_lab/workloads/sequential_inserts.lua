@@ -1,7 +1,9 @@
 -- Sequential autocommit single-row inserts, each timed separately, as in the published test: foo(id, text), 8 random letters.
 -- Keeps every latency, because sysbench's histogram has steps of 1.8 %, too coarse for a claim about one round trip.
--- Prints one line per client: "client BEGAN ENDED LATENCY LATENCY …". Times are seconds of one clock, latencies microseconds. Then
--- "lost NUMBER": inserts that lost against another transaction, after which sysbench makes another one.
+-- Prints for each client "client BEGAN ENDED LATENCY LATENCY …" and, in one write so that no other client's line comes between,
+-- "ends FIRST NEXT …": how long after BEGAN the first insert was answered, and each other one after the one before. Times are
+-- seconds of one clock, latencies and ends microseconds. Then "lost NUMBER AT AT …": inserts that lost against another transaction,
+-- after which sysbench makes another one, and when.
 
 local ffi = require("ffi")
 ffi.cdef [[
@@ -26,24 +28,32 @@ end
 function thread_init()
   connection = sysbench.sql.driver():connect()
   insert = "INSERT INTO " .. sysbench.opt.table .. " (text) VALUES ('%s')"
-  latencies, first, last, attempts = {}, nil, nil, 0
+  latencies, ends, losses, first, last, began = {}, {}, {}, nil, nil, nil
+  ended = 0
 end
 
 function event()
   local statement = insert:format(sysbench.rand.string("@@@@@@@@"))
-  attempts = attempts + 1
-  local began = microseconds()
+  local now = microseconds()
+  -- The insert before raised an error.
+  if began then losses[#losses + 1] = ("%.3f"):format(now / 1e6) end
+  began = now
   connection:query(statement)
   last = microseconds()
   first = first or began
   latencies[#latencies + 1] = math.floor(last - began + 0.5)
+  began = nil
+  local after = math.floor(last - first + 0.5)
+  ends[#ends + 1], ended = after - ended, after
   if sysbench.opt.think > 0 then ffi.C.usleep(sysbench.opt.think) end
 end
 
 function thread_done()
   connection:disconnect()
   if first then
-    io.stdout:write(("client %.6f %.6f %s\n"):format(first / 1e6, last / 1e6, table.concat(latencies, " ")))
-    if attempts > #latencies then io.stdout:write(("lost %d\n"):format(attempts - #latencies)) end
+    local times, answered = table.concat(latencies, " "), table.concat(ends, " ")
+    io.stdout:write(("client %.6f %.6f %s\nends %s\n"):format(first / 1e6, last / 1e6, times, answered))
+    if began then losses[#losses + 1] = ("%.3f"):format(began / 1e6) end
+    if #losses > 0 then io.stdout:write(("lost %d %s\n"):format(#losses, table.concat(losses, " "))) end
   end
 end

@@ -1,19 +1,21 @@
 """Sequential autocommit inserts: the published test, by one client or by many at once."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from itertools import accumulate
 from pathlib import Path
 
 import numpy as np
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.latencies import p999
+from replication_lab.model.moments import Moments
 from replication_lab.workloads import _sysbench
 from replication_lab.world.docker.lab import Lab
 
 SCRIPT = Path(__file__).with_suffix(".lua")
-LOST = re.compile(r"^lost (\d+)$", re.MULTILINE)
+LOST = re.compile(r"^lost (\d+)((?: [\d.]+)*)$", re.MULTILINE)
 TABLE = "CREATE TABLE IF NOT EXISTS lab.foo (id INT UNSIGNED AUTO_INCREMENT PRIMARY KEY, text VARCHAR(8)) ENGINE=InnoDB"
 
 
@@ -22,7 +24,7 @@ class Inserted:
     """What the clients measured: commits acknowledged, commits a second, and each commit's latency in ms.
 
     `lost` counts attempts that failed and were made again. `lag_s` is how long replicas applied after the load, if it
-    was timed.
+    was timed. `moments` are the times of all this; None if the clients told none.
     """
 
     commits: int
@@ -30,6 +32,7 @@ class Inserted:
     latencies_ms: list[float]
     lost: int = 0
     lag_s: float | None = None
+    moments: Moments | None = None
 
     @property
     def samples(self) -> dict[str, list[float]]:
@@ -62,8 +65,24 @@ def parse(printed: str) -> Inserted:
         raise LabError(f"sysbench committed nothing:\n{printed[-400:]}", "at least one commit", "./lab status")
     # From the first statement to the last answer, so that the time in which clients queue behind each other counts.
     seconds = max(float(client[1]) for client in clients) - min(float(client[0]) for client in clients)
-    lost = sum(map(int, LOST.findall(printed)))
-    return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies, lost)
+    lost = LOST.findall(printed)
+    failed = sum(int(number) for number, _ in lost)
+    moments = _moments(printed, clients, [float(at) for _, times in lost for at in times.split()])
+    return Inserted(len(latencies), len(latencies) / max(seconds, 1e-6), latencies, failed, moments=moments)
+
+
+def _moments(printed: str, clients: Sequence[Sequence[str]], lost: Sequence[float]) -> Moments | None:
+    """Return when each commit of each client was answered; None if the lines with these times are missing."""
+    ends = [line.split()[1:] for line in printed.splitlines() if line.startswith("ends ")]
+    if [len(each) for each in ends] != [len(client) - 2 for client in clients]:
+        return None
+    commits = [
+        (float(client[0]) + at / 1e6, int(latency) / 1000)
+        for client, gaps in zip(clients, ends, strict=True)
+        for at, latency in zip(accumulate(map(int, gaps)), client[2:], strict=True)
+    ]
+    begins, lasts = ([float(client[place]) for client in clients] for place in (0, 1))
+    return Moments(min(begins), max(lasts), commits, lost)
 
 
 @dataclass(frozen=True)

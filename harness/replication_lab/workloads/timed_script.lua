@@ -1,7 +1,7 @@
 -- Times each event of the script /tmp/load.lua, which may be any script of sysbench's.
--- Prints for each client "client BEGAN ENDED LATENCY LATENCY …" as sequential_inserts.lua does; "wrote NUMBER FASTEST": the events
--- that changed something, for which the script sets the global variable event_writes, and the fastest of them in microseconds from
--- its first statement on; and "lost NUMBER": how often an event lost against another one and was begun again.
+-- Prints for each client the lines client, ends and lost as sequential_inserts.lua does; lost are events that were begun again. Also
+-- "wrote NUMBER FASTEST": the events that changed something, for which the script sets the global variable event_writes, and the
+-- fastest of them in microseconds from its first statement on.
 -- With a rate (pace.lua) a latency begins when the event should have begun.
 
 dofile("/tmp/load.lua")
@@ -21,7 +21,7 @@ sysbench.cmdline.options.lab_events = { "Number of events of a load with a rate"
 local MONOTONIC = 1
 local clock = ffi.new("lab_timespec")
 local intended, began, first, last, fastest
-local latencies, wrote, lost = {}, 0, 0
+local latencies, ends, losses, wrote, ended = {}, {}, {}, 0, 0
 local rate, seconds, events
 local script = { init = init, thread_init = thread_init, event = event, thread_done = thread_done }
 
@@ -50,7 +50,7 @@ end
 function event(id)
   if began then
     -- The event lost against another one and raised an error, and sysbench begins it again: its latency includes that.
-    lost = lost + 1
+    losses[#losses + 1] = ("%.3f"):format(microseconds() / 1e6)
   else
     began = microseconds()
     intended = began
@@ -64,6 +64,8 @@ function event(id)
   last = microseconds()
   first = first or intended
   latencies[#latencies + 1] = math.floor(last - intended + 0.5)
+  local after = math.floor(last - first + 0.5)
+  ends[#ends + 1], ended = after - ended, after
   if event_writes then
     local taken = math.floor(last - began + 0.5)
     wrote = wrote + 1
@@ -76,8 +78,9 @@ end
 function thread_done(id)
   if script.thread_done then script.thread_done(id) end
   if first then
-    io.stdout:write(("client %.6f %.6f %s\n"):format(first / 1e6, last / 1e6, table.concat(latencies, " ")))
+    local times, answered = table.concat(latencies, " "), table.concat(ends, " ")
+    io.stdout:write(("client %.6f %.6f %s\nends %s\n"):format(first / 1e6, last / 1e6, times, answered))
     if wrote > 0 then io.stdout:write(("wrote %d %d\n"):format(wrote, fastest)) end
-    if lost > 0 then io.stdout:write(("lost %d\n"):format(lost)) end
+    if #losses > 0 then io.stdout:write(("lost %d %s\n"):format(#losses, table.concat(losses, " "))) end
   end
 end

@@ -81,11 +81,16 @@ class TimedScript:
         fastest = min((fastest for _, fastest in wrote), default=None)
         commits = sum(number for number, _ in wrote)
         if not self.rate:
-            return Timed(commits, every.throughput, every.latencies_ms, every.lost, fastest_commit_ms=fastest)
+            return Timed(
+                *(commits, every.throughput, every.latencies_ms, every.lost),
+                fastest_commit_ms=fastest,
+                moments=every.moments,
+            )
         achieved = len(every.latencies_ms) / self.seconds
         return Paced(
             *(commits, achieved, every.latencies_ms, every.lost),
             fastest_commit_ms=fastest,
+            moments=every.moments,
             rate=self.rate,
             achieved=achieved,
         )

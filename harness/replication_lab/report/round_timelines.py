@@ -1,0 +1,289 @@
+"""The loads of an experiment second by second, one after another: a chart of each kind, rounds and cases as bands."""
+
+import json
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from itertools import groupby
+
+from replication_lab.model.load_timeline import Answered, LoadTimeline, Stay, widened
+from replication_lab.model.record import Measurement, Record
+from replication_lab.report.chart import CASE, STRIP, Band, Chart, Line, Point, Strip, data, drawn
+from replication_lab.report.timelines import DECADE, HIGH, LOW, NO_ANSWER, SILENT_AFTER_S, STATES
+
+X = "seconds of load; the time between two loads is left out"
+# The widths of the intervals in seconds. Where even wide ones are too many, fewer rounds are drawn.
+WIDTHS = (1, 2, 5, 10, 20, 30, 60)
+SHARES = (1.0, 0.5, 0.25, 0.1)
+# The bytes of an interval in all charts together, at least; and those of a chart besides its data.
+LEAST_BYTES, EACH_BYTES = 100, 900
+ROUNDS = ("round", "round odd")
+NOISY = "noisy"
+
+Words = Mapping[tuple[str, str], str]
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A measurement on the common axis: it begins `at`, and its answers are in intervals of the charts' width."""
+
+    measured: Measurement
+    found: LoadTimeline
+    at: float
+    answers: Sequence[Answered]
+
+    @property
+    def end(self) -> float:
+        return self.at + self.found.length
+
+
+@dataclass(frozen=True)
+class Rounds:
+    """All measurements of an engine that have a timeline, in their order."""
+
+    placed: Sequence[Placed]
+    width: int
+    words: Words
+    counts: str
+
+    @property
+    def end(self) -> float:
+        return self.placed[-1].end
+
+    def line(self, label: str, look: int, value: Callable[[Answered, float], float | None]) -> Line:
+        """Return a line with a step for each interval; it has a gap between two loads."""
+        return _line(label, look, (point for each in self.placed for point in self._of_a_load(each, value)))
+
+    def _of_a_load(self, each: Placed, value: Callable[[Answered, float], float | None]) -> Iterator[Point]:
+        last = None
+        for number, answers in enumerate(each.answers):
+            at = number * self.width
+            seconds = min(self.width, each.found.load - at)
+            # The rate of a short rest would be chance.
+            last = value(answers, seconds) if number == 0 or seconds >= self.width / 2 else None
+            yield each.at + at, last
+        yield each.at + each.found.load, last
+        yield each.at + each.found.load, None
+
+
+def _line(label: str, look: int, points: Iterable[Point]) -> Line:
+    return Line(label, [(round(at, 2), value) for at, value in points], look, steps=True, closed=True)
+
+
+@dataclass(frozen=True)
+class Fitted:
+    """The charts of the measurements that have room on the page: those of the first `rounds` of `whole` rounds."""
+
+    charts: Sequence[Chart]
+    measurements: int
+    rounds: int
+    whole: int
+
+
+def measured(engine: str, record: Record) -> list[Measurement]:
+    """Return the measurements of an engine that have a timeline."""
+    return [m for m in record.measurements if m.engine == engine and m.timeline]
+
+
+def rounds_of(known: Sequence[Measurement], words: Words, counts: str, width: int = 1) -> Rounds:
+    """Return measurements on a common axis."""
+    placed, at = [], 0.0
+    for each in known:
+        if each.timeline:
+            placed.append(Placed(each, each.timeline, at, widened(each.timeline.seconds, width)))
+            at += each.timeline.length
+    return Rounds(placed, width, words, counts)
+
+
+def fitting(known: Sequence[Measurement], words: Words, counts: str, room: int) -> Fitted | None:
+    """Return the charts of as many rounds as have room, in bytes, with intervals as short as possible; None without."""
+    numbers = list(dict.fromkeys(m.round for m in known))
+    for share in SHARES:
+        wanted = numbers[: max(round(len(numbers) * share), 1)]
+        part = [m for m in known if m.round in wanted]
+        longest = max((len(m.timeline.seconds) for m in part if m.timeline), default=0)
+        for number, width in enumerate(WIDTHS):
+            if number and WIDTHS[number - 1] >= longest:
+                break
+            rounds = rounds_of(part, words, counts, width)
+            if sum(len(each.answers) for each in rounds.placed) * LEAST_BYTES > room:
+                continue
+            found = charts(rounds)
+            if sum(_bytes(each) for each in found) <= room:
+                return Fitted(found, len(part), len(wanted), len(numbers))
+    return None
+
+
+def _bytes(chart: Chart) -> int:
+    pieces = (drawn(chart), json.dumps(data(chart), separators=(",", ":")) if chart.lines else "")
+    return EACH_BYTES + sum(len(each.encode()) for each in pieces)
+
+
+def charts(rounds: Rounds) -> list[Chart]:
+    """Return the charts that have data, all on the same axis."""
+    name = f"{rounds.placed[0].measured.engine}-seconds"
+    return [
+        *_commits(name, rounds),
+        *_latency(name, rounds),
+        *_lost(name, rounds),
+        *_lag(name, rounds),
+        *_states(name, rounds),
+    ]
+
+
+def _chart(name: str, rounds: Rounds, told: str, **parts: object) -> Chart:
+    return Chart(
+        told=told,
+        x=X,
+        x_ends=(0.0, round(rounds.end, 2)),
+        group=name.rpartition("-")[0],
+        name=name,
+        **{"height": LOW, "bands": list(_bands(rounds)), **parts},  # type: ignore[arg-type]
+    )
+
+
+# --- bands ------------------------------------------------------------------------------------------------------------
+
+
+def _bands(rounds: Rounds) -> Iterator[Band]:
+    """Yield the rounds, every second one shaded."""
+    for place, (number, part) in enumerate(groupby(rounds.placed, lambda each: each.measured.round)):
+        of_it = list(part)
+        yield Band(round(of_it[0].at, 2), round(of_it[-1].end, 2), f"round {number}", ROUNDS[place % 2])
+
+
+def _cases(rounds: Rounds) -> Iterator[Band]:
+    for each in rounds.placed:
+        m = each.measured
+        label = rounds.words.get((m.engine, m.case), m.case)
+        if m.noise.counts:
+            yield Band(round(each.at, 2), round(each.end, 2), label, CASE)
+        else:
+            yield Band(round(each.at, 2), round(each.end, 2), f"{label}: noisy, does not count", f"{CASE} {NOISY}")
+
+
+# --- answers ----------------------------------------------------------------------------------------------------------
+
+
+def _commits(name: str, rounds: Rounds) -> Iterator[Chart]:
+    rates = [answers.commits for each in rounds.placed for answers in each.answers if answers.commits]
+    log = bool(rates) and max(rates) / min(rates) >= DECADE
+
+    def rate(answers: Answered, seconds: float) -> float | None:
+        return _rate(answers.commits, seconds) or (None if log else 0.0)
+
+    yield _chart(
+        f"{name}-commits",
+        rounds,
+        f"{rounds.counts.capitalize()}s a second, measurement after measurement",
+        about=f"In intervals of {rounds.width} s; a band for each case that was measured."
+        + (" A gap is an interval without any." if log else ""),
+        y=f"{rounds.counts}s/s{', log scale' if log else ''}",
+        log_y=log,
+        lines=[rounds.line(f"{rounds.counts}s", 0, rate)],
+        bands=[*_bands(rounds), *_cases(rounds)],
+        height=HIGH,
+    )
+
+
+def _rate(number: int, seconds: float) -> float:
+    return round(number / max(seconds, 1e-3), 2)
+
+
+def _latency(name: str, rounds: Rounds) -> Iterator[Chart]:
+    fields = (("p50", "p50_ms"), ("p95", "p95_ms"), ("p99", "p99_ms"))
+    lines = [
+        rounds.line(label, look, lambda answers, _, field=field: getattr(answers, field))  # type: ignore[misc]
+        for look, (label, field) in enumerate(fields)
+    ]
+    known = [ms for line in lines for _, ms in line.points if ms]
+    if known:
+        log = max(known) / min(known) >= DECADE
+        wide = " p50 is the middle one of an interval's seconds, p95 and p99 the highest." if rounds.width > 1 else ""
+        yield _chart(
+            f"{name}-latency",
+            rounds,
+            f"Latency of {rounds.counts}s",
+            about=f"Percentiles of each second.{wide}",
+            y=f"ms{', log scale' if log else ''}",
+            log_y=log,
+            lines=lines,
+        )
+
+
+def _lost(name: str, rounds: Rounds) -> Iterator[Chart]:
+    if any(answers.lost for each in rounds.placed for answers in each.answers):
+        yield _chart(
+            f"{name}-errors",
+            rounds,
+            f"{rounds.counts.capitalize()}s that failed",
+            about="Refused, or lost against another one.",
+            y="errors/s",
+            lines=[rounds.line("failed", 1, lambda answers, seconds: _rate(answers.lost, seconds))],
+        )
+
+
+# --- nodes ------------------------------------------------------------------------------------------------------------
+
+
+def _lag(name: str, rounds: Rounds) -> Iterator[Chart]:
+    nodes = _nodes(rounds, lambda stay: stay.view.behind_s is not None)
+    lines = [_line(node, look, _lags(node, rounds)) for look, node in enumerate(nodes)]
+    if any(lag for line in lines for _, lag in line.points):
+        yield _chart(
+            f"{name}-lag",
+            rounds,
+            "Lag of the replicas",
+            about="As each replica reports it, in whole seconds.",
+            y="s behind",
+            lines=lines,
+        )
+
+
+def _lags(node: str, rounds: Rounds) -> Iterator[Point]:
+    for each in rounds.placed:
+        for stay in each.found.states:
+            if stay.node == node:
+                lag = None if stay.view.behind_s is None else float(stay.view.behind_s)
+                yield from ((each.at + at, lag) for at in dict.fromkeys((stay.begin, stay.end)))
+        yield each.end, None
+
+
+def _states(name: str, rounds: Rounds) -> Iterator[Chart]:
+    strips = [Strip(node, list(_spans(node, rounds))) for node in _nodes(rounds, lambda _: True)]
+    if strips:
+        lag = any(stay.view.behind_s for each in rounds.placed for stay in each.found.states)
+        yield _chart(
+            f"{name}-states",
+            rounds,
+            "States of the nodes",
+            about="As each node reports it, about once a second." + ("" if lag else " No replica reported a lag."),
+            y="",
+            lines=[],
+            strips=strips,
+            bands=(),
+            height=STATES + STRIP * len(strips),
+        )
+
+
+def _nodes(rounds: Rounds, wanted: Callable[[Stay], bool]) -> list[str]:
+    return sorted({stay.node for each in rounds.placed for stay in each.found.states if wanted(stay)})
+
+
+def _spans(node: str, rounds: Rounds) -> Iterator[tuple[float, float, str, str]]:
+    """Yield a node's states: (begin, end, state, tone); equal ones of one case after another are one span."""
+    parts = [part for each in rounds.placed for part in _of_a_load(node, each)]
+    for (state, tone), run in groupby(parts, lambda part: part[2:]):
+        of_it = list(run)
+        yield round(of_it[0][0], 2), round(of_it[-1][1], 2), state, tone
+
+
+def _of_a_load(node: str, each: Placed) -> Iterator[tuple[float, float, str, str]]:
+    stays = [stay for stay in each.found.states if stay.node == node]
+    for number, stay in enumerate(stays):
+        begin = 0.0 if number == 0 and stay.begin <= SILENT_AFTER_S else stay.begin
+        until = stays[number + 1].begin if number + 1 < len(stays) else each.found.length
+        known = min(until, stay.end + SILENT_AFTER_S)
+        tone = "bad" if stay.view.error else "good" if str(stay.view) == str(stays[0].view) else "doubt"
+        yield each.at + begin, each.at + known, str(stay.view), tone
+        if until > known:
+            yield each.at + known, each.at + until, NO_ANSWER, "bad"
