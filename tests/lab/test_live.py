@@ -1,12 +1,11 @@
 """Does the live page show what happens to a real lab, and leave nothing behind?"""
 
-import http.client
 import json
 import queue
 import signal
 import subprocess
 import time
-from contextlib import closing, contextmanager
+from contextlib import contextmanager
 
 import pytest
 from replication_lab.lab import up
@@ -18,58 +17,9 @@ from replication_lab.world import catalogue
 from replication_lab.world.docker import project, signals
 
 from tests.lab.conftest import read_until, things_of
+from tests.lab.page_of_lab import SECONDS, Browser, until
 
 LINK = "source-replica"
-SECONDS = 60
-
-
-class Browser:
-    """Requests like a browser's, with the cookie that the token gave."""
-
-    def __init__(self, address):
-        self.host, _, path = address.removeprefix("http://").partition("/")
-        answer, _ = self._ask("GET", f"/{path}", {})
-        self.cookie = answer.getheader("Set-Cookie").partition(";")[0]
-
-    def _ask(self, method, path, headers, body=None):
-        connection = http.client.HTTPConnection(self.host, timeout=SECONDS)
-        connection.request(method, path, body, headers)
-        answer = connection.getresponse()
-        return answer, connection
-
-    def send(self, method, path, body):
-        headers = {"Cookie": self.cookie, "Origin": f"http://{self.host}", "Content-Type": "application/json"}
-        answer, connection = self._ask(method, path, headers, json.dumps(body))
-        with closing(connection):
-            return answer.status, json.loads(answer.read())
-
-    @contextmanager
-    def events(self):
-        """Yield the stream's events as they come: (name, data)."""
-        answer, connection = self._ask("GET", "/events", {"Cookie": self.cookie})
-        with closing(connection):
-            yield _events(answer)
-
-
-def _events(answer):
-    name = ""
-    for line in answer:
-        if line.startswith(b"event: "):
-            name = line[7:].decode().strip()
-        elif line.startswith(b"data: "):
-            yield name, json.loads(line[6:])
-
-
-def until(events, holds, most=40):
-    """Return the first state for which this holds, and the number of samples until then."""
-    samples = 0
-    for name, data in events:
-        if name == "state":
-            samples += 1
-            if holds(data):
-                return data, samples
-        assert samples < most, data
-    raise AssertionError("the stream has ended")
 
 
 def test_a_slider_slows_a_real_lab_and_the_end_leaves_nothing(start_command, name):
