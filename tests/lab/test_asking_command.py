@@ -95,7 +95,7 @@ def test_a_command_that_keeps_a_rate_is_measured_from_its_times(beside):
     [
         ("echo connected; echo 1 2 write ok", 0, "line 1 of the load command is 'connected'"),
         ("echo 1 2 write error", 0, "none of them ok"),
-        ("echo no such driver >&2; exit 7", 0, "ended with 7:\n  no such driver"),
+        ("echo no such driver >&2; exit 7", 0, "ended with status 7:\n  no such driver"),
         (CLIENT, 50, "the load command does not keep a rate"),
     ],
 )

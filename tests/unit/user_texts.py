@@ -36,6 +36,17 @@ STYLE = re.compile(r"^says |system-ui|^use strict$")
 SCRIPT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`""", re.S)
 # Literals that have two words and are not messages, each with the reason.
 NO_MESSAGES = Path(__file__).with_name("no_messages.yaml")
+# The parts of an error and of a proof in the order of their arguments, and what is shown before each part.
+SHOWN_TOGETHER = {
+    "LabError": (
+        ("found", "expected", "next_step"),
+        {"found": "", "expected": "; expected: ", "next_step": "; next: "},
+    ),
+    "Proof": (
+        ("what", "found", "ok", "expected"),
+        {"what": "", "expected": ": expected ", "found": ", found "},
+    ),
+}
 SHOWN_ATTRIBUTES = {"title", "aria-label", "alt", "placeholder"}
 Texts = Iterator[tuple[str, str]]
 
@@ -93,7 +104,10 @@ def no_messages() -> list[tuple[re.Pattern[str], str]]:
 
 
 def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.Constant]:
-    """Yield the texts below a node, without docstrings; inside an f-string only f-strings, since it has its parts."""
+    """Yield the texts below a node, without docstrings; inside an f-string only f-strings, since it has its parts.
+
+    An error or a proof is one text, as its parts are shown together.
+    """
     for child in ast.iter_child_nodes(node):
         if is_searched_for(node, child):
             continue
@@ -103,8 +117,27 @@ def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.C
         elif isinstance(child, ast.JoinedStr):
             yield child
             yield from built(child, inside=True)
+        elif isinstance(child, ast.Call) and getattr(child.func, "id", "") in SHOWN_TOGETHER and not inside:
+            yield whole(child)
+            for part in (*child.args, *(keyword.value for keyword in child.keywords)):
+                yield from built(part, inside=isinstance(part, ast.JoinedStr))
         else:
             yield from built(child, inside)
+
+
+def whole(call: ast.Call) -> ast.JoinedStr:
+    """Return an error or a proof as one text, with a value that is put in for each part that is no literal."""
+    names, shown = SHOWN_TOGETHER[call.func.id]
+    parts = dict(zip(names, call.args, strict=False)) | {each.arg: each.value for each in call.keywords}
+    values: list[ast.expr] = []
+    for name, before in shown.items():
+        part = parts.get(name)
+        if part is None or (isinstance(part, ast.Constant) and not part.value):
+            continue
+        own = part.values if isinstance(part, ast.JoinedStr) else [part]
+        own = own if isinstance(own[0], ast.Constant | ast.FormattedValue) else [ast.FormattedValue(part, -1)]
+        values += [ast.Constant(before if values else ""), *own]
+    return ast.JoinedStr(values, lineno=call.lineno, col_offset=call.col_offset)
 
 
 def is_searched_for(node: ast.AST, child: ast.AST) -> bool:
