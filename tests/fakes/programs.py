@@ -105,7 +105,9 @@ class Programs:
         """Return what the clients of workloads/timed_script.lua print: their transactions come one after another."""
         options = _options(command)
         if MISSING in self._lab.files["/tmp/load.lua"].decode():
-            raise LabError(f"`sysbench` in load ended with 1:\n  Table 'lab.{MISSING}' doesn't exist", "exit status 0")
+            raise LabError(
+                f"`sysbench` in load ended with status 1:\n  Table 'lab.{MISSING}' doesn't exist", "exit status 0"
+            )
         if rate := float(options.get("lab-rate", 0)):
             return self._paced(options, rate)
         # Without a time it makes tables, or tries each transaction out.

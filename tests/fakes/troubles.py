@@ -63,7 +63,9 @@ def lose_an_update(lab: FakeLab, _load: int = 0) -> None:
 
 def fail_load(_lab: FakeLab, _load: int = 0) -> None:
     """End the load generator with an error."""
-    raise LabError("`sysbench` in load ended with 1:\n  FATAL: mysql_drv_query() returned error 2013", "exit status 0")
+    raise LabError(
+        "`sysbench` in load ended with status 1:\n  FATAL: mysql_drv_query() returned error 2013", "exit status 0"
+    )
 
 
 def interrupt(_lab: FakeLab, _load: int = 0) -> None:

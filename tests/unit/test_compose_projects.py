@@ -281,7 +281,7 @@ def test_a_failing_command_in_a_container_shows_its_end(engine, refused):
     source.exec_run = lambda *_, **__: Answer(1, None, said)
     error = refused(project.find().node("source").run, "sysbench", "run")
 
-    assert "`sysbench run` in source ended with 1" in error.found
+    assert "`sysbench run` in source ended with status 1" in error.found
     assert "line 49" in error.found and "line 10" not in error.found
 
 

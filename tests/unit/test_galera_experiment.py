@@ -184,7 +184,7 @@ def test_an_engine_without_galera_is_refused(fake_world, refused):
         (troubles.take_toxics_off, "galera-commit-waits", "fault not seen"),
         (troubles.take_toxics_off, "after-sync-commit-is-one-round-trip", "fault not seen"),
         (troubles.fall_back, "after-sync-commit-is-one-round-trip", "semi-sync acknowledged every commit"),
-        (troubles.fail_load, "galera-commit-waits", "ended with 1"),
+        (troubles.fail_load, "galera-commit-waits", "ended with status 1"),
         (troubles.diverge, "galera-commit-waits", "node2 differs from node1"),
     ],
 )

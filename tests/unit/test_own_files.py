@@ -164,7 +164,7 @@ def test_an_experiment_of_the_project_may_import_what_is_beside_it(project):
     [
         ("import nothing_of_this_name", "mine.py:1: ModuleNotFoundError: "),
         ("x = 1\ny = (", "mine.py:2: SyntaxError: "),
-        ("x = 1", "mine.py:1: no experiment"),
+        ("x = 1", "mine.py:1: the file sets no experiment"),
         ("from ..workloads.none import NAME", "lab/workloads/none.py:2: ZeroDivisionError"),
         (EXPERIMENT.replace("name=NAME", 'name="other"').replace("from ..workloads.none import NAME", ""), "'other'"),
     ],

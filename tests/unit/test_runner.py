@@ -265,7 +265,7 @@ def test_accepted_noise_gives_figures_and_never_a_verdict(ran):
             troubles.take_toxics_off,
             "fault not seen: requested 85 ms on source-replica, but the shortest round trip during the load was 0.",
         ),
-        (troubles.fail_load, "`sysbench` in load ended with 1"),
+        (troubles.fail_load, "`sysbench` in load ended with status 1"),
         (troubles.diverge, "replica differs from source in lab.foo"),
     ],
 )

@@ -157,5 +157,5 @@ def test_a_running_lab_refuses_files_for_the_first_start(lab, monkeypatch, refus
     asked = LabRequest(catalogue.topology("semisync"), "mariadb", "lab-a", init=(sql(TWO),))
     error = refused(labs.up, asked, print)
 
-    assert "runs files at the first start" in error.found and "./lab load source FILE" in error.next_step
+    assert "runs files only at the first start" in error.found and "./lab load source FILE" in error.next_step
     assert lab.said == []

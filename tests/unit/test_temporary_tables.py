@@ -252,7 +252,7 @@ def test_a_slap_that_failed_is_a_doubt(ran):
     """The measurement is kept with the error, and judges nothing."""
 
     def fail(_lab, _load):
-        raise LabError("`mariadb-slap` in load ended with 1:\n  Cannot run query", "exit status 0")
+        raise LabError("`mariadb-slap` in load ended with status 1:\n  Cannot run query", "exit status 0")
 
     summary, record, _ = ran(KNOWN, ENGINES, meanwhile=fail)
 

@@ -127,7 +127,7 @@ def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.C
 
 def whole(call: ast.Call) -> ast.JoinedStr:
     """Return an error or a proof as one text, with a value that is put in for each part that is no literal."""
-    names, shown = SHOWN_TOGETHER[call.func.id]
+    names, shown = SHOWN_TOGETHER[getattr(call.func, "id", "")]
     parts = dict(zip(names, call.args, strict=False)) | {each.arg: each.value for each in call.keywords}
     values: list[ast.expr] = []
     for name, before in shown.items():

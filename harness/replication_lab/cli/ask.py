@@ -200,7 +200,7 @@ def _topologies(arguments: tuple[str, ...], option: str | None) -> str:
 
 def _refuse_bad_options(seed: int, asked: Mapping[str, Any]) -> None:
     if not 0 <= seed <= HIGHEST_SEED:
-        raise LabError(f"seed is {seed}", f"a whole number from 0 to {HIGHEST_SEED}", "--seed 7")
+        raise LabError(f"--seed is {seed}", f"a whole number from 0 to {HIGHEST_SEED}", "--seed 7")
     for name, value in asked.items():
         if value == "":
             option = f"--{name.replace('_', '-')}"
@@ -252,7 +252,7 @@ def _question(topologies: list[str], asked: dict[str, Any]) -> Question:
 def _number_of_drills(given: int | None) -> int:
     """Return 0 for the default. Raise LabError for less than one."""
     if given is not None and given < 1:
-        raise LabError(f"drill-runs is {given}", "a number from 1 to 50", "--drill-runs 3")
+        raise LabError(f"--drill-runs is {given}", "a number from 1 to 50", "--drill-runs 3")
     return given or 0
 
 

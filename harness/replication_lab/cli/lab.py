@@ -209,8 +209,8 @@ def toxic(
         _put_toxics(asked, name, json_)
     elif more:
         raise LabError(
-            f"{' '.join(more)} after {link} {toxic}",
-            "LINK CONDITION, or LINK=CONDITION for each of several",
+            f"unexpected {' '.join(more)} after {link} {toxic}",
+            "LINK CONDITION, or LINK=CONDITION for each of several links",
             "./lab toxic",
         )
     elif not link:

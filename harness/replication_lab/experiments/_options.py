@@ -88,7 +88,7 @@ def with_settings(
         if name in OWN and not _is_of_nodes(name):
             raise LabError(
                 f"--set {name}={value}: {name} is not a server variable",
-                f"a server variable; the cases of {experiment.name} set {name} themselves",
+                f"a server variable, because the cases of {experiment.name} set {name} themselves",
                 f"./lab run {experiment.name} --set sync_binlog=1",
             )
         if not _is_of_nodes(name):

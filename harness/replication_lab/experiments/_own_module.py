@@ -19,7 +19,7 @@ def experiment_of(path: Path) -> Experiment:
     """Return the experiment of a file; LabError with file and line for one that cannot be imported or holds none."""
     found = getattr(_module(path), "experiment", None)
     if not isinstance(found, Experiment):
-        raise LabError(f"{own.shown(path)}:1: no experiment", EXPECTED)
+        raise LabError(f"{own.shown(path)}:1: the file sets no experiment", EXPECTED)
     if found.name != path.stem:
         raise LabError(
             f"{own.shown(path)}:1: the experiment is called {found.name!r}", f"the file's name, {path.stem!r}"

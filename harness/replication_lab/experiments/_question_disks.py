@@ -43,7 +43,7 @@ def storage_of(settings: Values, varied: Collection[str], topology: Topology) ->
     if missing := [name for name in (STORAGE, DISK) if name in settings and not replicas]:
         raise LabError(
             f"{missing[0]} applies to all replicas, and {topology.name} has no replicas",
-            "a node's own",
+            f"{missing[0]} for a single node",
             f"--{missing[0]} {nodes[0]}={settings[missing[0]]}",
         )
     asked = disks_of(settings, varied, nodes, replicas)

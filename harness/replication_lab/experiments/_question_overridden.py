@@ -22,6 +22,6 @@ def refuse_overridden(question: Question, topology: Topology) -> None:
         if own and set(own) <= set(asked):
             raise LabError(
                 f"{name} would change nothing: {', '.join(own)} {'are' if len(own) > 1 else 'is'} given as well",
-                f"{name}, or those of the nodes",
+                f"{name} for all nodes, or values for single nodes",
                 f"leave out {name}",
             )

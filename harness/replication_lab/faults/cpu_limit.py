@@ -39,8 +39,8 @@ class CpuSqueeze(OnNodes):
         quota = self.lab.node(node).cpu_quota_us()
         return Proof(
             what=f"{node} is limited to {self.share:g} of a CPU",
-            expected=f"{self._quota_us} µs of {PERIOD_US}",
-            found=f"{quota} µs" if quota > 0 else "no limit",
+            expected=f"{self._quota_us} µs in each {PERIOD_US} µs",
+            found=f"{quota} µs in each {PERIOD_US} µs" if quota > 0 else "no limit",
             ok=quota == self._quota_us,
         )
 

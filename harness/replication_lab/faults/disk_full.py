@@ -65,7 +65,7 @@ class DiskFull(OnNodes):
         least = self._room[node] - SPARE
         return Proof(
             what=f"{node} has free space again",
-            expected=f"{least >> 20} MiB",
+            expected=f"at least {least >> 20} MiB",
             found=f"{room >> 20} MiB",
             ok=room >= least,
         )

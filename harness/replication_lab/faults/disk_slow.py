@@ -71,6 +71,6 @@ class DiskSlow(OnNodes):
         return Proof(
             what=f"the disks of {node} were slow, and in use",
             expected=f"busy for at least {BUSY:.0%} of the time, with at most {WRITE_IOPS * at_once} writes/s",
-            found=f"{done.busy:.0%}, {done.writes_per_second:.1f} writes/s",
+            found=f"busy for {done.busy:.0%}, {done.writes_per_second:.1f} writes/s",
             ok=done.busy >= BUSY and done.writes_per_second <= WRITE_IOPS * at_once * (1 + arrays.WITHIN),
         )

@@ -86,7 +86,7 @@ def array_of(lab: Lab, node: str) -> Array:
     """Return the array under a node's data; LabError if its disk belongs to replication, or if it has none."""
     if issubclass(replication.kind_of(lab.topology), RunsMachines):
         raise LabError(
-            f"the disk of {node} in {lab.name} is replicated by {lab.topology.replication}",
+            f"the disk of {node} in {lab.name} is replicated by {lab.topology.replication}, not part of an array",
             "a disk of a RAID array",
             f"./lab drill {lab.topology.name} --fault fail-disk",
         )

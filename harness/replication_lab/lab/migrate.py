@@ -74,7 +74,7 @@ def _refuse_options(lab: Lab, node: str) -> None:
     if state and state.options.get(node):
         raise LabError(
             f"{node} was started with options (--set, --cnf), which the new container of a migration would not have",
-            "a node without them",
+            "a node that was started without them",
             f"./lab show --lab {lab.name}",
         )
 

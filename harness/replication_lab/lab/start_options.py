@@ -114,7 +114,7 @@ def refuse_unproved(lab: Lab, wanted: Mapping[str, StartOptions]) -> None:
     for proof in proofs(lab, wanted):
         if not proof.ok:
             raise LabError(
-                f"not in force: {proof.what}, found {proof.found}",
+                f"an option is not in force: {proof.what}, found {proof.found}",
                 "an option that is a variable of the server, with a value that the server keeps unchanged",
             )
 

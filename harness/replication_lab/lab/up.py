@@ -175,7 +175,7 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
         )
     if asked.init:
         raise LabError(
-            f"{lab.name} is already running, and --init runs files at the first start",
+            f"{lab.name} is already running, and --init runs files only at the first start",
             "`lab load` for a running lab",
             f"./lab load {replication.of(lab).written_at()} FILE --lab {lab.name}",
         )

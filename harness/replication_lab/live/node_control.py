@@ -81,7 +81,7 @@ class NodeControl:
         if action == REJOIN and isinstance(kind, TakesOver):
             kind.take_back(self.name, asked.allow_data_loss)
             view = kind.view(self.name)
-            return [Proof(f"{self.name} was attached as a replica", str(view), not view.error, "replication")]
+            return [Proof(f"{self.name} was attached as a replica", str(view), not view.error, "replicating")]
         if action == PROMOTE and isinstance(kind, TakesOver):
             kind.take_over(self.name, asked.allow_data_loss)
         return [_accepts_writes(kind, self.name)]

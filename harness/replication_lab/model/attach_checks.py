@@ -27,7 +27,7 @@ def check_project(project: Project) -> None:
     if any(name.startswith(DOOR) for name in project.running):
         raise LabError(
             f"{project.name} is attached already",
-            "a project that is not attached; all of its links are given at once",
+            "a project that is not attached, because all of its links are given at once",
             f"./lab detach --lab {project.name}",
         )
 

@@ -96,7 +96,7 @@ def _pairs(before: Digest, after: Digest) -> list[tuple[str, str]]:
     common = [(name, name) for name in before.engines if name in after.engines]
     if not common:
         raise LabError(
-            f"{before.run} has {', '.join(before.engines)}, {after.run} has {', '.join(after.engines)}",
+            f"{before.run} measured {', '.join(before.engines)}, {after.run} measured {', '.join(after.engines)}",
             "an engine that both have, or one engine in each",
         )
     return common

@@ -182,7 +182,7 @@ def parse_drill(
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}
         drill = msgspec.convert(own, Drill)
     except (msgspec.MsgspecError, TypeError) as error:
-        raise LabError(f"{where}: {error}", "the keys of docs/drills.md", "./lab drill") from error
+        raise LabError(f"{where}: {error}", "only the keys that docs/drills.md lists", "./lab drill") from error
     for node in (
         *drill.clients,
         drill.initial_primary,

@@ -105,7 +105,7 @@ class FaultKind:
                 msgspec.convert(value, type(setting.unset))
             except msgspec.ValidationError as error:
                 raise LabError(
-                    f"{where}: {setting.name}: {error}", "the keys of docs/drills.md", "./lab drill"
+                    f"{where}: {setting.name}: {error}", "only the keys that docs/drills.md lists", "./lab drill"
                 ) from error
             setting.check(where, value)
 
@@ -122,7 +122,7 @@ class FaultKind:
         for need in self.needs:
             need.check(where, self.name, topology, targets)
         if self.one_target and len(targets) != 1:
-            raise LabError(f"{where}: {self.name} on {len(targets)} {self._nodes}", "one of them", "./lab drill")
+            raise LabError(f"{where}: {self.name} on {len(targets)} {self._nodes}", "exactly one", "./lab drill")
 
 
 def setting_names(kinds: Mapping[str, FaultKind]) -> set[str]:

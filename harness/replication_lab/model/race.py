@@ -28,7 +28,7 @@ def rate_between(applied: dict[str, float]) -> float:
     if rate < 1:
         raise LabError(
             f"RAID1 applied {raid1:.1f} rows/s and RAID0 {raid0:.1f}: no load lies between them",
-            "replicas that apply",
+            "replicas that apply at least one row per second",
             "./lab diagnose raid0",
         )
     return rate

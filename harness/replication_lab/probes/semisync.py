@@ -113,6 +113,4 @@ class Watch:
 
 
 def _threads(found) -> str:
-    if found is None:
-        return "no source configured"
-    return f"IO thread {'runs' if found.connected else 'stopped'}, SQL thread {'runs' if found.applying else 'stopped'}"
+    return found.threads if found else "no source configured"

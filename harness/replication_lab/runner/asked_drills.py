@@ -87,7 +87,7 @@ def _of_case(question: Question, case: Case, topology: str) -> Drill:
     if settings["replication"] != found.replication:
         raise LabError(
             f"case {case.name} sets replication={settings['replication']} on {topology}, where no drill can be run",
-            f"replication={found.replication} for {topology}, or a topology with {settings['replication']} replication",
+            f"replication={found.replication} for {topology}, or a topology with replication={settings['replication']}",
             f"./lab ask async,semisync --drill {question.drill}",
         )
     if settings["protocol"] not in (None, PROTOCOL_OF_FILE):

@@ -172,7 +172,9 @@ class Session:
         except LabError as error:
             signals.raise_interruption(error)
             if why := next(filter(None, (lab.exit_reason() for lab in self.run.up)), ""):
-                raise LabError(f"during {case.name}: {why}", "every node running", "./lab report latest") from error
+                raise LabError(
+                    f"during case {case.name}: {why}", "every node running", "./lab report latest"
+                ) from error
             full = filter(None, map(disks.full, array.arrays(self.lab_of(case)).values()))
             found = replace(blank, doubts=[error.found, *full], noise=meter.read())
         return replace(found, seconds=round(clock.timer() - began, 3))

@@ -89,7 +89,7 @@ def figures(phase: Phase, suffix: str = "") -> dict[str, float | None]:
 
 
 def still_behind(name: str, rows: int) -> Proof:
-    return Proof(what=f"{name} was behind all the time", expected="more than 0 rows", found=f"{rows} rows", ok=rows > 0)
+    return Proof(what=f"{name} was behind all the time", expected="at least 1 row", found=f"{rows} rows", ok=rows > 0)
 
 
 def went_on(name: str, phase: Phase, when: str) -> Proof:

@@ -139,7 +139,7 @@ def _applies(server: Server) -> Proof:
     return Proof(
         what=f"{server.name} applies",
         expected="both threads run",
-        found=(found.error or f"receives {found.connected}, applies {found.applying}") if found else "no source",
+        found=(found.error or found.threads) if found else "no source",
         ok=bool(found and found.healthy),
     )
 

@@ -17,7 +17,7 @@ def seconds_of(command: Sequence[str], folder: Path) -> float:
     if ended.returncode:
         last = "\n  ".join((ended.stderr or ended.stdout).strip().splitlines()[-6:])
         raise LabError(
-            f"`{' '.join(command)}` ended with {ended.returncode}:\n  {last}", "exit status 0", "./lab doctor"
+            f"`{' '.join(command)}` ended with status {ended.returncode}:\n  {last}", "exit status 0", "./lab doctor"
         )
     return seconds
 

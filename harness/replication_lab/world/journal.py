@@ -71,7 +71,9 @@ def _new_folder(runs: Path, name: str) -> Path:
         except FileExistsError:
             continue
         return folder
-    raise LabError(f"{runs / name} exists with 99 numbered variants", "a new folder for the run", f"rm -r {runs}")
+    raise LabError(
+        f"{runs / name} exists with 99 numbered variants", "a new folder for the run", f"remove old runs from {runs}"
+    )
 
 
 def _point_latest(runs: Path, folder: Path) -> None:

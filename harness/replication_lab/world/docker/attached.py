@@ -37,7 +37,9 @@ def server_at(name: str, address: tuple[str, int], account: Account) -> Attached
     """Return a server by its address, with the dialect of its version; LabError if it does not accept the account."""
     version = version_for(address, account)
     if version is None:
-        raise LabError(f"{name} refuses {account.user} ({account.origin})", f"--dsn {FORM}", "./lab attach --help")
+        raise LabError(
+            f"{name} refuses the account {account.user} ({account.origin})", f"--dsn {FORM}", "./lab attach --help"
+        )
     known = dialects()[dialect_of(version)]
     found = AttachedServer(name, address, known, account.password, user=account.user)
     if known.file_position and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":

@@ -56,7 +56,7 @@ def run(
     if done.returncode:
         last = "\n  ".join(done.stderr.strip().splitlines()[-6:])
         raise LabError(
-            f"`docker compose {' '.join(command)}` ended with {done.returncode}:\n  {last}",
+            f"`docker compose {' '.join(command)}` ended with status {done.returncode}:\n  {last}",
             "exit status 0",
             f"docker compose {' '.join([*options, *command])}",
         )

@@ -97,7 +97,7 @@ class Service:
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
             raise LabError(
-                f"`{' '.join(command)[:120]}` in {self.name} ended with {answer.exit_code}:\n  {last}",
+                f"`{' '.join(command)[:120]}` in {self.name} ended with status {answer.exit_code}:\n  {last}",
                 "exit status 0",
                 "./lab status",
             )

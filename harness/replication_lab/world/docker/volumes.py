@@ -42,7 +42,9 @@ def copy(lab: Lab, old: str, new: str) -> None:
         status = copying.wait(timeout=COPY_SECONDS)["StatusCode"]
         if status:
             said = copying.logs(tail=5).decode(errors="replace").strip()
-            raise LabError(f"copying {old} to {new} ended with {status}: {said}", "an identical copy", "./lab status")
+            raise LabError(
+                f"copying {old} to {new} ended with status {status}: {said}", "an identical copy", "./lab status"
+            )
     finally:
         _remove_if_there(name)
 

@@ -25,6 +25,12 @@ class ReplicaStatus:
     def healthy(self) -> bool:
         return self.connected and self.applying
 
+    @property
+    def threads(self) -> str:
+        """Return the state of both threads in words."""
+        io, sql = ("runs" if runs else "stopped" for runs in (self.connected, self.applying))
+        return f"IO thread {io}, SQL thread {sql}"
+
 
 @dataclass(frozen=True)
 class Progress:
@@ -101,7 +107,7 @@ class Replica:
             state = self.status()
             raise LabError(
                 f"{self.server.name} did not catch up within {seconds} s ({state.error if state else 'no source'})",
-                "every row of its source",
+                "every transaction of its source applied",
                 f"./lab status; ./lab sql {self.server.name}",
             )
 
