@@ -174,7 +174,9 @@ def published() -> str:
 
 
 def answer(name: str) -> str:
-    """Return what `lab ask` prints of a question into a pipe."""
+    """Return what `lab ask` prints of a question into a pipe; nothing while no such record is kept."""
+    if name not in golden.names():
+        return ""
     summary = experiment(name)
     width, file = terminal.WIDE_PIPE if summary.drilled else terminal.PIPE_WIDTH, io.StringIO()
     terminal.show(summary, Console(width=width, file=file))
@@ -183,7 +185,9 @@ def answer(name: str) -> str:
 
 
 def effects(name: str) -> str:
-    """Return the lines of a question's answer, one for each effect."""
+    """Return the lines of a question's answer, one for each effect; nothing while no such record is kept."""
+    if name not in golden.names():
+        return ""
     found = experiment(name).effects
     width = max(len(effect.common) for effect in found)
     return "```text\n" + "".join(f"{each.common:{width}}  {each.sentence}\n" for each in found) + "```\n"
