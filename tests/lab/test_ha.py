@@ -1,7 +1,6 @@
 """Two machines under a cluster manager: service moves with its address, and whatever is cut, one serves at a time."""
 
 import json
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import suppress
 
 import pytest
@@ -116,28 +115,6 @@ def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
     whole.node(dying).start_again()
     cluster_manager.wait_until_whole(whole)
     assert no_split_brain(whole)
-
-
-@pytest.mark.long
-def test_a_membership_that_aborts_while_the_cluster_forms_is_started_again(whole):
-    """corosync has aborted in the first seconds of two busy machines; the machine joins its cluster all the same."""
-    node = whole.node(other(whole, serving(whole)))
-    node.kill()
-    with ThreadPoolExecutor(1) as beside:
-        started = beside.submit(node.start_again)
-        clock.wait_until(lambda: _aborted(node), "corosync to run", every=0.05)
-        started.result()
-    cluster_manager.wait_until_whole(whole)
-
-    assert "it is started again" in node.run("guest", "cat", "/run/lab/corosync.log")
-
-
-def _aborted(node):
-    """Return whether corosync ran in a machine that is starting, and was aborted."""
-    with suppress(LabError):
-        node.run("guest", "pkill", "-ABRT", "-x", "corosync")
-        return True
-    return False
 
 
 @pytest.mark.long

@@ -207,6 +207,9 @@ def online(lab: Lab, node: str) -> float:
 
 def wait_until_whole(lab: Lab) -> None:
     """Wait until both machines are members with equal disks; a machine that was down may have to boot."""
+    # One that boots faster than the ring's timeout is still a member of its peer's old view.
+    for peer in drbd.peers(lab).values():
+        peer.wait_until_answers()
     clock.wait_while_moving(
         lambda: both_have_disks(pacemaker.cluster(lab).status()),
         "both machines in the cluster with their disks",
