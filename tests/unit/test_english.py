@@ -60,6 +60,8 @@ def test_texts_of_every_kind_are_collected(source):
     [
         ('raise LabError(f"{node} is frozen", "a running machine")', ["{node} is frozen; expected: a running machine"]),
         ('Proof("it runs", f"{what} ends", ok, expected=state)', ["it runs: expected {state}, found {what} ends"]),
+        ('Proof("it runs", found, ok)', ["it runs: {found}"]),
+        ('clock.wait_until(ended, f"{node} to exit", 30)', ["timed out waiting for {node} to exit"]),
         (
             'def words(self):\n    """Return it."""\n    return "no " f"toxic on {self.link}"',
             ["no toxic on {self.link}"],
@@ -69,7 +71,7 @@ def test_texts_of_every_kind_are_collected(source):
         ('re.match("line (x) of it", "the port" in said and "the log")', []),
         ('plan["key with words"], said.startswith("model name")', []),
     ],
-    ids=["an error", "a proof", "words", "for programs", "values", "searched for", "keys"],
+    ids=["an error", "a proof", "a state", "a wait", "words", "for programs", "values", "searched for", "keys"],
 )
 def test_a_text_is_collected_wherever_it_is_built(code, found):
     """As one sentence; docstrings, single words, SQL, keys and what is searched for are not texts for users."""

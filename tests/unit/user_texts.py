@@ -36,16 +36,14 @@ STYLE = re.compile(r"^says |system-ui|^use strict$")
 SCRIPT = re.compile(r"""//[^\n]*|/\*.*?\*/|"(?:\\.|[^"\\\n])*"|'(?:\\.|[^'\\\n])*'|`""", re.S)
 # Literals that have two words and are not messages, each with the reason.
 NO_MESSAGES = Path(__file__).with_name("no_messages.yaml")
-# The parts of an error and of a proof in the order of their arguments, and what is shown before each part.
+# The parts of an error, of a proof and of a wait in the order of their arguments, and what is shown before each part.
 SHOWN_TOGETHER = {
     "LabError": (
         ("found", "expected", "next_step"),
         {"found": "", "expected": "; expected: ", "next_step": "; next: "},
     ),
-    "Proof": (
-        ("what", "found", "ok", "expected"),
-        {"what": "", "expected": ": expected ", "found": ", found "},
-    ),
+    "Proof": (("what", "found", "ok", "expected"), {"what": "", "expected": ": expected ", "found": ", found "}),
+    "wait_until": (("condition", "what"), {"what": "timed out waiting for "}),
 }
 SHOWN_ATTRIBUTES = {"title", "aria-label", "alt", "placeholder"}
 Texts = Iterator[tuple[str, str]]
@@ -117,7 +115,7 @@ def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.C
         elif isinstance(child, ast.JoinedStr):
             yield child
             yield from built(child, inside=True)
-        elif isinstance(child, ast.Call) and getattr(child.func, "id", "") in SHOWN_TOGETHER and not inside:
+        elif isinstance(child, ast.Call) and called(child) in SHOWN_TOGETHER and not inside:
             yield whole(child)
             for part in (*child.args, *(keyword.value for keyword in child.keywords)):
                 yield from built(part, inside=isinstance(part, ast.JoinedStr))
@@ -125,10 +123,17 @@ def built(node: ast.AST, inside: bool = False) -> Iterator[ast.JoinedStr | ast.C
             yield from built(child, inside)
 
 
+def called(call: ast.Call) -> str:
+    """Return the name of a function that is called, also that of a module's one."""
+    return getattr(call.func, "id", "") or getattr(call.func, "attr", "")
+
+
 def whole(call: ast.Call) -> ast.JoinedStr:
-    """Return an error or a proof as one text, with a value that is put in for each part that is no literal."""
-    names, shown = SHOWN_TOGETHER[getattr(call.func, "id", "")]
-    parts = dict(zip(names, call.args, strict=False)) | {each.arg: each.value for each in call.keywords}
+    """Return an error, a proof or a wait as one text, with a value that is put in for each part that is no literal."""
+    names, shown = SHOWN_TOGETHER[called(call)]
+    parts = dict(zip(names, call.args, strict=False)) | {str(each.arg): each.value for each in call.keywords}
+    if "expected" not in parts:
+        shown = shown | {name: ": " for name in ("found",) if shown.get(name)}
     values: list[ast.expr] = []
     for name, before in shown.items():
         part = parts.get(name)
@@ -136,7 +141,7 @@ def whole(call: ast.Call) -> ast.JoinedStr:
             continue
         own = part.values if isinstance(part, ast.JoinedStr) else [part]
         own = own if isinstance(own[0], ast.Constant | ast.FormattedValue) else [ast.FormattedValue(part, -1)]
-        values += [ast.Constant(before if values else ""), *own]
+        values += [ast.Constant(before), *own]
     return ast.JoinedStr(values, lineno=call.lineno, col_offset=call.col_offset)
 
 

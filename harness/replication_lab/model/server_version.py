@@ -21,6 +21,8 @@ def parse_version(text: str) -> Version:
     # "mariadbd  Ver 11.8.3-MariaDB from Debian …", "8.0.33-25", "11.8.3-MariaDB-0+deb13u1".
     found = re.search(r"(?:\bVer |^)(\d+)\.(\d+)\.(\d+)", text)
     if not found:
-        raise LabError(f"{text.strip()[:200]!r} is not the version of a server", "such as 8.4.3, or 11.8.3-MariaDB")
+        raise LabError(
+            f"{text.strip()[:200]!r} is not the version of a server", "a version such as 8.4.3, or 11.8.3-MariaDB"
+        )
     family = "mariadb" if "mariadb" in text.lower() else "mysql"
     return Version(family, tuple(map(int, found.groups())))

@@ -353,7 +353,7 @@ def _after_dialling(*peers: Peer) -> dict[str, Status]:
         return any(peer.wait_until_answers().connection != "WFConnection" for peer in peers)
 
     with suppress(LabError):
-        clock.wait_until(decided, "a connection", RETRY_SECONDS)
+        clock.wait_until(decided, "DRBD to connect", RETRY_SECONDS)
     return {peer.node: peer.wait_until_answers() for peer in peers}
 
 

@@ -208,7 +208,9 @@ def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
             continue
         other = lab.node(name).server()
         with suppress(LabError):
-            clock.wait_until(partial(_is_level, new, other), "everything", CATCH_UP_SECONDS)
+            clock.wait_until(
+                partial(_is_level, new, other), f"the new source to have every transaction of {name}", CATCH_UP_SECONDS
+            )
         if missing := _missing(new, other):
             return f"{name} has {gtid.words(missing)}"
         if _is_applying(other):

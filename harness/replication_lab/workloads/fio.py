@@ -102,7 +102,9 @@ class Fio:
         return Done(self.jobs, {job.jobname: job.read.iops + job.write.iops for job in jobs}, requests)
 
     def _undisturbed(self, array: Array, seed: int) -> list[_Job]:
-        before = clock.wait_until(lambda: _served_when_idle(array), f"idle disks of {array.node}", LONGEST_SECONDS)
+        before = clock.wait_until(
+            lambda: _served_when_idle(array), f"the disks of {array.node} to be idle", LONGEST_SECONDS
+        )
         jobs = self._fio(
             array,
             "--bs=4k",
