@@ -2,6 +2,9 @@
 TOPOLOGY ?= semisync
 ENGINE ?=
 PYTHON = .venv/bin/python
+# Unit tests run in processes that are forked after one collection (tests/forks.py). Compiled tests are cached, whatever
+# the environment says.
+UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit --processes auto -q
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
 BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
@@ -32,13 +35,12 @@ test: test-unit  ## run unit tests, images, labs and claims, without the tests m
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
 test-all: .venv/installed.txt  ## run every test on every engine, also those marked long
-	@$(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q --lab-engine all
+	@$(UNIT) --lab-engine all
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
 
-# Adjacent tests run in one process and share costly fixtures. Compiled tests are cached, whatever the environment says.
 test-unit: .venv/installed.txt  ## run the unit tests, without Docker, in seconds
-	@PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q
+	@$(UNIT)
 
 claims: .venv/installed.txt  ## run the experiments as regression checks, and images and starts, on all engines
 	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --lab-engine all

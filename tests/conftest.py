@@ -11,7 +11,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
 from xdist.scheduler import LoadScopeScheduling
 
-pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
+pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium", "tests.forks"]
 # A project of its own: tests/lab/test_consumer.py runs its tests.
 collect_ignore = ["consumer"]
 CLAIMS = Path(__file__).parent / "claims"

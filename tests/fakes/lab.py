@@ -141,6 +141,7 @@ class FakeLab:
         self.race = FakeRace(fake_arrays(topology.storage, self._dice), world.clock.timer, self._dice)
         self.grouping = FakeGrouping(catalogue.engines()[engine].features, self._dice)
         self.servers = {node.name: self._server(node.name) for node in topology.nodes}
+        self._source = self.servers[topology.source.name]
         self._from_source = [
             (self._links[link.name], self.servers[link.target]) for link in topology.links_from(topology.source.name)
         ]
@@ -267,7 +268,7 @@ class FakeLab:
             return self._certified(own, node or self.topology.source.name, loses)
         if self.resource and self.resource.connected and self.resource.protocol != "A":
             own += max(self.link(link.name).round_trip_ms() or 0 for link in self.topology.links)
-        source = self.servers[self.topology.source.name]
+        source = self._source
         state = source.semisync
         if not state.enabled:
             return Commit(own, own)

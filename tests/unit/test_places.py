@@ -1,6 +1,7 @@
 """Is the lab's data found, and is what it writes kept out of it, in a checkout and as an installed package?"""
 
 import ast
+import functools
 import importlib.util
 import shutil
 import zipfile
@@ -115,9 +116,14 @@ def test_the_wheel_has_all_data_inside_the_package_and_no_password(tmp_path):
     assert {"replication_lab/cli/__init__.py", "replication_lab/docs/question.schema.json"} <= set(inside)
 
 
+@functools.cache
 def named(package: Path) -> list[str]:
-    """Return the texts of the package that name the command."""
-    code = [ast.walk(ast.parse(file.read_text())) for file in package.rglob("*.py")]
+    """Return the texts of the package that name the command.
+
+    Only a module with `./` can have one; the others need no parsing.
+    """
+    modules = [text for file in package.rglob("*.py") if "./" in (text := file.read_text())]
+    code = [ast.walk(ast.parse(text)) for text in modules]
     texts = [node.value for nodes in code for node in nodes if isinstance(node, ast.Constant)]
     pages = [file.read_text() for file in package.rglob("*") if file.suffix in (".j2", ".js", ".html")]
     return [text for text in [*texts, *pages] if isinstance(text, str) and "./lab" in text]

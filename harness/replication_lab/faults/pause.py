@@ -38,8 +38,11 @@ class Pause(OnNodes):
 
     def _answers(self, node: str) -> bool:
         answered = threading.Event()
-        threading.Thread(target=self._ask, args=(node, answered), daemon=True).start()
-        return answered.wait(SILENCE_SECONDS)
+        asking = threading.Thread(target=self._ask, args=(node, answered), daemon=True)
+        asking.start()
+        # A connection that is refused ends the wait.
+        asking.join(SILENCE_SECONDS)
+        return answered.is_set()
 
     def _ask(self, node: str, answered: threading.Event) -> None:
         server = self.lab.node(node).server()

@@ -267,9 +267,10 @@ def _counted(many: int) -> Checker:
 def counts(history: Iterable[Attempt]) -> dict[str, int]:
     """Return the number of attempts by outcome and by error: {acknowledged, failed, unknown, error.CODE}."""
     history = list(history)
-    outcomes = Counter(attempt.outcome.value for attempt in history)
-    errors = Counter(f"error.{attempt.code}" for attempt in history if attempt.code is not None)
-    return {**{outcome.value: outcomes[outcome.value] for outcome in Outcome}, **dict(sorted(errors.items()))}
+    outcomes = [attempt.outcome for attempt in history]
+    codes = Counter(attempt.code for attempt in history if attempt.code is not None)
+    errors = {f"error.{code}": many for code, many in codes.items()}
+    return {**{outcome.value: outcomes.count(outcome) for outcome in Outcome}, **dict(sorted(errors.items()))}
 
 
 def checked(checkers: Mapping[str, Checker]) -> tuple[Figures, list[str]]:

@@ -139,9 +139,8 @@ def _add(attempts: dict[int, Attempt], event: Invoked | Ended, number: int) -> N
             f"line {number} of the ledger ends {event.id}, which was not invoked",
             "an invocation of each id before its end",
         )
-    attempts[event.id] = msgspec.structs.replace(
-        attempts[event.id], ended=event.at, outcome=event.outcome, code=event.code
-    )
+    sent = attempts[event.id]
+    attempts[event.id] = Attempt(sent.id, sent.client, sent.node, sent.invoked, event.at, event.outcome, event.code)
 
 
 def ranges(ids: Iterable[int]) -> list[tuple[int, int]]:

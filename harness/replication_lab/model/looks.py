@@ -34,10 +34,13 @@ def risk_of_a_look(min_rounds: int, max_rounds: int, alpha: float) -> float:
     # Both tails of a path count, since the noise is symmetrical.
     allowed = alpha - 2 * math.sqrt(alpha * (1 - alpha) / (2 * PATHS))
     low, high = alpha / (max_rounds - min_rounds + 1) / 2, alpha
+    # A path within the limits of the largest risk is within those of every smaller one.
+    widest = stdtrit(degrees, 1 - high)
+    above, below = (side[(side > widest).any(axis=1)] for side in (paths, -paths))
     for _ in range(STEPS):
         risk = (low + high) / 2
         limits = stdtrit(degrees, 1 - risk)
-        wrong = ((paths > limits).any(axis=1).mean() + (paths < -limits).any(axis=1).mean()) / 2
+        wrong = sum(int((side > limits).any(axis=1).sum()) for side in (above, below)) / PATHS / 2
         low, high = (risk, high) if wrong <= allowed else (low, risk)
     return low
 

@@ -4,6 +4,7 @@ Made of the ledger and of the recorded moments of the faults, nothing else.
 """
 
 from bisect import bisect_right
+from collections import Counter
 from collections.abc import Iterator, Sequence
 
 import msgspec
@@ -78,10 +79,9 @@ def timeline(history: Sequence[Attempt], load: Window, looked: Sequence[Looked] 
     for each in history:
         at = each.invoked if each.ended == float("inf") else each.ended
         sorted_in[min(max(int((at - begin) / width), 0), count - 1)].append(each)
-    nodes = sorted({each.node for part in sorted_in for each in part})
-    by_node = {
-        node: [sum(each.acknowledged and each.node == node for each in part) for part in sorted_in] for node in nodes
-    }
+    nodes = sorted({each.node for each in history})
+    acknowledged = [Counter(each.node for each in part if each.acknowledged) for part in sorted_in]
+    by_node = {node: [part[node] for part in acknowledged] for node in nodes}
     return Timeline(load, width, [tally(part) for part in sorted_in], by_node, list(looked))
 
 

@@ -40,8 +40,12 @@ SETTINGS = ("wsrep_sync_wait", "wsrep_retry_autocommit")
 
 def known() -> dict[str, list[Drill]]:
     """Return all drills, by topology."""
-    found = {name: [load(name, each) for each in catalogue.drills(name)] for name in catalogue.topologies()}
-    return {name: drills for name, drills in found.items() if drills}
+    found = {name: catalogue.drills(name) for name in catalogue.topologies()}
+    return {
+        name: [_read(catalogue.drill_file(name, each), name) for each in drills]
+        for name, drills in found.items()
+        if drills
+    }
 
 
 def load(topology: str, name: str) -> Drill:

@@ -35,8 +35,15 @@ def _shipped_topologies() -> list[str]:
 
 
 def _refuse_unknown(name: str) -> None:
-    if name.partition(revisions.SEPARATOR)[0] not in topologies():
+    if not _is_topology(name.partition(revisions.SEPARATOR)[0]):
         raise unknown_name("topology", name, topologies(), "./lab list topologies")
+
+
+def _is_topology(name: str) -> bool:
+    """Return whether `topologies` has the name; a run asks for the same few many times, and needs no list for that."""
+    if name in own.files("topologies", ".yaml"):
+        return True
+    return not name.startswith("_") and "/" not in name and (COMPOSE / f"{name}.yaml").is_file()
 
 
 def topology(name: str) -> Topology:
@@ -47,7 +54,7 @@ def topology(name: str) -> Topology:
 
 
 # A question or a list of drills reads the same few files many times.
-_parsed_topology = cache(parse_topology)
+_parsed_topology, _parsed_toxic = cache(parse_topology), cache(parse_toxic)
 
 
 def _names(folder: Path, ending: str) -> list[str]:
@@ -107,7 +114,7 @@ def toxic(name: str, kind: str = "toxic") -> Toxic:
         raise unknown_name(kind, name, toxics(), "./lab toxic", f"a condition {FORMS}")
     file = toxic_file(name)
     with own.explained(file) as text:
-        return parse_toxic(name, text, own.file_of(file))
+        return _parsed_toxic(name, text, own.file_of(file))
 
 
 def drills(topology: str) -> list[str]:
