@@ -34,9 +34,16 @@ from tests.fakes.world import FakeWorld
 HERE = EngineMachine("Debian GNU/Linux 12 (bookworm)", "amd64", os.cpu_count() or 1, 8000, "6.1.0")
 
 
+def pytest_collection():
+    """Collect no garbage while modules are imported."""
+    gc.disable()
+
+
 def pytest_collection_finish():
-    """Exempt what was loaded for all tests from garbage collection."""
+    """Exempt what was loaded for all tests from garbage collection, and let tests make more before it starts."""
     gc.freeze()
+    gc.set_threshold(100_000, 20, 20)
+    gc.enable()
 
 
 @pytest.fixture(autouse=True, scope="module")

@@ -41,9 +41,11 @@ def _refuse_unknown(name: str) -> None:
 
 def _is_topology(name: str) -> bool:
     """Return whether `topologies` has the name; a run asks for the same few many times, and needs no list for that."""
-    if name in own.files("topologies", ".yaml"):
-        return True
-    return not name.startswith("_") and "/" not in name and (COMPOSE / f"{name}.yaml").is_file()
+    return name in own.files("topologies", ".yaml") or (not name.startswith("_") and _has(COMPOSE, f"{name}.yaml"))
+
+
+def _has(folder: Path, file: str) -> bool:
+    return "/" not in file and (folder / file).is_file()
 
 
 def topology(name: str) -> Topology:
@@ -108,7 +110,7 @@ def toxic_file(name: str) -> Path:
 
 def toxic(name: str, kind: str = "toxic") -> Toxic:
     """Return the toxic of that name, or of that condition by number (40ms); `kind` is what an error calls it."""
-    if name not in toxics():
+    if name not in own.files("toxics", ".json") and not _has(TOXICS, f"{name}.json"):
         if is_written(name):
             return parse_condition(name, kind).toxic()
         raise unknown_name(kind, name, toxics(), "./lab toxic", f"a condition {FORMS}")

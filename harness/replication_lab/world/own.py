@@ -88,7 +88,9 @@ def explained(path: Path) -> Iterator[str]:
 
 def is_shipped(path: Path) -> bool:
     """Return whether a file is one of the lab's own, and not the user's."""
-    return any(path.is_relative_to(places.DATA / each) for each in SHIPPED) or path.is_relative_to(places.PACKAGE)
+    # Text is compared: a run asks for each file it reads, and pathlib takes thirty times as long.
+    folders = (*(f"{places.DATA}/{each}/" for each in SHIPPED), f"{places.PACKAGE}/")
+    return str(path).startswith(folders)
 
 
 def origin(path: Path) -> str:
