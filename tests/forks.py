@@ -9,6 +9,7 @@ reported from a file of each, after the last test, and hands it to pytest as if 
 
 import os
 import pickle
+import signal
 import sys
 import traceback
 import warnings
@@ -97,8 +98,8 @@ class Reports:
         while True:
             try:
                 hook, arguments = pickle.load(self._file)
-            except EOFError:
-                return
+            except (EOFError, pickle.UnpicklingError):
+                return  # the end, or where the process died
             if "report" in arguments:
                 arguments["report"] = self._config.hook.pytest_report_from_serializable(
                     config=self._config, data=arguments["report"]
@@ -127,14 +128,14 @@ def _run(session: pytest.Session, forked: int) -> None:
     except BaseException:
         files.leave()
         for child in children:
-            os.kill(child, 15)
+            os.kill(child, signal.SIGTERM)
         raise
     finally:
         ends = [os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) for child in children]
     for book, end in zip(books, ends, strict=True):
         book.replay()
         if end:
-            session.shouldfail = f"a process of the tests ended with status {end}: its last tests did not run"
+            session.shouldfail = f"a process of the tests ended with status {end}: some of its tests may not have run"
 
 
 def _run_tests(session: pytest.Session, files: Files) -> None:
