@@ -12,6 +12,7 @@ from tempfile import TemporaryDirectory
 
 from replication_lab import runs
 from replication_lab.model.old_record import FIGURES_BEFORE_SCHEMA_5
+from replication_lab.report import Summary
 from replication_lab.report.summary import encode
 
 HERE = Path(__file__).parent
@@ -56,7 +57,12 @@ def unpack(name: str, folder: Path) -> Path:
 
 def judged(run: Path) -> dict | list:
     """Return every verdict, figure and interval of a recorded run as the current code computes them."""
-    summary = json.loads(encode(runs.judge(run)))
+    return unworded(runs.judge(run))
+
+
+def unworded(judged: Summary) -> dict | list:
+    """Return the verdicts, figures and intervals of a summary."""
+    summary = json.loads(encode(judged))
     return of_drills(summary) if summary["kind"] == "drills" else of_experiment(summary)
 
 

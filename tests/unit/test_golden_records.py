@@ -4,13 +4,22 @@ import json
 
 import pytest
 
+from tests import kept
 from tests.records import golden
+
+MADE = [path for path in kept.PAGES if path == kept.FAULTS or kept.PART.search(path.read_text())]
 
 
 @pytest.mark.parametrize("name", golden.names())
-def test_a_recorded_run_is_judged_as_it_was_judged_when_it_was_made(name, tmp_path):
+def test_a_recorded_run_is_judged_as_it_was_judged_when_it_was_made(name):
     """Every verdict, figure and interval is the same; tests/records/README.md says what to do where one is not."""
-    assert golden.differences(golden.expected(name), golden.judged(golden.unpack(name, tmp_path))) == []
+    assert golden.differences(golden.expected(name), golden.unworded(kept.judged(name))) == []
+
+
+@pytest.mark.parametrize("path", MADE, ids=lambda path: path.stem)
+def test_a_page_has_the_figures_of_its_kept_records(path):
+    """Else: make figures. It is in this file since the records are judged once for both."""
+    assert path.read_text() == kept.page(path), "make figures"
 
 
 def test_every_kept_record_has_something_decided():

@@ -9,14 +9,6 @@ from replication_lab.world import catalogue, host
 
 from tests import kept
 
-MADE = [path for path in kept.PAGES if path == kept.FAULTS or kept.PART.search(path.read_text())]
-
-
-@pytest.mark.parametrize("path", MADE, ids=lambda path: path.stem)
-def test_a_page_has_the_figures_of_its_kept_records(path):
-    """Else: make figures."""
-    assert path.read_text() == kept.page(path), "make figures"
-
 
 def test_every_marked_part_is_found():
     """A marker without a block or a table behind it would keep an old figure."""

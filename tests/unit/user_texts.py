@@ -84,10 +84,11 @@ def literals(code: str) -> Iterator[str]:
             yield text
 
 
-def candidates(code: str) -> Iterator[tuple[str, str]]:
-    """Yield each literal of a module as one line, and the same without the code of its values."""
-    for node in sorted(built(ast.parse(code)), key=lambda each: (each.lineno, each.col_offset)):
-        yield " ".join(text_of(node).split()), words_of(node)
+@functools.cache
+def candidates(code: str) -> list[tuple[str, str]]:
+    """Return each literal of a module as one line, and the same without the code of its values."""
+    found = sorted(built(ast.parse(code)), key=lambda each: (each.lineno, each.col_offset))
+    return [(" ".join(text_of(node).split()), words_of(node)) for node in found]
 
 
 def why_no_message(text: str) -> str:
