@@ -21,19 +21,17 @@ import pytest
 
 NUMBER_BYTES = 2
 FAILED = 1
-# While a test waits for a program that it has started, another one has its CPU.
-PROCESSES = "how many processes run the tests, or `auto`: one more than CPUs"
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--processes", default="1", help=PROCESSES)
+    parser.addoption("--processes", default="1", help="how many processes run the tests, or `auto`: one for each CPU")
 
 
 @pytest.hookimpl(tryfirst=True)
 def pytest_runtestloop(session: pytest.Session) -> bool | None:
     """Run the tests in several processes, if that is asked for and possible; otherwise leave them to pytest."""
     option = session.config.option
-    count = len(os.sched_getaffinity(0)) + 1 if option.processes == "auto" else int(option.processes)
+    count = len(os.sched_getaffinity(0)) if option.processes == "auto" else int(option.processes)
     if count < 2 or session.testsfailed or option.collectonly or option.usepdb or option.capture == "no":
         return None
     _run(session, count - 1)
