@@ -156,6 +156,11 @@ def now(**changes):
         ({"replication": "group", "state": "PRIMARY"}, ["a majority of the group", "Measured: 19"]),
         ({"replication": "drbd", "state": "Primary, Connected"}, ["on the disks of both machines", "Measured: 19"]),
         ({"replication": "drbd", "state": "Primary, WFConnection", "law": None}, ["its own disk only", "19 times"]),
+        ({"replication": "drbd", "state": "Primary, SyncSource"}, ["what it missed (Primary, SyncSource)", "19"]),
+        (
+            {"replication": "drbd", "state": "Primary, Connected", "others": [("node2", "does not answer")]},
+            ["node2: does not answer: commits wait until DRBD on source has noticed", "19"],
+        ),
         (
             {"replication": "drbd", "state": "Primary, Connected", "silent": 3, "commits": 0.0, "law": None},
             ["for 3 s for the peer's disk", "committed nothing"],

@@ -167,6 +167,13 @@ STATES = (
         lambda now: f"{now.node} answers a commit once a majority of the group has received it.",
     ),
     Rule(
+        lambda now: _is("drbd")(now) and "Sync" in now.state,
+        lambda now: (
+            f"{now.node} sends the peer's disk what it missed ({now.state}){now.because}: until that is done, the peer "
+            "cannot take over."
+        ),
+    ),
+    Rule(
         lambda now: _is("drbd")(now) and "Connected" not in now.state,
         lambda now: (
             f"{now.node} writes to its own disk only ({now.state}){now.because}: the peer's disk becomes stale."
@@ -175,6 +182,13 @@ STATES = (
     Rule(
         lambda now: _is("drbd")(now) and now.stalled,
         lambda now: f"Commits have waited {_stalled_for(now)} for the peer's disk{now.because}.",
+    ),
+    Rule(
+        lambda now: _is("drbd")(now) and bool(now.others),
+        lambda now: (
+            f"{now.away}{now.because}: commits wait until DRBD on {now.node} has noticed that, then {now.node} writes "
+            "to its own disk only."
+        ),
     ),
     Rule(
         _is("drbd"),
