@@ -83,15 +83,28 @@ def test_a_known_refutation_carries_its_reason():
 
 def test_rounds_are_shuffled_by_the_seed_alone():
     """Same seed, same orders; each round has every case once; orders differ from round to round."""
-    cases = [Case(name) for name in "abcdefgh"]
+    cases = list("abcdefgh")
     rounds = list(schedule(cases, 4, seed=7))
 
     assert rounds == list(schedule(cases, 4, seed=7))
     assert rounds[:2] == list(schedule(cases, 2, seed=7))
     assert [n for n, _ in rounds] == [1, 2, 3, 4]
-    assert all(sorted(c.name for c in order) == list("abcdefgh") for _, order in rounds)
-    assert len({tuple(c.name for c in order) for _, order in rounds}) == 4
+    assert all(sorted(order) == cases for _, order in rounds)
+    assert len({tuple(order) for _, order in rounds}) == 4
     assert rounds != list(schedule(cases, 4, seed=8))
+
+
+def test_cases_that_are_compared_are_measured_one_after_another():
+    """Also through a third case; the order of the groups, and within each, changes from round to round."""
+    cases, compared = list("abcdefgh"), ["ae", "eg", "dx", "bf"]
+    rounds = ["".join(order) for _, order in schedule(cases, 20, 7, compared)]
+
+    assert all({"".join(sorted(order))} == {"abcdefgh"} for order in rounds)
+    for group in ("aeg", "bf"):
+        found = {order[min(map(order.index, group)) :][: len(group)] for order in rounds}
+        assert {"".join(sorted(part)) for part in found} == {group}
+        assert len(found) > 1
+    assert len(set(rounds)) == 20
 
 
 def test_an_unknown_preset_names_those_that_exist():

@@ -16,18 +16,20 @@ class Machine:
     """A lab and a host with given CPU seconds."""
 
     def __init__(self, monkeypatch):
-        self.cpu, self.used, self.containers = host.CpuTime(busy=0, stolen=0, total=0, own=0), 0.0, {}
+        self.cpu, self.used, self.containers = host.CpuTime(busy=0, stolen=0, total=0, own=0), {"source": 0.0}, {}
+        self.pinned, self.cpus = {}, {0: (0.0, 0.0), 1: (0.0, 0.0)}
         monkeypatch.setattr(host.CpuTime, "read", lambda: self.cpu)
+        monkeypatch.setattr(host, "seconds_by_cpu", lambda: self.cpus)
         monkeypatch.setattr(host, "load1", lambda: 0.5)
         monkeypatch.setattr(host, "cpu_pressure", lambda: None)
 
-    def cpu_seconds(self) -> float:
+    def cpu_seconds(self) -> dict[str, float]:
         return self.used
 
     def after(self, **cpu):
         """Return the noise of a load of 100 CPU seconds."""
         meter = noise.NoiseMeter.start([self])
-        self.used += cpu.pop("containers", 0)
+        self.used = {"source": cpu.pop("containers", 0)}
         self.cpu = host.CpuTime(**{"busy": 0, "stolen": 0, "total": 100, "own": 0, **cpu})
         return meter.read()
 
@@ -50,6 +52,36 @@ def test_noise_is_what_neither_lab_nor_harness_used(cpu, why, monkeypatch):
 
     assert found.quiet == (not why)
     assert found.why.startswith(why) and found.foreign_cpu >= 0
+
+
+@pytest.mark.parametrize(
+    ("busy", "own", "why"),
+    [
+        (40, 0, ""),
+        (44, 0, "other programs used 28% of CPU 0, to which nodes are pinned (limit 25%)"),
+        # The clients may be in the harness itself, on any CPU.
+        (44, 10, ""),
+    ],
+)
+def test_the_cpus_that_nodes_are_pinned_to_have_the_limit_of_all(busy, own, why, monkeypatch):
+    """Of two CPUs of 50 s each a source has one and used 30 s of it; others used less than a quarter of both."""
+    machine = Machine(monkeypatch)
+    machine.pinned = {"source": "0"}
+    meter = noise.NoiseMeter.start([machine])
+    machine.used, machine.cpus = {"source": 30.0}, {0: (float(busy), 50.0), 1: (2.0, 50.0)}
+    machine.cpu = host.CpuTime(busy=busy + 2, stolen=0, total=100, own=own)
+    found = meter.read()
+
+    assert found.quiet == (not why)
+    assert found.why.startswith(why)
+
+
+def test_this_machine_tells_the_seconds_of_each_cpu():
+    """The CPUs that this process may use are among them; no CPU was busy for longer than it exists."""
+    found = host.seconds_by_cpu()
+
+    assert os.sched_getaffinity(0) <= found.keys()
+    assert all(0 <= busy <= total for busy, total in found.values())
 
 
 # --- by whom ----------------------------------------------------------------------------------------------------------

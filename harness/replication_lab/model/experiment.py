@@ -1,7 +1,7 @@
 """An experiment: one question, the cases it compares, and the claims that answer it."""
 
 import random
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Hashable, Iterable, Iterator, Sequence
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
 from typing import Any, Generic, TypeVar
@@ -104,7 +104,7 @@ class Comparison:
 # --- the experiment ---------------------------------------------------------------------------------------------------
 
 Predict = Callable[[Case, dict[str, float]], dict[str, float]]
-Each = TypeVar("Each")
+Each = TypeVar("Each", bound=Hashable)
 
 
 def _no_workload(case: Case, _preset: Preset) -> Workload[Any]:
@@ -314,13 +314,30 @@ class Experiment(Generic[LabT]):
                 raise unknown_name(f"{what} experiment {self.name}", name, known, "./lab run --help")
 
 
-def schedule(cases: Sequence[Each], rounds: int, seed: int) -> Iterator[tuple[int, list[Each]]]:
+def schedule(
+    cases: Sequence[Each], rounds: int, seed: int, compared: Iterable[Collection[Each]] = ()
+) -> Iterator[tuple[int, list[Each]]]:
     """Yield (round, cases in that round's order), rounds from 1; each round is shuffled on its own, by the seed.
 
-    Interleaving spreads drifts (a filling disk, a warming CPU) evenly over all cases. A round's order depends only on
-    the seed and the round's number, so a repeated round has the same order.
+    Interleaving spreads drifts (a filling disk, a warming CPU) evenly over all cases. Cases that are compared, directly
+    or through a third one, follow each other in a shuffled order, so other programs that run for some seconds slow all
+    of them. An order depends only on the seed and the round's number: a repeated round has the same one.
     """
+    groups = _joined(cases, compared)
     for number in range(1, rounds + 1):
-        order = list(cases)
-        random.Random(f"{seed}:{number}").shuffle(order)
-        yield number, order
+        dice, order = random.Random(f"{seed}:{number}"), [list(group) for group in groups]
+        for group in order:
+            dice.shuffle(group)
+        dice.shuffle(order)
+        yield number, [case for group in order for case in group]
+
+
+def _joined(cases: Sequence[Each], compared: Iterable[Collection[Each]]) -> list[list[Each]]:
+    """Return the cases in groups: two cases that are compared are in the same one."""
+    groups = {case: [case] for case in cases}
+    for one, *others in (known for each in compared if (known := [case for case in each if case in groups])):
+        for other in others:
+            if groups[other] is not groups[one]:
+                groups[one].extend(groups[other])
+                groups |= dict.fromkeys(groups[other], groups[one])
+    return list({id(group): group for group in groups.values()}.values())

@@ -1,5 +1,6 @@
 """Noise: CPU time that neither the lab's containers nor the harness used, by whom, and stolen time."""
 
+from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import dataclass
 
@@ -12,7 +13,9 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.processes import CpuByProcess
 
 # The engine, its shims and the kernel's own work for the lab count as foreign too: measured at 2-9 % of two cores
-# under full load. A quarter means another program. Stolen time above a twentieth has bent every timing seen here.
+# under full load. A quarter means another program. The same limit holds for the CPUs that nodes are pinned to: on two
+# CPUs a quarter of both can be half of the one that a source has. Stolen time above a twentieth has bent every timing
+# seen here.
 FOREIGN_LIMIT, STEAL_LIMIT = 0.25, 0.05
 # A process is named if it used this share of one CPU.
 NAMED = 0.05
@@ -21,12 +24,63 @@ WINDOW, QUIET_WINDOWS = 1.0, 3
 
 
 @dataclass(frozen=True)
+class Used:
+    """CPU seconds so far of the machine, of each CPU (busy, total), and of containers by the CPUs they are pinned to.
+
+    Containers that are not pinned are under an empty text.
+    """
+
+    machine: host.CpuTime
+    cpus: dict[int, tuple[float, float]]
+    containers: dict[str, float]
+
+    @classmethod
+    def read(cls, labs: Iterable[Lab]) -> "Used":
+        containers: dict[str, float] = defaultdict(float)
+        for lab in labs:
+            for service, seconds in lab.cpu_seconds().items():
+                containers[lab.pinned.get(service, "")] += seconds
+        return cls(host.CpuTime.read(), host.seconds_by_cpu(), dict(containers))
+
+    def steal_since(self, before: "Used") -> float:
+        return (self.machine.stolen - before.machine.stolen) / self._seconds_since(before)
+
+    def foreign_since(self, before: "Used") -> float:
+        """Return the share of all CPUs that neither the containers nor the harness used since then."""
+        used = sum(self._containers_since(before).values()) + self._own_since(before)
+        return max(self.machine.busy - before.machine.busy - used, 0.0) / self._seconds_since(before)
+
+    def foreign_of_pinned_since(self, before: "Used") -> dict[str, float]:
+        """Return at least what share of the CPUs that containers are pinned to others used since then, by the CPUs.
+
+        The CPUs of the harness and of containers that are not pinned are not known. All they used is deducted from
+        each, so a load of clients in the harness is not taken for another program.
+        """
+        used = self._containers_since(before)
+        anywhere = used.pop("", 0.0) + self._own_since(before)
+        found = {}
+        for cpus, seconds in used.items():
+            numbers = [int(number) for number in cpus.split(",") if int(number) in before.cpus]
+            busy, total = (sum(self.cpus[n][i] - before.cpus[n][i] for n in numbers) for i in (0, 1))
+            found[cpus] = max(busy - seconds - anywhere, 0.0) / max(total, 1e-3)
+        return found
+
+    def _seconds_since(self, before: "Used") -> float:
+        return max(self.machine.total - before.machine.total, 1e-3)
+
+    def _own_since(self, before: "Used") -> float:
+        return self.machine.own - before.machine.own
+
+    def _containers_since(self, before: "Used") -> dict[str, float]:
+        return {cpus: seconds - before.containers.get(cpus, 0.0) for cpus, seconds in self.containers.items()}
+
+
+@dataclass(frozen=True)
 class NoiseMeter:
     """A meter that is started before a measurement and read after it."""
 
     labs: tuple[Lab, ...]
-    machine: host.CpuTime
-    containers: float
+    used: Used
     processes: CpuByProcess
     began: float
 
@@ -34,7 +88,7 @@ class NoiseMeter:
     def start(cls, labs: Iterable[Lab]) -> "NoiseMeter":
         labs = tuple(labs)
         processes = CpuByProcess.read(_ids(labs))
-        return cls(labs, host.CpuTime.read(), _cpu_seconds(labs), processes, clock.timer())
+        return cls(labs, Used.read(labs), processes, clock.timer())
 
     def restarted(self) -> "NoiseMeter":
         """Return another meter for the same labs, started now."""
@@ -46,15 +100,12 @@ class NoiseMeter:
             return Noise(
                 quiet=False, readable=False, why=f"the load of the Docker engine's machine cannot be read: {elsewhere}"
             )
-        now, used = host.CpuTime.read(), _cpu_seconds(self.labs) - self.containers
-        total = max(now.total - self.machine.total, 1e-3)
-        foreign = (now.busy - self.machine.busy - used - (now.own - self.machine.own)) / total
-        steal = (now.stolen - self.machine.stolen) / total
-        why = _why_noisy(max(foreign, 0.0), steal)
-        if why and foreign > FOREIGN_LIMIT:
-            why += self._by_whom()
+        now = Used.read(self.labs)
+        foreign, steal = now.foreign_since(self.used), now.steal_since(self.used)
+        why = _why_foreign(foreign, now.foreign_of_pinned_since(self.used))
+        why = why + self._by_whom() if why else _why_stolen(steal)
         return Noise(
-            foreign_cpu=round(max(foreign, 0.0), 4),
+            foreign_cpu=round(foreign, 4),
             steal=round(steal, 4),
             psi_cpu_some=host.cpu_pressure(),
             load1=round(host.load1(), 2),
@@ -100,13 +151,17 @@ def _ids(labs: tuple[Lab, ...]) -> list[str]:
     return [container.id or "" for lab in labs for container in lab.containers.values()]
 
 
-def _cpu_seconds(labs: tuple[Lab, ...]) -> float:
-    return sum(lab.cpu_seconds() for lab in labs)
+def _why_foreign(foreign: float, of_pinned: dict[str, float]) -> str:
+    shares = {"the CPUs": foreign}
+    for cpus, share in of_pinned.items():
+        shares[f"CPU{'s' if ',' in cpus else ''} {cpus}, to which nodes are pinned"] = share
+    for what, share in shares.items():
+        if share > FOREIGN_LIMIT:
+            return f"other programs used {share:.0%} of {what} (limit {FOREIGN_LIMIT:.0%})"
+    return ""
 
 
-def _why_noisy(foreign: float, steal: float) -> str:
-    if foreign > FOREIGN_LIMIT:
-        return f"other programs used {foreign:.0%} of the CPUs (limit {FOREIGN_LIMIT:.0%})"
+def _why_stolen(steal: float) -> str:
     if steal > STEAL_LIMIT:
         return f"{steal:.0%} of the CPU time was stolen by other virtual machines (limit {STEAL_LIMIT:.0%})"
     return ""

@@ -251,15 +251,15 @@ class Run:
         After the plan's first rounds only the cases of claims that are still open are measured.
         """
         plan, ends = self.preset, clock.timer() + 60 * (self.preset.max_minutes or math.inf)
-        everything = [(session, case) for session in sessions for case in session.cases]
-        for number, order in schedule(everything, plan.max_rounds, self.seed):
+        everything = {(session.engine, case.name): (session, case) for session in sessions for case in session.cases}
+        for number, order in schedule(list(everything), plan.max_rounds, self.seed, self._compared(sessions)):
             still_open = self._open(sessions) if number > plan.min_rounds else None
-            chosen = [each for each in order if still_open is None or (each[0].engine, each[1].name) in still_open]
+            chosen = [place for place in order if still_open is None or place in still_open]
             if not chosen:
                 return self._without_open_claims(sessions)
             if clock.timer() > ends:
                 return "time limit"
-            for position, (session, case) in enumerate(chosen, 1):
+            for position, (session, case) in enumerate(map(everything.__getitem__, chosen), 1):
                 rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
                 self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
                 if not session.measure_quietly(case, number) and self.noise == STOP:
@@ -269,6 +269,11 @@ class Run:
     def _without_open_claims(self, sessions: list[Session]) -> str:
         judged = [one for session in sessions for one in self.experiment.judge(self.journal.record, session.engine)]
         return GIVEN_UP if any(one.needed is not None for one in judged) else DECIDED
+
+    def _compared(self, sessions: list[Session]) -> list[tuple[Place, ...]]:
+        """Return the (engine, case) that each claim compares."""
+        relations = [claim.relation for claim in self.experiment.claims]
+        return [relation.measured_on(session.engine) for session in sessions for relation in relations]
 
     def _open(self, sessions: list[Session]) -> set[Place]:
         """Return the (engine, case) that another round must measure: those of undecided claims that it may decide."""

@@ -89,6 +89,20 @@ class CpuTime:
         )
 
 
+def seconds_by_cpu() -> dict[int, tuple[float, float]]:
+    """Return the busy and the total seconds since boot of each CPU by its number; empty without /proc/stat.
+
+    Fields of proc_stat(5): idle and iowait are the fourth and the fifth, stolen time is the eighth.
+    """
+    found = {}
+    with suppress(OSError):
+        for name, *fields in map(str.split, Path("/proc/stat").read_text().splitlines()):
+            if number := name.removeprefix("cpu") if name.startswith("cpu") else "":
+                spent = [int(each) / os.sysconf("SC_CLK_TCK") for each in fields[:8]]
+                found[int(number)] = (sum(spent) - spent[3] - spent[4] - spent[7], sum(spent))
+    return found
+
+
 def cpu_pressure() -> float | None:
     """Return the share of the last 10 s in which some task waited for a CPU (PSI); None if the kernel has no PSI."""
     try:

@@ -142,12 +142,13 @@ class Lab:
         model = Link(name, made["listen"], made["upstream"], source, name.removeprefix(f"{source}-"), (name,))
         return RunningLink(self, model)
 
-    def cpu_seconds(self) -> float:
-        """Return the CPU time that the lab's containers have used since they started, in seconds."""
+    def cpu_seconds(self) -> dict[str, float]:
+        """Return the CPU time that each of the lab's containers has used since it started, in seconds, by service."""
         api = docker_engine.client().api
         with ThreadPoolExecutor(8) as pool:
             answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), self.containers.values())
-            return sum(answer["cpu_stats"]["cpu_usage"]["total_usage"] for answer in answers) / 1e9
+            used = [answer["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9 for answer in answers]
+        return dict(zip(self.containers, used, strict=True))
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         """Pin each site (a tuple of services) to CPUs of its own, like separate machines; return {service: CPUs}.
