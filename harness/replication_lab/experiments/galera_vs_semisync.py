@@ -182,6 +182,11 @@ def _short(wan: Far) -> dict[str, float]:
     return {"rows": 0, "seconds": 1, "most_seconds": most, "far_seconds": far_seconds, "hot_seconds": hot}
 
 
+# Eight rounds tell a ratio from the bound of 1.1 if it is 11 % away: neighbouring loads of 1 s vary by 12 %.
+BESIDE_THE_BOUND = "the ratio is 4 to 8 % below the bound on two CPUs; eight rounds of loads of 1 s show about 11 %"
+UNDECIDABLE = {f"faster-than-after-sync-{LAN}-{clients}": BESIDE_THE_BOUND for clients in (128, 256)}
+
+
 # On a LAN of two CPUs the ratio at 64 clients lies near 1 and varies by a seventh from round to round, so that sixteen
 # rounds may not decide it. At 8 clients it is 0.7, and a few rounds do.
 def _brief(wan: Far) -> tuple[str, ...]:
@@ -205,7 +210,7 @@ def _presets(wan: Far) -> dict[str, Preset]:
     return {
         "least": Preset("least", 3, 16, least, cases=_least(wan)),
         "brief": Preset("brief", 3, 16, least, cases=_brief(wan)),
-        "quick": Preset("quick", 3, 8, _short(wan), cases=of_three),
+        "quick": Preset("quick", 3, 8, _short(wan), cases=of_three, undecidable=UNDECIDABLE),
         "full": Preset("full", 3, 8, large),
     }
 
