@@ -6,6 +6,7 @@ import pytest
 from replication_lab.world import catalogue
 
 PAGES = sorted((catalogue.ROOT / "docs").glob("*.md"))
+BESIDE = [catalogue.ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
 WIDEST = 100
 CODE = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
 # Tables, headings, pictures and lines of HTML cannot be wrapped.
@@ -18,7 +19,7 @@ def too_wide(text: str) -> list[str]:
     return [line for line in lines if len(line) > WIDEST and " " in re.sub(r"`[^`]*`", "", line).strip(" -*.,;:")]
 
 
-@pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
+@pytest.mark.parametrize("page", [*BESIDE, *PAGES], ids=lambda page: page.stem)
 def test_prose_is_wrapped(page):
     """Tables and code are as wide as they are."""
     assert too_wide(page.read_text()) == []
