@@ -23,6 +23,8 @@ BLOCKS = [
     for row, block in zip(commands.rows().get(page.name, []), commands.of_shell(page), strict=True)
     if row.run
 ]
+# A drill starts a lab of its own; its option names an attached project.
+OWN_LAB = "drill"
 # An answer for want of rounds is one.
 MEASURES, ANSWERED = ("ask",), (0, 2)
 
@@ -37,7 +39,7 @@ def own(line: str, name: str) -> str:
     words = shlex.split(found[1])
     if words[0] in MEASURES:
         return "./lab " + shlex.join(shortened(tuple(words)))
-    path = called(words)
+    path = "" if words[0] == OWN_LAB else called(words)
     return made.replace(f"./lab {path}", f"./lab {path} --lab {name}", 1) if path else made
 
 
