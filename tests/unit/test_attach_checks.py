@@ -165,7 +165,7 @@ def test_what_could_not_be_restored_is_refused():
     older = replace(APPLICATION, named_image="sha256:newer")
 
     assert "older build" in refusal(attach_checks.check_consumer, project(running={"app": [older]}), "app")
-    assert "app runs with other settings" in refusal(attach_checks.check_unchanged, project(), ["app"])
+    assert "app runs with settings that differ" in refusal(attach_checks.check_unchanged, project(), ["app"])
 
 
 @pytest.mark.parametrize(

@@ -53,7 +53,7 @@ def restored():
 def test_links_and_nodes_are_as_before_the_view(killed):
     """Each change is told; a second command finds nothing to do."""
     assert restored() == [
-        f"restored {killed.name}, which a killed view had left changed: link {LINK}, node replica (was exited)"
+        f"restored {killed.name}, which a killed live view had left changed: link {LINK}, node replica (was exited)"
     ]
     assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and killed.link(LINK).enabled()
     assert killed.node("replica").state()[0] == "running"
@@ -111,6 +111,6 @@ def test_what_cannot_be_restored_is_told_and_the_rest_is_done(killed, monkeypatc
     monkeypatch.setattr(killed_views, "exchange", fail)
 
     assert restored() == [
-        "warning: a change of a killed view could not be undone: the proxy does not answer",
-        f"restored {killed.name}, which a killed view had left changed: node replica (was exited)",
+        "warning: could not undo a change that a killed live view had left: the proxy does not answer",
+        f"restored {killed.name}, which a killed live view had left changed: node replica (was exited)",
     ]

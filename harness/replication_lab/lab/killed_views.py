@@ -89,7 +89,7 @@ def _restore(name: str, tell: Tell) -> None:
         first = min(found, key=lambda before: before.at)
         done = [said for step in _steps(lab, first) if (said := _done(step, tell))]
         if done:
-            tell(f"restored {name}, which a killed view had left changed: {', '.join(done)}")
+            tell(f"restored {name}, which a killed live view had left changed: {', '.join(done)}")
     for path in paths:
         path.unlink(missing_ok=True)
 
@@ -116,7 +116,7 @@ def _done(step: Callable[[], str], tell: Tell) -> str:
     try:
         return step()
     except LabError as error:
-        tell(f"warning: a change of a killed view could not be undone: {error.found}")
+        tell(f"warning: could not undo a change that a killed live view had left: {error.found}")
         return ""
 
 

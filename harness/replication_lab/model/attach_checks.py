@@ -114,8 +114,8 @@ def check_unchanged(project: Project, services: Sequence[str]) -> None:
     """Refuse services whose containers the files and the environment would not give again."""
     for service in services:
         raise LabError(
-            f"{service} runs with other settings than the files and the environment give now",
-            "unchanged settings: lab detach has to restore the containers as they are",
+            f"{service} runs with settings that differ from what the files and the environment give now",
+            "unchanged settings, because lab detach must restore the containers as they are",
             f"the same -f, --env-file and variables as at its start; or {_up(project, service)}",
         )
 

@@ -71,7 +71,7 @@ def miscounted(copies: Sequence[Copy]) -> int:
 
 def _counter(copy: Copy) -> int:
     if copy.counter is None:
-        raise ValueError(f"the hot row of {copy.node} was not read")
+        raise ValueError(f"the counter of the hot row on {copy.node} was not read")
     return copy.counter
 
 

@@ -82,7 +82,7 @@ class Condition:
         if self.loss_percent:
             ways = {"": "in each direction", "↓": "down", "↑": "up"}[self.loss_way]
             said.append(f"{self.loss_percent:g} % of the packets are lost {ways}")
-        return f"A condition in numbers: {'; '.join(said)}."
+        return f"Condition: {'; '.join(said)}."
 
     def toxic(self) -> Toxic:
         """Return the toxic with this effect. Body names are plain ASCII, since they are part of Toxiproxy's URLs."""

@@ -18,7 +18,7 @@ def _lines(hello: Hello, state: State) -> Iterator[str]:
     sample, ledger = state.sample, state.ledger
     lab: Labels = {"lab": hello.lab, "topology": hello.topology, "engine": hello.engine}
     yield from _metric("lab_info", "The lab that is observed.", [(lab, 1)])
-    yield from _metric("lab_commits_per_second", "Commits by the command's own clients.", [({}, sample.commits_per_s)])
+    yield from _metric("lab_commits_per_second", "Commits by lab live's own clients.", [({}, sample.commits_per_s)])
     yield from _metric("lab_errors_per_second", "Errors that these clients received.", [({}, sample.errors_per_s)])
     yield from _metric("lab_law_per_second", "Upper bound on commits: clients / round trip.", [({}, sample.law_per_s)])
     if sample.latency:

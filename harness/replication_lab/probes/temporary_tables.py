@@ -67,7 +67,7 @@ class Watch:
         written = {engine: self._grown.get(name, 0) for engine, name in ROWS.items()}
         least, most = round(MOST * rows), round(FEW * rows)
         return Proof(
-            what=f"the temporary tables' rows were written by {self.storage}, and by no other storage engine",
+            what=f"only {self.storage} wrote the temporary tables' rows",
             expected=f"at least {least} rows by {self.storage}, at most {most} rows by any other storage engine",
             found=", ".join(f"{count} rows by {engine}" for engine, count in written.items()),
             ok=all(count >= least if engine == self.storage else count <= most for engine, count in written.items()),

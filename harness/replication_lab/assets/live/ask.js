@@ -1,7 +1,7 @@
 // Commands to the server. Nothing is shown as done because it was asked for: the stream says what happened.
 
 const JSON_TYPE = { "Content-Type": "application/json" };
-const SILENT = { error: "The server did not answer. The next state shows whether the command was carried out.", expected: "a running lab live" };
+const SILENT = { error: "lab live did not answer. The next state shows whether the command was carried out.", expected: "a running lab live" };
 
 /** Send a command; return {ok: true, accepted, file} or {ok: false, status, error, expected, next}. */
 export async function ask(method, path, body = {}) {
@@ -18,7 +18,7 @@ function read(text) {
   try {
     return JSON.parse(text);
   } catch {
-    return { error: text.trim() || "The server refused this without a reason." };
+    return { error: text.trim() || "lab live refused this and gave no reason." };
   }
 }
 
