@@ -36,6 +36,9 @@ class LabOfNames:
 
     name = "lab-fake"
 
+    def node_at(self, host: str) -> str:
+        return host
+
     def node(self, name: str) -> FakeService:
         return FakeService(self, name)
 

@@ -6,13 +6,23 @@ import subprocess
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
+from typing import Any
 
-from replication_lab.world.docker import attachments, compose_call, engine
+from replication_lab.world.docker import attachments, compose_call, engine, project
 
 SOURCES = Path(__file__).parent
 PROJECTS = SOURCES / "attached"
 DATABASE, SHOP = "vendor.example/database:1", "vendor.example/shop:1"
-ENVIRONMENT = {"DB_IMAGE": DATABASE, "SHOP_IMAGE": SHOP}
+# The lab's own MySQL follows the vendors' contract, too.
+ENVIRONMENT = {"DB_IMAGE": DATABASE, "SHOP_IMAGE": SHOP, "MYSQL_IMAGE": "replication-lab/mysql-8.0"}
+FILES = {
+    "shop": "docker-compose.yml",
+    "replicas": "docker-compose.yml",
+    "waiting": "docker-compose.yml",
+    "cluster": "compose.yaml",
+    "group": "compose.yaml",
+}
+PROBE = "curl -fsS http://localhost:8080/health"
 
 
 def build() -> None:
@@ -23,11 +33,15 @@ def build() -> None:
         )
 
 
-def compose(folder: str, project: str, *command: str) -> subprocess.CompletedProcess[str]:
+def compose(folder: str | Path, project: str, *command: str) -> subprocess.CompletedProcess[str]:
     """Run `docker compose` as the user of a project would."""
+    return _compose(PROJECTS / folder, project, *command)
+
+
+def _compose(folder: Path, project: str, *command: str) -> subprocess.CompletedProcess[str]:
     return subprocess.run(
         ["docker", "compose", "--ansi", "never", "--project-name", project, *command],
-        cwd=PROJECTS / folder,
+        cwd=folder,
         env={**os.environ, **ENVIRONMENT},
         capture_output=True,
         text=True,
@@ -36,23 +50,26 @@ def compose(folder: str, project: str, *command: str) -> subprocess.CompletedPro
 
 
 @contextmanager
-def running(folder: str, project: str) -> Iterator[None]:
+def running(folder: str | Path, project: str) -> Iterator[None]:
     """Start a project for the block, and remove all of it at the end, whatever is attached to it."""
-    volumes = set()
     try:
         compose(folder, project, "up", "--detach", "--wait")
-        volumes = volumes_of(project)
         yield
     finally:
-        # A consumer that was recreated for a link would keep Compose from stopping it without its proxy.
-        if added := attachments.containers().get(project):
-            attachments.restore(attachments.of(added))
-        compose(folder, project, "--profile", "*", "down", "--volumes", "--timeout", "1")
-        # Compose forgets that a volume had no name once it has recreated the container.
-        client = engine.client()
-        for volume in client.volumes.list():
-            if volume.name in volumes:
-                volume.remove()
+        remove(project, PROJECTS / folder)
+
+
+def remove(project: str, folder: Path) -> None:
+    """Remove all of a project, whatever is attached to it."""
+    volumes = volumes_of(project)
+    # A consumer that was recreated for a link would keep Compose from stopping it without its proxy.
+    if added := attachments.containers().get(project):
+        attachments.restore(attachments.of(added))
+    _compose(folder, project, "--profile", "*", "down", "--volumes", "--timeout", "1")
+    # Compose forgets that a volume had no name once it has recreated the container.
+    for volume in engine.client().volumes.list():
+        if volume.name in volumes:
+            volume.remove()
 
 
 def volumes_of(project: str) -> set[str]:
@@ -82,6 +99,40 @@ def settings(project: str) -> dict[str, list[object]]:
         service: [(one.attrs["Image"], one.labels[compose_call.HASH], compose_call.settings(one)) for one in containers]
         for service, containers in found.items()
     }
+
+
+def options(folder: str, name: str, *others: str) -> tuple[str, ...]:
+    """Return the arguments of `lab attach` for a project of a folder."""
+    return ("attach", "-f", str(PROJECTS / folder / FILES[folder]), "-p", name, *others, "--yes")
+
+
+def ask(name: str, service: str = "app") -> str:
+    """Let an application open its connections, and return its answer."""
+    return inside(f"{name}-{service}-1", *PROBE.split())
+
+
+def drilled(command: Any, name: str, *others: str) -> tuple[int, str]:
+    """Return how drills on an attached project ended: the exit status and what was printed."""
+    answer = command("drill", "--lab", name, *others)
+    return answer.returncode, answer.stdout + answer.stderr
+
+
+def nodes(command: Any, name: str) -> dict[str, str]:
+    """Return what each node of an attached project says of its replication, by `lab show`."""
+    return {
+        node["name"]: node["replication"]
+        for node in json.loads(command("show", "--json", "--lab", name).stdout)["nodes"]
+    }
+
+
+def restored(command: Any, folder: str, name: str, before: dict[str, list[object]]) -> str:
+    """Detach, compare the project with what it was, and return what was printed."""
+    ended = command("detach", "--lab", name)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    assert settings(name) == before
+    assert changed_by_up(folder, name) == []
+    assert name not in project.all_labs()
+    return ended.stdout
 
 
 def changed_by_up(folder: str, project: str) -> list[str]:

@@ -5,6 +5,7 @@ import os
 import secrets
 import subprocess
 import sys
+from contextlib import ExitStack
 from typing import Any
 
 import pytest
@@ -15,6 +16,8 @@ from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images, labels, leftovers, project, signals
+
+from tests.lab import attaching
 
 ROOT = catalogue.ROOT
 # It hangs when it takes longer: on a slow machine, too, which moves a cluster's service within two minutes.
@@ -80,6 +83,25 @@ def name():
     chosen = f"test-{secrets.token_hex(4)}"
     yield chosen
     leftovers.remove(chosen)
+
+
+@pytest.fixture
+def started():
+    """Start Compose projects of users by their folder; gives each one's name. All are removed at the end."""
+    with ExitStack() as stack:
+
+        def start(folder):
+            name = f"{folder}-{secrets.token_hex(3)}"
+            stack.enter_context(attaching.running(folder, name))
+            return name
+
+        yield start
+
+
+@pytest.fixture
+def attach(command):
+    """Run `lab attach` on a project of a folder."""
+    return lambda folder, name, *others: command(*attaching.options(folder, name, *others), **attaching.ENVIRONMENT)
 
 
 @pytest.fixture(scope="module")

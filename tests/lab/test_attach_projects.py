@@ -2,19 +2,18 @@
 
 import json
 import secrets
+import shutil
 import signal
-from contextlib import ExitStack
+import subprocess
+from pathlib import Path
 
 import pytest
 from replication_lab.world import clock
-from replication_lab.world.docker import attachments, project
+from replication_lab.world.docker import attachments, compose_call, engine, project
 
 from tests.lab import attaching
 
 pytestmark = [pytest.mark.long, pytest.mark.timeout(900)]
-
-FILES = {"shop": "docker-compose.yml", "replicas": "docker-compose.yml", "cluster": "compose.yaml"}
-PROBE = "curl -fsS http://localhost:8080/health"
 SECONDS = 60
 
 
@@ -22,57 +21,6 @@ SECONDS = 60
 def images(built):
     """Build the database and the application of the projects."""
     attaching.build()
-
-
-@pytest.fixture
-def started():
-    """Start projects by their folder; gives each one's name. All are removed at the end."""
-    with ExitStack() as stack:
-
-        def start(folder):
-            name = f"{folder}-{secrets.token_hex(3)}"
-            stack.enter_context(attaching.running(folder, name))
-            return name
-
-        yield start
-
-
-def options(folder, name, *others):
-    return ("attach", "-f", str(attaching.PROJECTS / folder / FILES[folder]), "-p", name, *others, "--yes")
-
-
-@pytest.fixture
-def attach(command):
-    """Run `lab attach` on a project of a folder."""
-
-    def run(folder, name, *others):
-        return command(*options(folder, name, *others), **attaching.ENVIRONMENT)
-
-    return run
-
-
-def containers(name, service):
-    return f"{name}-{service}-1"
-
-
-def ask(name):
-    """Let the application open its connections."""
-    return attaching.inside(containers(name, "app"), *PROBE.split())
-
-
-def restored(command, folder, name, before):
-    """Detach, and compare the project with what it was."""
-    ended = command("detach", "--lab", name)
-    assert ended.returncode == 0, ended.stdout + ended.stderr
-    assert attaching.settings(name) == before
-    assert attaching.changed_by_up(folder, name) == []
-    assert name not in project.all_labs()
-
-
-def drilled(command, name, *others):
-    """Return how drills on an attached project ended: the exit status and what was printed."""
-    answer = command("drill", "--lab", name, *others)
-    return answer.returncode, answer.stdout + answer.stderr
 
 
 def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, attach, started):
@@ -83,7 +31,7 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
 
     assert answer.returncode in (0, 2), answer.stderr
     assert "verified: db-replica uses link db-db-replica" in answer.stderr
-    ask(name)
+    attaching.ask(name)
     shown = json.loads(command("show", "--json", "--lab", name).stdout)
     roles = {node["name"]: node["role"] for node in shown["nodes"]}
     assert roles["db"] == "source" and roles["db-replica"] == "replica"
@@ -91,9 +39,59 @@ def test_replicas_of_a_project_are_recognised_drilled_and_restored(command, atta
     assert links["app-db"]["use"].startswith("connections of app so far: ")
     assert links["db-db-replica"]["use"].startswith("connections of db-replica so far: ")
     for fault in ("cut-replication", "pause-db"):
-        code, said = drilled(command, name, "--fault", fault, "--probe", PROBE)
+        code, said = attaching.drilled(command, name, "--fault", fault, "--probe", attaching.PROBE)
         assert code == 0 and "HOLDS" in said and "of 0 probes" not in said, said
-    restored(command, "replicas", name, before)
+    attaching.restored(command, "replicas", name, before)
+
+
+def test_a_volume_without_a_name_is_told_and_can_be_removed(command, attach, started):
+    """The replica's data are on one. Compose keeps it after the recreation, and the printed command removes it."""
+    name = started("replicas")
+    before = attaching.settings(name)
+    answer = attach("replicas", name, "--link", "db:db-replica")
+
+    assert answer.returncode == 0, answer.stderr
+    assert "db-replica has /var/lib/mysql on a volume without a name" in answer.stderr
+    said = attaching.restored(command, "replicas", name, before)
+    (remove,) = (line.split() for line in said.splitlines() if "docker volume rm " in line)
+    attaching.compose("replicas", name, "down", "--volumes", "--timeout", "1")
+    assert remove[-1] in {volume.name for volume in engine.client().volumes.list()}
+    subprocess.run(remove, check=True, capture_output=True)
+
+
+def test_a_replica_that_would_not_find_its_relay_log_is_refused(command, tmp_path):
+    """By default it is named after the container: a recreated replica has stopped for good on a real server."""
+    folder = Path(shutil.copytree(attaching.PROJECTS / "replicas", tmp_path / "replicas"))
+    settings = folder / "config" / "replica.cnf"
+    settings.write_text(settings.read_text().replace("relay-log = relay\n", ""))
+    name = f"replicas-{secrets.token_hex(3)}"
+    with attaching.running(folder, name):
+        before = attaching.settings(name)
+        asked = ("attach", "-f", str(folder / "docker-compose.yml"), "-p", name, "--link", "db:db-replica", "--yes")
+        answer = command(*asked, **attaching.ENVIRONMENT)
+
+        assert answer.returncode == 3
+        assert "db-replica names its logs after its container (relay log: " in " ".join(answer.stderr.split())
+        assert attaching.settings(name) == before
+
+
+@pytest.mark.parametrize("by", ["detach", "another command"])
+def test_a_project_whose_toxiproxies_were_removed_by_hand_is_restored(command, attach, started, by):
+    """Its application has lost its database, and Compose cannot stop it; `lab detach` repairs both."""
+    name = started("replicas")
+    before = attaching.settings(name)
+    assert attach("replicas", name, "--link", "app:db").returncode in (0, 2)
+    for container in attachments.containers()[name]:
+        container.remove(force=True, v=True)
+
+    if by == "detach":
+        attaching.restored(command, "replicas", name, before)
+    else:
+        command("down", "--lab", "no-such-lab")
+        assert attaching.settings(name) == before
+    attaching.ask(name)
+    attaching.compose("replicas", name, "down", "--timeout", "1")
+    assert not compose_call.containers(name)
 
 
 def test_a_cluster_is_drilled_and_a_node_that_does_not_come_back_is_told(command, attach, started):
@@ -106,9 +104,9 @@ def test_a_cluster_is_drilled_and_a_node_that_does_not_come_back_is_told(command
     refused = attach("cluster", name, "--link", "db2:db1")
     assert refused.returncode == 3
     for fault in ("cut-link", "kill-db3"):
-        code, said = drilled(command, name, "--fault", fault)
+        code, said = attaching.drilled(command, name, "--fault", fault)
         assert code == 0, said
-    code, said = drilled(command, name, "--fault", "kill-db1")
+    code, said = attaching.drilled(command, name, "--fault", "kill-db1")
     assert code == 2 and "db1 exited with status 1 instead of restarting" in said, said
     # Compose itself cannot bring up the project now.
     assert command("detach", "--lab", name).returncode == 0
@@ -127,9 +125,9 @@ def test_two_projects_are_attached_at_once(command, attach, started):
         for folder, name in names.items()
     }
     assert toxics == {"shop": ["100ms"], "replicas": ["40ms"]}
-    restored(command, "shop", names["shop"], before["shop"])
+    attaching.restored(command, "shop", names["shop"], before["shop"])
     assert names["replicas"] in project.all_labs()
-    restored(command, "replicas", names["replicas"], before["replicas"])
+    attaching.restored(command, "replicas", names["replicas"], before["replicas"])
 
 
 @pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
@@ -139,7 +137,7 @@ def test_an_attach_that_is_stopped_leaves_the_project_and_no_proxy(command, star
         monkeypatch.setenv(variable, value)
     name = started("replicas")
     before = attaching.settings(name)
-    attach = start_command(*options("replicas", name, "--link", "app:db", "--rtt", "40ms"))
+    attach = start_command(*attaching.options("replicas", name, "--link", "app:db", "--rtt", "40ms"))
     clock.wait_until(lambda: name in attachments.containers(), "a proxy", SECONDS)
     attach.send_signal(sent)
     attach.wait(SECONDS)
@@ -150,4 +148,4 @@ def test_an_attach_that_is_stopped_leaves_the_project_and_no_proxy(command, star
     assert name not in attachments.containers() and name not in project.all_labs()
     assert attaching.settings(name) == before
     assert attaching.changed_by_up("replicas", name) == []
-    ask(name)
+    attaching.ask(name)

@@ -1,5 +1,6 @@
 """Does `lab attach` ask before it recreates containers, and say what was not seen?"""
 
+import json
 from types import SimpleNamespace
 
 import pytest
@@ -61,6 +62,48 @@ def test_what_will_be_recreated_is_said_before(attach):
     assert said.exit_code == 0 and attach.done == ["40ms"]
     assert "2 containers of app will be recreated, now and at `lab detach`" in said.output
     assert "db2 is left out: why" in said.output and "restore   ./lab detach --lab shop" in said.output
+
+
+def test_a_volume_without_a_name_is_said_before(attach, monkeypatch):
+    """Compose forgets that it had none."""
+    consumer = Consumer("replica", 1, "hash", {}, {"a" * 64: "/var/lib/mysql"})
+    found = Plan(attachment(consumers=[consumer]), {}, attachments.Kept(), [])
+    monkeypatch.setattr(command, "plan", lambda _asked: found)
+
+    said = " ".join(attach("--yes").output.split())
+    assert "replica has /var/lib/mysql on a volume without a name: `docker compose down --volumes` will no" in said
+
+
+def mounted(name, **host):
+    mounts = [{"Type": "volume", "Name": name, "Destination": "/data"}, {"Type": "bind", "Destination": "/etc/x"}]
+    return SimpleNamespace(attrs={"Mounts": mounts, "HostConfig": host})
+
+
+@pytest.mark.parametrize(
+    ("container", "unnamed"),
+    [
+        (mounted("a" * 64, Binds=None, Mounts=None), True),
+        (mounted("shop_data", Binds=["shop_data:/data"]), False),
+        (mounted("a" * 64, Mounts=[{"Type": "volume", "Source": "a" * 64, "Target": "/data"}]), False),
+        (mounted("a" * 64, Binds=[f"{'a' * 64}:/data:rw"]), False),
+    ],
+)
+def test_a_volume_that_goes_with_its_container_is_known(container, unnamed):
+    """Not one that Compose has named already, when it recreated the container."""
+    assert compose_call.unnamed_volumes(container) == ({"a" * 64: "/data"} if unnamed else {})
+
+
+@pytest.mark.parametrize(("differences", "code"), [([], 0), (["app has other networks"], 1)])
+def test_detach_prints_what_differs_and_how_to_remove_a_volume(monkeypatch, differences, code):
+    """In JSON too."""
+    done = command.attaching.Detached("shop", differences, [("replica", "a" * 64)])
+    monkeypatch.setattr(command.attaching, "detach", lambda _name, _tell: done)
+    said = CliRunner().invoke(cli, ["detach"])
+    data = CliRunner().invoke(cli, ["detach", "--json"])
+
+    assert said.exit_code == data.exit_code == code
+    assert f"\n  docker volume rm {'a' * 64}\n" in said.output
+    assert json.loads(data.output)["unnamed_volumes"] == [{"service": "replica", "volume": "a" * 64}]
 
 
 @pytest.mark.parametrize(("answer", "attached"), [("y\n", True), ("n\n", False), ("\n", False)])

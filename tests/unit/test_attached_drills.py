@@ -4,8 +4,10 @@ from contextlib import contextmanager
 from pathlib import Path
 from types import SimpleNamespace
 
+import msgspec
 import pytest
 from replication_lab import replication
+from replication_lab.model.attachment import AttachedLink
 from replication_lab.model.errors import LabError
 from replication_lab.model.fault import links_of
 from replication_lab.runner import attached
@@ -35,6 +37,36 @@ def test_each_link_and_each_server_has_its_drills(lab):
     assert found["cut-link-app-db"].through == "app-db" and found["cut-link-app-db"].clients == {"db": 4}
     assert found["cut-replication-db-db-replica"].through == ""
     assert not any("{" in f"{each.about}{each.expected}" for each in found.values())
+
+
+def test_a_link_to_a_server_that_takes_no_writes_has_a_drill_of_its_own(lab):
+    """Clients that wrote across it would write rows into a replica."""
+    reading = AttachedLink("reports", "db-replica", "reports", "db-replica", 3306, ["db-replica"], ["default"])
+    found = attached.known(lab(attachment(**{**fields(REPLICATED), "links": [*REPLICATED.links, reading]})))
+
+    assert {name for name in found if name.endswith("reports-db-replica")} == {"cut-reads-reports-db-replica"}
+    assert found["cut-reads-reports-db-replica"].clients == {"db": 4}
+    assert found["cut-reads-reports-db-replica"].through == ""
+
+
+GROUP = attachment(
+    links=[
+        AttachedLink("app", "db", "app", "db", 3306, ["db"], ["default"]),
+        AttachedLink("reports", "db2", "reports", "db2", 3306, ["db2"], ["default"]),
+    ],
+    nodes=dict.fromkeys(("db", "db2", "db3"), "member"),
+    ports=dict.fromkeys(("db", "db2", "db3"), 3306),
+)
+
+
+@pytest.mark.parametrize(("kind", "clients", "killed", "reads"), [("galera", {"db": 4}, 3, 0), ("group", 2, 40, 1)])
+def test_members_that_elect_their_primary_are_all_tried(lab, kind, clients, killed, reads):
+    """And a killed one stays away until the group has expelled it; any member of a Galera cluster takes writes."""
+    found = attached.known(lab(msgspec.structs.replace(GROUP, replication=kind)))
+
+    assert found["kill-db2"].clients == (clients if kind == "galera" else dict.fromkeys(GROUP.nodes, clients))
+    assert found["kill-db2"].steps[0].seconds == killed
+    assert len([name for name in found if name.startswith("cut-reads-")]) == reads
 
 
 def test_a_fault_stands_for_its_drills_on_every_target(lab):
@@ -69,6 +101,11 @@ def test_an_application_is_probed_long_enough_beside_the_fault(lab):
     [each] = attached.probed(attached.chosen(lab(attachment()), "cut-link", None))
 
     assert (each.before, each.after) == (5, 5)
+
+
+def fields(attached):
+    """Return the fields of an attachment, to change some of them."""
+    return {name: getattr(attached, name) for name in attached.__struct_fields__}
 
 
 class Recorded(list):

@@ -28,6 +28,9 @@ class Labelled(LabOfNames):
     def application(self, _node):
         return "lab", self.password
 
+    def database(self, _node):
+        return "lab"
+
     def published(self, node, port):
         if node in self.stopped:
             raise LabError(f"{node} does not run", "its port")

@@ -3,6 +3,7 @@
 from types import SimpleNamespace
 
 import pytest
+from replication_lab.lab import attach
 from replication_lab.model.attachment import LABEL, OWNER
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker import attachments, compose_call, leftovers
@@ -100,6 +101,22 @@ def test_a_project_whose_toxiproxies_were_removed_by_others_is_left_behind(shop,
     monkeypatch.setattr(attachments, "containers", dict)
 
     assert leftovers.left_behind() == ["the attachment of shop"]
+
+
+@pytest.mark.parametrize("name", ["shop", None])
+def test_a_project_whose_toxiproxies_were_removed_by_others_is_detached(shop, monkeypatch, tmp_path, name):
+    """By its name, or as the only one; nothing is asked of its servers, which the lab does not reach."""
+    monkeypatch.setattr(leftovers, "STATE", tmp_path)
+    monkeypatch.setattr(leftovers, "is_alive", lambda _mark: False)
+    monkeypatch.setattr(attachments, "containers", dict)
+    monkeypatch.setattr(attach.docker_engine, "client", lambda: None)
+    monkeypatch.setattr(attachments, "differences", lambda _attached: [])
+    monkeypatch.setattr(attachments, "unnamed_of", lambda _attached, _consumer: ["a1b2"])
+    told = []
+    done = attach.detach(name, told.append)
+
+    assert told == ["recreating app"] and shop.done == ["recreated {'app': 2}", "removed from shop"]
+    assert done == attach.Detached("shop", [], [("app", "a1b2")])
 
 
 def test_another_commands_attachment_that_has_begun_is_left_alone(shop, monkeypatch, tmp_path):

@@ -131,17 +131,23 @@ def _ask(found: Plan, yes: bool) -> None:
 def detach(name: str | None, json_: bool) -> None:
     """Restore an attached project: recreate its consumers without the lab, and remove what the lab added.
 
-    Nothing of the project is removed. --lab is optional if only one project is attached.
+    Nothing of the project is removed. --lab is optional if only one project is attached. A project whose Toxiproxies
+    were removed by other means is restored, too.
 
     Exit status 0: the project is as it was, 1: it differs, because its files changed meanwhile.
 
     Example: lab detach --lab shop
     """
-    restored, differences = attaching.detach(name, tell)
+    done = attaching.detach(name, tell)
     if json_:
-        print_json({"detached": restored, "differences": differences})
+        unnamed = [{"service": service, "volume": volume} for service, volume in done.unnamed]
+        print_json({"detached": done.project, "differences": done.differences, "unnamed_volumes": unnamed})
     else:
-        out.print(f"{restored} is detached" + ("" if differences else "; its containers have their previous settings"))
-        for each in differences:
+        same = "" if done.differences else "; its containers have their previous settings"
+        out.print(f"{done.project} is detached{same}")
+        for each in done.differences:
             out.print(f"  {each}", markup=False)
-    sys.exit(1 if differences else 0)
+        for service, volume in done.unnamed:
+            out.print(f"  {service} keeps a volume that `docker compose down --volumes` no longer removes; after that:")
+            out.print(f"  docker volume rm {volume}", markup=False, soft_wrap=True)
+    sys.exit(1 if done.differences else 0)

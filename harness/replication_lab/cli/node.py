@@ -18,7 +18,6 @@ from replication_lab.lab import status as views
 from replication_lab.model.errors import LabError
 from replication_lab.world import given_texts
 from replication_lab.world.docker import project
-from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 
 one_node = click.argument("node", shell_complete=names.completed_by(names.nodes))
@@ -40,17 +39,17 @@ some_nodes = click.argument(
 def sql(node: str | None, statement: str | None, name: str | None, json_: bool) -> None:
     """Open a client on a node as root; default: the source, primary or first cluster node.
 
-    The default database is lab; in an attached project there is none.
+    The default database is lab; in an attached project the one of MYSQL_DATABASE or MARIADB_DATABASE, or none.
 
     Example: lab sql replica -e "SELECT COUNT(*) FROM foo"
     """
     lab = project.find(name)
     node = node or replication.of(lab).written_at()
     server = lab.node(node).server()
-    schema = [] if isinstance(lab, AttachedLab) else ["lab"]
+    schema = list(filter(None, [lab.database(node)]))
     if statement:
         # On the same connection as the statement, as in an interactive client.
-        server.execute(*(f"USE {database}" for database in schema))
+        server.execute(*(f"USE `{database}`" for database in schema))
         rows = server.rows(statement)
         print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else output.rows(
             out, rows

@@ -1,10 +1,13 @@
 """A Compose project that the lab did not write: attached, proved, detached."""
 
 import os
+from collections.abc import Callable
+from dataclasses import dataclass
 from functools import partial
 
 from replication_lab.lab import up
 from replication_lab.lab.attach_plan import Plan
+from replication_lab.model.attachment import Attachment
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
@@ -109,16 +112,41 @@ def _prove_flow(lab: AttachedLab, name: str) -> Proof:
 # --- detached ---------------------------------------------------------------------------------------------------------
 
 
-def detach(name: str | None, tell: Tell) -> tuple[str, list[str]]:
-    """Restore an attached project; return its name, and how it differs from before, in words."""
+@dataclass(frozen=True)
+class Detached:
+    """A project that was restored: how it differs from before, in words, and the volumes that Compose will not remove.
+
+    `unnamed` are pairs of a service and the name of such a volume.
+    """
+
+    project: str
+    differences: list[str]
+    unnamed: list[tuple[str, str]]
+
+
+def detach(name: str | None, tell: Tell) -> Detached:
+    """Restore an attached project, also one whose Toxiproxies were removed by other means."""
     docker_engine.client()
-    up.tidy(tell)
-    lab = find_attached(name)
-    up.refuse_in_use(lab)
-    tell(f"recreating {', '.join(each.service for each in lab.attached.consumers)}")
+    if attached := _without_containers(name):
+        restore: Callable[[], None] = partial(attachments.restore, attached)
+    else:
+        up.tidy(tell)
+        lab = find_attached(name)
+        up.refuse_in_use(lab)
+        attached, restore = lab.attached, lab.down
+    tell(f"recreating {', '.join(each.service for each in attached.consumers)}")
     with signals.signals_held():
-        lab.down()
-    return lab.name, attachments.differences(lab.attached)
+        restore()
+    left = [(each.service, volume) for each in attached.consumers for volume in attachments.unnamed_of(attached, each)]
+    return Detached(attached.compose.project, attachments.differences(attached), left)
+
+
+def _without_containers(name: str | None) -> Attachment | None:
+    """Return the attachment of this project, or the only one, if the containers that the lab added do not exist."""
+    lost = {project: kept.attached for project, kept in leftovers.without_containers().items()}
+    if name is None and len(lost) == 1 and not attachments.containers():
+        return next(iter(lost.values()))
+    return lost.get(name or "")
 
 
 def find_attached(name: str | None) -> AttachedLab:

@@ -18,6 +18,7 @@ from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.compose_call import Container
 from replication_lab.world.docker.service import reachable
 from replication_lab.world.mysql.accounts import Account
+from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
 
@@ -106,6 +107,8 @@ def _plan(asked: AskedAttachment, call: ComposeCall, found: Project, containers:
     consumers = list(dict.fromkeys(link.consumer for link in links))
     for each in consumers:
         attach_checks.check_consumer(found, each)
+        if each in set_of.roles:
+            _check_log_names(each, answering[each], first[each])
     counts = {each: len(containers[each]) for each in consumers}
     attach_checks.check_unchanged(found, compose_call.would_change(call, counts, containers))
     attachment = Attachment(
@@ -236,6 +239,23 @@ def _check_dialled(replica: str, source: str, host: str, found: Project) -> None
         )
 
 
+def _check_log_names(node: str, server: Server, container: Container) -> None:
+    """Refuse a server with logs that have its container's own host name: a recreated container does not find them."""
+    hostname = str(container.attrs["Config"]["Hostname"])
+    if not hostname or not str(container.id).startswith(hostname):
+        # A host name of the project's stays.
+        return
+    names = {"relay log": Replica(server).relay_log(), **server.settings("log_bin_basename")}
+    for what, name in names.items():
+        if hostname in name:
+            raise LabError(
+                f"{node} names its logs after its container ({what}: {name}), and would not find them in a recreated "
+                "container: it would stop replicating",
+                "names that stay, such as relay-log = relay in its my.cnf, or a hostname in the Compose file",
+                f"set that for {node}, let it replicate from the beginning, then ./lab attach",
+            )
+
+
 def _not_between(source: str, target: str, set_of: Recognised) -> LabError:
     if set_of.replication in CLUSTERS:
         return LabError(
@@ -268,7 +288,8 @@ def _port(found: Project, node: str, links: Sequence[AttachedLink]) -> int:
 def _consumer(found: Project, containers: Mapping[str, list[Container]], service: str) -> Consumer:
     running = containers[service]
     config_hash = found.containers(service)[0].config_hash
-    return Consumer(service, len(running), config_hash, compose_call.settings(running[0]))
+    unnamed = {name: folder for one in running for name, folder in compose_call.unnamed_volumes(one).items()}
+    return Consumer(service, len(running), config_hash, compose_call.settings(running[0]), unnamed)
 
 
 def warnings(found: Plan) -> list[str]:
@@ -281,4 +302,9 @@ def warnings(found: Plan) -> list[str]:
             f"{many}{consumer.service} will be recreated, now and at `lab detach`: {what}; volumes, networks and fixed "
             "ports stay; what it wrote outside its volumes is lost"
         )
+        if consumer.unnamed:
+            said.append(
+                f"{consumer.service} has {', '.join(sorted(set(consumer.unnamed.values())))} on a volume without a "
+                "name: `docker compose down --volumes` will no longer remove it. `lab detach` prints its name"
+            )
     return said

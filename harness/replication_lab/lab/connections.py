@@ -8,10 +8,7 @@ import msgspec
 
 from replication_lab import replication
 from replication_lab.model.errors import LabError
-from replication_lab.world.docker.lab import USER, Lab
-
-# The schema of applications in a lab; root has the same password as their account.
-DATABASE = "lab"
+from replication_lab.world.docker.lab import DATABASE, USER, Lab
 
 
 class Connection(msgspec.Struct, frozen=True):
@@ -33,15 +30,10 @@ def connections(lab: Lab) -> list[Connection]:
         with suppress(LabError):
             host, port = lab.node(node.name).published(3306)
             user, password = lab.application(node.name)
-            found.append(_connection(node.name, (host, port), user, password))
+            database = lab.database(node.name)
+            way = dsn(password, host, port, user, database)
+            found.append(Connection(node.name, host, port, user, password, database, way))
     return found
-
-
-def _connection(node: str, address: tuple[str, int], user: str, password: str) -> Connection:
-    host, port = address
-    # An attached project has no schema of the lab's.
-    database = DATABASE if user == USER else ""
-    return Connection(node, host, port, user, password, database, dsn(password, host, port, user, database))
 
 
 def dsn(password: str, host: str, port: int, user: str = USER, database: str = DATABASE) -> str:

@@ -69,13 +69,15 @@ class Consumer(msgspec.Struct, frozen=True):
     """A service whose connections cross a link, as it was before: to be compared with after.
 
     `count` is the number of its containers, `config_hash` Compose's hash of its settings, `settings` a digest of each
-    part of its container's settings.
+    part of its container's settings. `unnamed` maps each of its volumes that have no name of the project's to the
+    folder where it is mounted.
     """
 
     service: str
     count: int
     config_hash: str
     settings: dict[str, str] = {}
+    unnamed: dict[str, str] = {}
 
 
 class AttachedLink(msgspec.Struct, frozen=True):

@@ -1,6 +1,6 @@
 """MySQL Group Replication with a single primary: healthy when every node is ONLINE in one group of all."""
 
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
@@ -51,8 +51,11 @@ class Member:
         return self.role if self.has_majority else "no majority"
 
 
-def member(server: Server) -> Member:
-    """Return a server's view of its group; LabError if it does not answer or has no Group Replication."""
+def member(server: Server, node_at: Callable[[str], str] = str) -> Member:
+    """Return a server's view of its group; LabError if it does not answer or has no Group Replication.
+
+    `node_at` returns the node at a host as members report it.
+    """
     own, *_ = server.rows(SELF)
     rows = server.rows(MEMBERS)
     mine = [row for row in rows if row["member_id"] == own["me"]]
@@ -61,8 +64,8 @@ def member(server: Server) -> Member:
         role=mine[0]["member_role"] if mine else "",
         history=own["name"] or "",
         view_id=own["view_id"] or "",
-        states={row["member_host"]: row["member_state"] for row in rows if row["member_host"]},
-        primaries=tuple(row["member_host"] for row in rows if row["member_role"] == PRIMARY),
+        states={node_at(row["member_host"]): row["member_state"] for row in rows if row["member_host"]},
+        primaries=tuple(node_at(row["member_host"]) for row in rows if row["member_role"] == PRIMARY),
     )
 
 
@@ -75,6 +78,12 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     restarts_in_turn = True
     images = ("sidecar",)
     experiment = ""
+    # A member that returns before the group has expelled it cannot join.
+    killed_seconds = 40
+
+    def member(self, name: str) -> Member:
+        """Return a node's view of its group, with the nodes' names."""
+        return member(self.server(name), self.lab.node_at)
 
     def writer(self) -> Server:
         """Return the primary, as the first node that is ONLINE names it."""
@@ -87,14 +96,14 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
 
     def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a node's view of its group, in words, and the nodes that it reaches."""
-        found = member(self.server(name))
+        found = self.member(name)
         refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"
         said = found.role.lower() or "not a member"
         seen = f"sees {' '.join(found.reached) or 'no node'} in view {found.view_id}"
         return f"{found.state}, {said}{refuses}, {seen}", found.reached
 
     def view(self, name: str) -> View:
-        found = member(self.server(name))
+        found = self.member(name)
         return View(str(found), len(found.reached), found.history)
 
     def is_whole(self, name: str) -> bool:
@@ -102,7 +111,7 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
 
         An expelled node that reaches the others again lists all as ONLINE for a moment, in the view that it last had.
         """
-        found = {each: member(self.server(each)) for each in self.names}
+        found = {each: self.member(each) for each in self.names}
         views = {(each.view_id, each.primaries) for each in found.values()}
         online = all(each.states == dict.fromkeys(self.names, ONLINE) for each in found.values())
         agreed = len(views) == 1 and len(found[name].primaries) == 1
@@ -169,7 +178,7 @@ def primary(lab: Lab) -> str:
     """Return the name of the primary, as a node that is ONLINE in a majority reports it; LabError if there is none."""
     for node in lab.topology.nodes:
         try:
-            found = member(lab.node(node.name).server())
+            found = member(lab.node(node.name).server(), lab.node_at)
         except LabError:
             continue
         if str(found) in (PRIMARY, "SECONDARY") and found.primaries:
@@ -178,7 +187,7 @@ def primary(lab: Lab) -> str:
 
 
 def _prove_one_view(kind: Group) -> Proof:
-    found = {name: member(kind.server(name)) for name in kind.names}
+    found = {name: kind.member(name) for name in kind.names}
     views = {each.view_id for each in found.values()}
     primaries = {each.primaries for each in found.values()}
     ok = all(each.states == {name: ONLINE for name in kind.names} for each in found.values())

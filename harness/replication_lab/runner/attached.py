@@ -1,15 +1,18 @@
 """The drills of an attached project: those of drills/attached for each of its links and servers, run on it as it is."""
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 
 import msgspec
 
 from replication_lab import replication
+from replication_lab.model.attachment import AttachedLink
 from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.event import KEPT, End
 from replication_lab.model.evidence import Drills
 from replication_lab.model.progress import Tell
+from replication_lab.replication.abilities import ChoosesServer
+from replication_lab.replication.kind import Nodes
 from replication_lab.runner import described, drill_set
 from replication_lab.runner.application import Probe
 from replication_lab.runner.drill import run_drill
@@ -31,7 +34,11 @@ REFUSED = {
 
 
 class _Template(msgspec.Struct):
-    """The key of a file that says what it is filled in for: each link of an application, of replication, each node."""
+    """The key of a file that says what it is filled in for.
+
+    `node`: each server; `replication`: each link between two of them; `link`: each link of an application to a server
+    that takes writes; `reads`: each to another server.
+    """
 
     applies: str = msgspec.field(name="for")
 
@@ -51,18 +58,33 @@ def known(lab: AttachedLab) -> dict[str, Drill]:
 
 def _targets(lab: AttachedLab, applies: str) -> Iterator[tuple[str, dict[str, str]]]:
     """Yield each target that a file is for, with the words that stand for it there."""
-    writer = replication.of(lab).written_at()
+    kind, writer = replication.kind_of(lab.topology), replication.of(lab).written_at()
     if applies == "node":
+        # Where the servers choose the one that takes writes, clients have to try all.
+        nodes = lab.attached.nodes if issubclass(kind, ChoosesServer) else [writer]
+        common = {"writer": writer, "clients": _clients(nodes), "killed": f"{kind.killed_seconds:g}"}
         for node in lab.attached.nodes:
-            yield node, {"node": node, "writer": writer}
+            yield node, {"node": node, **common}
         return
     for link in lab.attached.links:
-        is_replication = link.consumer in lab.attached.nodes
-        if is_replication == (applies == "replication"):
+        if applies == _use_of(lab, kind, link, writer):
             # Clients across a link write at the server that it leads to.
-            at = writer if is_replication else link.server
+            at = link.server if applies == "link" else writer
             words = {"link": link.name, "consumer": link.consumer, "server": link.server, "writer": at}
             yield link.name, words
+
+
+def _use_of(lab: AttachedLab, kind: type[Nodes], link: AttachedLink, writer: str) -> str:
+    """Return what a link is used for: replication, or `link` or `reads` of an application (see _Template)."""
+    if link.consumer in lab.attached.nodes:
+        return "replication"
+    takes_writes = lab.attached.nodes[link.server] == "member" and not issubclass(kind, ChoosesServer)
+    return "link" if takes_writes or link.server == writer else "reads"
+
+
+def _clients(nodes: Collection[str]) -> str:
+    """Return four clients, of one node or of each of several, in YAML."""
+    return "{" + ", ".join(f'"{node}": {4 if len(nodes) == 1 else 2}' for node in nodes) + "}"
 
 
 def _filled(text: str, words: dict[str, str]) -> str:
@@ -138,9 +160,13 @@ def _one(lab: AttachedLab, drill: Drill, seed: int, *, journal: Journal, tell: T
     """Run and record one drill; return why the project is not as before, an empty string if it is."""
     evidence = None
     try:
-        with own_schema(replication.of(lab).writer()):
+        kind = replication.of(lab)
+        writer = kind.writer()
+        with own_schema(writer):
             evidence = run_drill(lab, drill, seed, ledger(journal.folder, drill.name), tell, probe=probe)
             journal.write(evidence)
+            if isinstance(kind, ChoosesServer) and not evidence.doubts:
+                kind.let_serve(writer.name)
     except LabError as error:
         if evidence is None:
             raise

@@ -1,6 +1,6 @@
 """An attached project as a lab: its servers are nodes, its links have a Toxiproxy each."""
 
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -17,7 +17,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql import own_schema
-from replication_lab.world.mysql.accounts import FORM, Account, from_environment, version_for
+from replication_lab.world.mysql.accounts import FORM, Account, database_from, from_environment, version_for
 from replication_lab.world.mysql.dialects import Dialect, dialect_of, dialects
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy
@@ -96,7 +96,8 @@ class AttachedLab(Lab):
 
     def refresh(self) -> None:
         super().refresh()
-        self.__dict__.pop("all_containers", None)
+        for name in ("all_containers", "_hosts"):
+            self.__dict__.pop(name, None)
 
     @property
     def different_nodes(self) -> list[str]:
@@ -105,6 +106,14 @@ class AttachedLab(Lab):
 
     def node(self, name: str) -> Node:
         return AttachedNode(self, name)
+
+    def node_at(self, host: str) -> str:
+        """Return the node that has a host name or address of its container; the host itself if none has."""
+        return self._hosts.get(host, host)
+
+    @cached_property
+    def _hosts(self) -> dict[str, str]:
+        return {host: node for node in self.attached.nodes if node in self.containers for host in _hosts_of(self, node)}
 
     @property
     def toxiproxy(self) -> Toxiproxy:
@@ -169,6 +178,14 @@ class AttachedLab(Lab):
         account = self.account(node)
         return account.user, account.password
 
+    def database(self, node: str) -> str:
+        """Return the database that the node's container names, else another node's; only one that exists there."""
+        others = [each for each in self.attached.nodes if each != node]
+        named = (database_from(*_environment(each, self.containers)) for each in (node, *others))
+        wanted = next(filter(None, named), "")
+        exists = {row["Database"] for row in self.node(node).server().rows("SHOW DATABASES")} if wanted else set()
+        return wanted if wanted in exists else ""
+
     def administrator(self, node: str) -> tuple[str, str]:
         return self.application(node)
 
@@ -212,6 +229,14 @@ class AttachedLab(Lab):
         return {attachments.owner(attachments.containers()[self.name])}
 
 
+def _hosts_of(lab: AttachedLab, node: str) -> Iterator[str]:
+    """Yield the names and addresses at which others reach a server; without a host name it reports its container's."""
+    container = lab.containers[node]
+    yield from (node, str(container.name), str(container.attrs["Config"]["Hostname"]))
+    for network in container.attrs["NetworkSettings"]["Networks"].values():
+        yield from filter(None, [network["IPAddress"], *(network.get("Aliases") or [])])
+
+
 def accounts_for(
     node: str, given: Mapping[str, Account], containers: Mapping[str, Container], nodes: Iterable[str]
 ) -> Iterator[Account]:
@@ -243,11 +268,16 @@ def _said(container: Container, *command: str) -> str:
 
 
 def _of_container(service: str, containers: Mapping[str, Container]) -> Iterator[Account]:
+    yield from from_environment(*_environment(service, containers))
+
+
+def _environment(service: str, containers: Mapping[str, Container]) -> tuple[dict[str, str], Callable[[str], str]]:
+    """Return the environment of a service's container, and a function that reads a file there."""
     container = containers.get(service)
     if container is None:
-        return
+        return {}, lambda _path: ""
     environment = dict(entry.partition("=")[::2] for entry in container.attrs["Config"].get("Env") or [])
-    yield from from_environment(environment, lambda path: _said(container, "cat", path))
+    return environment, lambda path: _said(container, "cat", path)
 
 
 def no_account(node: str, project: str) -> LabError:

@@ -8,7 +8,7 @@ import msgspec
 from docker.errors import DockerException, NotFound
 from docker.models.containers import Container
 
-from replication_lab.model.attachment import LABEL, NETWORK, OWNER, Attachment, override
+from replication_lab.model.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer, override
 from replication_lab.model.errors import LabError
 from replication_lab.world import at_once
 from replication_lab.world.docker import compose_call, engine, labels
@@ -151,6 +151,13 @@ def _remove(container: Container) -> None:
         if "already in progress" not in str(error):
             said = f"the Docker engine cannot remove {container.name}: {error}"
             raise LabError(said, "an engine that removes it", "repeat the command; then ./lab doctor") from error
+
+
+def unnamed_of(attached: Attachment, consumer: Consumer) -> list[str]:
+    """Return the volumes without a name of the project's that a consumer still has."""
+    containers = compose_call.containers(attached.compose.project).get(consumer.service, [])
+    used = {mount.get("Name", "") for one in containers for mount in one.attrs.get("Mounts", [])}
+    return sorted(used & set(consumer.unnamed))
 
 
 def differences(attached: Attachment) -> list[str]:

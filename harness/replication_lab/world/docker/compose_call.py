@@ -28,6 +28,8 @@ OWN_PARTS = ("ContainerIDFile", "Binds", "Mounts")
 VARIABLE = re.compile(r"\$\{?([A-Za-z_][A-Za-z0-9_]*)")
 PASSED_ON = re.compile(r"^\s+([A-Za-z_][A-Za-z0-9_]*): null$", re.MULTILINE)
 CHANGES = re.compile(r"Container (\S+)\s+(?:Recreate|Creating)\b")
+# The name that the engine gives to a volume without one.
+UNNAMED = re.compile(r"[0-9a-f]{64}")
 # Variables that change which files and which engine Compose uses.
 OF_COMPOSE = ("COMPOSE_", "DOCKER_")
 
@@ -145,6 +147,22 @@ def settings(container: Container) -> dict[str, str]:
     }
     parts |= {"networks": networks, "labels": labels_of}
     return {part: hashlib.sha256(repr(_ordered(value)).encode()).hexdigest()[:16] for part, value in parts.items()}
+
+
+def unnamed_volumes(container: Container) -> dict[str, str]:
+    """Return the volumes that `docker compose down --volumes` removes with this container, and the folder of each.
+
+    The engine knows these by no name. A container that Compose recreates has the same volumes, by their names, and the
+    engine keeps a volume that a container had by its name.
+    """
+    attrs = container.attrs
+    by_name = {bind.partition(":")[0] for bind in attrs["HostConfig"].get("Binds") or []}
+    by_name |= {mount.get("Source", "") for mount in attrs["HostConfig"].get("Mounts") or []}
+    return {
+        mount["Name"]: mount["Destination"]
+        for mount in attrs.get("Mounts", [])
+        if mount["Type"] == "volume" and UNNAMED.fullmatch(mount["Name"]) and mount["Name"] not in by_name
+    }
 
 
 def _ordered(value: Any) -> Any:

@@ -24,8 +24,9 @@ from replication_lab.world.toxiproxy import Toxiproxy
 
 # A kernel panic prints about 40 lines.
 DEATH_LINES = 60
-# The account of applications.
+# The account of applications, and their database.
 USER = "lab"
+DATABASE = "lab"
 # The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
 
@@ -125,6 +126,14 @@ class Lab:
     def administrator(self, _node: str) -> tuple[str, str]:
         """Return the user and the password of a node's administrator."""
         return "root", self.password
+
+    def database(self, _node: str) -> str:
+        """Return the default database of clients on a node; an empty string if there is none."""
+        return DATABASE
+
+    def node_at(self, host: str) -> str:
+        """Return the node that is reached at a host, as servers report it."""
+        return host
 
     def service(self, name: str) -> Service:
         return Service(self, name)

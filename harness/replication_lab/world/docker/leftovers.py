@@ -158,10 +158,13 @@ def _left_attached() -> dict[str, Attachment]:
         for project, added in attachments.containers().items()
         if not attachments.is_kept(added) and not is_alive(attachments.owner(added))
     }
-    for project, kept in attachments.without_containers(STATE).items():
-        if kept.attached and not is_alive(kept.owner):
-            left[project] = kept.attached
-    return left
+    return left | {project: kept.attached for project, kept in without_containers().items() if kept.attached}
+
+
+def without_containers() -> dict[str, attachments.Kept]:
+    """Return what was kept of attachments whose containers were removed by other means, of this checkout."""
+    found = attachments.without_containers(STATE)
+    return {project: kept for project, kept in found.items() if not is_alive(kept.owner)}
 
 
 def sweep() -> list[str]:

@@ -18,6 +18,7 @@ PASSWORDS = (
     ("MYSQL_PASSWORD", "", "MYSQL_USER"),
 )
 EMPTY = ("MARIADB_ALLOW_EMPTY_ROOT_PASSWORD", "MYSQL_ALLOW_EMPTY_PASSWORD", "ALLOW_EMPTY_PASSWORD")
+DATABASES = ("MARIADB_DATABASE", "MYSQL_DATABASE")
 CONNECT_SECONDS = 5
 
 
@@ -56,6 +57,14 @@ def from_environment(found: Mapping[str, str], text_of: Callable[[str], str]) ->
             yield Account(account, text_of(found[f"{name}_FILE"]).rstrip("\n"), f"{name}_FILE")
     if any(found.get(name, "").lower() in ("1", "yes", "true") for name in EMPTY):
         yield Account("root", "", "an empty password")
+
+
+def database_from(found: Mapping[str, str], text_of: Callable[[str], str]) -> str:
+    """Return the database that a container's environment names; an empty string if it names none."""
+    for name in DATABASES:
+        if said := found.get(name) or (text_of(found[f"{name}_FILE"]).strip() if found.get(f"{name}_FILE") else ""):
+            return said
+    return ""
 
 
 def version_for(address: tuple[str, int], account: Account) -> Version | None:

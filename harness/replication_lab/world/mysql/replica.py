@@ -62,6 +62,10 @@ class Replica:
             lag_seconds=row[column.lag],
         )
 
+    def relay_log(self) -> str:
+        """Return the name of the file that the applier reads; an empty string if the server has no source."""
+        return str(self._status_row().get("Relay_Log_File", ""))
+
     def _status_row(self) -> dict[str, Any]:
         return next(iter(self.server.rows(self.server.dialect.replica_status)), {})
 
