@@ -10,7 +10,7 @@ BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures pictures lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures pictures transcript lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -62,6 +62,9 @@ lint: .venv/installed.txt  ## run ruff, mypy, import-linter and shellcheck, and 
 
 docs: .venv/installed.txt  ## build the book as a site into site/, without the network; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=harness .venv/bin/mkdocs build --quiet
+
+transcript: .venv/installed.txt  ## type the ten minutes of docs/attach.md again, and write what they print
+	@PYTHONPATH=harness $(PYTHON) -m tests.lab.ten_minutes
 
 readability: .venv/installed.txt  ## print how hard docs and help are to read
 	@$(PYTHON) tests/readability.py

@@ -12,8 +12,8 @@ from replication_lab.world.docker import leftovers, project, signals
 from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium", "tests.forks"]
-# A project of its own: tests/lab/test_consumer.py runs its tests.
-collect_ignore = ["consumer"]
+# Projects of their own: tests/lab/test_consumer.py and tests/lab/test_outside.py run their tests.
+collect_ignore = ["consumer", "lab/attached"]
 CLAIMS = Path(__file__).parent / "claims"
 # These files share one cluster, the fixture `cluster` of tests/lab/conftest.py.
 OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "network", "sabotage", "start")}
@@ -27,6 +27,8 @@ LONGEST = (
     "failover",
     "drbd",
     "toxics",
+    "outside",
+    "attach_kinds",
     "everyday_commands",
     "asking",
     "asking_command",

@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -125,12 +125,15 @@ def nodes(command: Any, name: str) -> dict[str, str]:
     }
 
 
-def restored(command: Any, folder: str, name: str, before: dict[str, list[object]]) -> str:
-    """Detach, compare the project with what it was, and return what was printed."""
+def restored(command: Any, folder: str, name: str, before: dict[str, list[object]], planned: Sequence[str] = ()) -> str:
+    """Detach, compare the project with what it was, and return what was printed.
+
+    `planned` is what `docker compose up` would have changed before.
+    """
     ended = command("detach", "--lab", name)
     assert ended.returncode == 0, ended.stdout + ended.stderr
     assert settings(name) == before
-    assert changed_by_up(folder, name) == []
+    assert changed_by_up(folder, name) == list(planned), changed_by_up(folder, name)
     assert name not in project.all_labs()
     return ended.stdout
 

@@ -62,7 +62,7 @@ def test_semi_sync_is_recognised_and_waits_for_its_replica(command, attach, star
 def test_a_group_is_recognised_and_elects_another_primary(command, attach, started):
     """Members report the host names of their containers; after a drill the primary is the one of before."""
     name = started("group")
-    before = attaching.settings(name)
+    before, planned = attaching.settings(name), attaching.changed_by_up("group", name)
     answer = attach("group", name, "--link", "app:mysql1", "--rtt", "40ms")
 
     assert answer.returncode in (0, 2), answer.stderr
@@ -73,4 +73,4 @@ def test_a_group_is_recognised_and_elects_another_primary(command, attach, start
         code, said = attaching.drilled(command, name, "--fault", fault)
         assert code == 0 and "HOLDS" in said, said
         assert group.primary(project.find(name)) == "mysql1"
-    attaching.restored(command, "group", name, before)
+    attaching.restored(command, "group", name, before, planned)
