@@ -11,7 +11,7 @@ from replication_lab import faults
 from replication_lab.model import topology, toxic
 from replication_lab.model.drill import Drill
 from replication_lab.model.published import Data
-from replication_lab.model.toxic import ATTRIBUTES
+from replication_lab.model.toxic import ATTRIBUTES, PACKET_KINDS
 from replication_lab.world import catalogue
 
 DOCS = catalogue.ROOT / "docs"
@@ -19,10 +19,10 @@ Schema = dict[str, Any]
 
 
 def of_toxics() -> Schema:
-    """Return the schema of toxics/NAME.json, with the types of Toxiproxy's toxics."""
+    """Return the schema of toxics/NAME.json, with the types of Toxiproxy's toxics and of the kernel's."""
     found = msgspec.json.schema(toxic._File)
     body = found["$defs"]["ToxicBody"]["properties"]
-    body["type"] |= {"enum": list(ATTRIBUTES)}
+    body["type"] |= {"enum": [*ATTRIBUTES, *PACKET_KINDS]}
     body["stream"] |= {"enum": ["upstream", "downstream"]}
     return found
 

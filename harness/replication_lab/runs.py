@@ -85,9 +85,9 @@ def _check_toxics(experiment: Experiment, preset: Preset) -> None:
             catalogue.toxic(toxic, f"toxic of case {case.name} in {experiment.name}")
 
 
-def _toxics(experiment: Experiment, preset: Preset, engines: Sequence[str]) -> set[str]:
-    """Return the conditions of the cases and of the faults of the experiment's drills."""
-    of_cases = {name for case in experiment.chosen(preset) for name in case.settings.get("toxics", {}).values()}
+def _toxics(experiment: Experiment, preset: Preset, engines: Sequence[str]) -> set[tuple[str, str]]:
+    """Return the conditions of the cases and of the faults of the experiment's drills, each with its link."""
+    of_cases = {pair for case in experiment.chosen(preset) for pair in case.settings.get("toxics", {}).items()}
     drills = [planned.drill for engine in engines for planned in asked_drills.planned(experiment, engine)]
     return of_cases | drill_set.toxics(drills)
 

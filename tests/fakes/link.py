@@ -8,8 +8,8 @@ from typing import Any
 
 import msgspec
 from replication_lab.model.errors import LabError
-from replication_lab.model.packet_loss import Packets
-from replication_lab.model.toxic import LINK_RATE, PACKET_LOSS, ToxicBody
+from replication_lab.model.packets import Packets
+from replication_lab.model.toxic import LINK_RATE, PACKET_KINDS, ToxicBody
 from replication_lab.probes.link_rate import LANES
 from replication_lab.world.echo import EchoConnection
 
@@ -47,6 +47,8 @@ class FakeLink:
         # it is not the requested one.
         self.traffic, self.loses = 5000, None
         self._packets: dict[str, Packets] = {}
+        # What TCP received out of order so far, and how many more between one reading and the next.
+        self.overtaken, self.overtakes = 0, 3
 
     def far_end(self) -> Any:
         return self.answers
@@ -57,8 +59,8 @@ class FakeLink:
     def add(self, body: ToxicBody) -> None:
         if body.name in self._bodies or body.name in self.refused:
             raise LabError(f"Toxiproxy refused the toxic {body.name} on {self.name}")
-        if body.type == PACKET_LOSS:
-            # As the kernel's rules: one for each direction.
+        if body.type in PACKET_KINDS:
+            # As the kernel's rules: one of a kind for each direction.
             self._bodies = {k: v for k, v in self._bodies.items() if (v.type, v.stream) != (body.type, body.stream)}
         self._bodies[body.name] = body
 
@@ -110,8 +112,8 @@ class FakeLink:
     def carried(self, _body: ToxicBody) -> int:
         return 0
 
-    def losses(self) -> list[ToxicBody]:
-        return [body for body in self._bodies.values() if body.type == PACKET_LOSS]
+    def of_packets(self) -> list[ToxicBody]:
+        return [body for body in self._bodies.values() if body.type in PACKET_KINDS]
 
     def packets(self, body: ToxicBody) -> Packets | None:
         if body.name not in self._bodies:
@@ -124,7 +126,11 @@ class FakeLink:
         counted = self._packets.get(body.name, Packets(0, 0))
         percent = body.attributes["percent"] if self.loses is None else self.loses
         lost = round(count * percent / 100)
-        self._packets[body.name] = Packets(counted.seen + count, counted.dropped + lost)
+        self._packets[body.name] = Packets(counted.seen + count, counted.hit + lost)
+
+    def out_of_order(self, _body: ToxicBody) -> int | None:
+        self.overtaken += self.overtakes
+        return self.overtaken
 
     def shares(self, body: ToxicBody) -> bool:
         return body.name in self._bodies and self._bodies[body.name].type == LINK_RATE

@@ -24,6 +24,7 @@ MORE = [
     ("semisync", "cut-link"),
     ("semisync", "read-before-loss-after-commit"),
     ("async", "clock-replica"),
+    ("async", "lossy-link"),
     ("async", "read-only"),
     ("single", "pause"),
     ("single", "memory"),

@@ -101,9 +101,12 @@ BAD = [
     ("loss=0.01%", "a loss of 0.01 % is out of range"),
     ("40ms+loss=51%", "a loss of 51 % is out of range"),
     ("loss=1%+loss=2%", "has 2 losses"),
-    ("40ms+duplicate=0.5%", "duplicate=0.5% needs the kernel's netem"),
-    ("loss=1%+duplicate=0.5%", "duplicate=0.5% needs the kernel's netem"),
-    ("40ms+20mbit+reorder=25%", "reorder=25% needs the kernel's netem"),
+    ("40ms+duplicate=0.05%", "a duplicate of 0.05 % is out of range"),
+    ("duplicate=2%+reorder=51%", "a reorder of 51 % is out of range"),
+    ("reorder=1%+40ms+reorder=2%", "has 2 reorders"),
+    ("reorder=2", "reorder=2 cannot be read"),
+    ("loss=1%+dup=0.5%", "dup=0.5% is written duplicate="),
+    ("40ms+20mbit+corrupt=25%", "corrupt=25% is not made by the lab"),
     ("500.5kbit", "not a whole number of KB/s"),
     ("0.5mbit", "not a whole number of KB/s"),
     ("100mbit↓10ms↑20ms", "unknown unit 'mbit'"),
@@ -220,7 +223,7 @@ def test_the_proof_of_a_rate_says_that_it_is_the_links(monkeypatch, text, proxie
     link: Any = FakeLink("a-b")
     link.model = SimpleNamespace(proxies=proxies)
     monkeypatch.setattr(up, "RoundTrip", lambda running, _lanes: FakeRoundTrip(running))
-    proof = up.set_toxic(SimpleNamespace(link=lambda _name: link), "a-b", text)
+    proof = up.set_toxic(SimpleNamespace(link=lambda _name: link, topology=SimpleNamespace(links=())), "a-b", text)
 
     assert said in proof.found
 

@@ -5,25 +5,27 @@ from types import SimpleNamespace
 
 import pytest
 from msgspec.structs import replace
-from replication_lab.faults.packet_watch import realised_loss
+from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.faults.toxic import AddToxic
 from replication_lab.faults.toxic_calibration import calibrated, clear, exchange
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.lab.status import called
 from replication_lab.model.condition import condition_of_body, parse_condition
-from replication_lab.model.packet_loss import Packets
+from replication_lab.model.packets import Packets
 from replication_lab.model.topology import Link
 from replication_lab.report import evidence
 from replication_lab.report.rows import FaultRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
-from replication_lab.world.docker import engine, packet_loss
+from replication_lab.world.docker import engine
 from replication_lab.world.docker.link import RunningLink
-from replication_lab.world.docker.packet_loss import PacketRules, Ports, Rule, parsed, put_script, refuse_unable
+from replication_lab.world.docker.namespace import impossible
+from replication_lab.world.docker.packet_ability import refuse_unable
+from replication_lab.world.docker.packet_loss import PacketRules, Ports, Rule, parsed, put_script
 
 from tests.fakes.link import FakeLink, FakeRoundTrip
 
-UP, DOWN = parse_condition("loss=2%").toxic().losses[::-1]
+UP, DOWN = parse_condition("loss=2%").toxic().of_packets[::-1]
 ASKED = catalogue.toxic("40ms+loss=2%")
 # What `read_script` prints where both directions are lost.
 CHANCE = "-m statistic --mode random --probability 0.02000000002"
@@ -65,14 +67,14 @@ def test_a_loss_is_read_and_has_one_shortest_spelling(text, name, ways):
     toxic = parse_condition(text).toxic()
 
     assert toxic.name == name and toxic == parse_condition(name).toxic()
-    assert [body.name.rpartition("-")[2] for body in toxic.losses] == ways
+    assert [body.name.rpartition("-")[2] for body in toxic.of_packets] == ways
     assert all(body.name.isascii() and condition_of_body(body.name).name == name for body in toxic.bodies)
     assert called([body.name for body in toxic.bodies]) == [name]
 
 
 def test_the_loss_is_no_part_of_what_toxiproxy_does():
     """Round trips prove the rest."""
-    assert ASKED.is_latency and ASKED.is_measured and ASKED.of_streams.losses == ()
+    assert ASKED.is_latency and ASKED.is_measured and ASKED.of_streams.of_packets == ()
     assert "2 % of the packets are lost in each direction" in ASKED.about
 
 
@@ -164,27 +166,30 @@ def test_a_rule_covers_all_ports_and_says_what_a_step_lacks():
 @pytest.mark.parametrize(
     ("said", "why"),
     [
-        ("no match\nlacks xt_statistic (CONFIG_X)\n", "kernel of this host lacks xt_statistic (CONFIG_X) (no match)"),
+        ("no match\nlacks 6.1.0 xt_statistic (CONFIG_X)\n", "kernel 6.1.0 lacks xt_statistic (CONFIG_X) (no match)"),
         ("iptables: Permission denied\n", "its rule was refused: iptables: Permission denied"),
         ("", "no message"),
     ],
 )
 def test_a_kernel_that_cannot_is_refused_by_the_missing_feature(said, why):
     """The step that failed names it; anything else is passed on."""
-    assert why in packet_loss._impossible(said).found
+    assert why in impossible("lost", said).found
 
 
 def test_nothing_is_tried_where_no_packet_is_lost(monkeypatch):
     """A lab without a loss needs neither the image nor the kernel's feature."""
     monkeypatch.setattr(engine, "ensure", lambda: pytest.fail("tried"))
-    refuse_unable([catalogue.toxic("40ms"), catalogue.toxic("wan-85ms")])
+    refuse_unable([("a-b", catalogue.toxic("40ms")), ("a-b", catalogue.toxic("wan-85ms"))], [])
 
 
 def test_the_conditions_of_a_drills_faults_are_known_before_it_starts():
     """They are tried, too; `none` is no condition."""
-    specs = [SimpleNamespace(settings=each) for each in ({"toxic": "loss=2%"}, {"condition": "none"}, {"ms": 1})]
+    specs = [
+        SimpleNamespace(settings=each, targets=["a-b"])
+        for each in ({"toxic": "loss=2%"}, {"condition": "none"}, {"ms": 1})
+    ]
 
-    assert drill_set.toxics([SimpleNamespace(fault_specs=specs)]) == {"loss=2%"}
+    assert drill_set.toxics([SimpleNamespace(fault_specs=specs)]) == {("a-b", "loss=2%")}
 
 
 # --- a link -----------------------------------------------------------------------------------------------------------
@@ -227,7 +232,8 @@ def link(rules):
     toxiproxy = SimpleNamespace(
         proxies=lambda: {name: {"listen": f"[::]:{port}"} for name, port in ports.items()}, call=call
     )
-    lab = SimpleNamespace(toxiproxy_of=lambda _: toxiproxy, packet_rules_of=lambda _: rules)
+    unused = SimpleNamespace(run_if_used=lambda _script: "")
+    lab = SimpleNamespace(toxiproxy_of=lambda _: toxiproxy, packet_rules_of=lambda _: rules, guest_of=lambda _: unused)
     return RunningLink(lab, Link("a", "[::]:21002", "target:3306", "source", "target", tuple(ports)))
 
 
@@ -289,10 +295,10 @@ def test_a_rule_with_another_probability_is_seen(percent):
 def test_a_rule_that_was_removed_is_seen():
     """Sabotage: behind the lab's back."""
     found = lossy()
-    found.remove(ASKED.losses[1].name)
+    found.remove(ASKED.of_packets[1].name)
 
-    assert realised_loss(ASKED, found)[0].startswith("down 2 % lost")
-    assert realised_loss(ASKED, found)[1] is False
+    assert realised_packets(ASKED, found)[0].startswith("down 2 % lost")
+    assert realised_packets(ASKED, found)[1] is False
 
 
 def during_a_load(meanwhile=lambda _: None, traffic=5000):
@@ -313,7 +319,7 @@ def test_a_load_is_recorded_with_what_was_asked_and_measured():
 
 
 def remove_the_rule(link):
-    link.remove(ASKED.losses[0].name)
+    link.remove(ASKED.of_packets[0].name)
 
 
 @pytest.mark.parametrize(
@@ -362,7 +368,7 @@ def test_another_loss_replaces_the_one_that_is_there():
     link = lossy()
     exchange(link, catalogue.toxic("40ms+loss=2%,up").bodies)
 
-    assert [body.name for body in link.losses()] == ["40ms+loss=2%,up-loss-up"]
+    assert [body.name for body in link.of_packets()] == ["40ms+loss=2%,up-loss-up"]
 
 
 def test_a_drill_does_not_replace_the_loss_that_a_link_has(refused):
@@ -370,7 +376,7 @@ def test_a_drill_does_not_replace_the_loss_that_a_link_has(refused):
     fault = AddToxic.__new__(AddToxic)
     fault.toxic, fault._running = catalogue.toxic("loss=5%,up"), {"a-b": lossy()}
 
-    assert "already loses packets" in refused(fault._add, "a-b").found
+    assert "already has a loss" in refused(fault._add, "a-b").found
 
 
 def test_the_report_tells_losses_apart_from_round_trips():

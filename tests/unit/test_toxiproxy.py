@@ -50,9 +50,16 @@ def no_rules(_service):
     return SimpleNamespace(read=dict)
 
 
+def unused(_service):
+    return SimpleNamespace(run_if_used=lambda _script: "")
+
+
 def running(toxiproxy, name, proxies, rules=no_rules):
     model = Link(name, "[::]:1", "target:3306", "source", "target", proxies)
-    return RunningLink(SimpleNamespace(toxiproxy_of=lambda _service: toxiproxy, packet_rules_of=rules), model)
+    lab = SimpleNamespace(
+        toxiproxy_of=lambda _service: toxiproxy, packet_rules_of=rules, namespace_of=unused, is_attached=False
+    )
+    return RunningLink(lab, model)
 
 
 @pytest.fixture

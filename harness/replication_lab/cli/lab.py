@@ -44,7 +44,8 @@ SHELLS = {"bash": BashComplete, "zsh": ZshComplete, "fish": FishComplete}
     multiple=True,
     metavar="LINK=CONDITION",
     help="Put CONDITION on LINK instead of the topology's default; may be repeated. In numbers (40ms, 40ms±5ms, "
-    "100mbit, 40ms+20mbit, loss=2%) or by name; `lab toxic` lists the names. A rate is shared by all connections.",
+    "100mbit, 40ms+20mbit, loss=2%, duplicate=1%, reorder=5%) or by name; `lab toxic` lists the names. A rate is "
+    "shared by all connections.",
 )
 @click.option(
     "--storage",
@@ -195,8 +196,9 @@ def toxic(
 
     A condition is the name of a toxic or is written in numbers: 40ms, 40ms±5ms (or 40ms+-5ms),
     40ms↓10ms↑30ms (or 40ms,down=10ms,up=30ms), 100mbit, 40ms+20mbit, loss=2% (or
-    loss=2%,down). A rate is that of the link, in each direction: all of its connections
-    share it. A loss is a share of the packets between the node and the proxy.
+    loss=2%,down), duplicate=1%, reorder=5%. A rate is that of the link, in each direction:
+    all of its connections share it. The last three are shares of the packets between the
+    node and the proxy.
 
     Several links: lab toxic LINK=CONDITION LINK=CONDITION
 

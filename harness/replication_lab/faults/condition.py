@@ -4,6 +4,7 @@ from collections.abc import Sequence
 
 from replication_lab.faults._replaced import ReplacedToxics
 from replication_lab.faults.fault import register
+from replication_lab.faults.packet_watch import said_of_packets
 from replication_lab.faults.toxic_calibration import exchange
 from replication_lab.faults.toxic_watch import SILENCE_SECONDS, realised
 from replication_lab.model.errors import LabError
@@ -99,6 +100,6 @@ def _expected(asked: Toxic) -> str:
     parts = [
         *([f"a round trip of {asked.round_trip_ms} ms"] if asked.round_trip_ms else []),
         *([f"{asked.rate_kbps} KB/s"] if asked.rate_kbps else []),
-        *([f"{asked.losses[0].attributes['percent']:g} % of the packets lost"] if asked.losses else []),
+        *([said_of_packets(asked)] if asked.of_packets else []),
     ]
     return " and ".join(parts) or "no delay"

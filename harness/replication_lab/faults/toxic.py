@@ -5,13 +5,13 @@ from statistics import median
 
 from replication_lab.faults._links import Links
 from replication_lab.faults.fault import register
-from replication_lab.faults.packet_watch import realised_loss
+from replication_lab.faults.packet_watch import realised_packets, said_of_packets
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.faults.toxic_watch import JITTER_PINGS, varies_enough
 from replication_lab.model.errors import LabError
 from replication_lab.model.fault import LINKS, Setting
 from replication_lab.model.proof import Proof
-from replication_lab.model.toxic import PACKET_LOSS
+from replication_lab.model.toxic import PACKET_KINDS
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
@@ -33,9 +33,10 @@ TOXIC = Setting("toxic", "", "the toxic {}", _check_toxic)
     "toxic",
     acts_on=LINKS,
     does="adds a toxic to those of the link: a condition in numbers (`40ms+20mbit`) or a file of `toxics/`; it sets a "
-    "latency, a rate or a packet loss, makes a black hole or a one-way link, or resets connections",
-    proof="round trips are longer by the toxic's delay or get no answer, the rate is not exceeded, packets are lost, "
-    "or connections end; after recovery: toxics and round trip are as before the fault",
+    "latency or a rate, loses, duplicates or reorders packets, makes a black hole or a one-way link, or resets "
+    "connections",
+    proof="round trips are longer by the toxic's delay or get no answer, the rate is not exceeded, the kernel counts "
+    "the share of the packets, or connections end; after recovery: toxics and round trip are as before the fault",
     settings=(TOXIC,),
 )
 class AddToxic:
@@ -51,13 +52,14 @@ class AddToxic:
         self.links.each(self._add)
 
     def _add(self, name: str) -> None:
-        ways = {body.stream for body in self.toxic.losses}
-        if ways and ways & {found["stream"] for found in self._running[name].toxics() if found["type"] == PACKET_LOSS}:
-            raise LabError(
-                f"link {name} already loses packets, and {self.toxic.name} would replace that loss",
-                "a link without packet loss, or the fault `condition`",
-                "./lab drill",
-            )
+        there = {(found["type"], found["stream"]) for found in self._running[name].toxics()}
+        for body in self.toxic.of_packets:
+            if (body.type, body.stream) in there:
+                raise LabError(
+                    f"link {name} already has a {PACKET_KINDS[body.type]}, and {self.toxic.name} would replace it",
+                    "a link without it, or the fault `condition`",
+                    "./lab drill",
+                )
         for body in self.toxic.bodies:
             self._running[name].add(body)
 
@@ -77,14 +79,14 @@ class AddToxic:
     def _effects(self) -> list[Callable[[str], Proof]]:
         """Return the proofs of the toxic's effects. Without any of them, the missing delay fails."""
         others: list[Callable[[str], Proof]] = [self._is_narrow] if self.toxic.rate_kbps else []
-        others += [self._loses] if self.toxic.losses else []
+        others += [self._acts_on_packets] if self.toxic.of_packets else []
         return [self._is_slow, *others] if self.toxic.round_trip_ms or not others else others
 
-    def _loses(self, name: str) -> Proof:
-        found, ok = realised_loss(self.toxic, self._running[name])
+    def _acts_on_packets(self, name: str) -> Proof:
+        found, ok = realised_packets(self.toxic, self._running[name])
         return Proof(
             what=f"{name} also has the toxic {self.toxic.name}",
-            expected=f"{self.toxic.losses[0].attributes['percent']:g} % of the packets lost",
+            expected=said_of_packets(self.toxic),
             found=found,
             ok=ok,
         )

@@ -53,7 +53,7 @@ def exchange(link: RunningLink, bodies: Iterable[ToxicBody]) -> None:
     for name, body in wanted.items():
         if name not in had or name in changed:
             link.add(body)
-    # A loss of packets has already replaced the one that was there.
+    # An effect on packets has already replaced the one of its kind.
     for name in {found["name"] for found in link.toxics()} - wanted.keys():
         link.remove(name)
 
@@ -92,9 +92,9 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     clear(link)
     toxic = _calibrated(link, asked.of_streams, probe)
     # Last: a lost packet would delay the pings by which a latency is calibrated.
-    for body in asked.losses:
+    for body in asked.of_packets:
         link.add(body)
-    return replace(toxic, bodies=(*toxic.bodies, *asked.losses)) if asked.losses else toxic
+    return replace(toxic, bodies=(*toxic.bodies, *asked.of_packets)) if asked.of_packets else toxic
 
 
 def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, field
 from statistics import median
 
-from replication_lab.faults.packet_watch import LossWatch, realised_loss
+from replication_lab.faults.packet_watch import PacketWatch, realised_packets
 from replication_lab.faults.toxic_rate import realised_rate
 from replication_lab.model.record import Fault
 from replication_lab.model.toxic import Toxic
@@ -34,9 +34,9 @@ def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str,
     answers late across any link.
     """
     said, ok = _realised_streams(toxic.of_streams, probe, bare_ms)
-    if not toxic.losses:
+    if not toxic.of_packets:
         return said, ok
-    lost, proved = realised_loss(toxic, probe.link)
+    lost, proved = realised_packets(toxic, probe.link)
     return f"{said}, {lost}", ok and proved
 
 
@@ -83,11 +83,11 @@ class ToxicOnLink:
     after_ms: float | None = None
     trips: list[float] = field(default_factory=list)
     there_to_the_last: bool = True
-    losses: list[LossWatch] = field(default_factory=list)
+    on_packets: list[PacketWatch] = field(default_factory=list)
 
     def faults(self) -> list[Fault]:
-        """Return the evidence of the round trips, and of the lost packets in each direction."""
-        return [self.fault(), *(each.fault(self.link, self.toxic) for each in self.losses)]
+        """Return the evidence of the round trips, and of the effects on packets in each direction."""
+        return [self.fault(), *(each.fault(self.link, self.toxic) for each in self.on_packets)]
 
     def fault(self) -> Fault:
         why = self._why_not_seen()
@@ -145,10 +145,10 @@ def toxic_on(link: RunningLink, toxic: Toxic, asked: Toxic, probe: RoundTrip) ->
     try:
         for body in toxic.bodies:
             link.add(body)
-        acting.losses = [LossWatch(link, body) for body in asked.losses]
+        acting.on_packets = [PacketWatch(link, body) for body in asked.of_packets]
         with probe.watching() as acting.trips:
             yield acting
-        for each in acting.losses:
+        for each in acting.on_packets:
             each.end()
         acting.trips += probe.pings(2)
         acting.there_to_the_last = link.carries({body.name for body in toxic.bodies})

@@ -302,7 +302,7 @@ def _link(lab: Lab, name: str, source: str, target: str) -> LinkView:
         link = lab.link(name)
     except LabError:
         return LinkView(name, source, target, called(names), enabled, None, measured=False)
-    names += [body.name for body in link.losses()]
+    names += [body.name for body in link.of_packets()]
     trip = _round_trip(link) if enabled else None
     use = lab.use(name) if isinstance(lab, AttachedLab) else ""
     return LinkView(name, source, target, called(names), enabled, trip, use=use)

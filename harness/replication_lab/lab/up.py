@@ -22,7 +22,7 @@ from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, catalogue, packet_rules, revisions, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, packet_loss, project, servers, signals
+from replication_lab.world.docker import images, labels, leftovers, packet_ability, project, servers, signals
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
@@ -48,8 +48,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     replication.kind_of(topology)
     servers.check(topology, engine)
     project.check_state_transfer()
-    for toxic in asked.wanted_toxics.values():
-        catalogue.toxic(toxic)
+    _toxics(asked)
     for file in asked.init:
         sql_files.statements_for(file, topology)
     storage = topology.storage | asked.storage
@@ -59,7 +58,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage))
-    packet_loss.refuse_unable(map(catalogue.toxic, asked.wanted_toxics.values()))
+    packet_ability.refuse_unable(_toxics(asked), [topology])
     placed = replace(asked, storage=placed_on(storage, engine), launcher=launcher_of(topology))
     by = f", virtual machines run by {placed.launcher}" if placed.launcher else ""
     if asked.options:
@@ -77,6 +76,10 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
             lab.down()
         raise
     return lab
+
+
+def _toxics(asked: LabRequest) -> list[tuple[str, Toxic]]:
+    return [(link, catalogue.toxic(name)) for link, name in asked.wanted_toxics.items()]
 
 
 def _warn_of_stale_rules(topology: Topology, tell: Tell) -> None:
@@ -297,7 +300,7 @@ def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
 def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
     """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result."""
     found = {lab.link(link).name: known_toxic(toxic) for link, toxic in toxics.items()}
-    packet_loss.refuse_unable(found.values())
+    packet_ability.refuse_unable(found.items(), [lab.topology])
     return at_once.of_each(lambda link: _prove_link(lab, link, found[link]), found)
 
 

@@ -6,7 +6,14 @@ from dataclasses import dataclass
 from fractions import Fraction
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.toxic import LINK_RATE, PACKET_LOSS, Toxic, ToxicBody
+from replication_lab.model.packet_effect import (
+    TYPES,
+    PacketEffect,
+    all_different,
+    is_packet_effect,
+    parse_packet_effect,
+)
+from replication_lab.model.toxic import LINK_RATE, PACKET_KINDS, Toxic, ToxicBody
 
 # The proxy's own timers vary by up to 2 ms: half of the jitter must exceed that, or it cannot be proved.
 LEAST_JITTER_MS = 4
@@ -16,32 +23,25 @@ MOST_MS, SLOWEST_KBPS, FASTEST_KBPS = 2000, 16, 125_000
 KBIT_PER_KB = 8
 MILLISECONDS = {"ms": 1, "s": 1000}
 KILOBITS = {"kbit": 1, "mbit": 1000, "gbit": 1_000_000}
-# Below the least loss a proof would need more than 100 000 packets; above the most, TCP connections end.
-LEAST_LOSS, MOST_LOSS = 0.1, 50
 SPELLINGS = {"+-": "±", ",down=": "↓", ",up=": "↑", ",down": "↓", ",up": "↑"}
-FORMS = "such as 40ms, 40ms+-5ms, 40ms,down=10ms,up=30ms, 100mbit, 40ms+20mbit or loss=2%"
+FORMS = "such as 40ms, 40ms+-5ms, 40ms,down=10ms,up=30ms, 100mbit, 40ms+20mbit, loss=2% or duplicate=1%"
 NEXT = "./lab toxic"
 
 _NUMBER = re.compile(r"([0-9]+(?:\.[0-9]+)?)([A-Za-zµ/]*)")
 _TRIP = re.compile(r"(?P<trip>[^±↓↑]+)(?:±(?P<jitter>[^±↓↑]+))?(?:↓(?P<down>[^±↓↑]+)↑(?P<up>[^±↓↑]+))?")
-# An effect on packets, which the kernel has to produce: Toxiproxy sees streams only.
-_PACKETS = re.compile(r"(loss|dup|duplicate|reorder|corrupt)\s*=?\s*[0-9.]+\s*%")
-_LOSS = re.compile(r"loss=([0-9]+(?:\.[0-9]+)?)%([↓↑]?)")
-# A direction after a loss stands alone; after a delay it has its own milliseconds.
-_LOSS_WAYS = {"↓": ",down", "↑": ",up"}
+# A direction after an effect on packets stands alone; after a delay it has its own milliseconds.
+_EFFECT_WAYS = (("%↓", "%,down"), ("%↑", "%,up"))
 
 
 @dataclass(frozen=True)
 class Condition:
-    """A link's delay in each direction and its jitter, in ms, its rate in KB/s, and its loss in %; 0 means none."""
+    """A link's delay in each direction and its jitter, in ms, its rate in KB/s, and its effects on packets; 0: none."""
 
     down_ms: int = 0
     up_ms: int = 0
     jitter_ms: int = 0
     rate_kbps: int = 0
-    loss_percent: float = 0
-    # The only direction that loses packets: ↓ or ↑; empty for both.
-    loss_way: str = ""
+    effects: tuple[PacketEffect, ...] = ()
 
     @property
     def trip_ms(self) -> int:
@@ -50,7 +50,7 @@ class Condition:
     @property
     def name(self) -> str:
         """The shortest spelling: texts with the same meaning have the same name."""
-        return "+".join(filter(None, (self._delay, self._rate, self._loss)))
+        return "+".join(filter(None, (self._delay, self._rate, *(each.name for each in self.effects))))
 
     @property
     def _delay(self) -> str:
@@ -67,10 +67,6 @@ class Condition:
         return f"{kilobits // KILOBITS[unit]}{unit}" if kilobits else ""
 
     @property
-    def _loss(self) -> str:
-        return f"loss={self.loss_percent:g}%{self.loss_way}" if self.loss_percent else ""
-
-    @property
     def about(self) -> str:
         """A sentence that describes the condition."""
         said = []
@@ -79,9 +75,7 @@ class Condition:
             said.append(f"{self.trip_ms} ms round trip ({self.down_ms} ms down, {self.up_ms} ms up){jitter}")
         if self.rate_kbps:
             said.append(f"{self.rate_kbps} KB/s in each direction, for all connections together")
-        if self.loss_percent:
-            ways = {"": "in each direction", "↓": "down", "↑": "up"}[self.loss_way]
-            said.append(f"{self.loss_percent:g} % of the packets are lost {ways}")
+        said += [each.about for each in self.effects]
         return f"Condition: {'; '.join(said)}."
 
     def toxic(self) -> Toxic:
@@ -102,17 +96,13 @@ class Condition:
             for way, _, _ in ways
             if self.rate_kbps
         ]
-        losses = [
-            ToxicBody(f"{name}-loss-{way}", PACKET_LOSS, f"{way}stream", {"percent": self.loss_percent})
-            for way, sign in (("down", "↓"), ("up", "↑"))
-            if self.loss_percent and self.loss_way in ("", sign)
-        ]
-        return Toxic(self.name, self.about, (*delays, *rates, *losses))
+        effects = [body for each in self.effects for body in each.bodies(name)]
+        return Toxic(self.name, self.about, (*delays, *rates, *effects))
 
     def _in_ascii(self) -> str:
         name = self.name
-        if self.loss_way:
-            name = name.removesuffix(self.loss_way) + _LOSS_WAYS[self.loss_way]
+        for sign, ascii_ in _EFFECT_WAYS:
+            name = name.replace(sign, ascii_)
         for ascii_, sign in SPELLINGS.items():
             name = name.replace(sign, ascii_)
         return name
@@ -120,12 +110,12 @@ class Condition:
 
 def is_written(text: str) -> bool:
     """Return whether a text can only be meant as a condition by number: a toxic's name begins with a letter."""
-    return bool(text) and (not text[0].isalpha() or text.startswith("loss=") or bool(_PACKETS.match(text)))
+    return bool(text) and (not text[0].isalpha() or is_packet_effect(text))
 
 
 def condition_of_body(body: str) -> Condition | None:
     """Return the condition by number that a body of this name belongs to; None for other bodies."""
-    made = re.fullmatch(r"(.+)-(?:delay|rate|loss)-(?:down|up)", body)
+    made = re.fullmatch(rf"(.+)-(?:delay|rate|{'|'.join(PACKET_KINDS.values())})-(?:down|up)", body)
     if not made or not is_written(made[1]):
         return None
     try:
@@ -143,39 +133,16 @@ def parse_condition(text: str, kind: str = "condition") -> Condition:
     for ascii_, sign in SPELLINGS.items():
         plain = plain.replace(ascii_, sign)
     parts = plain.split("+")
-    losses = [part for part in parts if _PACKETS.match(part) or part.startswith("loss")]
+    effects = [part for part in parts if is_packet_effect(part) or part.startswith(tuple(TYPES))]
     rates = [part for part in parts if (number := _NUMBER.fullmatch(part)) and number[2] in KILOBITS]
-    delays = [part for part in parts if part not in (*losses, *rates)]
-    for found, of in ((losses, "losses"), (rates, "rates"), (delays, "round trips")):
-        if len(found) > 1 and not any(map(_is_refused, found)):
+    delays = [part for part in parts if part not in (*effects, *rates)]
+    for found, of in ((rates, "rates"), (delays, "round trips")):
+        if len(found) > 1:
             raise LabError(f"{what} has {len(found)} {of}", f"one of each, {FORMS}", NEXT)
-    loss, loss_way = _loss(what, losses) if losses else (0.0, "")
+    on_packets = all_different(what, [parse_packet_effect(what, part) for part in effects])
     rate = _rate(what, rates[0]) if rates else 0
     down, up, jitter = _delay(what, delays[0]) if delays else (0, 0, 0)
-    return Condition(down, up, jitter, rate, loss, loss_way)
-
-
-def _is_refused(part: str) -> bool:
-    """Return whether a part is an effect on packets that the lab does not make."""
-    return bool(_PACKETS.match(part)) and not part.startswith("loss")
-
-
-def _loss(what: str, parts: list[str]) -> tuple[float, str]:
-    """Return (percent, direction)."""
-    for part in filter(_is_refused, parts):
-        raise LabError(
-            f"{what}: {part} needs the kernel's netem (sch_netem), which the lab does not use: it could not prove it",
-            "loss=2%, or another condition",
-            NEXT,
-        )
-    found = _LOSS.fullmatch(parts[0])
-    if not found:
-        raise LabError(f"{what}: {parts[0]} cannot be read", "loss=2%; loss=2%,down or loss=2%,up for one way", NEXT)
-    percent = float(found[1])
-    if not LEAST_LOSS <= percent <= MOST_LOSS:
-        expected = f"{LEAST_LOSS:g}% to {MOST_LOSS}%; a cut for a link that loses everything"
-        raise LabError(f"{what}: a loss of {percent:g} % is out of range", expected, NEXT)
-    return percent, found[2]
+    return Condition(down, up, jitter, rate, on_packets)
 
 
 def _delay(what: str, text: str) -> tuple[int, int, int]:

@@ -66,6 +66,16 @@ class Link:
         return self.upstream.rpartition(":")[0]
 
     @property
+    def dialler(self) -> str:
+        """The end that opens the connections."""
+        return self.source if self.server == self.target else self.target
+
+    @property
+    def joins_guests(self) -> bool:
+        """Whether it joins two virtual machines that dial each other: those of a replicated disk."""
+        return any(name.endswith(BACK) for name in self.proxies)
+
+    @property
     def echoes(self) -> bool:
         """Whether an echo server answers there, not a database server."""
         return any(name.endswith(ECHO) for name in self.proxies)

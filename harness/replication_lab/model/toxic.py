@@ -1,5 +1,6 @@
 """Toxics: named network conditions, read from the files in toxics/. Each holds the bodies of Toxiproxy's own API."""
 
+import re
 from dataclasses import dataclass, replace
 
 import msgspec
@@ -8,8 +9,14 @@ from replication_lab.model.errors import LabError, unknown_name
 
 # The toxic of images/toxiproxy: one rate for all connections of a link in one direction. The lab adds the link's name.
 LINK_RATE = "link_bandwidth"
-# A share of the packets that the kernel drops between a node and the proxy; not a toxic of Toxiproxy.
-PACKET_LOSS = "packet_loss"
+# A share of the packets that the kernel loses, sends twice, or delays until others have overtaken them; no toxics of
+# Toxiproxy. What each is called in a condition.
+PACKET_LOSS, PACKET_DUPLICATE, PACKET_REORDER = "packet_loss", "packet_duplicate", "packet_reorder"
+PACKET_KINDS = {PACKET_LOSS: "loss", PACKET_DUPLICATE: "duplicate", PACKET_REORDER: "reorder"}
+# Below the least share a proof would need more than 100 000 packets; above the most, TCP connections end.
+LEAST_PERCENT, MOST_PERCENT = 0.1, 50
+# The name of such a body is part of shell commands and of the kernel's rules.
+_PLAIN = re.compile(r"[\w+=,.%-]+", re.ASCII)
 # Toxiproxy 2.12's toxics and their attributes, with the smallest value: a zero would stop some streams for good.
 ATTRIBUTES: dict[str, dict[str, int]] = {
     "latency": {"latency": 0, "jitter": 0},
@@ -82,14 +89,14 @@ class Toxic:
         return tuple(body for body in self.bodies if body.type == LINK_RATE)
 
     @property
-    def losses(self) -> tuple[ToxicBody, ...]:
-        """The bodies that lose packets, a direction each."""
-        return tuple(body for body in self.bodies if body.type == PACKET_LOSS)
+    def of_packets(self) -> tuple[ToxicBody, ...]:
+        """The bodies that the kernel makes: packets that are lost, duplicated or reordered, a direction each."""
+        return tuple(body for body in self.bodies if body.type in PACKET_KINDS)
 
     @property
     def of_streams(self) -> "Toxic":
-        """The same toxic without its loss of packets: what Toxiproxy does."""
-        others = tuple(body for body in self.bodies if body.type != PACKET_LOSS)
+        """The same toxic without its effects on packets: what Toxiproxy does."""
+        others = tuple(body for body in self.bodies if body.type not in PACKET_KINDS)
         return self if others == self.bodies else replace(self, bodies=others)
 
     @property
@@ -132,17 +139,21 @@ def parse_toxic(name: str, text: str | bytes, path: str = "") -> Toxic:
         ) from error
     for body in file.toxics:
         _check(path, body)
+    _check_once(path, file.toxics)
     return Toxic(name, file.about, tuple(file.toxics))
 
 
 def _check(path: str, body: ToxicBody) -> None:
     where = f"{path}: {body.name}"
-    if body.type not in ATTRIBUTES:
-        raise unknown_name(f"toxic type in {path}", body.type, ATTRIBUTES)
+    if body.type not in ATTRIBUTES and body.type not in PACKET_KINDS:
+        raise unknown_name(f"toxic type in {path}", body.type, [*ATTRIBUTES, *PACKET_KINDS])
     if body.stream not in ("upstream", "downstream"):
         raise LabError(f"{where} has stream {body.stream!r}", "upstream or downstream")
     if not 0 < body.toxicity <= 1:
         raise LabError(f"{where} has toxicity {body.toxicity:g}", "more than 0 and at most 1")
+    if body.type in PACKET_KINDS:
+        _check_packets(where, body)
+        return
     for attribute, value in body.attributes.items():
         if attribute not in ATTRIBUTES[body.type]:
             raise unknown_name(f"attribute of {body.type} in {path}", attribute, ATTRIBUTES[body.type])
@@ -152,3 +163,24 @@ def _check(path: str, body: ToxicBody) -> None:
             )
         if value < ATTRIBUTES[body.type][attribute]:
             raise LabError(f"{where} has {attribute} {value:g}", f"{ATTRIBUTES[body.type][attribute]} or more")
+
+
+def _check_packets(where: str, body: ToxicBody) -> None:
+    if body.toxicity != 1:
+        raise LabError(f"{where} has toxicity {body.toxicity:g}", f"1: a {body.type} acts on every connection")
+    if not _PLAIN.fullmatch(body.name):
+        raise LabError(f"{where}: its name has other characters than a {body.type} may have", "letters, digits and -")
+    if body.attributes.keys() != {"percent"}:
+        said = ", ".join(body.attributes) or "no attributes"
+        raise LabError(f"{where} has {said}", 'one attribute, "percent"')
+    if not LEAST_PERCENT <= body.attributes["percent"] <= MOST_PERCENT:
+        raise LabError(f"{where} has percent {body.attributes['percent']:g}", f"{LEAST_PERCENT:g} to {MOST_PERCENT}")
+
+
+def _check_once(path: str, bodies: list[ToxicBody]) -> None:
+    """Raise LabError for two effects of a kind on packets in a direction: the second would replace the first."""
+    seen: set[tuple[str, str]] = set()
+    for body in bodies:
+        if body.type in PACKET_KINDS and (body.type, body.stream) in seen:
+            raise LabError(f"{path} has two of {body.type} {body.stream}", "one in each direction")
+        seen.add((body.type, body.stream))

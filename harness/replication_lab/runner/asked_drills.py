@@ -10,7 +10,7 @@ from typing import Any
 import msgspec
 
 from replication_lab import faults
-from replication_lab.faults.packet_watch import realised_loss
+from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.model.drill import Drill, Waiting
 from replication_lab.model.drill_result import Drilled
 from replication_lab.model.errors import LabError
@@ -179,7 +179,7 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
     carried = running.carries({body.name for body in toxic.bodies})
     # The proxy's timers make a single round trip shorter, and a load most of them longer.
     said = f"{median(trips):.1f} ms" if trips else "no answer"
-    lost, loses = realised_loss(toxic, running) if toxic.losses else ("", True)
+    lost, loses = realised_packets(toxic, running) if toxic.of_packets else ("", True)
     said = f"{said}, {lost}" if lost else said
     return Proof(
         what=f"{link} has {name}",

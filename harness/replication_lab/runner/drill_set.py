@@ -27,7 +27,7 @@ from replication_lab.runner import described
 from replication_lab.runner.drill import run_drill
 from replication_lab.world import catalogue, clock, given_texts, own
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import packet_loss, servers, signals
+from replication_lab.world.docker import packet_ability, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal, ledger
 
@@ -157,13 +157,19 @@ def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
         )
     docker_engine.ensure()
     servers.make_ready(found, engine)
-    packet_loss.refuse_unable(map(catalogue.toxic, toxics(drills)))
+    packet_ability.refuse_unable(((target, catalogue.toxic(name)) for target, name in toxics(drills)), [found])
 
 
-def toxics(drills: Iterable[Drill]) -> set[str]:
-    """Return the conditions that faults of these drills put on links."""
-    settings = [spec.settings for each in drills for spec in each.fault_specs]
-    return {str(each[key]) for each in settings for key in ("toxic", "condition") if each.get(key, NONE) != NONE}
+def toxics(drills: Iterable[Drill]) -> set[tuple[str, str]]:
+    """Return the conditions that faults of these drills put on links, each with the link, or a node for all of its."""
+    specs = [spec for each in drills for spec in each.fault_specs]
+    return {
+        (target, str(spec.settings[key]))
+        for spec in specs
+        for key in ("toxic", "condition")
+        if spec.settings.get(key, NONE) != NONE
+        for target in spec.targets
+    }
 
 
 def run(

@@ -30,7 +30,7 @@ from replication_lab.runner.session import Session
 from replication_lab.runner.watched import watching
 from replication_lab.world import catalogue, clock, revisions
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, packet_loss, project, servers, signals
+from replication_lab.world.docker import images, packet_ability, project, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 
@@ -57,9 +57,11 @@ class World:
         return clock.now()
 
     def make_ready(
-        self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str, toxics: Collection[str] = ()
+        self, together: Sequence[Sequence[LabSpec]], tell: Tell, command: str, toxics: Collection[tuple[str, str]] = ()
     ) -> None:
         """Refuse impossible labs and toxics before anything starts; an error suggests `command` with another engine.
+
+        Each of `toxics` is a link, or a node with all its links, and a condition.
 
         The labs of each part of `together` run at the same time.
         """
@@ -71,7 +73,8 @@ class World:
         for spec in wanted:
             servers.make_ready(catalogue.topology(spec.topology), spec.engine)
         images.ensure(dict.fromkeys(name for spec in wanted for name in _images(spec)))
-        packet_loss.refuse_unable(map(catalogue.toxic, toxics))
+        topologies = [catalogue.topology(spec.topology) for spec in wanted]
+        packet_ability.refuse_unable(((target, catalogue.toxic(name)) for target, name in toxics), topologies)
         for part in together:
             memory.check([(catalogue.topology(spec.topology), _placed(spec)) for spec in part])
 

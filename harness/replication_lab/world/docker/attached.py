@@ -84,6 +84,10 @@ class AttachedLab(Lab):
 
     attached: Attachment = field(kw_only=True)
 
+    @property
+    def is_attached(self) -> bool:
+        return True
+
     @cached_property
     def containers(self) -> dict[str, Container]:
         """The first container of each service, cached at the first access."""

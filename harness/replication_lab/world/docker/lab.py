@@ -15,6 +15,7 @@ from replication_lab.model.topology import Link, Topology
 from replication_lab.world.docker import beside, images, labels, leftovers, machine, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.link import RunningLink
+from replication_lab.world.docker.namespace import Beside, Guest, Namespace
 from replication_lab.world.docker.packet_loss import PacketRules
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.files import write_whole
@@ -56,6 +57,11 @@ class Lab:
     clocks_move: bool = False
 
     @property
+    def is_attached(self) -> bool:
+        """Whether its nodes belong to somebody else: the lab changes nothing inside them."""
+        return False
+
+    @property
     def env_file(self) -> Path:
         return leftovers.STATE / f"{self.name}.env"
 
@@ -91,7 +97,15 @@ class Lab:
 
     def packet_rules_of(self, proxy: str) -> PacketRules:
         """Return the rules that lose packets beside the Toxiproxy of a service."""
-        return PacketRules(self, proxy)
+        return PacketRules(self.namespace_of(proxy))
+
+    def namespace_of(self, service: str) -> Namespace:
+        """Return the network namespace of a service's container, for scripts that change what happens to packets."""
+        return Beside(self, service)
+
+    def guest_of(self, node: str) -> Namespace:
+        """Return the same of a virtual machine's guest."""
+        return Guest(self, node)
 
     def refresh(self) -> None:
         """Discard cached containers: ports and states change when a container is restarted."""

@@ -7,9 +7,11 @@ from urllib.parse import quote
 
 import msgspec
 
-from replication_lab.model.packet_loss import Packets
+from replication_lab.model.packets import Packets
 from replication_lab.model.topology import BACK, Link
-from replication_lab.model.toxic import LINK_RATE, PACKET_LOSS, ToxicBody
+from replication_lab.model.toxic import LINK_RATE, PACKET_KINDS, PACKET_LOSS, ToxicBody
+from replication_lab.world.docker import senders
+from replication_lab.world.docker.netem import Sender
 from replication_lab.world.docker.packet_loss import PacketRules, Ports, Rule
 from replication_lab.world.echo import Echo
 from replication_lab.world.mysql.server import Server
@@ -18,8 +20,11 @@ from replication_lab.world.toxiproxy import Toxiproxy
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
 
-# After the name of a loss whose rules are not as the lab made them.
+STREAMS = ("downstream", "upstream")
+# After the name of an effect on packets whose rules are not as the lab made them.
 DAMAGED = " (damaged)"
+# Prints the segments that TCP had to queue because others were missing before them.
+OUT_OF_ORDER = "nstat -asz TcpExtTCPOFOQueue | awk '/OFO/ { print $2 }'"
 
 
 @dataclass(frozen=True)
@@ -55,9 +60,9 @@ class RunningLink:
         return self.lab.node(self.model.server).server()
 
     def toxics(self) -> list[dict[str, Any]]:
-        """Return the toxics of all ports of the link, and its losses of packets."""
+        """Return the toxics of all ports of the link, and its effects on packets."""
         found = {toxic["name"]: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
-        return [*found.values(), *map(msgspec.to_builtins, self.losses())]
+        return [*found.values(), *map(msgspec.to_builtins, self.of_packets())]
 
     def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
         return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
@@ -67,11 +72,14 @@ class RunningLink:
         lacking: set[str] = set()
         for proxy in self.model.proxies:
             lacking |= toxics - {found["name"] for found in self._toxics_of(proxy)}
-        return not lacking or lacking <= {body.name for body in self.losses()}
+        return not lacking or lacking <= {body.name for body in self.of_packets()}
 
     def add(self, body: ToxicBody) -> None:
         if body.type == PACKET_LOSS:
             self._packet_rules.put(body, self._ports(body.stream))
+            return
+        if body.type in PACKET_KINDS:
+            self._sender(body.stream).put(body)
             return
         for proxy in self.model.proxies:
             link = self.line(body) if body.type == LINK_RATE else ""
@@ -98,10 +106,10 @@ class RunningLink:
         holders = [
             proxy for proxy in self.model.proxies if toxic in {found["name"] for found in self._toxics_of(proxy)}
         ]
-        lost = [body for body in self.losses() if body.name == toxic] if not holders else []
-        for body in lost:
-            self._packet_rules.remove(self._ports(body.stream))
-        for proxy in holders or self.model.proxies[: not lost]:
+        on_packets = self._of_packets_named(toxic) if not holders else []
+        for body in on_packets:
+            self._remove_from_packets(body)
+        for proxy in holders or self.model.proxies[: not on_packets]:
             self.toxiproxy.call("DELETE", f"/proxies/{proxy}/toxics/{quote(toxic, safe='+=,')}")
 
     # --- packets ------------------------------------------------------------------------------------------------------
@@ -110,11 +118,12 @@ class RunningLink:
     def _packet_rules(self) -> PacketRules:
         return self.lab.packet_rules_of(self.proxy)
 
-    def losses(self) -> list[ToxicBody]:
-        """Return the losses of packets on the link, as the kernel's rules are now."""
+    def of_packets(self) -> list[ToxicBody]:
+        """Return the effects on the link's packets as the kernel has them now: lost, duplicated, reordered."""
         rules = self._packet_rules.read()
-        found = (self._loss(stream, rules) for stream in ("downstream", "upstream")) if rules else ()
-        return [body for body in found if body]
+        losses = (self._loss(stream, rules) for stream in STREAMS) if rules else ()
+        others = (_named(body, whole) for stream in STREAMS for body, whole in self._sender(stream).bodies())
+        return [*(body for body in losses if body), *others]
 
     def _loss(self, stream: str, rules: dict[str, Rule]) -> ToxicBody | None:
         """Return the loss in one direction; one that lacks a part has another name, so that it can be removed."""
@@ -122,17 +131,44 @@ class RunningLink:
         if not there:
             return None
         body = msgspec.structs.replace(there[0].body, stream=stream)
-        return body if self._rules_of(body, rules) else msgspec.structs.replace(body, name=f"{body.name}{DAMAGED}")
+        return _named(body, bool(self._rules_of(body, rules)))
+
+    def _of_packets_named(self, toxic: str) -> list[ToxicBody]:
+        """Return the effects of a name; the removal of another one may have repaired a damaged one, or damaged it."""
+        name = toxic.removesuffix(DAMAGED)
+        return [body for body in self.of_packets() if body.name.removesuffix(DAMAGED) == name]
+
+    def _remove_from_packets(self, body: ToxicBody) -> None:
+        if body.type == PACKET_LOSS:
+            self._packet_rules.remove(self._ports(body.stream))
+        else:
+            self._sender(body.stream).remove(body.name.removesuffix(DAMAGED))
 
     def packets(self, body: ToxicBody) -> Packets | None:
-        """Return the counters of a loss since it was put on; None if any of its rules is not there."""
+        """Return the counters of an effect since it was put on; None if any of its rules is not there."""
+        if body.type != PACKET_LOSS:
+            return self._sender(body.stream).packets(body)
         found = self._rules_of(body, self._packet_rules.read())
-        return Packets(sum(r.packets.seen for r in found), sum(r.packets.dropped for r in found)) if found else None
+        return Packets(sum(r.packets.seen for r in found), sum(r.packets.hit for r in found)) if found else None
+
+    def out_of_order(self, body: ToxicBody) -> int | None:
+        """Return how many packets TCP has received out of order at the end that an effect's direction leads to.
+
+        Those of its other connections count too. None where the lab does not look.
+        """
+        end = senders.receiver(self, body.stream)
+        return int(end.run(OUT_OF_ORDER)) if end else None
 
     def send_packets(self, body: ToxicBody, count: int) -> None:
-        """Send about `count` datagrams through the rules of a loss."""
+        """Send about `count` datagrams through the rules of an effect."""
+        if body.type != PACKET_LOSS:
+            self._sender(body.stream).burst(count)
+            return
         ports = self._ports(body.stream)
         self._packet_rules.burst([*ports.into[:1], *ports.out[:1]], count)
+
+    def _sender(self, stream: str) -> Sender:
+        return senders.sender(self, stream, lambda: self._ports("upstream").into)
 
     def _rules_of(self, body: ToxicBody, rules: dict[str, Rule]) -> list[Rule]:
         chains = self._ports(body.stream).chains if rules else []
@@ -168,3 +204,7 @@ class RunningLink:
     def lets_through(self) -> bool:
         """Return whether any of its ports is switched on; a link is cut when none is."""
         return any(self.toxiproxy.call("GET", f"/proxies/{proxy}")["enabled"] for proxy in self.model.proxies)
+
+
+def _named(body: ToxicBody, whole: bool) -> ToxicBody:
+    return body if whole else msgspec.structs.replace(body, name=f"{body.name}{DAMAGED}")

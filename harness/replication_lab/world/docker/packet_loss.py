@@ -6,25 +6,13 @@ device, and dropped there.
 """
 
 import re
-import threading
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
 
-from docker.errors import APIError, DockerException, NotFound
-from docker.models.containers import Container
-
-from replication_lab.model.errors import LabError
-from replication_lab.model.packet_loss import Packets
+from replication_lab.model.packets import Packets
 from replication_lab.model.toxic import PACKET_LOSS, Toxic, ToxicBody
-from replication_lab.world.docker import beside, images, labels
-from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.namespace import Namespace, Refused, impossible, refused_here
 
-if TYPE_CHECKING:
-    from replication_lab.world.docker.lab import Lab
-
-IMAGE = "sidecar"
-STARTED = "replication-lab.network-since"
 IN, OUT, MARKED = "LAB-IN", "LAB-OUT", "LAB-MARKED"
 # The highest byte marks packets to be lost; the port is in the lowest two. The table's number is that byte.
 MARK, MASK, TABLE = 0x4C000000, 0xFF000000, 0x4C
@@ -34,7 +22,6 @@ _CHAIN = re.compile(r"\[(?P<packets>\d+):\d+\] -A (?P<chain>LAB-(?:IN|OUT)-\d+) 
 _BODY = re.compile(r'-m comment --comment "(?P<stream>\w+) (?P<name>.+)"$')
 _CHANCE = re.compile(r"-m statistic --mode random --probability (?P<share>[0-9.]+) -j (?:DROP|MARK --set-xmark \S+)$")
 _MARKED = re.compile(rf"\[(?P<packets>\d+):\d+\] -A {MARKED} -m mark --mark (?P<mark>0x[0-9a-f]+) -j DROP$")
-_making = threading.Lock()
 
 
 @dataclass(frozen=True)
@@ -63,7 +50,7 @@ class Rule:
 # A step that fails names what the kernel lacks.
 _STEPS = """
 rule() { iptables -w "$@"; }
-lacks() { echo "lacks $1" >&2; exit 1; }
+lacks() { echo "lacks $(uname -r) $1" >&2; exit 1; }
 drop_chain() {
     iptables -w -t "$1" -S "$2" 2>/dev/null | sed -n "s/^-A \\(.* -j $3\\)$/\\1/p" \\
         | while read -r jump; do eval "rule -t $1 -D $jump"; done
@@ -177,147 +164,39 @@ def parsed(text: str) -> dict[str, Rule]:
 
 
 class PacketRules:
-    """The rules in the network namespace of one Toxiproxy, changed by a container that shares it."""
+    """The rules in the network namespace of one Toxiproxy."""
 
-    def __init__(self, lab: "Lab", proxy: str):
-        self._lab, self._proxy = lab, proxy
-
-    @property
-    def service(self) -> str:
-        return f"{self._proxy}-packets"
+    def __init__(self, namespace: Namespace):
+        self._namespace = namespace
 
     def read(self) -> dict[str, Rule]:
         """Return the rules by chain; none if the lab never made any."""
-        helper = self._helper()
-        return parsed(_run(helper, read_script())) if helper else {}
+        return parsed(self._run_if_used(read_script()))
 
     def put(self, body: ToxicBody, ports: Ports) -> None:
         """Lose packets on these ports; LabError that names what the kernel lacks, and no rule left, if it cannot."""
-        helper = self._helper() or self._made()
         try:
-            _run(helper, put_script(body, ports))
-        except LabError:
-            _run(helper, f"{_STEPS}{drop_script(ports)}")
-            raise
+            self._namespace.run(put_script(body, ports))
+        except Refused as error:
+            self.remove(ports)
+            raise impossible("lost", str(error)) from error
 
     def remove(self, ports: Ports) -> None:
-        if helper := self._helper():
-            _run(helper, f"{_STEPS}{drop_script(ports)}")
+        self._run_if_used(f"{_STEPS}{drop_script(ports)}")
 
     def burst(self, ports: Sequence[int], count: int) -> None:
         """Send about `count` datagrams through the rules of each of these ports."""
-        if helper := self._helper():
-            _run(helper, burst_script(ports, count))
+        self._run_if_used(burst_script(ports, count))
 
-    def _helper(self) -> Container | None:
-        """Return the container that is in the proxy's namespace; a proxy that was restarted has another one."""
+    def _run_if_used(self, script: str) -> str:
         try:
-            found = docker_engine.client().containers.get(f"{self._lab.name}-{self.service}")
-            if found.labels.get(STARTED) != self._since():
-                return None
-            if found.status != "running":
-                found.start()
-        except NotFound:
-            return None
-        except DockerException as error:
-            raise _unusable(self.service, error) from error
-        return found
-
-    def _since(self) -> str:
-        """Return what identifies the proxy's network namespace."""
-        proxy = self._lab.service(self._proxy).container
-        proxy.reload()
-        return f"{proxy.id}@{proxy.attrs['State']['StartedAt']}"
-
-    def _made(self) -> Container:
-        images.ensure([IMAGE])
-        with _making:
-            # Links are changed several at once.
-            return self._helper() or self._make()
-
-    def _make(self) -> Container:
-        proxy, since, client = self._lab.service(self._proxy).container, self._since(), docker_engine.client()
-        name = f"{self._lab.name}-{self.service}"
-        try:
-            for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}):
-                old.remove(force=True)
-            made = client.containers.create(
-                images.PREFIX + IMAGE,
-                entrypoint=["bash", "-c", beside.WAIT],
-                command=[],
-                name=name,
-                labels={**proxy.labels, labels.SERVICE: self.service, STARTED: since},
-                network_mode=f"container:{proxy.id}",
-                healthcheck={"test": ["NONE"]},
-                **_POWERS,
-            )
-            made.start()
-            made.reload()
-        except DockerException as error:
-            raise _unusable(self.service, error) from error
-        self._lab.refresh()
-        return made
-
-
-# Packet rules need no other capability.
-_POWERS: dict[str, Any] = {"cap_drop": ["ALL"], "cap_add": ["NET_ADMIN"], "security_opt": ["no-new-privileges:true"]}
-
-
-def _unusable(name: str, error: Exception) -> LabError:
-    said = getattr(error, "explanation", "") or error
-    return LabError(
-        f"the container {name}, which makes the loss of packets, does not work: {said}", "a running container"
-    )
-
-
-def _run(container: Container, script: str) -> str:
-    try:
-        answer = container.exec_run(["bash", "-c", script], demux=True)
-    except APIError as error:
-        raise _unusable(str(container.name), error) from error
-    pair: Iterable[bytes | None] = answer.output  # type: ignore[assignment]
-    out, err = (part.decode(errors="replace") if part else "" for part in pair)
-    if answer.exit_code:
-        raise _impossible(err or out)
-    return out
-
-
-def _impossible(said: str) -> LabError:
-    """Return the error for rules that the kernel refused; it names the missing feature if that is known."""
-    lines = said.strip().splitlines()
-    lacks = [line.removeprefix("lacks ") for line in lines if line.startswith("lacks ")]
-    others = [line for line in lines if not line.startswith("lacks ")]
-    last = others[-1] if others else "no message"
-    why = f"the kernel of this host lacks {lacks[0]} ({last})" if lacks else f"its rule was refused: {last}"
-    return LabError(f"packets cannot be lost: {why}", "a kernel with this feature, or a condition without loss")
+            return self._namespace.run_if_used(script)
+        except Refused as error:
+            raise impossible("lost", str(error)) from error
 
 
 def refuse_unable(toxics: Iterable[Toxic]) -> None:
-    """Raise LabError, before anything starts, if a toxic loses packets and this host's kernel cannot.
-
-    It is tried in a namespace of its own: a setting of the kernel does not show whether a module can be loaded.
-    """
-    losing = [toxic for toxic in toxics if toxic.losses]
-    if not losing:
-        return
-    docker_engine.ensure()
-    images.ensure([IMAGE])
-    client = docker_engine.client()
-    try:
-        made = client.containers.create(
-            images.PREFIX + IMAGE,
-            entrypoint=["bash", "-c", put_script(losing[0].losses[0], Ports((1,), (1,)))],
-            command=[],
-            network_mode="none",
-            healthcheck={"test": ["NONE"]},
-            **_POWERS,
-        )
-        try:
-            made.start()
-            status, said = made.wait()["StatusCode"], made.logs(stdout=False).decode(errors="replace")
-        finally:
-            made.remove(force=True)
-    except DockerException as error:
-        raise _unusable("of the trial", error) from error
-    if status:
-        raise _impossible(said)
+    """Raise LabError, before anything starts, if a toxic loses packets and this host's kernel cannot."""
+    losing = [body for toxic in toxics for body in toxic.of_packets if body.type == PACKET_LOSS]
+    if losing and (said := refused_here(put_script(losing[0], Ports((1,), (1,))))):
+        raise impossible("lost", said)

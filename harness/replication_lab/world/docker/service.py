@@ -48,7 +48,7 @@ class Service:
 
     def published(self, port: int) -> tuple[str, int]:
         """Return the host and port on this machine of a container's port; LabError when the container does not run."""
-        bindings = self._network().ports.get(f"{port}/tcp")
+        bindings = self.network().ports.get(f"{port}/tcp")
         if not bindings:
             raise LabError(
                 f"{self.name} of {self.lab.name} does not run",
@@ -57,7 +57,7 @@ class Service:
             )
         return bindings[0]["HostIp"], int(bindings[0]["HostPort"])
 
-    def _network(self) -> Container:
+    def network(self) -> Container:
         """Return the container whose network a service uses: its own, or that of its sidecar."""
         container = self.container
         mode, _, owner = container.attrs.get("HostConfig", {}).get("NetworkMode", "").partition(":")
@@ -67,7 +67,7 @@ class Service:
 
     def addresses(self) -> set[str]:
         """Return the addresses of a service on the lab's network."""
-        networks = self._network().attrs["NetworkSettings"]["Networks"].values()
+        networks = self.network().attrs["NetworkSettings"]["Networks"].values()
         return {network["IPAddress"] for network in networks}
 
     def direct_address(self, port: int) -> tuple[str, int]:

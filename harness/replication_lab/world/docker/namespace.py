@@ -1,0 +1,208 @@
+"""The network namespace of a service, changed by scripts: from a container beside it, or in the guest of a machine.
+
+The container beside it has the one capability NET_ADMIN. Nothing on the host changes.
+"""
+
+import threading
+from collections.abc import Iterable
+from typing import TYPE_CHECKING, Any, Protocol
+
+from docker.errors import APIError, DockerException, NotFound
+from docker.models.containers import Container
+
+from replication_lab.model.errors import LabError
+from replication_lab.world.docker import beside, images, labels
+from replication_lab.world.docker import engine as docker_engine
+
+if TYPE_CHECKING:
+    from replication_lab.world.docker.lab import Lab
+
+IMAGE = "sidecar"
+STARTED = "replication-lab.network-since"
+# In a machine's container: its guest has had scripts, so it is worth asking, which takes a tenth of a second.
+USED = "/run/lab-packets"
+# What runs a command in the guest of a container, and its exit status when nothing answers.
+SILENT, IN_GUEST = 255, ["guest"]
+# A busy engine sometimes loses what a command printed. A script that ended well says so; else it is run again:
+# every script of the lab may run twice.
+ENDED, TRIES = "lab: ended", 3
+WITH_END = f"trap '[[ $? != 0 ]] || echo \"{ENDED}\"' EXIT\n"
+_POWERS: dict[str, Any] = {"cap_drop": ["ALL"], "cap_add": ["NET_ADMIN"], "security_opt": ["no-new-privileges:true"]}
+_making = threading.Lock()
+
+
+class Refused(Exception):
+    """A script ended with an error; the text is what it said."""
+
+
+class Silent(Refused):
+    """Nothing runs scripts there now."""
+
+
+class Namespace(Protocol):
+    """Where scripts run that change what happens to packets."""
+
+    def run(self, script: str) -> str:
+        """Return the output of a script; Refused if it fails."""
+        ...
+
+    def run_if_used(self, script: str) -> str:
+        """Return the output of a script; an empty string, without running it, if none ran here before."""
+        ...
+
+
+class Beside:
+    """The namespace of a container, changed by another one that shares it."""
+
+    def __init__(self, lab: "Lab", service: str):
+        self._lab, self._owner = lab, service
+
+    @property
+    def service(self) -> str:
+        return f"{self._owner}-packets"
+
+    def run(self, script: str) -> str:
+        return _run(self._helper() or self._made(), [], script)
+
+    def run_if_used(self, script: str) -> str:
+        helper = self._helper()
+        return _run(helper, [], script) if helper else ""
+
+    def _helper(self) -> Container | None:
+        """Return the container that is in the namespace; a service that was restarted has another namespace."""
+        try:
+            found = docker_engine.client().containers.get(f"{self._lab.name}-{self.service}")
+            if found.labels.get(STARTED) != self._since():
+                return None
+            if found.status != "running":
+                found.start()
+        except NotFound:
+            return None
+        except DockerException as error:
+            raise _unusable(self.service, error) from error
+        return found
+
+    def _network(self) -> Container:
+        network = self._lab.service(self._owner).network()
+        network.reload()
+        return network
+
+    def _since(self) -> str:
+        """Return what identifies the namespace."""
+        network = self._network()
+        return f"{network.id}@{network.attrs['State']['StartedAt']}"
+
+    def _made(self) -> Container:
+        images.ensure([IMAGE])
+        with _making:
+            # Links are changed several at once.
+            return self._helper() or self._make()
+
+    def _make(self) -> Container:
+        network, since, client = self._network(), self._since(), docker_engine.client()
+        name = f"{self._lab.name}-{self.service}"
+        try:
+            for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}):
+                old.remove(force=True)
+            made = client.containers.create(
+                images.PREFIX + IMAGE,
+                entrypoint=["bash", "-c", beside.WAIT],
+                command=[],
+                name=name,
+                labels={**network.labels, labels.SERVICE: self.service, STARTED: since},
+                network_mode=f"container:{network.id}",
+                healthcheck={"test": ["NONE"]},
+                **_POWERS,
+            )
+            made.start()
+            made.reload()
+        except DockerException as error:
+            raise _unusable(self.service, error) from error
+        self._lab.refresh()
+        return made
+
+
+class Guest:
+    """The namespace of a virtual machine, by the agent in it."""
+
+    def __init__(self, lab: "Lab", node: str):
+        self._lab, self._node = lab, node
+
+    def run(self, script: str) -> str:
+        node = self._lab.node(self._node)
+        node.put(USED, b"yes")
+        return _run(node.container, IN_GUEST, script)
+
+    def run_if_used(self, script: str) -> str:
+        """Return the output of a script; an empty string also if the machine is off, since nothing is left then."""
+        node = self._lab.node(self._node)
+        if node.state()[0] != "running" or not node.text_of(USED):
+            return ""
+        try:
+            return _run(node.container, IN_GUEST, script)
+        except Silent:
+            return ""
+
+
+def _unusable(name: str, error: Exception) -> LabError:
+    said = getattr(error, "explanation", "") or error
+    return LabError(f"the container {name}, which changes packets, does not work: {said}", "a running container")
+
+
+def _run(container: Container, prefix: list[str], script: str) -> str:
+    for _ in range(TRIES):
+        try:
+            answer = container.exec_run([*prefix, "bash", "-c", WITH_END + script], demux=True)
+        except APIError as error:
+            raise _unusable(str(container.name), error) from error
+        pair: Iterable[bytes | None] = answer.output  # type: ignore[assignment]
+        out, err = (part.decode(errors="replace") if part else "" for part in pair)
+        if answer.exit_code:
+            raise (Silent if prefix and answer.exit_code == SILENT else Refused)(err or out)
+        if out.endswith(f"{ENDED}\n"):
+            return out.removesuffix(f"{ENDED}\n")
+    raise _unusable(str(container.name), Exception(f"it printed nothing in {TRIES} attempts"))
+
+
+def impossible(what: str, said: str) -> LabError:
+    """Return the error for a script that the kernel refused; it names the missing feature if that is known.
+
+    `what` is what cannot be done to packets, such as "lost".
+    """
+    lines = said.strip().splitlines()
+    lacks = [line.split(" ", 2)[1:] for line in lines if line.startswith("lacks ")]
+    others = [line for line in lines if not line.startswith("lacks ")]
+    last = others[-1] if others else "no message"
+    if lacks:
+        release, feature = lacks[0]
+        why = f"the kernel {release} lacks {feature} ({last})"
+    else:
+        why = f"its rule was refused: {last}"
+    return LabError(f"packets cannot be {what}: {why}", f"a kernel with this feature, or no packets that are {what}")
+
+
+def refused_here(script: str) -> str:
+    """Run a script in a namespace of its own; return what it said if it failed, else an empty string.
+
+    Only a trial shows what the kernel of this host can do: a setting does not show whether a module can be loaded.
+    """
+    docker_engine.ensure()
+    images.ensure([IMAGE])
+    client = docker_engine.client()
+    try:
+        made = client.containers.create(
+            images.PREFIX + IMAGE,
+            entrypoint=["bash", "-c", script],
+            command=[],
+            network_mode="none",
+            healthcheck={"test": ["NONE"]},
+            **_POWERS,
+        )
+        try:
+            made.start()
+            status, said = made.wait()["StatusCode"], made.logs(stdout=False).decode(errors="replace")
+        finally:
+            made.remove(force=True)
+    except DockerException as error:
+        raise _unusable("of the trial", error) from error
+    return (said or "no message") if status else ""

@@ -1,0 +1,261 @@
+"""Duplicates and reordering of the packets that a sender sends on a link, by netem in the sender's network namespace.
+
+What one end sends passes netem as it leaves: on the devices of a container, and in a virtual machine on its guest's.
+`netem.sh` has the steps; a line of its state is one effect.
+"""
+
+import json
+import threading
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, field
+from itertools import count
+from pathlib import Path
+from typing import Any
+
+from replication_lab.model.errors import LabError
+from replication_lab.model.packet_effect import LATE_MS
+from replication_lab.model.packets import Packets
+from replication_lab.model.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
+from replication_lab.world.docker.namespace import Namespace, Refused, impossible, refused_here
+
+STEPS = Path(__file__).with_suffix(".sh").read_text()
+# The bands of a device's queue for links, as in netem.sh; the first band is for all other packets.
+FIRST, LAST = 2, 16
+ROOT = "4c:"
+# What `show` prints of a device.
+ORDER = ("twins", "filters", "queues")
+WHAT = {PACKET_DUPLICATE: "duplicated", PACKET_REORDER: "reordered"}
+# How far the kernel's 32 bits are from the share that was asked for, in %, and its clock's ticks from a delay in s.
+NEAR = 0.001
+_changing = threading.Lock()
+
+
+@dataclass(frozen=True)
+class Effect:
+    """One effect of a direction of a link, as a line of the state: the band that makes it, and the toxic's body."""
+
+    band: int
+    link: str
+    body: ToxicBody
+
+    def line(self) -> str:
+        percent = f"{self.body.attributes['percent']:g}"
+        return f"{self.band} {self.link} {self.body.stream} {self.body.type} {percent} {self.body.name}"
+
+
+def _effect(line: str) -> Effect:
+    band, link, stream, kind, percent, name = line.split(" ")
+    return Effect(int(band), link, ToxicBody(name, kind, stream, {"percent": float(percent)}))
+
+
+@dataclass
+class Device:
+    """What tc shows of a device: its queues, and the filters that lead to bands and their twins before the queue."""
+
+    queues: list[dict[str, Any]] = field(default_factory=list)
+    filters: dict[int, list[int]] = field(default_factory=dict)
+    twins: dict[int, list[int]] = field(default_factory=dict)
+
+    def netem(self, band: int) -> dict[str, Any] | None:
+        """Return the netem of a band; None unless packets can get there."""
+        if not any(each["kind"] == "prio" and each.get("handle") == ROOT and each.get("root") for each in self.queues):
+            return None
+        own = (each for each in self.queues if each.get("parent") == f"{ROOT}{band:x}" and each["kind"] == "netem")
+        return next(own, None)
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The effects of a namespace, and its devices as they are now."""
+
+    effects: tuple[Effect, ...] = ()
+    devices: tuple[Device, ...] = ()
+
+    def of(self, link: str, stream: str) -> list[Effect]:
+        return [each for each in self.effects if (each.link, each.body.stream) == (link, stream)]
+
+    def is_complete(self, band: int, matches: int) -> bool:
+        """Return whether every device has the band's netem, and all filters that lead there or count before it."""
+        return bool(self.devices) and all(
+            each.netem(band) is not None
+            and len(each.filters.get(band, [])) == matches
+            and len(each.twins.get(band, [])) == matches
+            for each in self.devices
+        )
+
+    def counted(self, band: int, kind: str) -> Packets:
+        """Return the packets of a band, and those of them that were duplicated or late."""
+        before, within = (
+            sum(sum(found.get(band, [])) for found in sides)
+            for sides in ([each.twins for each in self.devices], [each.filters for each in self.devices])
+        )
+        if kind == PACKET_DUPLICATE:
+            return Packets(before, within - before)
+        # A packet that netem does not delay counts as requeued: it overtakes those that wait.
+        punctual = sum(found["requeues"] for each in self.devices if (found := each.netem(band)))
+        return Packets(within, within - punctual)
+
+    def percent(self, band: int, kind: str) -> float:
+        """Return the smallest share that a netem of the band really has, in %."""
+        return min((_percent(each.netem(band) or {}, kind) for each in self.devices), default=0.0)
+
+
+def _percent(netem: dict[str, Any], kind: str) -> float:
+    options = netem.get("options", {})
+    if kind == PACKET_DUPLICATE:
+        return round(100 * options.get("duplicate", {}).get("duplicate", 0), 3)
+    late = 1000 * options.get("delay", {}).get("delay", 0)
+    punctual = options.get("reorder", {}).get("reorder", 0)
+    return round(100 * (1 - punctual), 3) if abs(late - LATE_MS) < NEAR and punctual else 0.0
+
+
+def parsed(text: str) -> Shown:
+    """Return the effects and devices in the output of `show`."""
+    effects: list[Effect] = []
+    devices: list[Device] = []
+    lists: list[list[dict[str, Any]]] = []
+    for line in text.splitlines():
+        if line.startswith("device "):
+            devices.append(Device())
+            lists = []
+        elif devices:
+            lists.append(json.loads(line))
+            _add(devices[-1], lists[-1], len(lists))
+        else:
+            effects.append(_effect(line))
+    return Shown(tuple(effects), tuple(devices))
+
+
+def _add(device: Device, found: list[dict[str, Any]], number: int) -> None:
+    if number > len(ORDER):
+        return
+    if ORDER[number - 1] == "queues":
+        device.queues = found
+        return
+    into = device.filters if ORDER[number - 1] == "filters" else device.twins
+    for each in found:
+        if "flowid" in each.get("options", {}):
+            # Packets that match all of its words; without the kernel's counters it proves nothing.
+            into.setdefault(int(each["pref"]), []).append(int(each["options"].get("success", 0)))
+
+
+def words(effects: Iterable[Effect]) -> str:
+    """Return what netem is told; each effect is drawn by itself for each packet."""
+    said = {each.body.type: float(each.body.attributes["percent"]) for each in effects}
+    parts = []
+    if PACKET_REORDER in said:
+        parts.append(f"delay {LATE_MS}ms reorder {100 - said[PACKET_REORDER]:g}%")
+    if PACKET_DUPLICATE in said:
+        parts.append(f"duplicate {said[PACKET_DUPLICATE]:g}%")
+    return " ".join(parts)
+
+
+def _quoted(texts: Iterable[str]) -> str:
+    return " ".join(f"'{text}'" for text in texts)
+
+
+# --- one direction of a link ------------------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True)
+class Told:
+    """How the packets of a direction are told from others; `address` and `port` are where the lab's datagrams go.
+
+    Without an address they go to nobody.
+    """
+
+    matches: tuple[str, ...]
+    port: int
+    address: str = ""
+
+
+@dataclass(frozen=True)
+class Sender:
+    """Where the packets of one direction of a link leave; `told` asks Toxiproxy, and is called where that matters."""
+
+    namespace: Namespace
+    link: str
+    stream: str
+    told: Callable[[], Told]
+
+    def bodies(self) -> list[tuple[ToxicBody, bool]]:
+        """Return the effects in the kernel now, each with the share that it really has, and whether it is complete."""
+        shown = self._shown()
+        return [(self._as_it_is(each, shown), self._acts(each, shown)) for each in shown.of(self.link, self.stream)]
+
+    def _as_it_is(self, effect: Effect, shown: Shown) -> ToxicBody:
+        body = effect.body
+        percent = shown.percent(effect.band, body.type) if self._acts(effect, shown) else body.attributes["percent"]
+        near = abs(percent - body.attributes["percent"]) <= NEAR
+        return body if near else ToxicBody(body.name, body.type, body.stream, {"percent": percent})
+
+    def _acts(self, effect: Effect, shown: Shown) -> bool:
+        return shown.is_complete(effect.band, len(self.told().matches))
+
+    def packets(self, body: ToxicBody) -> Packets | None:
+        """Return the counters of an effect since it was put on; None if any part of it is not there."""
+        shown = self._shown()
+        found = [each for each in shown.of(self.link, self.stream) if each.body.name == body.name]
+        if not found or not self._acts(found[0], shown):
+            return None
+        return shown.counted(found[0].band, body.type)
+
+    def put(self, body: ToxicBody) -> None:
+        """Add an effect, in place of the one of its kind; LabError that names what the kernel lacks if it cannot."""
+        with _changing:
+            shown = self._shown()
+            own = shown.of(self.link, self.stream)
+            band = own[0].band if own else _free(shown)
+            wanted = [*(each for each in own if each.body.type != body.type), Effect(band, self.link, body)]
+            try:
+                self._set(band, wanted, shown)
+            except Refused as error:
+                self._set(band, [], shown)
+                raise impossible(WHAT[body.type], str(error)) from error
+
+    def remove(self, name: str) -> None:
+        with _changing:
+            shown = self._shown()
+            own = shown.of(self.link, self.stream)
+            if any(each.body.name == name for each in own):
+                self._set(own[0].band, [each for each in own if each.body.name != name], shown)
+
+    def _set(self, band: int, wanted: Sequence[Effect], shown: Shown) -> None:
+        others = [each for each in shown.effects if each.band != band]
+        change = f"put {band} '{words(wanted)}' {_quoted(self.told().matches)}" if wanted else f"drop {band}"
+        lines = _quoted(each.line() for each in (*others, *wanted))
+        self.namespace.run(f"{STEPS}\n{change}\nremember {lines}")
+
+    def burst(self, datagrams: int) -> None:
+        """Send datagrams through netem."""
+        told = self.told()
+        self._run_if_used(f"burst '{told.address}' {told.port} {datagrams}")
+
+    def _shown(self) -> Shown:
+        return parsed(self._run_if_used("show"))
+
+    def _run_if_used(self, call: str) -> str:
+        try:
+            return self.namespace.run_if_used(f"{STEPS}\n{call}")
+        except Refused as error:
+            raise impossible("counted", str(error)) from error
+
+
+def _free(shown: Shown) -> int:
+    """Return a band that no link has."""
+    used = {each.band for each in shown.effects}
+    band = next(each for each in count(FIRST) if each not in used)
+    if band > LAST:
+        raise LabError(f"{LAST - FIRST + 1} directions of links already duplicate or reorder packets", "fewer of them")
+    return band
+
+
+def refuse_unable(toxics: Iterable[Toxic]) -> None:
+    """Raise LabError, before anything starts, if a toxic needs netem and this host's kernel has none or no counters."""
+    wanted = [body for toxic in toxics for body in toxic.of_packets if body.type != PACKET_LOSS]
+    if not wanted:
+        return
+    effects = [Effect(FIRST, "trial", wanted[0])]
+    trial = f"LAB_DEVICES=lo\n{STEPS}\nput {FIRST} '{words(effects)}' 'match u8 0 0'\ncounted"
+    if said := refused_here(trial):
+        raise impossible(WHAT[wanted[0].type], said)

@@ -1,0 +1,55 @@
+"""Which end of a link sends what goes up or down, and where its packets can be duplicated or reordered.
+
+Toxiproxy ends TCP connections, so packets are those between the proxy and the node that opened the connection; of a
+replicated disk's machines, those from the sending one to the proxy. A project's own containers are not touched: what
+goes up there is taken between the proxy and the server.
+"""
+
+from collections.abc import Callable
+from typing import TYPE_CHECKING
+
+from replication_lab.world.docker.namespace import Namespace
+from replication_lab.world.docker.netem import Sender, Told
+
+if TYPE_CHECKING:
+    from replication_lab.world.docker.link import RunningLink
+
+UP = "upstream"
+# The network of a resource, in which machine 1 is .1 (images/vm/machine), and a port to which nothing else is sent.
+RESOURCE_NETWORK, DISCARD = "169.254.78", 9
+
+
+def sender(link: "RunningLink", stream: str, ports: Callable[[], tuple[int, ...]]) -> Sender:
+    """Return where the packets of one direction leave; `ports` are the proxy's that the link's nodes dial."""
+    lab, model = link.lab, link.model
+    if model.joins_guests:
+        ends = (model.dialler, model.server)
+        node, peer = ends if stream == UP else ends[::-1]
+        address = f"{RESOURCE_NETWORK}.{peer[-1]}"
+        told = Told((f"match ip dst {address}/32",), DISCARD, address)
+        return Sender(lab.guest_of(node), link.name, stream, lambda: told)
+    up_from_proxy = stream == UP and lab.is_attached
+    service = model.dialler if stream == UP and not up_from_proxy else link.proxy
+    server = int(model.upstream.rpartition(":")[2])
+    side = "dport" if stream == UP else "sport"
+    return Sender(
+        lab.namespace_of(service), link.name, stream, lambda: _told(side, (server,) if up_from_proxy else ports())
+    )
+
+
+def _told(side: str, ports: tuple[int, ...]) -> Told:
+    """Return how TCP packets from or to these ports, and the lab's datagrams to the first, are told from others."""
+    datagrams = f"match ip protocol 17 0xff match ip dport {ports[0]} 0xffff"
+    return Told((*(_tcp(side, port) for port in ports), datagrams), ports[0])
+
+
+def _tcp(side: str, port: int) -> str:
+    return f"match ip protocol 6 0xff match ip {side} {port} 0xffff"
+
+
+def receiver(link: "RunningLink", stream: str) -> Namespace | None:
+    """Return where TCP receives what was sent, to count what came out of order; None where the lab does not look."""
+    if link.lab.is_attached:
+        return None
+    from_proxy = stream != UP and not link.model.joins_guests
+    return link.lab.namespace_of(link.model.dialler if from_proxy else link.proxy)
