@@ -109,13 +109,24 @@ def compare_the_ledger(page):
     assert [band["track"] for band in sample["bands"]] == [each["name"] for each in state["nodes"]]
 
 
-def show(command, lab):
+def limit_the_disks(page):
+    """Limit the disks of a node: they report what was asked for, and then what they had."""
+    state = page.until(lambda state: node_of(state, "replica")["disks"])
+    had = [disk["write_iops"] for disk in node_of(state, "replica")["disks"]]
+    for limits, reported in (({"write_iops": 100}, [100] * len(had)), ({}, had)):
+        page.do("POST", "/nodes/replica/disk-limit", {"limits": limits})
+        page.until(lambda state: node_of(state, "replica")["seen"] and not node_of(state, "replica")["busy"])
+        page.until(lambda state, now=reported: [d["write_iops"] for d in node_of(state, "replica")["disks"]] == now)
+
+
+def show(command, lab, more=lambda _page: None):
     browser = Browser(read_until(command, "http://")[-1].strip())
     with browser.events() as events:
         assert next(events)[0] == "hello"
         page = Page(browser, events)
         if catalogue.topology(lab).links:
             slide(page, lab)
+        more(page)
         break_a_node(page)
         compare_the_ledger(page)
     command.send_signal(signal.SIGTERM)
@@ -132,10 +143,10 @@ def test_the_page_of_a_topology(start_command, name, topology):
 
 def test_the_page_of_a_lab_on_emulated_disks(command, start_command, name):
     """The same, and a disk that is limited; the lab was up before, stays, and has its own limits again."""
-    up = command("up", "semisync", "--lab", name, "--storage", "replica=raid1", "--disk", "ssd-sata")
+    up = command("up", "semisync", "--lab", name, "--storage", "replica=raid1", "--disk", "plain-400")
     assert up.returncode == 0, up.stdout + up.stderr
     page = start_command("live", "--lab", name, "--no-open")
-    show(page, "semisync")
+    show(page, "semisync", limit_the_disks)
     assert json.loads(command("status", "--lab", name, "--json").stdout)
     assert command("down", "--lab", name).returncode == 0
 
