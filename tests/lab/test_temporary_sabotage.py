@@ -59,7 +59,8 @@ def test_tables_that_fit_into_memory_are_noticed(lab, doubts):
     finally:
         server.set_global(tmp_table_size=1024)
 
-    assert f"only {CASES[lab.engine].partition('-')[2]} wrote the temporary tables' rows: expected at least 45000" in told
+    mechanism = CASES[lab.engine].partition("-")[2]
+    assert f"only {mechanism} wrote the temporary tables' rows: expected at least 45000" in told
 
 
 def test_a_query_that_needs_no_temporary_table_is_noticed(lab, doubts):

@@ -86,7 +86,10 @@ def save(file: Path, run: str, json_: bool) -> None:
         file.write_bytes(encode(found))
     except OSError as error:
         raise LabError(f"{file} cannot be written: {error.strerror}", "a file in an existing folder") from error
-    print_json({"baseline": str(file), "run": found.run}) if json_ else tell(f"saved the figures of {found.run} in {file}")
+    if json_:
+        print_json({"baseline": str(file), "run": found.run})
+    else:
+        tell(f"saved the figures of {found.run} in {file}")
 
 
 @baseline.command("check")
