@@ -3,7 +3,7 @@
 import json
 import os
 import subprocess
-from collections.abc import Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -52,16 +52,18 @@ def _compose(folder: Path, project: str, *command: str) -> subprocess.CompletedP
 @contextmanager
 def running(folder: str | Path, project: str) -> Iterator[None]:
     """Start a project for the block, and remove all of it at the end, whatever is attached to it."""
+    volumes: set[str] = set()
     try:
         compose(folder, project, "up", "--detach", "--wait")
+        volumes = volumes_of(project)
         yield
     finally:
-        remove(project, PROJECTS / folder)
+        remove(project, PROJECTS / folder, volumes)
 
 
-def remove(project: str, folder: Path) -> None:
-    """Remove all of a project, whatever is attached to it."""
-    volumes = volumes_of(project)
+def remove(project: str, folder: Path, volumes: Collection[str] = ()) -> None:
+    """Remove all of a project, whatever is attached to it, and these volumes that it had."""
+    volumes = {*volumes, *volumes_of(project)}
     # A consumer that was recreated for a link would keep Compose from stopping it without its proxy.
     if added := attachments.containers().get(project):
         attachments.restore(attachments.of(added))

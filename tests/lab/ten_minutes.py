@@ -25,7 +25,7 @@ WHEEL = f"replication_lab-{replication_lab.VERSION}-py3-none-any.whl"
 TIMED = "docker compose exec -T app curl -fsS -w ' in %{time_total} s\\n' localhost:8080/health"
 # Each with what it is for, in the order in which they are typed; the shop runs all the time.
 STEPS = (
-    ("the shop as it is", "docker compose up --detach --wait"),
+    ("the shop as it is", "docker compose --progress quiet up --detach --wait"),
     ("", TIMED),
     ("the lab beside pytest, in an environment of the project's own", "python3 -m venv .venv"),
     ("", f".venv/bin/pip install -q pytest {WHEEL}"),
