@@ -2,9 +2,9 @@
 TOPOLOGY ?= semisync
 ENGINE ?=
 PYTHON = .venv/bin/python
-# Unit tests run in processes that are forked after one collection (tests/forks.py). Compiled tests are cached, whatever
-# the environment says. No unit test reads a log.
-UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit --processes auto -q -p no:logging
+# Adjacent unit tests run in one process and share costly fixtures; none reads a log. Compiled tests are cached, whatever the
+# environment says.
+UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q -p no:logging
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
 BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone

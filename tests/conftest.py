@@ -11,7 +11,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project, signals
 from xdist.scheduler import LoadScopeScheduling
 
-pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium", "tests.forks"]
+pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
 # Projects of their own: tests/lab/test_consumer.py and tests/lab/test_outside.py run their tests.
 collect_ignore = ["consumer", "lab/attached"]
 CLAIMS = Path(__file__).parent / "claims"
