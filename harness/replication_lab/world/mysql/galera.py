@@ -41,7 +41,8 @@ class GaleraNode:
     def status(self) -> GaleraStatus:
         """Return this node's view of its cluster; LabError if the server is in none."""
         status = {row["Variable_name"]: row["Value"] for row in self.server.rows("SHOW GLOBAL STATUS LIKE 'wsrep\\_%'")}
-        if "wsrep_local_state_comment" not in status:
+        # A node that is leaving or joining may have one without the other.
+        if not {"wsrep_local_state_comment", "wsrep_evs_repl_latency"} <= status.keys():
             raise LabError(
                 f"{self.server.name} is not in a Galera cluster", "a topology like galera", "./lab up galera"
             )

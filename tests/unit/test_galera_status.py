@@ -1,0 +1,46 @@
+"""Is a node that has left its cluster told from one whose status can be read?"""
+
+import pytest
+from replication_lab.model.errors import LabError
+from replication_lab.world.mysql.galera import GaleraNode
+
+STATUS = {
+    "wsrep_ready": "ON",
+    "wsrep_local_state_comment": "Synced",
+    "wsrep_cluster_status": "Primary",
+    "wsrep_cluster_size": "3",
+    "wsrep_cluster_conf_id": "7",
+    "wsrep_cluster_state_uuid": "u",
+    "wsrep_last_committed": "12",
+    "wsrep_local_cert_failures": "0",
+    "wsrep_local_bf_aborts": "0",
+    "wsrep_flow_control_paused_ns": "2000000",
+    "wsrep_evs_repl_latency": "0.001/0.002/0.004/0.001/5",
+    "wsrep_incoming_addresses": "node1:3306,node2:3306,node3:3306",
+}
+
+
+class Server:
+    """A server that reports some of the variables."""
+
+    name = "node1"
+
+    def __init__(self, without=""):
+        self.without = without
+
+    def rows(self, _statement):
+        return [{"Variable_name": name, "Value": value} for name, value in STATUS.items() if name != self.without]
+
+
+def test_the_status_of_a_member_is_read():
+    """Times of replication become milliseconds."""
+    status = GaleraNode(Server()).status()
+
+    assert status.synced and (1.0, 2.0, 4.0) == status.replication_ms and 2.0 == status.paused_ms
+
+
+@pytest.mark.parametrize("without", ["wsrep_local_state_comment", "wsrep_evs_repl_latency"])
+def test_a_node_that_is_leaving_is_in_no_cluster(without):
+    """While the provider is unloaded, SHOW STATUS returns only some variables of the cluster."""
+    with pytest.raises(LabError, match="node1 is not in a Galera cluster"):
+        GaleraNode(Server(without)).status()
