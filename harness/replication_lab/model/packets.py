@@ -1,4 +1,4 @@
-"""Packets that the kernel saw, and those that it lost, duplicated or delayed; whether that proves a requested share."""
+"""Counters of packets, and whether they prove that a requested share was lost, duplicated or delayed."""
 
 from dataclasses import dataclass
 
@@ -22,7 +22,7 @@ def packets_needed(percent: float) -> int:
 
 @dataclass(frozen=True)
 class Packets:
-    """The counters of a rule in one direction: all packets, and those that it lost, duplicated or delayed."""
+    """Counters of a rule in one direction: `seen` packets, of which `hit` were lost, duplicated or delayed."""
 
     seen: int
     hit: int

@@ -91,7 +91,7 @@ class Shown:
         )
         if kind == PACKET_DUPLICATE:
             return Packets(before, within - before)
-        # A packet that netem does not delay counts as requeued: it overtakes those that wait.
+        # Netem counts a packet as requeued if it sends it at once, before the delayed ones.
         punctual = sum(found["requeues"] for each in self.devices if (found := each.netem(band)))
         return Packets(within, within - punctual)
 
@@ -140,7 +140,7 @@ def _add(device: Device, found: list[dict[str, Any]], number: int) -> None:
 
 
 def words(effects: Iterable[Effect]) -> str:
-    """Return what netem is told; each effect is drawn by itself for each packet."""
+    """Return the parameters of netem, which decides on each effect independently for each packet."""
     said = {each.body.type: float(each.body.attributes["percent"]) for each in effects}
     parts = []
     if PACKET_REORDER in said:
@@ -159,9 +159,9 @@ def _quoted(texts: Iterable[str]) -> str:
 
 @dataclass(frozen=True)
 class Told:
-    """How the packets of a direction are told from others; `address` and `port` are where the lab's datagrams go.
+    """The filters that match the packets of a direction, and the destination of the lab's own datagrams.
 
-    Without an address they go to nobody.
+    Without an address, the datagrams are sent to one that no machine has.
     """
 
     matches: tuple[str, ...]

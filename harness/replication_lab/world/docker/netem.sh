@@ -5,7 +5,8 @@
 # Each device gets a queue with several bands. The first is for all other packets; each direction of a link has one of the rest,
 # with a netem. Filters lead its packets there. Their twins count before the queue, and so without the duplicates.
 ROOT=4c BANDS=16 QUEUE=10000 STATE=/run/lab-netem
-# An address of documentation (RFC 5737), and a neighbour that does not exist: datagrams leave the device and reach nobody.
+# An address that is reserved for documentation (RFC 5737), so that no machine has it, and the MAC address that it gets in the
+# neighbour table: datagrams leave the device, and no machine receives them.
 NOBODY=192.0.2.1 NOBODYS_DEVICE=02:4c:41:42:00:01
 : "${LAB_DEVICES:=}"
 
@@ -110,7 +111,7 @@ counted() {
     tc -statistics -json filter show dev lo egress | grep --quiet success || lacks 'counters of cls_u32 (CONFIG_CLS_U32_PERF)'
 }
 
-# burst ADDRESS PORT COUNT: datagrams through the band. Without an address they go to nobody.
+# burst ADDRESS PORT COUNT: sends datagrams through the band; an empty ADDRESS stands for one that no machine has.
 burst() {
     local device number
     device=$(devices | head -n 1)
