@@ -10,7 +10,7 @@ BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit claims bench drills figures pictures transcript lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit test-images claims bench drills figures pictures transcript lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -30,7 +30,8 @@ lab-doctor:  ## check prerequisites and leftovers on this host
 lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
-test: test-unit  ## run unit tests, images, labs and claims, without the tests marked long
+test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long
+	@$(MAKE) --no-print-directory -j 2 test-unit test-images
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
@@ -41,6 +42,9 @@ test-all: .venv/installed.txt  ## run every test on every engine, also those mar
 
 test-unit: .venv/installed.txt  ## run the unit tests, without Docker, in seconds
 	@$(UNIT)
+
+test-images: .venv/installed.txt  ## build the images that `make test` needs and that are missing, all at once
+	@PYTHONPATH=harness $(PYTHON) -m tests.build_images
 
 claims: .venv/installed.txt  ## run the experiments as regression checks, and images and starts, on all engines
 	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --lab-engine all

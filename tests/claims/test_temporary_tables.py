@@ -10,12 +10,10 @@ from tests.claims.decidable import decidable
 pytestmark = pytest.mark.timeout(1800)
 
 NAME = "temporary_tables"
-# In `make test`: the published ratios, on a server of that time and on the default one.
+# In `make test`: the published comparison, on a server of that time and on the default one. How many times slower lies
+# near its bound, which took seven rounds instead of three.
 THEN = ("mysql-5.5", "mariadb")
-BRIEFLY = (
-    *("sort_1-aria-faster-than-mysql-5.5", "sort_id-aria-faster-than-mysql-5.5"),
-    "aria-2-times-slower-than-mysql-5.5",
-)
+BRIEFLY = ("sort_1-aria-faster-than-mysql-5.5", "sort_id-aria-faster-than-mysql-5.5")
 
 
 def pytest_generate_tests(metafunc):

@@ -25,7 +25,7 @@ from tests.fakes import troubles
 DEFERRED: dict[str, Any] = cli.cli.commands
 COMMANDS = sorted(DEFERRED)
 # What takes long to import, each longer than the whole of `lab --help` may.
-HEAVY = {"docker", "jinja2", "msgspec", "numpy", "pymysql", "requests", "rich", "scipy", "testcontainers"}
+HEAVY = {"docker", "jinja2", "msgspec", "numpy", "pymysql", "requests", "rich", "scipy"}
 
 
 @pytest.fixture(autouse=True)

@@ -13,8 +13,8 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
 from replication_lab.world import catalogue, files
+from replication_lab.world.docker import compose, images, labels, leftovers, project, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, project, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.dialects import dialects
 
@@ -358,26 +358,17 @@ def test_signals_wait_while_a_lab_is_taken_away(interruptible):
         os.kill(os.getpid(), signal.SIGINT)
 
 
-class Starting:
-    """A Compose that fails to start in a given way."""
-
-    failure: BaseException
-    options: dict
-
-    def __init__(self, **options):
-        type(self).options = options
-
-    def start(self):
-        raise self.failure
-
-
 @pytest.mark.parametrize(
     "failure", [KeyboardInterrupt(), ZeroDivisionError(), subprocess.CalledProcessError(1, "up", stderr=b"no")]
 )
 def test_a_lab_that_does_not_start_is_taken_away(engine, state, lab, monkeypatch, failure):
     """Interrupted, crashed or refused: containers and the file with the password are gone."""
     started = engine(Thing("lab-a", DEAD))
-    monkeypatch.setattr("testcontainers.compose.DockerCompose", type("Failing", (Starting,), {"failure": failure}))
+
+    def fail(*_):
+        raise failure
+
+    monkeypatch.setattr(compose.Project, "up", fail)
     with pytest.raises((KeyboardInterrupt, ZeroDivisionError, LabError)):
         project.start(LabRequest(lab.topology, "mariadb", "lab-a"))
 

@@ -7,7 +7,7 @@ import pymysql
 import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
-from replication_lab.world.mysql import replica
+from replication_lab.world.mysql import replica, tls
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.replica import Replica
@@ -56,7 +56,7 @@ def dialled(monkeypatch):
             connections.append(FakeConnection(answers or {}))
             return connections[-1]
 
-        monkeypatch.setattr(pymysql, "connect", connect)
+        monkeypatch.setattr(tls, "Connection", connect)
         return Server("replica", ("127.0.0.1", 1), dialects()[dialect], "secret"), connections
 
     return make
@@ -280,7 +280,7 @@ def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
     def gone(**_options):
         raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
 
-    monkeypatch.setattr(pymysql, "connect", gone)
+    monkeypatch.setattr(tls, "Connection", gone)
     server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], "secret")
 
     assert "Can't connect" in refused(server.version).found

@@ -1,5 +1,8 @@
 """The labels that mark everything of a lab, to find it again; some are Compose's own."""
 
+import re
+from typing import Any
+
 import requests
 from docker.errors import DockerException
 from docker.models.containers import Container
@@ -19,12 +22,29 @@ def states(project: str) -> dict[str, str]:
 
     LabError if the engine does not answer.
     """
+    return {each["Labels"].get(SERVICE, ""): each["State"] for each in _listed(project)}
+
+
+def health(project: str) -> dict[str, str]:
+    """Return the health of each running container that has a health check, and the state of the others, by service.
+
+    Health is healthy, unhealthy or starting. LabError if the engine does not answer.
+    """
+    return {each["Labels"].get(SERVICE, ""): _health(each) for each in _listed(project)}
+
+
+def _health(listed: dict[str, Any]) -> str:
+    # "Up 3 seconds (health: starting)", "Up 5 seconds (healthy)", "Up 5 seconds"
+    found = re.search(r"\((?:health: )?(starting|healthy|unhealthy)\)$", listed["Status"])
+    return found[1] if found else str(listed["State"])
+
+
+def _listed(project: str) -> list[dict[str, Any]]:
     only = {"label": [LABEL, f"{PROJECT}={project}"]}
     try:
-        found = docker_engine.client().api.containers(all=True, filters=only)
+        return docker_engine.client().api.containers(all=True, filters=only)
     except (DockerException, requests.RequestException) as error:
         raise LabError(f"the Docker engine does not answer: {error}", "an answer", "./lab doctor") from error
-    return {each["Labels"].get(SERVICE, ""): each["State"] for each in found}
 
 
 def containers(project: str | None = None) -> list[Container]:

@@ -1,18 +1,14 @@
 """Compose projects: started, extended by an overlay, and found again by label."""
 
-import logging
 import os
 import re
 import secrets
 import subprocess
-import threading
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager, suppress
-from dataclasses import replace
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
-import psutil
 from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
@@ -21,7 +17,7 @@ from replication_lab.model.server_name import text_of_nodes
 from replication_lab.model.server_version import parse_version
 from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay as storage_overlay
-from replication_lab.world.docker import attached, attachments, images, labels, mixed, servers
+from replication_lab.world.docker import attached, attachments, compose, images, labels, mixed, servers
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.docker.leftovers import owner
@@ -30,7 +26,6 @@ from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
 
-WATCH_SECONDS = 0.5
 # The first words of a machine's health check after it failed to start its disks or its server for good.
 GIVEN_UP = "the machine did not start its disks or its server"
 # The health check of a replica whose server has given up, or is refused in a way that no retry changes: the reason.
@@ -47,10 +42,6 @@ def start(asked: LabRequest) -> Lab:
 
     `asked` must name the backends of its storage: `auto` is not resolved here.
     """
-    from testcontainers.compose import DockerCompose  # only here: half a second that `lab status` need not wait
-
-    # It logs every failed command at length. The LabError raised here tells the user what to do instead.
-    logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
     name, topology, password = asked.name, asked.topology, secrets.token_urlsafe(12)
     lab = Lab(name, topology, asked.engine, password, asked.launcher, asked.clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
@@ -61,19 +52,14 @@ def start(asked: LabRequest) -> Lab:
     if asked.storage:
         write_whole(lab.overlay_file, storage_overlay.overlay(name, topology.name, asked.storage).encode())
         files.append(lab.overlay_file)
-    compose = DockerCompose(
-        context=catalogue.ROOT,
-        compose_file_name=[str(file) for file in files],
-        env_file=str(lab.env_file),
-        profiles=["load"] if asked.load else None,
-    )
+    started = compose.Project(name, tuple(files), lab.env_file, ("load",) if asked.load else ())
     try:
         # A variable ENGINE in the environment would override the file that is passed to Compose.
-        with exported(_settings(lab)), _ended_when_a_node_is_lost(lab):
+        with exported(_settings(lab)):
             if arrays := storage_overlay.array_names(asked.storage):
                 # Compose mounts a node's volumes when it creates the container, so the devices must exist before.
-                replace(compose, services=arrays).start()
-            compose.start()
+                started.up(lambda: _has_lost_one(name), arrays)
+            started.up(lambda: _has_lost_one(name))
         _refuse_another_server(lab)
     except subprocess.CalledProcessError as error:
         reason = _why_not_started(lab, error)
@@ -111,43 +97,22 @@ def _refuse_another_server(lab: Lab) -> None:
 
 def extend(lab: Lab, overlay: Path, services: list[str]) -> None:
     """Start or change services of a running lab as an overlay file defines; unchanged services are not touched."""
-    from testcontainers.compose import DockerCompose
-
-    logging.getLogger("testcontainers").setLevel(logging.CRITICAL)
     kept = dict(line.split("=", 1) for line in lab.env_file.read_text().splitlines())
     own = [catalogue.compose_file(lab.topology.name), lab.servers_file]
-    files = [str(file) for file in (*own, overlay) if file.exists()]
-    compose = DockerCompose(catalogue.ROOT, files, env_file=str(lab.env_file), services=services)
+    files = tuple(file for file in (*own, overlay) if file.exists())
     try:
         with exported(kept):
-            compose.start()
+            compose.Project(lab.name, files, lab.env_file).up(lambda: _has_lost_one(lab.name, services), services)
     except subprocess.CalledProcessError as error:
         lab.refresh()
         raise _why_not_started(lab, error) from error
     lab.refresh()
 
 
-@contextmanager
-def _ended_when_a_node_is_lost(lab: Lab) -> Iterator[None]:
-    """Stop `docker compose up` as soon as a node cannot become healthy any more, instead of waiting for minutes."""
-    done = threading.Event()
-
-    def watch() -> None:
-        while not done.wait(WATCH_SECONDS):
-            if any(_is_lost(container) for container in labels.containers(lab.name)):
-                for child in psutil.Process().children():
-                    with suppress(psutil.Error):
-                        if str(lab.env_file) in child.cmdline():
-                            child.terminate()
-                return
-
-    watcher = threading.Thread(target=watch, daemon=True, name=f"watch {lab.name}")
-    watcher.start()
-    try:
-        yield
-    finally:
-        done.set()
-        watcher.join()
+def _has_lost_one(name: str, services: Sequence[str] = ()) -> bool:
+    """Return whether a container of these services (default: all) cannot become healthy; waiting would take minutes."""
+    found = {container.labels.get(labels.SERVICE, ""): container for container in labels.containers(name)}
+    return any(_is_lost(one) for service, one in found.items() if service in services or not services)
 
 
 def _is_lost(container: Container) -> bool:
@@ -155,9 +120,15 @@ def _is_lost(container: Container) -> bool:
 
     The health checks of images/vm/guest/server and images/database/lab-health report the last two.
     """
-    if container.status in ("exited", "dead") or _refused_by_its_source(container):
+    if container.status in ("exited", "dead") or _health(container) == "unhealthy":
+        return True
+    if _refused_by_its_source(container):
         return True
     return any(check["Output"].startswith(GIVEN_UP) for check in _checks(container))
+
+
+def _health(container: Container) -> str:
+    return str(container.attrs["State"].get("Health", {}).get("Status", ""))
 
 
 def _checks(container: Container) -> list[dict[str, Any]]:

@@ -8,6 +8,7 @@ import pymysql
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.server_version import Version, parse_version
+from replication_lab.world.mysql import tls
 
 FORM = "NODE=mysql://USER:PASSWORD@"
 # The variables of the vendors' images that hold a password, each with its user's; of equal right, the first wins.
@@ -71,7 +72,7 @@ def version_for(address: tuple[str, int], account: Account) -> Version | None:
     """Return the version of the server that accepts the account; None if it is refused, LabError if none answers."""
     host, port = address
     try:
-        connection = pymysql.connect(
+        connection = tls.Connection(
             host=host,
             port=port,
             user=account.user,
