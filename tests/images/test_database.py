@@ -101,6 +101,30 @@ def test_no_account_exists_but_the_requested_ones(node):
     assert {("root", "%"), ("root", "localhost"), ("clerk", "%")} == set(accounts)
 
 
+def test_a_certificate_has_an_elliptic_key_and_gives_way_to_ones_own(node, stage):
+    """An RSA key would take up to a second of each start; of two certificates the user's is presented."""
+    if not node.ask("SHOW VARIABLES LIKE 'ssl_cert'")[0][1].startswith("/etc/mysql/start.d/"):
+        pytest.skip("this server makes no certificate at its start")
+    kind = "openssl x509 -noout -text -in /etc/mysql/start.d/certificate.pem | grep 'Public Key Algorithm'"
+    both = said_in(node, "openssl req -x509 -newkey rsa:2048 -noenc -subj /CN=own -keyout - -out - 2>/dev/null")
+    settings = "[mariadbd]\nssl_cert = /etc/mysql/conf.d/own.pem\nssl_key = /etc/mysql/conf.d/own.pem\n"
+    given = stage.server(files={"/etc/mysql/conf.d": {"own.cnf": settings, "own.pem": both}})
+
+    assert "id-ecPublicKey" in said_in(node, kind)
+    assert "MariaDB Server" in subject(node)
+    assert "own" in subject(given.wait())
+
+
+def said_in(server, command):
+    return server.container.exec_run(["sh", "-c", command]).output.decode()
+
+
+def subject(server):
+    """Return the line that names the holder of the certificate that a server presents."""
+    command = "openssl s_client -connect 127.0.0.1:3306 -starttls mysql </dev/null 2>/dev/null | grep ^subject"
+    return said_in(server, command)
+
+
 def test_user_owns_the_database_and_nothing_else(node):
     """The user of the environment works in its database and may not look into others."""
     with node.connect("clerk", CLERKS_PASSWORD, database="shop") as connection, connection.cursor() as cursor:

@@ -129,14 +129,23 @@ def test_both_are_proved_together_and_leave_nothing(line):
 @pytest.mark.parametrize(
     ("done", "doubts"),
     [
-        (
+        pytest.param(
             "tc qdisc change dev eth0 parent 4c:2 netem limit 10000 duplicate 0% delay 10ms reorder 95%",
             ["0 % duplicated"],
+            marks=pytest.mark.long,
         ),
         ("tc qdisc change dev eth0 parent 4c:2 netem limit 10000 duplicate 5% delay 10ms reorder 50%", ["not 5 %"]),
         ("tc qdisc delete dev eth0 parent 4c:2", ["that duplicates packets was removed", "that reorders packets was"]),
-        ("tc qdisc delete dev eth0 root", ["that duplicates packets was removed", "that reorders packets was"]),
-        ("tc qdisc delete dev eth0 clsact", ["that duplicates packets was removed", "that reorders packets was"]),
+        pytest.param(
+            "tc qdisc delete dev eth0 root",
+            ["that duplicates packets was removed", "that reorders packets was"],
+            marks=pytest.mark.long,
+        ),
+        pytest.param(
+            "tc qdisc delete dev eth0 clsact",
+            ["that duplicates packets was removed", "that reorders packets was"],
+            marks=pytest.mark.long,
+        ),
         ("tc filter delete dev eth0 parent 4c: pref 2", ["that duplicates packets was removed"]),
     ],
 )

@@ -102,6 +102,7 @@ def test_standby_moves_the_service_with_its_address_and_online_takes_the_machine
     assert drbd.Peer(whole, second).status().whole and second == serving(whole)
 
 
+@pytest.mark.long
 def test_a_killed_machine_loses_nothing_that_was_acknowledged(whole):
     """In the middle of a load: the peer serves at the same address with every row, and takes the dead machine back."""
     dying = serving(whole)
@@ -162,7 +163,6 @@ def _alone(lab):
     return ""
 
 
-@pytest.mark.long
 def test_a_slow_ring_moves_nothing(whole):
     """200 ms are no silence: the same machine serves, and both are members."""
     before = serving(whole)

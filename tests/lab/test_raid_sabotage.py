@@ -109,6 +109,8 @@ def test_an_applier_that_stopped_is_seen(lab, doubts, monkeypatch):
     assert "raid1 applies: expected both threads run" in doubts("raid_appliers", "one-durable")
 
 
+# The claims that `make test` judges have no steady load.
+@pytest.mark.long
 def test_a_load_that_does_not_reach_its_rate_is_seen(lab, doubts, monkeypatch):
     """The source has a hundredth of a CPU while it is loaded."""
     container = lab.node("source").container

@@ -118,6 +118,7 @@ def test_the_replica_is_fed_through_the_link(loaded):
     Replica(replica).start()
 
 
+@pytest.mark.usefixtures("probe")
 def test_lost_packets_are_counted_and_tcp_sends_them_again(loaded, command):
     """The command proves the share; then real data of the replica are lost on their way and arrive nevertheless."""
     done = command("toxic", LINK, "loss=5%", "--lab", loaded.name, "--json")

@@ -29,7 +29,8 @@ FASTEST_KBPS = 10_000_000
 def put(link: RunningLink, toxic: Toxic) -> None:
     """Put a toxic on a link in place of all others there; restore the others if Toxiproxy refuses it."""
     before = link.toxics()
-    clear(link)
+    for found in before:
+        link.remove(found["name"])
     try:
         for body in toxic.bodies:
             link.add(body)

@@ -211,9 +211,11 @@ def _again(lab: Lab, asked: LabRequest, tell: Tell) -> Lab:
 
 def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
     """Put the toxics on and prove links and replication; LabError at the first proof that fails."""
+    nodes = replication.of(lab)
+    nodes.warm_up()
     # Links do not affect each other, and a WAN's measurements are mostly waiting.
     proofs = at_once.of_each(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics)
-    proofs += [*replication.of(lab).prove(toxics), *disks.prove(lab)]
+    proofs += [*nodes.prove(toxics), *disks.prove(lab)]
     for proof in proofs:
         tell(f"  {'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}")
     for proof in proofs:

@@ -104,7 +104,6 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         serving = self.writer()
         peer = other(self.lab, serving.name)
         commit = CommitLatency(serving)
-        commit.commits(1)
         before = peer.disk.stats().writes
         latency = median(commit.commits(COMMITS))
         written, after = peer.disk.stats().writes - before, peer.status()

@@ -141,7 +141,6 @@ class AcknowledgingFollowers(Followers):
         """Prove that commits wait and are counted as acknowledged: the status may be stale, counters are not."""
         source = self.writer()
         commit = CommitLatency(source)
-        commit.commits(1)
         before = SemiSync(source).status()
         latency = median(commit.commits(COMMITS))
         after = SemiSync(source).status()

@@ -2,7 +2,6 @@
 
 from collections.abc import Iterable
 
-import jinja2
 import msgspec
 from docker.errors import ContainerError
 
@@ -77,6 +76,8 @@ def _kernel() -> str:
 
 def overlay(lab: str, topology: str, storages: dict[str, Storage]) -> str:
     """Return the Compose file of a lab's storage."""
+    import jinja2  # only here: most labs have no emulated disks, and each command would wait for it
+
     template = (catalogue.STORAGE / "overlay.yaml.j2").read_text()
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
     return environment.from_string(template).render(
