@@ -100,15 +100,32 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
 
 def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
-    put(link, asked)
+    _put_on_bare(link, asked)
     toxic = asked
     for _ in range(CORRECTIONS):
         corrected = _corrected(toxic, asked, probe, bare)
         if corrected is toxic:
             break
+        _change(link, toxic, corrected)
         toxic = corrected
-        put(link, toxic)
     return toxic
+
+
+def _put_on_bare(link: RunningLink, toxic: Toxic) -> None:
+    try:
+        for body in toxic.bodies:
+            link.add(body)
+    except LabError:
+        clear(link)
+        raise
+
+
+def _change(link: RunningLink, toxic: Toxic, corrected: Toxic) -> None:
+    """Replace what was corrected; each request of a link with several ports is one for each port."""
+    for old, new in zip(toxic.bodies, corrected.bodies, strict=True):
+        if new != old:
+            link.remove(old.name)
+            link.add(new)
 
 
 def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> Toxic:
