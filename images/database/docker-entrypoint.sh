@@ -238,8 +238,8 @@ forget_first_start() {
 }
 
 # Without a certificate MariaDB 11.4 and later make one at each start, whose RSA key takes up to 1 s of CPU. This one takes 10 ms.
-# The folder is in the images of these servers; settings in conf.d, and arguments, win over it. Galera's state transfers would
-# require TLS of every node because of the certificate.
+# The folder is in the images of these servers; settings in conf.d, and arguments, win over it. [sst] keeps Galera's state
+# transfers without TLS: once a server has a certificate, a transfer by rsync requires TLS and never ends.
 make_certificate() {
     local certificate=$OWN_SETTINGS/certificate.pem key=$OWN_SETTINGS/key.pem
     openssl req -x509 -newkey ec -pkeyopt ec_paramgen_curve:prime256v1 -noenc -days 3650 -subj "/CN=MariaDB Server" \

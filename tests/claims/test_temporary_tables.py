@@ -10,8 +10,8 @@ from tests.claims.decidable import decidable
 pytestmark = pytest.mark.timeout(1800)
 
 NAME = "temporary_tables"
-# In `make test`: the published comparison, on a server of that time and on the default one. How many times slower lies
-# near its bound, which took seven rounds instead of three.
+# In `make test`: which table is faster, as published, on a server of that time and on the default one. `make claims`
+# also judges how many times: that ratio is near its bound, and took seven rounds instead of three.
 THEN = ("mysql-5.5", "mariadb")
 BRIEFLY = ("sort_1-aria-faster-than-mysql-5.5", "sort_id-aria-faster-than-mysql-5.5")
 

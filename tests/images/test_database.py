@@ -103,7 +103,8 @@ def test_no_account_exists_but_the_requested_ones(node):
 
 def test_a_certificate_has_an_elliptic_key_and_gives_way_to_ones_own(node, stage):
     """An RSA key would take up to a second of each start; of two certificates the user's is presented."""
-    if not node.ask("SHOW VARIABLES LIKE 'ssl_cert'")[0][1].startswith("/etc/mysql/start.d/"):
+    # One server is built without TLS, and lacks the variable.
+    if not dict(node.ask("SHOW VARIABLES LIKE 'ssl_cert'")).get("ssl_cert", "").startswith("/etc/mysql/start.d/"):
         pytest.skip("this server makes no certificate at its start")
     kind = "openssl x509 -noout -text -in /etc/mysql/start.d/certificate.pem | grep 'Public Key Algorithm'"
     both = said_in(node, "openssl req -x509 -newkey rsa:2048 -noenc -subj /CN=own -keyout - -out - 2>/dev/null")

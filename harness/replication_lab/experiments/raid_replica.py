@@ -103,7 +103,7 @@ def _claims_on_a_steady_load() -> tuple[Claim, ...]:
 
 
 SHORT = "the slope of the lag varies too much between loads of 16 s for a few of them to decide"
-WITHOUT = "this preset has no steady load"
+NO_STEADY_LOAD = "this preset has no steady load"
 # Rows of a table, of the backlog and of the warm-up; seconds of the measurement.
 LEAST = {"rows": 8000, "warm": 4500, "backlog": 8000, "window": 5, "paced": 0, "rest": 0}
 BRIEF = {"rows": 8000, "warm": 4500, "backlog": 10_500, "window": 8, "paced": 16, "rest": 6}
@@ -122,7 +122,7 @@ experiment = Experiment(
             min_rounds=3,
             max_rounds=8,
             sizes=LEAST,
-            undecidable={claim.id: WITHOUT for claim in _claims_on_a_steady_load()},
+            undecidable={claim.id: NO_STEADY_LOAD for claim in _claims_on_a_steady_load()},
         ),
         "brief": Preset("brief", min_rounds=3, max_rounds=8, sizes=BRIEF, undecidable={"raid1-lag-grows": SHORT}),
         "quick": Preset("quick", min_rounds=3, max_rounds=6, sizes=SMALL),

@@ -31,13 +31,18 @@ def put(link: RunningLink, toxic: Toxic) -> None:
     before = link.toxics()
     for found in before:
         link.remove(found["name"])
+    _add(link, toxic, [_body(found) for found in before])
+
+
+def _add(link: RunningLink, toxic: Toxic, before: Iterable[ToxicBody] = ()) -> None:
+    """Put a toxic on a link that has none; if Toxiproxy refuses it, put `before` there instead."""
     try:
         for body in toxic.bodies:
             link.add(body)
     except LabError:
         clear(link)
-        for found in before:
-            link.add(_body(found))
+        for body in before:
+            link.add(body)
         raise
 
 
@@ -100,7 +105,7 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
 
 def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
-    _put_on_bare(link, asked)
+    _add(link, asked)
     toxic = asked
     for _ in range(CORRECTIONS):
         corrected = _corrected(toxic, asked, probe, bare)
@@ -111,17 +116,8 @@ def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     return toxic
 
 
-def _put_on_bare(link: RunningLink, toxic: Toxic) -> None:
-    try:
-        for body in toxic.bodies:
-            link.add(body)
-    except LabError:
-        clear(link)
-        raise
-
-
 def _change(link: RunningLink, toxic: Toxic, corrected: Toxic) -> None:
-    """Replace what was corrected; each request of a link with several ports is one for each port."""
+    """Replace only the bodies that were corrected: each request is repeated for every port of the link."""
     for old, new in zip(toxic.bodies, corrected.bodies, strict=True):
         if new != old:
             link.remove(old.name)
