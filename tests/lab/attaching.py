@@ -76,7 +76,8 @@ def remove(project: str, folder: Path, volumes: Collection[str] = ()) -> None:
 
 def volumes_of(project: str) -> set[str]:
     """Return the names of the volumes that a project's containers use."""
-    found = engine.client().containers.list(all=True, filters={"label": f"com.docker.compose.project={project}"})
+    filters = {"label": f"com.docker.compose.project={project}"}
+    found = engine.client().containers.list(all=True, filters=filters, ignore_removed=True)
     return {mount["Name"] for each in found for mount in each.attrs["Mounts"] if mount["Type"] == "volume"}
 
 

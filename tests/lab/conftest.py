@@ -175,7 +175,7 @@ def things_of(project):
 
     client, only = engine.client(), {"label": [f"{labels.PROJECT}={project}"]}
     found: list[Any] = [
-        *client.containers.list(all=True, filters=only),
+        *client.containers.list(all=True, filters=only, ignore_removed=True),
         *client.networks.list(filters=only),
         *client.volumes.list(filters=only),
     ]

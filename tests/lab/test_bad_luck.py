@@ -16,7 +16,7 @@ from tests.lab.conftest import read_until, things_of
 
 def its_containers(name):
     client = engine.client()
-    return client.containers.list(all=True, filters={"label": [f"{labels.PROJECT}={name}"]})
+    return client.containers.list(all=True, filters={"label": [f"{labels.PROJECT}={name}"]}, ignore_removed=True)
 
 
 @pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])

@@ -152,7 +152,7 @@ def stop() -> bool:
 def _runs_containers() -> bool:
     """Return whether a container runs: a lab that a test session keeps, or one of another command."""
     with suppress(LabError, DockerException):
-        return bool(client().containers.list())
+        return bool(client().containers.list(sparse=True))
     return False
 
 

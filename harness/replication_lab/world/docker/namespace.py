@@ -102,7 +102,7 @@ class Beside:
         network, since, client = self._network(), self._since(), docker_engine.client()
         name = f"{self._lab.name}-{self.service}"
         try:
-            for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}):
+            for old in client.containers.list(all=True, filters={"name": f"^/{name}$"}, ignore_removed=True):
                 old.remove(force=True)
             made = client.containers.create(
                 images.PREFIX + IMAGE,
