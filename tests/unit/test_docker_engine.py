@@ -204,7 +204,7 @@ def test_an_engine_that_the_lab_started_is_not_stopped_under_a_lab_that_runs(mon
     ran = []
     monkeypatch.setattr(docker_engine, "PID", tmp_path / "pid")
     docker_engine.PID.write_text("4711")
-    containers = SimpleNamespace(list=lambda: running)
+    containers = SimpleNamespace(list=lambda sparse: running)
     monkeypatch.setattr(docker_engine, "client", lambda: SimpleNamespace(containers=containers))
     docker_engine.client.cache_clear = lambda: None
     monkeypatch.setattr(docker_engine, "run_as_root", lambda command: ran.append(" ".join(command)))
