@@ -74,3 +74,18 @@ def test_a_group_is_recognised_and_elects_another_primary(command, attach, start
         assert code == 0 and "HOLDS" in said, said
         assert group.primary(project.find(name)) == "mysql1"
     attaching.restored(command, "group", name, before, planned)
+
+
+def test_a_group_with_several_primaries_is_refused_and_left_as_it_is(attach, started):
+    """Before anything of the project is changed."""
+    name = started("group")
+    attaching.inside(
+        f"{name}-mysql1-1",
+        *("mysql", "-uroot", "-pgroup-secret", "-e", "SELECT group_replication_switch_to_multi_primary_mode()"),
+    )
+    before = attaching.settings(name)
+    answer = attach("group", name, "--link", "app:mysql1")
+
+    assert answer.returncode == 3
+    assert "has 3 primaries" in answer.stderr and "switch_to_single_primary_mode" in answer.stderr
+    assert attaching.settings(name) == before and name not in project.all_labs()

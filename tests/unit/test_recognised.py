@@ -9,6 +9,8 @@ from replication_lab.world.mysql.replica import ReplicaStatus
 
 NAMES = {"db": ["db", "db-primary", "172.20.0.2"], "db-replica": ["db-replica"], "leaf": ["leaf"], "other": ["other"]}
 
+SILENT = {"source": "", "features": set(), "history": "", "semisync": False, "primaries": ("db",)}
+
 
 def replica_of(host):
     return ReplicaStatus(True, True, host, 3306, "", 0)
@@ -20,7 +22,7 @@ def servers(monkeypatch):
 
     def make(**reports):
         told = {
-            name: SimpleNamespace(**{"source": "", "features": set(), "history": "", "semisync": False, **each})
+            name: SimpleNamespace(**{**SILENT, **each})
             for name, each in ((name.replace("_", "-"), each) for name, each in reports.items())
         }
         monkeypatch.setattr(
@@ -49,7 +51,12 @@ def _galera(one):
 
 
 def _member(one):
-    return SimpleNamespace(history=one.history, states={"db": "ONLINE"}, state="ONLINE" if one.history else "OFFLINE")
+    return SimpleNamespace(
+        history=one.history,
+        states={"db": "ONLINE"},
+        state="ONLINE" if one.history else "OFFLINE",
+        primaries=one.primaries,
+    )
 
 
 def test_a_server_without_replication_is_alone(servers):
@@ -93,6 +100,16 @@ def test_a_cluster_is_its_members_with_one_history(servers, kind):
     )
 
     assert (found.replication, dict(found.roles)) == (kind, {"db": "member", "db-replica": "member"})
+
+
+def test_a_group_with_several_primaries_is_refused(servers):
+    """The lab's proofs and drills need the one server that is written to."""
+    of_group = {"features": {"group"}, "history": "A", "primaries": ("db", "db-replica")}
+
+    with pytest.raises(LabError, match="has 2 primaries: db, db-replica") as refusal:
+        recognised.recognised(servers(db=of_group, db_replica=of_group, leaf={}, other={}), NAMES, "db")
+
+    assert "group_replication_switch_to_single_primary_mode()" in refusal.value.next_step
 
 
 def test_a_source_outside_the_project_is_named(servers):

@@ -28,9 +28,14 @@ class Recognised:
 
 
 def recognised(servers: Mapping[str, Server], names: Mapping[str, Sequence[str]], wanted: str) -> Recognised:
-    """Return the set of servers that `wanted` belongs to; `names` are those by which each can be reached."""
+    """Return the set of servers that `wanted` belongs to; `names` are those by which each can be reached.
+
+    LabError if they are a group with several primaries.
+    """
     for kind in CLUSTERS:
         if members := _members(kind, servers, wanted):
+            if kind == "group":
+                _require_one_primary(servers[wanted], members)
             return Recognised(kind, dict.fromkeys(members, "member"))
     by_name = {name: server for server, known in names.items() for name in known}
     hosts = {name: host for name, server in servers.items() if (host := _source_host(server))}
@@ -78,6 +83,17 @@ def _history(kind: str, server: Server) -> str:
 def _group(server: Server) -> str:
     found = member(server)
     return found.history if found.states and found.state != "OFFLINE" else ""
+
+
+def _require_one_primary(server: Server, members: Sequence[str]) -> None:
+    """Refuse a group in multi-primary mode: proofs, promotion and the ledger's writer need the one that is written to."""
+    primaries = member(server).primaries
+    if len(primaries) > 1:
+        raise LabError(
+            f"the group of {', '.join(members)} has {len(primaries)} primaries: {', '.join(primaries)}",
+            "a group in single-primary mode",
+            "SELECT group_replication_switch_to_single_primary_mode() on one of them, then attach again",
+        )
 
 
 def _connected(wanted: str, follows: Mapping[str, str]) -> set[str]:
