@@ -12,7 +12,7 @@ from rich.console import Console
 from rich.table import Table
 
 from replication_lab import experiments, runs
-from replication_lab.cli import bench_live, main
+from replication_lab.cli import bench_live, bench_watched, main
 from replication_lab.cli.bench_figure import Figure, figure
 from replication_lab.cli.console import tell
 from replication_lab.lab import up
@@ -50,6 +50,7 @@ def figures() -> Iterator[Figure]:
     yield from _against_sandbox()
     yield from _on_the_link()
     yield from bench_live.figures(NAME)
+    yield from bench_watched.figures(NAME)
 
 
 def _starting() -> Iterator[Figure]:

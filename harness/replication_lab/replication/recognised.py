@@ -86,7 +86,7 @@ def _group(server: Server) -> str:
 
 
 def _require_one_primary(server: Server, members: Sequence[str]) -> None:
-    """Refuse a group in multi-primary mode: proofs, promotion and the ledger's writer need the one that is written to."""
+    """Refuse a group in multi-primary mode: proofs, promotion and the ledger need the one server that is written to."""
     primaries = member(server).primaries
     if len(primaries) > 1:
         raise LabError(
