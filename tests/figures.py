@@ -17,7 +17,7 @@ from replication_lab.report.chart import Chart, Line
 from replication_lab.world import catalogue
 from replication_lab.world.journal import read
 
-from tests import dots, drill_page, kept
+from tests import badges, dots, drill_page, kept
 from tests.dots import Dot, Panel
 from tests.records import golden
 
@@ -198,3 +198,6 @@ if __name__ == "__main__":
     for name, draw in figures().items():
         (DOCS / name).write_text(draw())
         sys.stdout.write(f"docs/{name}\n")
+    for name, badge in badges.badges().items():
+        (badges.FOLDER / name).write_text(badge)
+        sys.stdout.write(f"docs/images/{name}\n")

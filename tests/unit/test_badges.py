@@ -1,0 +1,45 @@
+"""Do README's badges say what the repository's files say now?"""
+
+import re
+from types import SimpleNamespace
+from xml.etree import ElementTree
+
+import msgspec
+import pytest
+import yaml
+from replication_lab.model.verdict import Verdict
+from replication_lab.world.catalogue import ROOT
+
+from tests import badges, kept
+
+DRAWN = badges.badges()
+
+
+@pytest.mark.parametrize("name", DRAWN)
+def test_a_badge_is_the_one_of_its_facts(name):
+    """Else: make figures."""
+    assert (badges.FOLDER / name).read_text() == DRAWN[name], "make figures"
+
+
+def test_readme_shows_every_badge_and_says_the_same_in_words():
+    """A reader who sees no pictures reads what a badge says."""
+    shown = dict(re.findall(r"\[!\[([^\]]+)\]\(docs/images/(badge-[^)]+)\)\]", (ROOT / "README.md").read_text()))
+
+    assert set(shown.values()) == set(DRAWN) == {path.name for path in badges.FOLDER.glob("badge-*")}
+    for words, name in shown.items():
+        assert words == ElementTree.fromstring(DRAWN[name])[0].text
+
+
+def test_an_answer_that_is_unknown_is_not_counted(monkeypatch):
+    """The badge says how many are decided, not how many there are."""
+    answers, of_record = yaml.safe_load(kept.ANSWERS.read_text()), kept.experiment
+
+    def undecided(record):
+        found = of_record(record)
+        if record != answers[0]["record"]:
+            return found
+        return SimpleNamespace(claims=[msgspec.structs.replace(row, verdict=Verdict.UNKNOWN) for row in found.claims])
+
+    monkeypatch.setattr(kept, "experiment", undecided)
+
+    assert badges.repeated() == f"{len(answers) - 1} of {len(answers)}"
