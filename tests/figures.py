@@ -138,11 +138,11 @@ def raid_appliers() -> str:
 
 def raid0_disks() -> str:
     """Draw the ratios to one disk of the claims, beside what was published."""
-    rows = [row for row in _rows(_section("raid0_disks", "## Claims")) if " RAID" in row[0]]
+    rows = [row for row in _rows(_section("raid0_disks", "## Claims")) if " RAID" in row[1]]
     panels = []
-    for calibration in ("plain spindles", "calibrated to the published instance's cap"):
-        named = [(re.match(rf"{calibration}, ([^:]+): (RAID\d)", row[0]), row) for row in rows]
-        found = [_dot(f"{match[2]}, {match[1]}", row[3], row[1]) for match, row in named if match]
+    for calibration in ("disks without the instance's cap", "calibrated to the published instance's cap"):
+        named = [(re.match(rf"{calibration}, ([^:]+): (RAID\d)", row[1]), row) for row in rows]
+        found = [_dot(f"{match[2]}, {match[1]}", row[4], row[2]) for match, row in named if match]
         panels.append(Panel(f"{calibration}: IOPS, as multiples of one disk's", found))
     return dots.drawn("RAID0 and RAID1 of two disks, as multiples of the IOPS of one", panels)
 

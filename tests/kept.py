@@ -146,6 +146,30 @@ def figures(name: str, engine: str) -> str:
     return table(head, rows())
 
 
+def appliers(name: str, engine: str) -> str:
+    """Return the rows a second that each replica of a race applied, by case."""
+    arrays = {"RAID1": "raid1", "RAID0": "raid0", "one disk": "single"}
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for case in (case for case in experiment(name).cases if case.engine == engine):
+            yield f"`{case.name}`", *(of_a_figure(case.figures[f"{each}_rows_per_second"]) for each in arrays.values())
+
+    return table(("case", *arrays), rows())
+
+
+def protocols(figure: str) -> str:
+    """Return a figure of DRBD's protocols, by the round trip of the link in ms."""
+    said = {"a": "A: sent", "b": "B: in the peer's memory", "c": "C: written by the peer's disk"}
+    trips = {"0": "LAN", "1": "1 ms", "10": "10 ms", "85": "85 ms"}
+    cases = {case.name: case for case in experiment("drbd_protocols").cases}
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for name, words in said.items():
+            yield words, *(of_a_figure(cases[f"{name}-{trip}"].figures[figure]) for trip in trips)
+
+    return table(("protocol", *trips.values()), rows())
+
+
 def of_a_figure(row: FigureRow) -> str:
     if row.value is None or row.low is None or row.high is None:
         return known_value(row.value)
@@ -279,6 +303,8 @@ MAKERS: dict[str, Callable[..., str]] = {
     "drill": drill,
     "claims": claims,
     "figures": figures,
+    "appliers": appliers,
+    "protocols": protocols,
     "answer": answer,
     "effects": effects,
     "published": published,

@@ -9,8 +9,8 @@ PAGES = sorted((catalogue.ROOT / "docs").glob("*.md"))
 BESIDE = [catalogue.ROOT / f"{name}.md" for name in ("README", "CONTRIBUTING", "SECURITY")]
 WIDEST = 100
 CODE = re.compile(r"^ *```.*?^ *```$", re.M | re.S)
-# Tables, headings, pictures and lines of HTML cannot be wrapped.
-UNWRAPPED = re.compile(r"^\s*(\||#|!\[|<)")
+# Tables, headings, pictures (a badge is one in a link) and lines of HTML cannot be wrapped.
+UNWRAPPED = re.compile(r"^\s*(\||#|\[?!\[|<)")
 
 
 def too_wide(text: str) -> list[str]:
