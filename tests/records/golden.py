@@ -6,6 +6,7 @@
 import json
 import lzma
 import math
+import shutil
 import sys
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -138,9 +139,10 @@ def _same(before: object, today: object) -> bool:
 
 
 def keep(run: Path, name: str, left_out: list[str]) -> None:
-    """Pack the record of a run, and write beside it what is judged of it now."""
+    """Pack the record of a run in place of the one that had the name, and write beside it what is judged of it now."""
     kept = HERE / name
-    kept.mkdir(exist_ok=True)
+    shutil.rmtree(kept, ignore_errors=True)
+    kept.mkdir()
     unwanted = {f"ledger-{drill}.jsonl" for drill in left_out}
     for path in sorted(run.rglob("*.jsonl")):
         if path.name not in unwanted:
