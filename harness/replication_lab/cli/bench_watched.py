@@ -1,4 +1,4 @@
-"""What it costs to ask the nodes about their states, as during the loads of experiments: with and without it, in turn."""
+"""What it costs to ask the nodes about their states during an experiment: with and without it, in turn."""
 
 from collections.abc import Iterator
 from contextlib import nullcontext
