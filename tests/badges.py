@@ -1,10 +1,8 @@
 """README's badges: small pictures of what files of the repository say; `make figures` draws them."""
 
-import re
 import tomllib
 from html import escape
 
-import yaml
 from replication_lab.model.verdict import Verdict
 from replication_lab.world.catalogue import ROOT
 
@@ -28,20 +26,14 @@ def badges() -> dict[str, str]:
     return {
         "badge-licence.svg": drawn("licence", project["license"]),
         "badge-python.svg": drawn("python", project["requires-python"].replace(">=", "≥ ")),
-        "badge-published.svg": drawn("published measurements decided", repeated()),
+        "badge-published.svg": drawn("published measurements decided", decided()),
     }
 
 
-def repeated() -> str:
+def decided() -> str:
     """Return how many published measurements have an answer in a kept record, none of it UNKNOWN."""
-    answers = yaml.safe_load(kept.ANSWERS.read_text())
-    decided = [each for each in answers if Verdict.UNKNOWN not in _verdicts(each)]
-    return f"{len(decided)} of {len(answers)}"
-
-
-def _verdicts(answer: dict[str, str]) -> list[Verdict]:
-    found = {row.id: row.verdict for row in kept.experiment(answer["record"]).claims if row.engine == "mariadb"}
-    return [found[claim] for claim in re.findall(r"\{([^}]+)\}", answer["answer"])]
+    verdicts = [{claim.verdict for claim in claims.values()} for _, claims in kept.answers()]
+    return f"{sum(Verdict.UNKNOWN not in each for each in verdicts)} of {len(verdicts)}"
 
 
 def drawn(name: str, value: str) -> str:

@@ -143,6 +143,7 @@ def raid0_disks() -> str:
     for calibration in ("disks without the instance's cap", "calibrated to the published instance's cap"):
         named = [(re.match(rf"{calibration}, ([^:]+): (RAID\d)", row[1]), row) for row in rows]
         found = [_dot(f"{match[2]}, {match[1]}", row[4], row[2]) for match, row in named if match]
+        assert found, f"no claim begins with {calibration!r}"
         panels.append(Panel(f"{calibration}: IOPS, as multiples of one disk's", found))
     return dots.drawn("RAID0 and RAID1 of two disks, as multiples of the IOPS of one", panels)
 

@@ -29,6 +29,8 @@ PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FAULTS = ROOT / "docs" / "faults.md"
 BENCH = golden.HERE / "bench.json"
 ANSWERS = golden.HERE / "published.yaml"
+# A claim in the text of an answer.
+NAMED = re.compile(r"\{([^}]+)\}")
 PART = re.compile(r"^(<!-- from a kept record: ([^\n]+) -->\n\n)(```[^\n]*\n.*?^```\n|(?:[^\n]+\n)+)", re.M | re.S)
 
 
@@ -185,13 +187,21 @@ def quoted(published: float | None) -> str:
     return "–" if published is None else f"{published:g}"
 
 
+def answers() -> list[tuple[dict[str, str], dict[str, ClaimRow]]]:
+    """Return each published measurement with its answer, and the claims that the answer names."""
+    found = []
+    for each in yaml.safe_load(ANSWERS.read_text()):
+        rows = {row.id: row for row in experiment(each["record"]).claims if row.engine == "mariadb"}
+        found.append((each, {name: rows[name] for name in NAMED.findall(each["answer"])}))
+    return found
+
+
 def published() -> str:
     """Return README's table of published measurements: data of published.yaml, figures of the records."""
 
     def rows() -> Iterator[tuple[str, ...]]:
-        for each in yaml.safe_load(ANSWERS.read_text()):
-            found = {row.id: row for row in experiment(each["record"]).claims if row.engine == "mariadb"}
-            answer = re.sub(r"\{([^}]+)\}", lambda name, found=found: measured(found[name[1]]), each["answer"])
+        for each, claims in answers():
+            answer = NAMED.sub(lambda name, claims=claims: measured(claims[name[1]]), each["answer"])
             yield each["published"], f"[{each['page']}](docs/{each['page']}.md)", answer
 
     return table(("published", "asked again", "answer today"), rows())
