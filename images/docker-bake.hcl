@@ -93,6 +93,7 @@ target "array" {
 target "arbiter" {
   inherits = ["_on_base"]
   context  = "images/arbiter"
+  contexts = { guest = "images/vm/guest" }
   tags     = ["replication-lab/arbiter"]
 }
 

@@ -4,18 +4,23 @@ import json
 from concurrent.futures import ThreadPoolExecutor
 
 import pytest
+from replication_lab import replication
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import status as views
 from replication_lab.lab import up
 from replication_lab.model.errors import LabError
+from replication_lab.model.evidence import View
 from replication_lab.model.statistics import interval_of_mean
 from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock, drbd
+from replication_lab.world.docker.service import DATA
 
 from .conftest import things_of
 from .machines import HELD, cut, texts, two_machines, write, writers
 
 RATE_KIB = 4096
+FILLING, FILL = "/run/lab/filling", f"dd if=/dev/zero of={DATA}/.filling bs=64K count=64 oflag=direct"
 # As in the health check of compose/_parts.yaml: the time for which a machine may be unhealthy.
 START_PERIOD_SECONDS = 180
 
@@ -45,16 +50,42 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     """Killed in the middle of a load: the peer has every acknowledged row, serves, and takes the dead one back."""
     dying = drbd.primary(whole).node
     survivor = replicated_disk.other(whole, dying).node
+    nodes = replication.of(whole)
+    assert str(nodes.look(dying)).startswith("Primary, Connected")
     with writers(whole, dying) as acknowledged:
         whole.node(dying).kill()
         whole.refresh()
+        assert nodes.look(dying) == SILENT
         replicated_disk.promote(whole, survivor)
 
     assert set(acknowledged) <= texts(whole, survivor)
     write(whole, survivor)
     whole.node(dying).start_again()
     assert replicated_disk.online(whole, dying).role == "Secondary"
+    assert str(nodes.look(dying)).startswith("Secondary, Connected")
     assert drbd.verify(whole) == 0
+
+
+def test_reading_the_states_of_machines_takes_a_small_part_of_a_commands_time(whole):
+    """So they can be read while a load is measured; a command in a machine takes a third of a second of its CPU."""
+    nodes, peers = replication.of(whole), drbd.peers(whole)
+    found = {name: peer.status() for name, peer in peers.items()}
+    assert {name: str(nodes.view(name)) for name in peers} == {
+        name: str(View(f"{status.role}, {status.connection}", disks=status.disks())) for name, status in found.items()
+    }
+
+    views = cpu_seconds(whole, lambda: [nodes.view(name) for name in peers])
+    commands = cpu_seconds(whole, lambda: [peer.status() for peer in peers.values()])
+
+    assert views <= commands / 5, (views, commands)
+
+
+def cpu_seconds(lab, act, times=10):
+    """Return the CPU seconds that both machines use while they are asked so often."""
+    before = lab.cpu_seconds()
+    for _ in range(times):
+        act()
+    return sum(lab.cpu_seconds()[node.name] - before[node.name] for node in lab.topology.nodes)
 
 
 @pytest.mark.long
@@ -202,6 +233,26 @@ def test_commits_feel_the_link(whole, toxic):
         assert milliseconds >= 85
     if toxic == "slow-1mbit":
         assert milliseconds >= 2 * before
+
+
+@pytest.mark.long
+def test_a_narrow_link_is_proved_while_writes_fill_it(whole):
+    """The disk's writes go to the peer; the rate of the other direction must not wait for them."""
+    serving = whole.node(drbd.primary(whole).node)
+    filling = f"while [ -e {FILLING} ]; do {FILL} 2>/dev/null; done; rm {DATA}/.filling"
+    with ThreadPoolExecutor() as pool:
+        serving.run("guest", "touch", FILLING)
+        try:
+            writing = pool.submit(serving.run, "guest", "sh", "-c", filling)
+            proofs = [up.set_toxic(whole, link.name, "slow-1mbit") for link in whole.topology.links]
+            still_writing = not writing.done()
+        finally:
+            for link in whole.topology.links:
+                clear(whole.link(link.name))
+            serving.run("guest", "rm", FILLING)
+
+    assert all(proof.ok for proof in proofs), proofs
+    assert still_writing
 
 
 def milliseconds_a_commit(lab, node, commits=5):

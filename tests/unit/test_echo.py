@@ -1,55 +1,111 @@
-"""Is the round trip of an echo measured, and an echo that does not answer an error?"""
+"""Are round trip and rate measured where no database answers, and is an echo that does not answer an error?"""
 
 import socket
-import threading
+import subprocess
+from contextlib import ExitStack, closing
 
 import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.world import echo
+from replication_lab.world import catalogue, echo
 from replication_lab.world.echo import Echo
+from replication_lab.world.mysql.connection import answers_ping, long_answer, long_question
 
 from tests.fakes.link import FakeLink
+
+# What answers in a guest and beside the arbiter.
+FAR_END = str(catalogue.IMAGES / "vm" / "guest" / "far-end")
+BYTES = 9_000_000
+# More than the lines of requests and the answers of one byte.
+FEW = 100
+
+
+class CountedSocket:
+    """One end of a connection, which counts the bytes that it sends and receives."""
+
+    def __init__(self, end: socket.socket):
+        self._end, self.sent, self.received = end, 0, 0
+
+    def settimeout(self, seconds: float) -> None:
+        self._end.settimeout(seconds)
+
+    def sendall(self, content: bytes) -> None:
+        self._end.sendall(content)
+        self.sent += len(content)
+
+    def send(self, content: bytes) -> int:
+        done = self._end.send(content)
+        self.sent += done
+        return done
+
+    def recv(self, size: int) -> bytes:
+        found = self._end.recv(size)
+        self.received += len(found)
+        return found
+
+    def close(self) -> None:
+        self._end.close()
 
 
 @pytest.fixture
 def link(monkeypatch):
-    """Return a link whose far end echoes: ``link(most)`` bytes at the most, then it hangs up."""
+    """Yield links at whose far end a program answers: ``link(*PROGRAM)``."""
+    with ExitStack() as ended:
 
-    def serve(far, most):
-        with far:
-            while most > 0 and (found := far.recv(min(most, 1 << 16))):
-                far.sendall(found)
-                most -= len(found)
+        def start(*program: str) -> FakeLink:
+            near, far = socket.socketpair()
+            monkeypatch.setattr(echo, "dialled", lambda _address: CountedSocket(near))
+            with far:
+                answering = subprocess.Popen(
+                    [*(program or (FAR_END,))], stdin=far.fileno(), stdout=far.fileno(), stderr=subprocess.PIPE
+                )
+            ended.enter_context(answering)
+            ended.callback(near.close)
+            return FakeLink("node1-node2", answers=Echo("node2"))
 
-    def start(most=1 << 30):
-        near, far = socket.socketpair()
-        monkeypatch.setattr(echo, "dialled", lambda _address: near)
-        threading.Thread(target=serve, args=(far, most), daemon=True).start()
-        return FakeLink("node1-node2", answers=Echo("node2"))
-
-    return start
+        yield start
 
 
 def test_a_round_trip_can_be_that_of_an_echo(link):
     """A machine without a server answers too; more than fits into any buffer comes back whole."""
     probe = RoundTrip(link())
-    trips, rate = probe.pings(3), probe.kilobytes_per_second(9_000)
+    trips, rate = probe.pings(3), probe.kilobytes_per_second(BYTES // 1000)
     probe.close()
 
     assert len(trips) == 3 and all(0 < trip < 1000 for trip in trips)
     assert rate > 0
 
 
+@pytest.mark.parametrize(("transfer", "sent", "received"), [(long_answer, 0, BYTES), (long_question, BYTES, 0)])
+def test_a_long_transfer_uses_one_direction(link, transfer, sent, received):
+    """In the other direction a load may be waiting, and would slow the measurement down."""
+    with closing(link().far_end().connect(("127.0.0.1", 0), 5)) as connection:
+        transfer(connection, BYTES)
+        near = connection._socket
+
+        assert 0 <= near.sent - sent < FEW
+        assert 0 <= near.received - received < FEW
+        assert answers_ping(connection)
+
+
 def test_an_echo_that_ends_gives_no_trip(link):
-    """One byte when it connects, one ping, and no more."""
-    probe = RoundTrip(link(most=2))
+    """One answer when it connects, one ping, and no more."""
+    probe = RoundTrip(link("bash", "-c", f"for n in 1 2; do read -r line; echo $line; done | {FAR_END}"))
 
     assert [True, False] == [probe.ping() is not None, probe.ping() is not None]
     probe.close()
 
 
-def test_an_echo_that_does_not_answer_is_an_error(link):
-    """Toxiproxy accepts before the far end has."""
+@pytest.mark.parametrize("program", ["true", "cat"])
+def test_an_echo_that_does_not_answer_is_an_error(link, program):
+    """Toxiproxy accepts before the far end has; and bytes that come back as they were sent are no answer."""
     with pytest.raises(LabError, match="the echo service of node2 at"):
-        RoundTrip(link(most=0))
+        RoundTrip(link(program))
+
+
+def test_a_request_that_the_far_end_does_not_know_ends_it():
+    """A misspelt request is no ping."""
+    found = subprocess.run([FAR_END], input="pong\n", capture_output=True, text=True, check=False)
+
+    assert (found.returncode, found.stdout) == (2, "")
+    assert "found 'pong'; expected ping, send or take" in found.stderr

@@ -196,6 +196,25 @@ def test_what_members_count_is_added_up():
 WHOLE = Status(connection="Connected", role="Primary", peer_role="Secondary", disk="UpToDate", peer_disk="UpToDate")
 
 
+class States:
+    """The command in a machine that answers with /proc/drbd; with a status of None it has ended."""
+
+    def __init__(self, status: Status | None):
+        self.status, self.has_ended = status, False
+
+    def ask(self) -> str:
+        found = self.status
+        if not found:
+            self.has_ended = True
+            raise LabError("the command has ended")
+        return (
+            f" 0: cs:{found.connection} ro:{found.role}/{found.peer_role} ds:{found.disk}/{found.peer_disk} C r-----\n"
+        )
+
+    def close(self) -> None:
+        self.has_ended = True
+
+
 @pytest.mark.parametrize(
     ("status", "version", "stands"),
     [
@@ -207,11 +226,26 @@ WHOLE = Status(connection="Connected", role="Primary", peer_role="Secondary", di
 def test_a_machine_is_whole_when_both_disks_are_and_the_primary_serves(monkeypatch, status, version, stands):
     """A secondary has no server that could be asked."""
     monkeypatch.setattr(drbd.Peer, "status", lambda self: status)
+    monkeypatch.setattr(drbd.Peer, "states", lambda self: States(status))
     kind = redundancy.of(Lab("drbd", node1=Server("node1", version=version)))
 
     assert isinstance(kind, machines.Machines)
     assert kind.stands("node1") == stands
     assert kind.look("node1").says == f"{status.role}, {status.connection}"
+
+
+def test_a_machine_whose_command_has_ended_is_asked_by_a_new_one(monkeypatch):
+    """As after a restart; until then it does not answer, and one command gives all answers while it lasts."""
+    states = [States(WHOLE), States(None), States(WHOLE)]
+    monkeypatch.setattr(drbd.Peer, "states", lambda self: states.pop(0))
+    kind = redundancy.of(Lab("drbd", node1=Server("node1")))
+    begun = states[0]
+    said = [str(kind.look("node1")), str(kind.look("node1"))]
+    begun.status = None
+    said += [str(kind.look("node1")) for _ in range(3)]
+
+    up = "Primary, Connected, UpToDate/UpToDate, in sync"
+    assert said == [up, up, "does not answer", "does not answer", up]
 
 
 def test_under_a_cluster_manager_nobody_is_promoted_by_hand(monkeypatch):

@@ -35,16 +35,14 @@ class NodeWatch:
     def __init__(self, lab: Lab, name: str):
         self.name = name
         self._kind = replication.of(lab.another())
-        every = self._kind.view_seconds
-        self._fresh = FRESH_SECONDS + every - EVERY_SECONDS
         self._seen = Seen(View(), clock.timer())
-        self.ticking = Ticking(f"watch {name}", self._look, every)
+        self.ticking = Ticking(f"watch {name}", self._look, EVERY_SECONDS)
 
     @property
     def seen(self) -> Seen:
         """The newest answer; SILENT if it is too old."""
         seen = self._seen
-        return Seen(SILENT, seen.at) if clock.timer() - seen.at > self._fresh else seen
+        return Seen(SILENT, seen.at) if clock.timer() - seen.at > FRESH_SECONDS else seen
 
     def _look(self) -> None:
         try:

@@ -41,7 +41,7 @@ class LoadTimeline(msgspec.Struct, frozen=True):
     """A load by seconds since its first statement; it took `load` of them, and the last one may be shorter.
 
     `states` are those of the nodes until the time `whole`, which is later if the replicas were waited for. They are
-    empty where asking for them would disturb the load.
+    empty in an experiment that does not ask for them.
     """
 
     load: float

@@ -14,6 +14,7 @@ from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsM
 from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
 from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
 from replication_lab.world.mysql.server import Server
@@ -34,12 +35,11 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     images: ClassVar[Sequence[str]] = ("vm", "spindle")
     experiment = "drbd_cost"
     instead_of_failover = "./lab drbd promote NODE"
-    # A view is a command in the machine, and takes a third of a second of its only CPU.
-    view_seconds = 4.0
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
         self._old: list[str] = []
+        self._states: dict[str, Conversation] = {}
 
     def writer(self) -> Server:
         return self.server(drbd.primary(self.lab).node)
@@ -84,8 +84,19 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         return f"{said}; split brain: {HOW_TO_RESOLVE}" if found.split_brain else said, []
 
     def view(self, name: str) -> View:
-        found = drbd.Peer(self.lab, name).status()
+        found = self._state(name)
         return View(f"{found.role}, {found.connection}", disks=found.disks())
+
+    def _state(self, name: str) -> Status:
+        """Return what a machine says now; it is asked again if it has been restarted since it was asked before."""
+        states = self._states.get(name)
+        if not states or states.has_ended:
+            states = self._states[name] = drbd.Peer(self.lab, name).states()
+        try:
+            return drbd.parse_status(states.ask())
+        except LabError:
+            states.close()
+            raise
 
     def is_whole(self, name: str) -> bool:
         found = drbd.Peer(self.lab, name).status()

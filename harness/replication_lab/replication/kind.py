@@ -45,8 +45,6 @@ class Nodes:
     restarts_in_turn: ClassVar[bool] = False
     # How long a killed node of an attached project stays down.
     killed_seconds: ClassVar[float] = 3
-    # Seconds between two views of a node while clients write: reading them must not disturb what is measured.
-    view_seconds: ClassVar[float] = 1.0
     # The command to use instead of a failover; empty for a kind whose replicas a failover can promote.
     instead_of_failover: ClassVar[str] = "./lab up async"
 

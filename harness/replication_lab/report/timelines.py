@@ -167,7 +167,7 @@ def _states(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
             drill,
             found,
             "states of the nodes",
-            about="As each node reports it: a server about each second, a machine with DRBD about every four seconds.",
+            about="As each node reports it, about once a second.",
             y="",
             lines=[],
             strips=strips,

@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
+from contextlib import AbstractContextManager, ExitStack, contextmanager
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -38,8 +38,6 @@ from replication_lab.world.journal import Journal
 DECIDED, GIVEN_UP = "decided", "given up"
 # The machine was noisy, and the user chose --noise stop.
 NOISY = "noisy"
-# A node whose views are further apart is a machine with an emulated processor, which a view keeps from its work.
-SOON_SECONDS = 1.0
 # Seconds that a run waits for a quiet machine: in total, and before one measurement.
 PATIENCE, PATIENCE_AT_ONCE = 600, 60
 
@@ -108,9 +106,8 @@ class World:
         return RoundTrip(lab.link(link))
 
     def watching(self, lab: Lab) -> AbstractContextManager[list[Looked]]:
-        """Ask each node about once a second within the block, unless that disturbs it; times are the clock's."""
-        nodes = replication.of(lab)
-        return watching(nodes, 0.0) if nodes.view_seconds <= SOON_SECONDS else nullcontext([])
+        """Ask each node about once a second within the block; times are the clock's."""
+        return watching(replication.of(lab), 0.0)
 
     def wait_for_quiet(self, own: Iterable[Lab], seconds: float, tell: Tell) -> bool:
         return wait_for_quiet(own, seconds, tell)

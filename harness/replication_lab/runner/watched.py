@@ -9,18 +9,16 @@ from replication_lab.model.evidence import Looked, View
 from replication_lab.replication.kind import SILENT, Nodes
 from replication_lab.world import clock
 
-# The pause after a view, as a multiple of the time that it took: an emulated processor takes seconds for one.
-PAUSE = 10
+# The pause after a view, in seconds, and as a multiple of the time that it took: an emulated processor takes long for
+# one, and what is measured must not be disturbed.
+PAUSE_SECONDS, PAUSE = 1.0, 10
 # A node that is frozen answers when it goes on; the drill does not wait for that.
 LAST_ANSWER_SECONDS = 0.5
 
 
 @contextmanager
 def watching(nodes: Nodes, began: float) -> Iterator[list[Looked]]:
-    """Yield a list that is filled within the block; `began` is the moment of the clock's timer that is its zero.
-
-    A kind says how often its views can be read without disturbing what is measured.
-    """
+    """Yield a list that is filled within the block; `began` is the moment of the clock's timer that is its zero."""
     found: list[Looked] = []
     stop = threading.Event()
     threads = [
@@ -52,7 +50,7 @@ def _watch(nodes: Nodes, name: str, began: float, found: list[Looked], stop: thr
         if not stop.is_set():
             found.append(Looked(round(clock.timer() - began, 3), name, view))
         # A silent node was waited for, and did no work.
-        clock.pause(nodes.view_seconds if view.error else max(nodes.view_seconds, PAUSE * took), unless=stop)
+        clock.pause(PAUSE_SECONDS if view.error else max(PAUSE_SECONDS, PAUSE * took), unless=stop)
 
 
 def _view(nodes: Nodes, name: str) -> View:

@@ -11,6 +11,7 @@ import msgspec
 from replication_lab.model.errors import LabError
 from replication_lab.world import clock
 from replication_lab.world.disks.spindle import Spindle
+from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 
@@ -192,6 +193,10 @@ class Peer:
             if STATE.search(said):
                 break
         return parse_status(said)
+
+    def states(self) -> Conversation:
+        """Return a command in the machine whose answers are /proc/drbd. No program is started for an answer."""
+        return Conversation(self.machine, "guest", "resource", "states")
 
     def settings(self) -> dict[str, str]:
         """Return the resource's options that are in force, defaults included: {option: value}."""

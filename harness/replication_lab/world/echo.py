@@ -1,13 +1,12 @@
-"""An echo server at the far end of a link, where no database server answers: it sends back all bytes."""
+"""The echo of a link: a service at its far end that answers where no database server does (images/vm/guest/far-end)."""
 
 import socket
-import threading
-from contextlib import suppress
 from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError
 
-PING = b"."
+ANSWER = b"."
+ZERO = bytes(1 << 16)
 CONNECT_SECONDS = 5
 
 
@@ -19,35 +18,42 @@ def dialled(address: tuple[str, int]) -> socket.socket:
 
 
 class EchoConnection:
-    """A connection to an echo; a ping is one byte, there and back."""
+    """A connection to an echo. Each request is a line; a ping's answer is one byte."""
 
     def __init__(self, address: tuple[str, int], answer_seconds: float):
         self._socket = dialled(address)
         self._socket.settimeout(answer_seconds)
 
     def ping(self, reconnect: bool = False) -> None:  # noqa: ARG002 - a database connection's ping has it
-        """Send a byte and read it back; OSError if none comes. Never reconnect: that would hide an ended connection."""
-        self._socket.sendall(PING)
-        self._read(len(PING))
+        """Wait for one answer; OSError if none comes. Never reconnect: that would hide an ended connection."""
+        self._ask("ping")
+        self._read_answer()
 
     def long_answer(self, size: int) -> None:
-        """Send this many bytes, and read them as they come back."""
-        sender = threading.Thread(target=self._send, args=(bytes(size),), daemon=True)
-        sender.start()
-        self._read(size)
-        sender.join()
-
-    def _send(self, content: bytes) -> None:
-        with suppress(OSError):
-            # The reader sees that the connection ended.
-            self._socket.sendall(content)
-
-    def _read(self, size: int) -> None:
+        """Receive this many bytes; OSError if they do not come."""
+        self._ask(f"send {size}")
         while size:
-            found = self._socket.recv(min(size, 1 << 16))
-            if not found:
-                raise ConnectionResetError("the connection to the echo service was closed")
-            size -= len(found)
+            size -= len(self._read(size))
+
+    def long_question(self, size: int) -> None:
+        """Send this many bytes, and wait until the far end has them; OSError if it does not take them."""
+        self._ask(f"take {size}")
+        while size:
+            size -= self._socket.send(ZERO[:size])
+        self._read_answer()
+
+    def _ask(self, request: str) -> None:
+        self._socket.sendall(f"{request}\n".encode())
+
+    def _read_answer(self) -> None:
+        if (found := self._read(len(ANSWER))) != ANSWER:
+            raise ConnectionError(f"the echo service answered {found!r}; expected {ANSWER!r}")
+
+    def _read(self, size: int) -> bytes:
+        found = self._socket.recv(min(size, len(ZERO)))
+        if not found:
+            raise ConnectionResetError("the connection to the echo service was closed")
+        return found
 
     def close(self) -> None:
         self._socket.close()

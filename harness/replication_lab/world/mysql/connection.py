@@ -60,7 +60,7 @@ def longest_question(connection: pymysql.Connection | EchoConnection) -> int:
 def long_question(connection: pymysql.Connection | EchoConnection, size: int) -> None:
     """Send this many bytes; OSError or an error of MySQL's when they are not accepted."""
     if isinstance(connection, EchoConnection):
-        connection.long_answer(size)
+        connection.long_question(size)
         return
     with connection.cursor() as cursor:
         cursor.execute(f"DO LENGTH('{'x' * size}')")
