@@ -15,6 +15,7 @@ from replication_lab.model.evidence import Evidence, Looked, View
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.record import Noise
 from replication_lab.model.topology import Topology
+from replication_lab.probes.cpu_speed import Speed
 from replication_lab.world import catalogue
 
 from tests.fakes import troubles
@@ -54,10 +55,12 @@ def no_drill(*_: Any) -> Evidence:
 
 @dataclass
 class FakeWorld:
-    """The methods of `runner.World`. `noisy` and `meanwhile` get the number of the load, from 1."""
+    """The methods of `runner.World`. `noisy`, `loop_us` and `meanwhile` get the number of the load, from 1."""
 
     seed: int = 1
     noisy: Callable[[int], bool] = lambda _load: False
+    # The CPU time of the loop that tells the speed of the CPUs.
+    loop_us: Callable[[int], float] = lambda _load: 350.0
     meanwhile: troubles.Meanwhile = troubles.nothing
     # A commit that waits for no other node: slow, so that a second of load is few rows.
     commit_ms: float = 3.0
@@ -111,6 +114,12 @@ class FakeWorld:
         self.waited.append(seconds)
         self.clock.pause(seconds)
         return False
+
+    @contextmanager
+    def cpu_speed(self) -> Iterator[Speed]:
+        found = Speed()
+        yield found
+        found.loop_us = self.loop_us(self.loads)
 
     def noise(self, own: Iterable[FakeLab]) -> FakeNoise:
         return FakeNoise(self, tuple(own))

@@ -17,6 +17,7 @@ from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
+from replication_lab.report import wording
 from replication_lab.runner.rounds import PATIENCE, PATIENCE_AT_ONCE
 from replication_lab.runner.session import NOISY_REPEATS
 
@@ -206,6 +207,18 @@ def test_a_noisy_measurement_is_taken_again_under_the_same_round(ran):
     assert order(record)[0] == order(record)[1]
     assert [m.noise.quiet for m in record.measurements[:2]] == [False, True]
     assert verdicts(summary) == {"costs-a-trip": Verdict.HOLDS}
+
+
+@pytest.mark.parametrize(("third_us", "slowest"), [(350.0, 1.0), (420.0, 1.2), (525.0, 1.5)])
+def test_a_reader_is_told_how_much_the_speed_of_the_cpus_varied(ran, third_us, slowest):
+    """Of two measurements of a case; both count, because each case may have been measured on slower CPUs."""
+    summary, record, _ = ran(tiny(), loop_us=lambda load: third_us if load == 3 else 350.0)
+    warned = [line for line in wording.warnings(summary) if "speed of the CPUs" in line]
+
+    assert [m.noise.loop_us for m in record.measurements[:3]] == [350, 350, third_us]
+    assert all(m.noise.quiet for m in record.measurements)
+    assert summary.environment.noise.slowest_cpus == slowest
+    assert [f"up to {slowest:.1f} times as long" in line for line in warned] == [True] * (slowest == 1.5)
 
 
 def test_a_load_that_failed_while_the_host_was_noisy_is_taken_again(ran):

@@ -1,6 +1,7 @@
 """summary.json: the findings of a run, in a versioned document (docs/summary.md, docs/summary.schema.json)."""
 
 import math
+from collections import defaultdict
 from collections.abc import Sequence
 from typing import Any
 
@@ -195,8 +196,18 @@ def _noise(measurements: list[Measurement]) -> NoiseRow:
         accepted=sum(m.noise.accepted for m in noisy),
         worst_foreign_cpu=max((m.noise.foreign_cpu or 0.0 for m in measurements), default=None),
         worst_steal=max((m.noise.steal or 0.0 for m in measurements), default=None),
+        slowest_cpus=_slowest_cpus(measurements),
         why=[f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}" for m in noisy],
     )
+
+
+def _slowest_cpus(measurements: list[Measurement]) -> float | None:
+    """Compare measurements of one case: clients of another one use the threads of a core in another way."""
+    readings: dict[tuple[str, str], list[float]] = defaultdict(list)
+    for m in measurements:
+        if m.noise.loop_us:
+            readings[m.engine, m.case].append(m.noise.loop_us)
+    return max((round(max(each) / min(each), 2) for each in readings.values()), default=None)
 
 
 def _faults(record: Record) -> list[FaultRow]:

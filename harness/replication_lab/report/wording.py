@@ -19,6 +19,8 @@ from replication_lab.report.rows import (
 LONG, FOUR_DIGITS = 1e6, 1000
 # The name of a recorded setting.
 DISKS = "disks of machines"
+# A reader is told if a loop took this many times as long in one measurement as in another of the same case.
+SLOWER_CPUS = 1.25
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
     "AS_EXPECTED": "everything came out as expected",
@@ -127,6 +129,11 @@ def noise(summary: Summary) -> Iterator[str]:
         yield (
             f"{found.accepted} of {found.measurements} measurements were noisy, or their noise is not known; "
             "they count, and are in doubt"
+        )
+    if (found.slowest_cpus or 1.0) >= SLOWER_CPUS:
+        yield (
+            f"the speed of the CPUs varied: the same loop took up to {found.slowest_cpus:.1f} times as long in another "
+            "measurement of a case, as if others used the same cores; that widens intervals, longer loads narrow them"
         )
 
 

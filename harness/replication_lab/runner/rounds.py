@@ -23,6 +23,7 @@ from replication_lab.model.progress import Tell
 from replication_lab.model.relations import Place
 from replication_lab.model.storage import Storage
 from replication_lab.model.verdict import exit_code
+from replication_lab.probes.cpu_speed import Speed, measured_speed
 from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import asked_drills, described
@@ -111,6 +112,10 @@ class World:
 
     def wait_for_quiet(self, own: Iterable[Lab], seconds: float, tell: Tell) -> bool:
         return wait_for_quiet(own, seconds, tell)
+
+    def cpu_speed(self) -> AbstractContextManager[Speed]:
+        """Measure the speed of the CPUs within the block."""
+        return measured_speed()
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
         """Start a noise meter that excludes the CPU time of all labs of the run, since idle labs use some as well."""

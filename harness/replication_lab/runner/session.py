@@ -185,12 +185,13 @@ class Session:
         asked = case.settings.get("toxics", {})
         with self.experiment.arrange(lab, case) as watch:
             with all_at_once([self.calibration.toxic(lab, link, name) for link, name in asked.items()]) as toxics:
-                with self._watching(lab) as looked:
+                with self._watching(lab) as looked, self.run.world.cpu_speed() as speed:
                     meter = meter.restarted()
                     began = clock.timer()
                     outcome = workload.run(lab, self.run.next_seed())
                     ran = began, clock.timer()
                     noise = meter.read()
+            noise = replace(noise, loop_us=speed.loop_us)
             counted = watch.figures()
             proofs = watch.proofs(outcome.commits, _fastest_commit_ms(outcome))
             if isinstance(outcome, HasProofs):

@@ -1,0 +1,80 @@
+"""The speed of the CPUs while a load runs: the CPU time of a short loop, on one CPU after another.
+
+A virtual machine's CPU is often one thread of a core. While another machine uses the core's other thread, the same work
+takes about 1.4 times as long, and no stolen time is counted (docs/statistics.md).
+"""
+
+import os
+import threading
+import time
+from collections import defaultdict
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass
+from statistics import mean
+
+from replication_lab.world import clock, host
+
+# About 0.3 ms, and so often: less than a hundredth of one CPU.
+LOOPS, EVERY_SECONDS = 20_000, 0.05
+# Fewer readings say nothing.
+FEWEST = 5
+# The busy and the total seconds of each CPU.
+Busy = dict[int, tuple[float, float]]
+
+
+@dataclass
+class Speed:
+    """The CPU time of the loop in microseconds, the mean of the CPUs weighted by their use; None if too short."""
+
+    loop_us: float | None = None
+
+
+@contextmanager
+def measured_speed() -> Iterator[Speed]:
+    """Measure within the block; the yielded speed is set at its end. It stays None where threads cannot be pinned."""
+    found = Speed()
+    if not hasattr(os, "sched_setaffinity"):
+        yield found
+        return
+    readings: dict[int, list[float]] = defaultdict(list)
+    done = threading.Event()
+    sampler = threading.Thread(target=_sample, args=(readings, done), daemon=True, name="CPU speed")
+    before = host.seconds_by_cpu()
+    sampler.start()
+    try:
+        yield found
+    finally:
+        done.set()
+        sampler.join()
+    found.loop_us = _weighted(readings, before, host.seconds_by_cpu())
+
+
+def _sample(readings: dict[int, list[float]], done: threading.Event) -> None:
+    """Run the loop on each CPU in turn; only this thread is pinned."""
+    cpus = sorted(os.sched_getaffinity(0))
+    while True:
+        for cpu in cpus:
+            if done.is_set():
+                return
+            os.sched_setaffinity(0, {cpu})
+            readings[cpu].append(loop_us())
+            clock.pause(EVERY_SECONDS, unless=done)
+
+
+def loop_us() -> float:
+    """Return the CPU time of one loop in microseconds; waiting for the CPU does not count."""
+    began = time.thread_time()
+    for _ in range(LOOPS):
+        pass
+    return (time.thread_time() - began) * 1e6
+
+
+def _weighted(readings: dict[int, list[float]], before: Busy, after: Busy) -> float | None:
+    """Return the mean of all CPUs, each weighted by the time that it was busy; None for too few readings."""
+    if sum(map(len, readings.values())) < FEWEST:
+        return None
+    # A CPU that was idle all the time has a small weight, and not none: all may have been idle.
+    weights = {cpu: 0.01 + after.get(cpu, (0, 0))[0] - before.get(cpu, (0, 0))[0] for cpu in readings}
+    total = sum(weights[cpu] * mean(values) for cpu, values in readings.items())
+    return round(total / sum(weights.values()), 1)
