@@ -150,7 +150,7 @@ def raid0_disks() -> str:
 
 def drbd_cost() -> str:
     """Draw the transactions a second in each state, beside what was published."""
-    _, _, *rows = _rows(_section("drbd_cost", "## What came out").partition("\n\n| claim")[0])
+    _, _, *rows = _rows(_section("drbd_cost", "## What came out").partition("<!-- from a kept record: claims")[0])
     found = []
     for name, cell, *_ in rows:
         published = PUBLISHED.search(cell)

@@ -5,6 +5,7 @@ A part follows the line `<!-- from a kept record: KIND … -->`: a block of code
 
 import io
 import re
+import textwrap
 from collections.abc import Callable, Iterator
 from functools import cache
 from pathlib import Path
@@ -28,9 +29,13 @@ ROOT = catalogue.ROOT
 PAGES = (ROOT / "README.md", *sorted((ROOT / "docs").glob("*.md")))
 FAULTS = ROOT / "docs" / "faults.md"
 BENCH = golden.HERE / "bench.json"
-ANSWERS = golden.HERE / "published.yaml"
-# A claim in the text of an answer.
+PUBLISHED, ANSWERS = golden.HERE / "published.yaml", golden.HERE / "answers.yaml"
+# A claim, or a case and its figure, in the text of an answer.
 NAMED = re.compile(r"\{([^}]+)\}")
+# The width of prose in the docs.
+WIDTH = 100
+# The figures of a replicated disk that are printed without decimals.
+WHOLE = ("requests_per_second", "latency_avg_ms", "latency_p95_ms", "latency_min_ms", "latency_max_ms")
 PART = re.compile(r"^(<!-- from a kept record: ([^\n]+) -->\n\n)(```[^\n]*\n.*?^```\n|(?:[^\n]+\n)+)", re.M | re.S)
 
 
@@ -190,7 +195,7 @@ def quoted(published: float | None) -> str:
 def answers() -> list[tuple[dict[str, str], dict[str, ClaimRow]]]:
     """Return each published measurement with its answer, and the claims that the answer names."""
     found = []
-    for each in yaml.safe_load(ANSWERS.read_text()):
+    for each in yaml.safe_load(PUBLISHED.read_text()):
         rows = {row.id: row for row in experiment(each["record"]).claims if row.engine == "mariadb"}
         found.append((each, {name: rows[name] for name in NAMED.findall(each["answer"])}))
     return found
@@ -205,6 +210,49 @@ def published() -> str:
             yield each["published"], f"[{each['page']}](docs/{each['page']}.md)", answer
 
     return table(("published", "asked again", "answer today"), rows())
+
+
+def first_lines(page: str) -> str:
+    """Return the answer of a page of results: words of answers.yaml, figures of the kept record."""
+    given = yaml.safe_load(ANSWERS.read_text())[page]
+    found = experiment(given["record"])
+    claims = {row.id: row for row in found.claims if row.engine == "mariadb"}
+    cases = {case.name: case for case in found.cases if case.engine == "mariadb"}
+
+    def figure(name: re.Match[str]) -> str:
+        if name[1] in claims:
+            return measured(claims[name[1]])
+        case, _, which = name[1].rpartition(".")
+        return of_a_figure(cases[case].figures[which])
+
+    return textwrap.fill(NAMED.sub(figure, given["answer"]), WIDTH, break_on_hyphens=False) + "\n"
+
+
+def drbd_states() -> str:
+    """Return what a replicated disk does to a load, by its state; round brackets have the published values."""
+    said = {
+        "alone": "alone",
+        "connected": "connected, defaults",
+        "tuned": "connected, tuned",
+        "flushing": "only `disk-flushes no`",
+        "network": "only the network's settings",
+        "activity-log": "only `al-extents 257`",
+    }
+    cases = {case.name: case for case in experiment("drbd_cost").cases}
+
+    def rows() -> Iterator[tuple[str, ...]]:
+        for name, words in said.items():
+            found = cases[name].figures
+            whole = [f"{found[each].value:.0f}{_published(found[each])}" for each in WHOLE]
+            peer = [f"{found[each].value:.0f}" for each in ("peer_writes", "peer_flushes")]
+            yield words, of_a_figure(found["throughput"]) + _published(found["throughput"]), *whole, ", ".join(peer)
+
+    head = ("tps", "rw requests/s", "avg ms", "95th ms", "min ms", "max ms", "peer's writes, flushes a load")
+    return table(("state", *head), rows())
+
+
+def _published(figure: FigureRow) -> str:
+    return "" if figure.published is None else f" ({quoted(figure.published)})"
 
 
 def answer(name: str) -> str:
@@ -310,6 +358,8 @@ def bench_machine() -> str:
 
 
 MAKERS: dict[str, Callable[..., str]] = {
+    "first_lines": first_lines,
+    "drbd_states": drbd_states,
     "drill": drill,
     "claims": claims,
     "figures": figures,

@@ -26,6 +26,18 @@ def test_a_figure_that_was_changed_by_hand_is_noticed(tmp_path):
     assert "rows          14 lost" in kept.page(page)
 
 
+def test_the_first_lines_of_a_page_of_results_are_made_of_its_record(tmp_path):
+    """Claims and figures of cases, each with its interval, in the words of answers.yaml; wrapped as all prose."""
+    page = tmp_path / "drbd_cost.md"
+    page.write_text(
+        "# Title?\n\n<!-- from a kept record: first_lines drbd_cost -->\n\n**A half**: 11.4 a second.\n\nMore.\n"
+    )
+    made = kept.page(page)
+
+    assert "**A third of the transactions: 15.5 [15.4–15.7] a second connected" in made and "A half" not in made
+    assert made.endswith("\n\nMore.\n") and max(map(len, made.splitlines())) <= 100
+
+
 def test_no_page_shows_a_drill_that_is_not_of_a_kept_record():
     """What one page says is lost is what another page says of the same drill.
 
