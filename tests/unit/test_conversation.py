@@ -1,5 +1,6 @@
 """Does a command that stays in a container answer each question, and is its end, or its silence, an error?"""
 
+import os
 from types import SimpleNamespace
 
 import pytest
@@ -33,7 +34,7 @@ def test_each_question_has_its_answer(talk):
     """One command answers all of them."""
     found = talk(ANSWERS)
 
-    assert [found.ask() for _ in range(3)] == [f"first\n{number}\n\n" for number in (1, 2, 3)]
+    assert [found.ask() for _ in range(3)] == [f"first\n{number}" for number in (1, 2, 3)]
     assert not found.has_ended
 
 
@@ -46,12 +47,19 @@ def test_a_command_that_has_ended_is_an_error_at_once_and_afterwards(talk):
             found.ask()
 
 
-def test_a_command_that_does_not_answer_is_not_waited_for(talk, monkeypatch):
-    """As in a container that is frozen."""
-    monkeypatch.setattr(conversation, "ANSWER_SECONDS", 0.05)
+def test_a_command_that_does_not_answer_is_not_waited_for(talk, monkeypatch, tmp_path):
+    """As in a container that is frozen. When it goes on, its late answer is not taken for that to a later question."""
+    frozen = tmp_path / "frozen"
+    os.mkfifo(frozen)
+    found = talk(f"read -r _; read -r _ <{frozen}; echo late; echo; {ANSWERS}")
+    with monkeypatch.context() as patched:
+        patched.setattr(conversation, "ANSWER_SECONDS", 0.05)
+        for _ in range(2):
+            with pytest.raises(LabError, match="does not answer"):
+                found.ask()
+    frozen.write_text("goes on\n")
 
-    with pytest.raises(LabError, match="does not answer"):
-        talk("read -r _; read -r _").ask()
+    assert (found.ask(), found.has_ended) == ("first\n1", False)
 
 
 def test_the_end_of_the_conversation_ends_the_command(talk):

@@ -92,11 +92,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         states = self._states.get(name)
         if not states or states.has_ended:
             states = self._states[name] = drbd.Peer(self.lab, name).states()
-        try:
-            return drbd.parse_status(states.ask())
-        except LabError:
-            states.close()
-            raise
+        return drbd.parse_status(states.ask())
 
     def is_whole(self, name: str) -> bool:
         found = drbd.Peer(self.lab, name).status()

@@ -30,35 +30,53 @@ class Conversation:
             stderr=subprocess.DEVNULL,
         )
         self.close = weakref.finalize(self, _end, self._process)
+        # What was received of the next answer, and the number of questions that were asked and not answered yet.
+        self._received, self._unanswered = b"", 0
 
     def ask(self) -> str:
-        """Return the next answer; LabError if the command has ended, or does not answer in time."""
-        questions, answers = self._process.stdin, self._process.stdout
-        try:
-            if not questions or not answers or questions.closed:
-                raise BrokenPipeError
-            os.write(questions.fileno(), QUESTION)
-            return self._answer(answers)
-        except (OSError, EOFError) as error:
-            said = "does not answer" if isinstance(error, TimeoutError) else "has ended"
-            raise LabError(
-                f"the command that tells the state of {self._name} {said}", "a running node", "./lab status"
-            ) from error
+        """Return the answer; LabError, and the end of the command, if it has ended; LabError if none comes in time.
 
-    def _answer(self, answers: IO[bytes]) -> str:
-        found, ends = b"", clock.timer() + ANSWER_SECONDS
-        while not found.endswith(END):
+        A command that was too slow, as in a frozen container, is asked again: late answers are left out.
+        """
+        ends = clock.timer() + ANSWER_SECONDS
+        try:
+            while self._unanswered:
+                self._answer(ends)
+                self._unanswered -= 1
+            os.write(self._pipe(self._process.stdin), QUESTION)
+            self._unanswered += 1
+            found = self._answer(ends)
+            self._unanswered -= 1
+            return found
+        except TimeoutError as error:
+            raise self._error("does not answer") from error
+        except (OSError, EOFError) as error:
+            self.close()
+            raise self._error("has ended") from error
+
+    def _answer(self, ends: float) -> str:
+        answers = self._pipe(self._process.stdout)
+        while END not in self._received:
             if not select.select([answers], [], [], max(ends - clock.timer(), 0))[0]:
                 raise TimeoutError
-            chunk = os.read(answers.fileno(), SIZE)
+            chunk = os.read(answers, SIZE)
             if not chunk:
                 raise EOFError
-            found += chunk
+            self._received += chunk
+        found, _, self._received = self._received.partition(END)
         return found.decode(errors="replace")
+
+    def _pipe(self, pipe: IO[bytes] | None) -> int:
+        if not pipe or pipe.closed:
+            raise EOFError
+        return pipe.fileno()
+
+    def _error(self, what: str) -> LabError:
+        return LabError(f"the command that tells the state of {self._name} {what}", "a running node", "./lab status")
 
     @property
     def has_ended(self) -> bool:
-        return self._process.poll() is not None
+        return not self.close.alive
 
 
 def _end(process: subprocess.Popen[bytes]) -> None:
