@@ -147,13 +147,19 @@ def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
     assert found.bottleneck is Bottleneck.LOCK, (found, seen)
 
 
-def test_a_narrow_link_starves_the_applier(lab, replica):
-    """A hundred kilobytes a second, and a source that has written megabytes."""
+@pytest.mark.parametrize(("rows", "transactions"), [(2000, 1), (20, 100)])
+def test_a_narrow_link_starves_the_applier(lab, replica, rows, transactions):
+    """A hundred kilobytes a second, and a source that has written megabytes.
+
+    A part of the transaction that is arriving is always received and not applied: that is not the applier's work.
+    """
     link = lab.link("source-replica")
     for stream in ("upstream", "downstream"):
         link.add(ToxicBody(name=f"narrow-{stream}", type="bandwidth", stream=stream, attributes={"rate": 100}))
     try:
-        lab.node("source").server().execute("UPDATE lab.wide SET filler = REPEAT('y', 400) WHERE id < 2000")
+        for number in range(transactions):
+            write = f"UPDATE lab.wide SET n = n + 1, filler = REPEAT('{number % 10}', 400) WHERE id <= {rows}"
+            lab.node("source").server().execute(write)
         found, seen = diagnosed(lab)
     finally:
         toxic_calibration.clear(link)

@@ -7,6 +7,7 @@ import msgspec
 import pytest
 from replication_lab.model.bottleneck import Applier, Bottleneck, Device, Sample, Thread, diagnose
 from replication_lab.probes.node_resources import LOOKS
+from replication_lab.world.mysql.replica import Progress
 
 DISK = Device("disk1", reads=0, writes=100, flushes=0, busy=0.1, writing=0.1)
 APPLIER = Thread(7, "slave_sql", cpu=0.5, waits_for_disk=0.0, written_kib=0)
@@ -69,6 +70,17 @@ def waiting(share):
 def test_the_bottleneck_is_what_the_figures_say(changes, expected):
     """Each resource alone, and those that hide another: an applier that waits for its disk is not slow itself."""
     assert seen(**changes).bottleneck is expected
+
+
+@pytest.mark.parametrize(
+    ("state", "behind"),
+    [("Slave has read all relay log; waiting for more updates", False), ("Update_rows_log_event::find_row(1)", True)],
+)
+def test_an_applier_that_waits_for_the_rest_of_a_transaction_has_no_work(state, behind):
+    """A part of it was received and is not applied, on a slow link all the time."""
+    progress = Progress(received=("log.1", 900), applied=("log.1", 800), state=state, tid=7)
+
+    assert progress.behind is behind
 
 
 def test_the_reason_has_the_figures():

@@ -115,11 +115,12 @@ def test_what_was_decided_beforehand_is_not_asked(terminal, monkeypatch, capsys)
 
 
 def test_without_a_terminal_it_goes_on(capsys, monkeypatch):
-    """As in a pipeline: one line says what is installed."""
+    """As in a pipeline: it prints what is added and installed, as a terminal is told."""
     monkeypatch.delenv(installing.VARIABLE, raising=False)
     installing.allow(CHANGE)
 
-    assert capsys.readouterr().err == "installing a thing\n"
+    assert CHANGE.lines()
+    assert capsys.readouterr().err == "installing a thing:\n" + "".join(f"  {line}\n" for line in CHANGE.lines())
 
 
 def test_any_other_answer_beforehand_is_refused(monkeypatch):

@@ -15,6 +15,7 @@ from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue, drbd
 from replication_lab.world.drbd import Status
 from replication_lab.world.mysql.binary_log import BinaryLog
+from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
@@ -50,6 +51,11 @@ class Server:
     def position(self):
         return {"position": "0-1-9"}
 
+    dialect = dialects()["mariadb"]
+
+    def transactions(self):
+        return self._said("transactions") or 0
+
     def wait_for(self, position, seconds=50):
         self._said("wait_for")
 
@@ -59,7 +65,7 @@ def servers_answer(monkeypatch):
     let_the_server_answer(monkeypatch, Replica, status="replication", wait_for="wait_for")
     let_the_server_answer(monkeypatch, SemiSync, status="semisync")
     let_the_server_answer(monkeypatch, GaleraNode, status="galera")
-    let_the_server_answer(monkeypatch, BinaryLog, position="position")
+    let_the_server_answer(monkeypatch, BinaryLog, position="position", transactions="transactions")
 
 
 class Lab(LabOfNames):
@@ -308,12 +314,26 @@ def test_clients_write_on_the_primary_and_on_the_first_machine_where_none_answer
 def test_a_replica_says_what_stopped_it_and_its_source_whether_it_waits():
     """In the words of lab status."""
     kind = pair(replication=ReplicaStatus(False, True, "toxiproxy", 21002, "", None))
+    kind.arrangement = lambda: ({}, [])
 
     assert kind.describe("replica", "replica")[0] == "does not replicate: stopped from toxiproxy:21002, lag unknown"
     assert kind.describe("source", "source")[0] == "semi-sync off"
     assert (
         pair("semisync", WAITING).describe("source", "source")[0].startswith("semi-sync ON, AFTER_SYNC, 1 replica(s)")
     )
+
+
+@pytest.mark.parametrize(
+    ("written", "applied", "said"),
+    [(7, 7, "0 s behind"), (32_006, 9_317, "22689 transactions behind (the server says 0 s)"), (7, 8, "0 s behind")],
+)
+def test_a_replica_says_how_many_transactions_it_is_behind(monkeypatch, written, applied, said):
+    """A server says 0 s as long as it has applied all that it has received."""
+    kind = pair(transactions=applied)
+    kind.lab.servers["source"].says["transactions"] = written
+    monkeypatch.setattr(kind, "arrangement", lambda: ({}, [("source-replica", "source", "replica")]))
+
+    assert kind.describe("replica", "replica")[0] == f"replicates from toxiproxy:21002, {said}"
 
 
 class Optioned(LabOfNames):

@@ -60,6 +60,17 @@ def test_a_file_that_a_server_cannot_be_given_is_refused(text, said, refused):
     assert said in refused(options_of, of(text)).found
 
 
+def test_all_lines_that_are_not_for_a_server_are_named_at_once(refused):
+    """As of a my.cnf that a server of one's own has; the lines of a client's group are left out with it."""
+    text = "[client]\nport = 3306\n[mysqld]\nuser = mysql\ndatadir = /data\nsync_binlog = 1\n!includedir /etc/conf.d\n"
+    error = refused(options_of, of(text))
+    first, *lines = error.found.splitlines()
+
+    assert first == "a.cnf has 4 lines that are not for the lab's servers:"
+    assert [line.split(":")[0].strip() for line in lines] == [f"a.cnf line {number}" for number in (1, 4, 5, 7)]
+    assert error.next_step.startswith("remove these lines from a copy of the file")
+
+
 def test_options_of_the_lab_are_reserved_with_a_reason():
     """What compose/ sets for a server to be found, to replicate and to be compared."""
     own = (

@@ -169,6 +169,16 @@ def test_what_cannot_be_answered_is_refused(asked, said, refused):
     assert said in refused(lambda: experiments.asked(question(**asked))).found
 
 
+def test_a_single_case_is_compared_with_nothing(refused):
+    """A claim about it, a drill, or another case is something to measure it for."""
+    alone = question({"sync_binlog": ["0"]}, settings={})
+    said = refused(alone.refuse_a_single_case).found
+
+    assert said == "sync_binlog has one value, 0, and nothing to be compared with"
+    for more in ({"vary": {"sync_binlog": ["0", "1"]}}, {"claims": ["throughput[sync_binlog=0] >= 9"]}):
+        structs.replace(alone, **more).refuse_a_single_case()
+
+
 def test_a_file_holds_a_question(tmp_path, refused):
     """What is no question, or no file, is told."""
     file = tmp_path / "question.yaml"

@@ -67,9 +67,9 @@ def test_what_to_do_next_is_what_the_topology_has(topology, links, measure, monk
         name="lab-x", topology=catalogue.topology(topology), password="secret", node=lambda _name: node
     )
     monkeypatch.setattr(replication, "of", Nodes)
-    text = shown(output.how_to_connect, lab)
+    text = shown(output.how_to_connect, lab, {link.name: "40ms+1mbit" for link in lab.topology.links})
 
-    assert text.count("inject") == links and "{" not in text
+    assert text.count("inject") == text.count(" 40ms+1mbit\n") == links and "{" not in text
     assert "./lab down --lab lab-x" in text and f"./lab {measure}\n" in text
 
 

@@ -157,7 +157,7 @@ def test_a_result_holds_what_its_clients_saw():
 
 
 class Asked:
-    """A node whose views are given; asking too often ends the watch."""
+    """A node whose views are given, after one that is asked before anybody writes; asking too often ends the watch."""
 
     names = ["replica"]
 
@@ -199,7 +199,9 @@ def watched(monkeypatch, nodes) -> list[Looked]:
 
 def test_the_nodes_are_asked_while_clients_write(monkeypatch):
     """By a lab object of their own; an error is a silent node, and its address is looked up again."""
-    found = watched(monkeypatch, Asked(AskedLab(View("replicating", behind_s=3), None, View("not connected"))))
+    found = watched(
+        monkeypatch, Asked(AskedLab(View("first"), View("replicating", behind_s=3), None, View("not connected")))
+    )
 
     assert [str(one.view) for one in found][:3] == ["replicating", "does not answer", "not connected"]
     assert found[0].view.behind_s == 3 and found[0].node == "replica"
@@ -217,12 +219,13 @@ def test_a_node_is_asked_so_seldom_that_its_answers_take_a_tenth_of_its_time(mon
             nodes.lab, "answer", lambda: now.__setitem__(0, now[0] + took) or AskedLab.answer(nodes.lab)
         )
         monkeypatch.setattr(clock, "pause", lambda seconds, unless: (pauses.append(seconds), unless.set()))
-        watched_module._watch(nodes, "node1", 0.0, [], stop)
+        watched_module._watch(nodes, "node1", 0.0, [], stop, threading.Barrier(1))
         return round(pauses[-1], 3)
 
-    assert paused_after(0.01, [View("Primary, Connected")]) == 1
-    assert paused_after(2.0, [View("Primary, Connected")]) == 20
-    assert paused_after(3.0, [None]) == 1
+    first = View("Primary, Connected")
+    assert paused_after(0.01, [first, View("Primary, Connected")]) == 1
+    assert paused_after(2.0, [first, View("Primary, Connected")]) == 20
+    assert paused_after(3.0, [first, None]) == 1
 
 
 def test_the_pause_of_a_node_that_is_asked_seldom_is_no_silence():

@@ -176,6 +176,7 @@ def ask(
     _refuse_bad_options(seed, {**asked, "topology": topologies, "save": save})
     question = _question(_topologies(arguments, topologies).split(","), asked)
     experiment = experiments.asked(question)
+    question.refuse_a_single_case()
     if save:
         _write(Path(save), question)
     folder, summary = runs.run(experiment, list(experiment.engines), NAME, seed, tell, noise=noise, keep=keep)

@@ -109,13 +109,12 @@ def up(
     server = server_of(topology, engine, image)
     options = options_by_node(settings, cnf, [node.name for node in found.nodes])
     run_first = tuple(given_texts.read(Path(file)) for file in init)
-    lab = labs.up(
-        LabRequest(found, server, name or f"lab-{topology}", changed, placed, options=options, init=run_first), tell
-    )
+    asked = LabRequest(found, server, name or f"lab-{topology}", changed, placed, options=options, init=run_first)
+    lab = labs.up(asked, tell)
     if json_:
         print_json(views.view(lab))
     else:
-        output.how_to_connect(out, lab)
+        output.how_to_connect(out, lab, asked.wanted_toxics)
 
 
 @click.command()

@@ -26,6 +26,10 @@ some_nodes = click.argument(
 )
 
 
+# What the servers' clients accept at the end of a statement: a line for each column.
+UPRIGHT = "\\G"
+
+
 @click.command()
 @click.argument("node", required=False, shell_complete=names.completed_by(names.nodes))
 @click.option(
@@ -50,10 +54,12 @@ def sql(node: str | None, statement: str | None, name: str | None, json_: bool) 
     if statement:
         # On the same connection as the statement, as in an interactive client.
         server.execute(*(f"USE `{database}`" for database in schema))
-        rows = server.rows(statement)
-        print_json([{key: _plain(value) for key, value in row.items()} for row in rows]) if json_ else output.rows(
-            out, rows
-        )
+        asked = statement.rstrip().removesuffix(UPRIGHT)
+        rows = server.rows(asked)
+        if json_:
+            print_json([{key: _plain(value) for key, value in row.items()} for row in rows])
+        else:
+            output.rows(out, rows, upright=asked != statement.rstrip())
         return
     user, password = lab.administrator(node)
     _become(lab, node, [*views.client(lab, node), f"-u{user}", *schema], password)

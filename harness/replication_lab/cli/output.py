@@ -1,6 +1,6 @@
 """The commands' output for people: trees and tables of the views."""
 
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -16,7 +16,7 @@ from replication_lab.model.bottleneck import Diagnosis, Sample
 from replication_lab.model.condition import FORMS
 from replication_lab.model.proof import Proof
 from replication_lab.model.server_name import VENDORS
-from replication_lab.model.topology import Link, Topology
+from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.replication.drbd import HOW_TO_RESOLVE
 from replication_lab.replication.failover import Promoted, Rejoined
@@ -36,7 +36,8 @@ SERVICE = "  service   ./lab ha status; to move it: ./lab ha standby node1\n"
 BREAK = "  inject    ./lab toxic {link} wan-200ms      to undo: ./lab toxic {link} {toxic}\n"
 
 
-def how_to_connect(out: Console, lab: Lab) -> None:
+def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
+    """Print what can be done with a lab that came up with these toxics, by link."""
     addresses = ", ".join(
         f"{node.name} {':'.join(map(str, lab.node(node.name).published(3306)))}" for node in lab.topology.nodes
     )
@@ -48,7 +49,7 @@ def how_to_connect(out: Console, lab: Lab) -> None:
         measure=_measure(lab.topology),
         service=SERVICE if lab.topology.manager else "",
         links="".join(
-            BREAK.format(link=each.name, toxic=_usual(lab.topology, each)) for each in lab.topology.links[:1]
+            BREAK.format(link=each.name, toxic=toxics.get(each.name, "none")) for each in lab.topology.links[:1]
         ),
     )
     out.print(text.strip(), markup=False)
@@ -72,11 +73,6 @@ def _measure(topology: Topology) -> str:
     """Return the command that measures next on this topology: an experiment, or its drills if there is none."""
     experiment = "raid_replica" if topology.storage else replication.kind_of(topology).experiment
     return f"run {experiment}" if experiment else f"drill {topology.name}"
-
-
-def _usual(topology: Topology, link: Link) -> str:
-    """Return the toxic on a link when the topology comes up."""
-    return topology.toxics.get(link.name, "none")
 
 
 def disks(out: Console, found: Iterable[DiskView]) -> None:
@@ -298,9 +294,17 @@ def _tested(engine: EngineView) -> str:
     return f"{last.day}, {last.version} on {last.processor}: {count} record{'s' if count > 1 else ''}"
 
 
-def rows(out: Console, found: list[dict[str, Any]]) -> None:
+def rows(out: Console, found: list[dict[str, Any]], upright: bool = False) -> None:
+    """Print rows as a table, or `upright`: a line for each column."""
     if not found:
         out.print("no rows")
+        return
+    if upright:
+        width = max(map(len, found[0]))
+        for number, row in enumerate(found, 1):
+            out.print(f"row {number}", markup=False)
+            for name, value in row.items():
+                out.print(f"  {name:>{width}}: {value}", markup=False, soft_wrap=True)
         return
     table = Table(box=None, pad_edge=False)
     for heading in found[0]:

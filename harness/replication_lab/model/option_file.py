@@ -1,7 +1,7 @@
 """The user's my.cnf file: its options with their lines, and the options that only the lab may set."""
 
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
@@ -9,6 +9,8 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
 
 GROUPS = ("mysqld", "mariadb", "mariadbd", "server")
+# Stands for a group that a server does not read.
+OF_OTHERS = "others"
 OPTION = re.compile(r"(?P<name>[A-Za-z][\w-]*)\s*(?:=\s*(?P<value>.*))?")
 COMMENT = re.compile(r"""((?:[^#'"]|'[^']*'|"[^"]*")*)#.*""")
 QUOTED = re.compile(r"""(['"])(.*)\1""")
@@ -94,25 +96,47 @@ class Option:
 
 
 def options_of(file: GivenFile) -> list[Option]:
-    """Return the options of a file. Raise LabError, with file and line, for an option that a server must not get."""
+    """Return the options of a file. Raise LabError with all lines that a server of the lab must not get."""
     found: dict[str, Option] = {}
+    refused: list[LabError] = []
     group = ""
     for number, line in enumerate(map(str.strip, file.text.splitlines()), 1):
         place = f"{file.name} line {number}"
         if not line or line[0] in "#;":
             continue
         if line[0] in "[!":
-            group = _group(line, place)
+            try:
+                group = _group(line, place)
+            except LabError as error:
+                refused.append(error)
+                group = group if line[0] == "!" else OF_OTHERS
+            continue
+        if group == OF_OTHERS:
             continue
         if not group:
             raise LabError(f"{place}: {line!r} is in no group", "a line [mysqld] before it")
         option = _option(line, place)
+        try:
+            refuse_reserved(option)
+        except LabError as error:
+            refused.append(error)
         if twice := found.get(option.name):
             raise LabError(f"{place}: {option.name} is in {twice.place} already", "each option once")
         found[option.name] = option
+    if refused:
+        raise refused[0] if len(refused) == 1 else _refused(file, refused)
     if not found:
         raise LabError(f"{file.name} has no option", "[mysqld], and lines such as innodb_flush_method = O_DIRECT")
     return list(found.values())
+
+
+def _refused(file: GivenFile, refused: Sequence[LabError]) -> LabError:
+    said = "\n  ".join(error.found for error in refused)
+    return LabError(
+        f"{file.name} has {len(refused)} lines that are not for the lab's servers:\n  {said}",
+        "options of a server that the lab does not set itself",
+        "remove these lines from a copy of the file, and a group with all its lines",
+    )
 
 
 def _group(line: str, place: str) -> str:
@@ -120,7 +144,11 @@ def _group(line: str, place: str) -> str:
     name = line[1:].partition("]")[0].strip()
     if line.startswith("[") and "]" in line and name in GROUPS:
         return name
-    raise LabError(f"{place}: {line!r} is not for the server", expected, "put it into another file")
+    raise LabError(
+        f"{place}: {line!r} is not for the server",
+        expected,
+        "remove it, and the lines below it, from a copy of the file",
+    )
 
 
 def _option(line: str, place: str) -> Option:
@@ -137,16 +165,15 @@ def _option(line: str, place: str) -> Option:
         )
     if quoted := QUOTED.fullmatch(value):
         value = quoted[2]
-    option = Option(found["name"].replace("-", "_").lower().removeprefix(LOOSE), value, place)
-    refuse_reserved(option)
-    return option
+    return Option(found["name"].replace("-", "_").lower().removeprefix(LOOSE), value, place)
 
 
 def refuse_reserved(option: Option) -> None:
     """Raise LabError for an option that the lab sets itself."""
     if reason := next((why for pattern, why in RESERVED.items() if fnmatchcase(option.name, pattern)), ""):
         place = f"{option.place}: " if option.place else ""
-        raise LabError(f"{place}{option.name} cannot be set: {reason}", "other options")
+        next_ = "remove it from a copy of the file" if place else ""
+        raise LabError(f"{place}{option.name} cannot be set: {reason}", "other options", next_)
 
 
 def refuse_both(setting: str, file: GivenFile, variables: Iterable[str]) -> None:

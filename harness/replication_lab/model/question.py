@@ -32,6 +32,8 @@ CHOICES = {
     PROTOCOL: ("A", "B", "C"),
 }
 CLIENTS, RATE, RTT, TOPOLOGY, ENGINE = "clients", "rate", "rtt", "topology", "engine"
+# The settings that `lab ask` also has an option for.
+OF_OPTIONS = (CLIENTS, RATE, RTT)
 OWN = (CLIENTS, RATE, RTT, *CHOICES, TOPOLOGY, ENGINE)
 MOST_CLIENTS = 512
 MOST_CASES = 32
@@ -91,7 +93,10 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
         for name, values in asked.items():
             refuse_bad_setting(name, values)
         if both := sorted(self.vary.keys() & self.settings.keys()):
-            raise LabError(f"{both[0]} is both varied and set", "one of the two", f"leave out --set {both[0]}=…")
+            option = f" or --{both[0]}" if both[0] in OF_OPTIONS else ""
+            raise LabError(
+                f"{both[0]} is both varied and set", "one of the two", f"leave out --set {both[0]}=…{option}"
+            )
         if self.number_of_cases > MOST_CASES:
             raise LabError(
                 f"the question has {self.number_of_cases} cases", f"at most {MOST_CASES}", "give fewer values"
@@ -167,6 +172,16 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
             )
         for name, (low, high) in LIMITS.items():
             refuse_out_of_limits(name, getattr(self, name), low, high)
+
+    def refuse_a_single_case(self) -> None:
+        """Raise LabError if nothing is compared: one case, without a drill and without a claim about it."""
+        if self.number_of_cases == 1 and not self.drill and not self.claims:
+            ((name, [value]),) = self.axes.items()
+            raise LabError(
+                f"{name} has one value, {value}, and nothing to be compared with",
+                "two values or more, or a claim about the one",
+                f"--vary {name}={value},…",
+            )
 
     def _refuse_no_transactions(self) -> None:
         if not self.drill:

@@ -76,7 +76,7 @@ def _read(lab: Lab, node: str) -> Reading:
         lock_time_ms=status["Innodb_row_lock_time"],
         lock_waits=status["Innodb_row_lock_current_waits"],
         applied=progress.applied if progress else ("", 0),
-        behind=bool(progress and progress.applied < progress.received),
+        behind=bool(progress and progress.behind),
         starved=bool(progress and ahead and progress.received < ahead),
     )
 

@@ -15,6 +15,7 @@ from replication_lab.probes.waited import waited
 from replication_lab.world import at_once, catalogue
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica, ReplicaStatus
 from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 from replication_lab.world.mysql.server import Server
@@ -96,7 +97,7 @@ class Nodes:
         `role` is the node's current role. LabError if it does not answer.
         """
         server = self.server(name)
-        said = [_describe_replica(found)] if (found := Replica(server).status()) else []
+        said = [_describe_replica(found, self._missing(name))] if (found := Replica(server).status()) else []
         if role != "replica":
             semisync = SemiSync(server).status()
             if semisync.enabled:
@@ -104,6 +105,16 @@ class Nodes:
             elif role == "source":
                 said.append("semi-sync off")
         return "; ".join(said), []
+
+    def _missing(self, name: str) -> int:
+        """Return the transactions of its source that a replica has not applied; 0 if they cannot be counted."""
+        source = next((source for _, source, target in self.arrangement()[1] if target == name), "")
+        with suppress(LabError):
+            if source and self.server(source).dialect.transactions and self.server(name).dialect.transactions:
+                # The source first: what it commits meanwhile is not missing yet.
+                written = BinaryLog(self.server(source)).transactions()
+                return max(written - BinaryLog(self.server(name)).transactions(), 0)
+        return 0
 
     def of_each(self, ask: Callable[[str], Answer]) -> dict[str, Answer]:
         """Return each node's answer; all are asked at once."""
@@ -199,9 +210,13 @@ def _difference(copy: Server, source: Server) -> str:
     return f"{copy.name} differs from {source.name} in {', '.join(tables)}" if tables else ""
 
 
-def _describe_replica(found: ReplicaStatus) -> str:
+def _describe_replica(found: ReplicaStatus, missing: int) -> str:
+    """Say how far a replica is behind: a server says 0 s as long as it has applied all that it received."""
     threads = "replicates" if found.healthy else f"does not replicate: {found.error or 'stopped'}"
     lag = "lag unknown" if found.lag_seconds is None else f"{found.lag_seconds} s behind"
+    if missing:
+        server = "" if found.lag_seconds is None else f" (the server says {found.lag_seconds} s)"
+        lag = f"{missing} transactions behind{server}"
     return f"{threads} from {found.host}:{found.port}, {lag}"
 
 

@@ -40,7 +40,8 @@ def render(summary: ExperimentSummary) -> RenderableType:
             parts += [_cases([engine], summary) if summary.answers else _figures(engine, summary), ""]
         parts += [_claims(engine, summary), ""]
     parts += [Text(line) for line in wording.not_judged(summary)]
-    return Group(*parts, Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
+    parts.append(Text(wording.overall(summary), style=OUTCOME_STYLES[summary.verdict]))
+    return Group(*parts, *filter(None, [wording.remedy(summary)]))
 
 
 def _subtitle(summary: ExperimentSummary) -> Text:

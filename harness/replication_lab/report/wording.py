@@ -89,13 +89,26 @@ def explanation(row: JudgementRow) -> str:
 
 
 def overall(summary: Summary) -> str:
-    """Return one line: the outcome, then how many verdicts of each kind."""
-    counts = Counter(verdict(row) for row in summary.judged)
+    """Return one line: the outcome, then how many verdicts of each kind; of a question first how much is known."""
+    told, judged, said = [], summary.judged, OVERALL
+    if isinstance(summary, ExperimentSummary) and summary.answers:
+        said = ANSWERED
+        if figures := [row for row in summary.claims if row.id in _of_answers(summary)]:
+            known = sum(row.verdict is Verdict.HOLDS for row in figures)
+            told = [f"{known} of {len(figures)} figures are known"]
+            judged = [row for row in summary.claims if row not in figures]
+    counts = Counter(map(verdict, judged))
     if isinstance(summary, ExperimentSummary) and summary.not_judged:
         counts["not judged"] = len(summary.not_judged)
-    told = ", ".join(f"{count} {text}" for text, count in counts.items()) or "nothing was judged"
-    said = ANSWERED if isinstance(summary, ExperimentSummary) and summary.answers else OVERALL
-    return f"{said[summary.verdict]}: {told} (exit code {summary.exit_code})"
+    told += [f"{count} {text}" for text, count in counts.items()]
+    return f"{said[summary.verdict]}: {', '.join(told) or 'nothing was judged'} (exit code {summary.exit_code})"
+
+
+def remedy(summary: ExperimentSummary) -> str:
+    """Return what makes the missing figures of a question known; an empty string if none is missing."""
+    missing = [row for row in summary.claims if row.id in _of_answers(summary) and row.verdict is Verdict.UNKNOWN]
+    rounds = max((row.rounds_needed or 0 for row in missing), default=0)
+    return f"to know the others: --rounds {rounds}, longer loads (--seconds), or a wider --margin" if rounds else ""
 
 
 def broke_off(summary: Summary) -> str:
@@ -205,9 +218,14 @@ def why_not_judged(left: NotJudgedRow) -> str:
 
 def unanswered(summary: ExperimentSummary) -> list[ClaimRow]:
     """Return the claims to show beside the answers of a question: without those that an answer has and that hold."""
-    answered = {name for effect in summary.effects for name in effect.claims}
-    answered |= {name for row in summary.drilled for name in row.claims}
+    answered = _of_answers(summary)
     return [claim for claim in summary.claims if claim.id not in answered or claim.verdict is not Verdict.HOLDS]
+
+
+def _of_answers(summary: ExperimentSummary) -> set[str]:
+    """Return the claims of a question that say how well a figure is known."""
+    effects = {name for effect in summary.effects for name in effect.claims}
+    return effects | {name for row in summary.drilled for name in row.claims}
 
 
 def not_judged(summary: ExperimentSummary) -> list[str]:

@@ -2,11 +2,11 @@
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Looked, View
-from replication_lab.replication.kind import SILENT, Nodes
+from replication_lab.replication.kind import LOOK_SECONDS, SILENT, Nodes
 from replication_lab.world import clock
 
 # The pause after a view, in seconds, and as a multiple of the time that it took: an emulated processor takes long for
@@ -20,13 +20,18 @@ LAST_ANSWER_SECONDS = 0.5
 def watching(nodes: Nodes, began: float) -> Iterator[list[Looked]]:
     """Yield a list that is filled within the block; `began` is the moment of the clock's timer that is its zero."""
     found: list[Looked] = []
-    stop = threading.Event()
+    stop, ready = threading.Event(), threading.Barrier(len(nodes.names) + 1)
     threads = [
-        threading.Thread(target=_watch, args=(_apart(nodes), name, began, found, stop), name="watch", daemon=True)
+        threading.Thread(
+            target=_watch, args=(_apart(nodes), name, began, found, stop, ready), name="watch", daemon=True
+        )
         for name in nodes.names
     ]
     for thread in threads:
         thread.start()
+    # A node that is silent already is not waited for.
+    with suppress(threading.BrokenBarrierError):
+        ready.wait(LOOK_SECONDS)
     try:
         yield found
     finally:
@@ -41,7 +46,13 @@ def _apart(nodes: Nodes) -> Nodes:
     return type(nodes)(nodes.lab.another())
 
 
-def _watch(nodes: Nodes, name: str, began: float, found: list[Looked], stop: threading.Event) -> None:
+def _watch(
+    nodes: Nodes, name: str, began: float, found: list[Looked], stop: threading.Event, ready: threading.Barrier
+) -> None:
+    # Opens the connection, which costs much more than an answer: nobody writes yet.
+    _view(nodes, name)
+    with suppress(threading.BrokenBarrierError):
+        ready.wait(LOOK_SECONDS)
     while not stop.is_set():
         asked = clock.timer()
         view = _view(nodes, name)

@@ -51,7 +51,8 @@ def allow(change: Change) -> None:
         raise _refused(change, f"missing: {change.why}")
     if decided == "yes" or not _is_terminal():
         if change.packages:
-            print(f"installing {change.why}", file=sys.stderr, flush=True)
+            listed = "".join(f"\n  {line}" for line in change.lines())
+            print(f"installing {change.why}:{listed}", file=sys.stderr, flush=True)
         return
     listed = "\n".join(f"  {line}" for line in change.lines())
     undo = "To remove later what was added to apt: ./lab doctor --undo. " if change.files else ""

@@ -9,6 +9,9 @@ from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.dialects import dialects
 from replication_lab.world.mysql.server import Server
 
+# In the state of an applier that waits for its source.
+ALL_READ = "has read all relay log"
+
 
 @dataclass(frozen=True)
 class ReplicaStatus:
@@ -40,6 +43,11 @@ class Progress:
     applied: tuple[str, int]
     state: str
     tid: int | None
+
+    @property
+    def behind(self) -> bool:
+        """Whether the applier has work: a part of a transaction that is still arriving is received, and no work yet."""
+        return self.applied < self.received and ALL_READ not in self.state
 
 
 @dataclass(frozen=True)
@@ -98,7 +106,7 @@ class Replica:
         received = (row["Master_Log_File"], row["Read_Master_Log_Pos"])
         applied = (row["Relay_Master_Log_File"], row["Exec_Master_Log_Pos"])
         # If the connection ended within a transaction, a part of it was received that will never be applied.
-        return received == applied or "has read all relay log" in (row.get("Slave_SQL_Running_State") or "")
+        return received == applied or ALL_READ in (row.get("Slave_SQL_Running_State") or "")
 
     def wait_for(self, position: dict[str, Any], seconds: int = 50) -> None:
         """Wait until this replica has applied everything up to `position`; LabError when it has not after `seconds`."""
