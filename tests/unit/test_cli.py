@@ -189,6 +189,10 @@ def test_a_missing_extra_is_named(lab, monkeypatch, module, said):
         (["sql", "-e", "SELECT 1"], "no lab is running"),
         (["upp"], "No such command 'upp'"),
         (["up", "--nmae", "x"], "No such option"),
+        (
+            ["toxic", "source-replica", "-40ms"],
+            "a value that begins with a dash is read as an option; no value here is negative",
+        ),
         (["judge", "a", "b"], "unexpected extra argument"),
     ],
 )

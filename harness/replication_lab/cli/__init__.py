@@ -233,6 +233,8 @@ def _without(extra: str) -> LabError:
 def _with_the_way_on(error: click.UsageError) -> LabError:
     """Return the error of an option or argument that click refused, with how the command is used."""
     found = error.format_message().removesuffix(".")
+    if isinstance(error, click.NoSuchOption) and error.option_name.lstrip("-").isdigit():
+        found = "a value that begins with a dash is read as an option; no value here is negative"
     if error.ctx is None:
         return LabError(found, "", "./lab --help")
     usage = " ".join(error.ctx.get_usage().removeprefix("Usage: ").split())

@@ -45,6 +45,8 @@ def render(summary: ExperimentSummary) -> RenderableType:
 
 
 def _subtitle(summary: ExperimentSummary) -> Text:
+    if summary.answers:
+        return Text(f"a question, seed {summary.seed}", style="dim")
     published = f"published: {summary.source}" if summary.source else "nothing published to compare with"
     return Text(f"{summary.experiment}, {summary.preset}, seed {summary.seed} · {published}", style="dim")
 
