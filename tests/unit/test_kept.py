@@ -5,6 +5,8 @@ import re
 import msgspec
 import pytest
 from replication_lab.cli.bench_figure import figure
+from replication_lab.model.verdict import Verdict
+from replication_lab.report import wording
 from replication_lab.world import catalogue, host
 
 from tests import kept
@@ -36,6 +38,21 @@ def test_the_first_lines_of_a_page_of_results_are_made_of_its_record(tmp_path):
 
     assert "**A third of the transactions: 15.5 [15.4–15.7] a second connected" in made and "A half" not in made
     assert made.endswith("\n\nMore.\n") and max(map(len, made.splitlines())) <= 100
+
+
+def test_a_question_says_how_many_figures_are_known_and_what_makes_the_others_known():
+    """A claim of the user's is counted apart; without a missing figure nothing is to be done."""
+    whole = kept.experiment("ask_topologies")
+    rows = {row.id: row for row in whole.claims}
+    name = next(iter(whole.effects)).claims[0]
+    missing = msgspec.structs.replace(rows[name], verdict=Verdict.UNKNOWN, rounds_needed=40)
+    partly = msgspec.structs.replace(
+        whole, verdict="UNKNOWN", exit_code=2, claims=[missing if row.id == name else row for row in whole.claims]
+    )
+
+    assert wording.overall(whole) == "the question is answered: 4 of 4 figures are known, 1 HOLDS (exit code 0)"
+    assert "3 of 4 figures are known" in wording.overall(partly)
+    assert (wording.remedy(whole), wording.remedy(partly)[:33]) == ("", "to know the others: --rounds 40, ")
 
 
 def test_no_page_shows_a_drill_that_is_not_of_a_kept_record():

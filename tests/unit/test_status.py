@@ -73,6 +73,13 @@ def test_what_to_do_next_is_what_the_topology_has(topology, links, measure, monk
     assert "./lab down --lab lab-x" in text and f"./lab {measure}\n" in text
 
 
+def test_rows_can_be_printed_a_line_for_each_column():
+    """As the servers' clients do for a wide row."""
+    text = shown(lambda out: output.rows(out, [{"id": 1, "buyer": "[x]"}, {"id": 2, "buyer": None}], upright=True))
+
+    assert text.splitlines() == ["row 1", "     id: 1", "  buyer: [x]", "row 2", "     id: 2", "  buyer: None"]
+
+
 def test_engines_are_listed_with_what_they_lack_and_why(monkeypatch):
     """Version, source, features, whether the image is built; a reason once for all engines that share it."""
     monkeypatch.setattr(images, "state", lambda name: "built" if name == "mysql-5.6" else "not built")
