@@ -1,5 +1,6 @@
 """Is a run that ends early recorded, reported and taken down?"""
 
+import io
 from dataclasses import replace
 
 import pytest
@@ -9,8 +10,10 @@ from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import End
 from replication_lab.model.verdict import Verdict
+from replication_lab.report import terminal
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue, journal
+from rich.console import Console
 
 from tests.conftest import run_to_its_end
 from tests.fakes import troubles
@@ -26,6 +29,10 @@ def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs
     assert summary.interrupted == "SIGTERM"
     assert summary.exit_code == 2
     assert "interrupted by SIGTERM" in summary.claims[0].reason
+    # Said once, not once for each claim that is not decided.
+    printed = io.StringIO()
+    terminal.show(summary, Console(width=100, file=printed))
+    assert printed.getvalue().count("SIGTERM") == 1 and "1 UNKNOWN" in printed.getvalue()
     assert world.taken_down == ["mariadb"]
     assert {"record.jsonl", "summary.json", "junit.xml", "report.html"} <= {path.name for path in folder.iterdir()}
 

@@ -7,6 +7,7 @@ from rich.console import Console, Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
+from replication_lab.model.verdict import Verdict
 from replication_lab.report import drilled, wording
 from replication_lab.report.rows import CaseRow, ClaimRow, ComparisonRow, EffectRow, ExperimentSummary
 
@@ -138,8 +139,10 @@ def _claims(engine: str, summary: ExperimentSummary) -> Table:
     table = Table.grid(padding=(0, 2))
     table.add_column(max_width=20)
     table.add_column()
+    # After an interruption all that is not decided has the same reason, which is said above.
+    left_out = {Verdict.UNKNOWN} if summary.interrupted else set()
     for claim in wording.unanswered(summary):
-        if claim.engine == engine:
+        if claim.engine == engine and claim.verdict not in left_out:
             table.add_row(Text(wording.verdict(claim), style=STYLES[wording.tone(claim)]), _told(claim))
     return table
 
