@@ -9,8 +9,10 @@ from replication_lab import runs as running
 from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import End
+from replication_lab.model.experiment import Preset
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import terminal
+from replication_lab.runner.rounds import _time_left
 from replication_lab.runner.session import Session
 from replication_lab.world import catalogue, journal
 from rich.console import Console
@@ -35,6 +37,15 @@ def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs
     assert printed.getvalue().count("SIGTERM") == 1 and "1 UNKNOWN" in printed.getvalue()
     assert world.taken_down == ["mariadb"]
     assert {"record.jsonl", "summary.json", "junit.xml", "report.html"} <= {path.name for path in folder.iterdir()}
+
+
+def test_the_first_round_tells_how_long_the_others_take(fake_world, runs, undrawn):
+    """By the plan's fewest and most rounds; a run that is decided sooner ends sooner."""
+    told: list[str] = []
+    running.run(tiny(), ["mariadb"], "quick", 7, told.append, world=fake_world())
+
+    assert len([line for line in told if line.startswith("  round 1 took ")]) == 1
+    assert _time_left(90, Preset("quick", 3, 8, {})) == "  round 1 took 90 s; the others take 3.0 to 10.5 minutes"
 
 
 def test_an_interruption_after_the_decision_is_not_green(ran, monkeypatch):

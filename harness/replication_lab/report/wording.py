@@ -169,7 +169,7 @@ def storage(summary: Summary) -> str:
     """Return how disk arrays were made, such as "btrfs on loop devices, not md"; an empty string if there were none."""
     told = [str(text) for lab in summary.environment.labs for key, text in lab.settings.items() if "storage " in key]
     makers = dict.fromkeys(text.partition(" by ")[2] for text in told)
-    return f"arrays of emulated disks made by {'; '.join(makers)}" if makers else ""
+    return f"emulated disks made by {'; '.join(makers)}" if makers else ""
 
 
 def machines(summary: Summary) -> str:

@@ -122,6 +122,12 @@ class World:
         return NoiseMeter.start(own)
 
 
+def _time_left(seconds: float, plan: Preset) -> str:
+    """Return how long the rounds after the first one take, if each takes as long."""
+    fewest, most = ((rounds - 1) * seconds / 60 for rounds in (plan.min_rounds, plan.max_rounds))
+    return f"  round 1 took {seconds:.0f} s; the others take {fewest:.1f} to {most:.1f} minutes"
+
+
 def _storage(spec: LabSpec) -> dict[str, Storage]:
     return catalogue.topology(spec.topology).storage if spec.storage is None else dict(spec.storage)
 
@@ -264,11 +270,14 @@ class Run:
                 return self._without_open_claims(sessions)
             if clock.timer() > ends:
                 return "time limit"
+            began = clock.timer()
             for position, (session, case) in enumerate(map(everything.__getitem__, chosen), 1):
                 rounds = f"round {number} of {plan.min_rounds}-{plan.max_rounds}"
                 self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
                 if not session.measure_quietly(case, number) and self.noise == STOP:
                     return NOISY
+            if number == 1:
+                self.tell(_time_left(clock.timer() - began, plan))
         return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
 
     def _without_open_claims(self, sessions: list[Session]) -> str:

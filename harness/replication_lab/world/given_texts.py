@@ -39,4 +39,4 @@ def _text(path: Path, most: int) -> GivenFile:
     except (gzip.BadGzipFile, EOFError, zlib.error) as error:
         raise LabError(f"{path} cannot be unpacked: {error}", "a file packed by gzip") from error
     except OSError as error:
-        raise LabError(f"{path} cannot be read: {error.strerror}", "a file") from error
+        raise LabError(f"{path} cannot be read: {error.strerror}", "a file", f"ls -l {path.parent}") from error
