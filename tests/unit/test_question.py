@@ -171,11 +171,12 @@ def test_what_cannot_be_answered_is_refused(asked, said, refused):
 
 def test_a_single_case_is_compared_with_nothing(refused):
     """A claim about it, a drill, or another case is something to measure it for."""
-    alone = question({"sync_binlog": ["0"]}, settings={})
-    said = refused(alone.refuse_a_single_case).found
+    alone = question({"sync_binlog": ["0"], "clients": ["4"]})
+    said = refused(alone.refuse_a_single_case)
 
-    assert said == "sync_binlog has one value, 0, and nothing to be compared with"
-    for more in ({"vary": {"sync_binlog": ["0", "1"]}}, {"claims": ["throughput[sync_binlog=0] >= 9"]}):
+    assert said.found == "the question has one case, sync_binlog=0, clients=4, and nothing to compare it with"
+    assert said.next_step == "--vary sync_binlog=0,…"
+    for more in ({"vary": {"sync_binlog": ["0", "1"]}}, {"claims": ["throughput[sync_binlog=0,clients=4] >= 9"]}):
         structs.replace(alone, **more).refuse_a_single_case()
 
 

@@ -176,11 +176,11 @@ class Question(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=
     def refuse_a_single_case(self) -> None:
         """Raise LabError if nothing is compared: one case, without a drill and without a claim about it."""
         if self.number_of_cases == 1 and not self.drill and not self.claims:
-            ((name, [value]),) = self.axes.items()
+            case = [f"{name}={value}" for name, (value,) in self.axes.items()]
             raise LabError(
-                f"{name} has one value, {value}, and nothing to be compared with",
-                "two values or more, or a claim about the one",
-                f"--vary {name}={value},…",
+                f"the question has one case, {', '.join(case)}, and nothing to compare it with",
+                "a setting with two values or more, or a claim about the case",
+                f"--vary {case[0]},…",
             )
 
     def _refuse_no_transactions(self) -> None:

@@ -88,7 +88,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         return View(f"{found.role}, {found.connection}", disks=found.disks())
 
     def _state(self, name: str) -> Status:
-        """Return what a machine says now; it is asked again if it has been restarted since it was asked before."""
+        """Return a machine's state now. Start the command that tells it anew if it has ended, as after a restart."""
         states = self._states.get(name)
         if not states or states.has_ended:
             states = self._states[name] = drbd.Peer(self.lab, name).states()

@@ -19,7 +19,7 @@ from replication_lab.report.rows import (
 LONG, FOUR_DIGITS = 1e6, 1000
 # The name of a recorded setting.
 DISKS = "disks of machines"
-# A reader is told if a loop took this many times as long in one measurement as in another of the same case.
+# The report warns if the loop took this many times as long in a case's slowest measurement as in its fastest.
 SLOWER_CPUS = 1.25
 HEADLINES = ("throughput", "latency_p50_ms")
 OVERALL = {
@@ -108,7 +108,9 @@ def remedy(summary: ExperimentSummary) -> str:
     """Return what makes the missing figures of a question known; an empty string if none is missing."""
     missing = [row for row in summary.claims if row.id in _of_answers(summary) and row.verdict is Verdict.UNKNOWN]
     rounds = max((row.rounds_needed or 0 for row in missing), default=0)
-    return f"to know the others: --rounds {rounds}, longer loads (--seconds), or a wider --margin" if rounds else ""
+    return (
+        f"for the missing figures: --rounds {rounds}, longer loads (--seconds), or a wider --margin" if rounds else ""
+    )
 
 
 def broke_off(summary: Summary) -> str:
@@ -145,8 +147,9 @@ def noise(summary: Summary) -> Iterator[str]:
         )
     if (found.slowest_cpus or 1.0) >= SLOWER_CPUS:
         yield (
-            f"the speed of the CPUs varied: the same loop took up to {found.slowest_cpus:.1f} times as long in another "
-            "measurement of a case, as if others used the same cores; that widens intervals, longer loads narrow them"
+            f"the speed of the CPUs varied: a loop took up to {found.slowest_cpus:.1f} times as long in one "
+            "measurement of a case as in another, possibly because of other work on the same cores; longer loads give "
+            "narrower intervals"
         )
 
 

@@ -3,7 +3,7 @@
 import math
 import secrets
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, ExitStack, contextmanager
+from contextlib import AbstractContextManager, ExitStack, contextmanager, nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
@@ -31,7 +31,7 @@ from replication_lab.runner.session import Session
 from replication_lab.runner.watched import watching
 from replication_lab.world import catalogue, clock, revisions
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, packet_ability, project, servers, signals
+from replication_lab.world.docker import images, machine, packet_ability, project, servers, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 
@@ -114,8 +114,8 @@ class World:
         return wait_for_quiet(own, seconds, tell)
 
     def cpu_speed(self) -> AbstractContextManager[Speed]:
-        """Measure the speed of the CPUs within the block."""
-        return measured_speed()
+        """Measure the speed of this machine's CPUs within the block, if the engine runs here."""
+        return nullcontext(Speed()) if machine.facts().elsewhere else measured_speed()
 
     def noise(self, own: Iterable[Lab]) -> NoiseMeter:
         """Start a noise meter that excludes the CPU time of all labs of the run, since idle labs use some as well."""
@@ -276,7 +276,7 @@ class Run:
                 self.tell(f"{session.engine}, {rounds}, {position}/{len(chosen)}: {case.about}")
                 if not session.measure_quietly(case, number) and self.noise == STOP:
                     return NOISY
-            if number == 1:
+            if number == 1 < plan.max_rounds:
                 self.tell(_time_left(clock.timer() - began, plan))
         return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
 

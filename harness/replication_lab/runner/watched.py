@@ -49,7 +49,7 @@ def _apart(nodes: Nodes) -> Nodes:
 def _watch(
     nodes: Nodes, name: str, began: float, found: list[Looked], stop: threading.Event, ready: threading.Barrier
 ) -> None:
-    # Opens the connection, which costs much more than an answer: nobody writes yet.
+    # Open the connection before the load starts: that costs much more than asking.
     _view(nodes, name)
     with suppress(threading.BrokenBarrierError):
         ready.wait(LOOK_SECONDS)

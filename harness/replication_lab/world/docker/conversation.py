@@ -1,4 +1,4 @@
-"""A command that stays in a container and answers one question after another, where starting it anew costs much."""
+"""A command that keeps running in a container and answers questions, so that it is started only once."""
 
 import os
 import select
