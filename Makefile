@@ -2,15 +2,18 @@
 TOPOLOGY ?= semisync
 ENGINE ?=
 PYTHON = .venv/bin/python
-# Adjacent unit tests run in one process and share costly fixtures; none reads a log. Compiled tests are cached, whatever the
-# environment says.
-UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest tests/unit -n auto --dist worksteal -q -p no:logging
+# Compiled tests are cached, whatever the environment says; no unit test reads a log.
+UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -q -p no:logging -p no:cacheprovider
+# For each of thousands of short tests pytest-xdist costs as much CPU as the test itself: two plain processes share the files.
+SHORT = $(UNIT) -m "not whole_run"
+# Adjacent tests run in one process and share costly fixtures.
+WHOLE = $(UNIT) tests/unit -m whole_run -n auto --dist worksteal
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
-BESIDE = -m "not alone" -n 3 --dist loadscope --no-loadscope-reorder
+BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit test-images claims bench drills figures pictures transcript lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-e unit-f-to-z test-images claims bench drills figures pictures transcript lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -31,17 +34,24 @@ lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
 test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long
-	@$(MAKE) --no-print-directory -j 2 test-unit test-images
+	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-a-to-e unit-f-to-z
+	@$(WHOLE)
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
 test-all: .venv/installed.txt  ## run every test on every engine, also those marked long
-	@$(UNIT) --lab-engine all
+	@$(UNIT) tests/unit -n auto --dist worksteal --lab-engine all
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
 
-test-unit: .venv/installed.txt  ## run the unit tests, without Docker, in seconds
-	@$(UNIT)
+test-unit: .venv/installed.txt  ## run the short unit tests, without Docker, in seconds
+	@$(MAKE) --no-print-directory --output-sync -j 2 unit-a-to-e unit-f-to-z
+
+unit-a-to-e:
+	@$(SHORT) tests/unit/test_[a-e]*.py
+
+unit-f-to-z:
+	@$(SHORT) tests/unit/test_[f-z]*.py
 
 test-images: .venv/installed.txt  ## build the images that `make test` needs and that are missing, all at once
 	@PYTHONPATH=harness $(PYTHON) -m tests.build_images

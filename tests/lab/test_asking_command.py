@@ -50,6 +50,7 @@ def beside(loaded):
     return loaded
 
 
+@pytest.mark.long
 def test_a_command_is_measured_with_its_commits_proved(command, tmp_path):
     """As a user types it: the command, with a schema, on semi-sync; its container goes with the lab."""
     (tmp_path / "own.sql").write_text(TABLE.replace("lab.own", "own") + ";\n")

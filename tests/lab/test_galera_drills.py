@@ -98,6 +98,7 @@ def test_a_black_hole_is_a_cut_that_nobody_was_told_of(done):
     assert result.figures["view.node3"] == "non-Primary"
 
 
+@pytest.mark.long
 def test_commits_follow_the_slowest_link(done):
     """So do those of clients on the fast nodes, and no node is excluded for it."""
     result = done("slow-link")

@@ -52,6 +52,7 @@ def act(clone, tmp_path):
     return run
 
 
+@pytest.mark.long
 def test_a_recorded_run_is_reported_as_it_was(act, clone, tmp_path):
     """The table with what each drill lost is in the job's summary, and the run's folder is uploaded."""
     name = "drill-semisync-3"

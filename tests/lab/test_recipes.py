@@ -11,20 +11,13 @@ from replication_lab.world.journal import read
 
 from tests.recipes.page import make_files, recipes, shortened
 
-# One with one lab and two cases; the others are left to `make test-all`.
-CHEAPEST = ("how-do-i-check-a-limit-in-ci",)
 # Three labs, and a drill for each; without the limit of the fixture `command`.
 SECONDS = 900
 
 
+@pytest.mark.long
 @pytest.mark.timeout(SECONDS)
-@pytest.mark.parametrize(
-    "recipe",
-    [
-        pytest.param(each, id=each.name, marks=() if each.name in CHEAPEST else (pytest.mark.long,))
-        for each in recipes()
-    ],
-)
+@pytest.mark.parametrize("recipe", recipes(), ids=lambda recipe: recipe.name)
 def test_a_recipe_is_answered(recipe, tmp_path, docker):
     """It ends with an answer, or for want of rounds; everything that it set was proved, and its table is printed."""
     make_files(tmp_path)
@@ -47,8 +40,3 @@ def test_a_recipe_is_answered(recipe, tmp_path, docker):
         assert summary["effects"] or summary["drilled"]
         _, record = read(tmp_path / told)
         assert not any(m.reasons_to_doubt for m in record.measurements if m.noise.quiet)
-
-
-def test_the_cheapest_recipes_exist():
-    """A heading that changed does not leave `make test` without a recipe."""
-    assert set(CHEAPEST) <= {each.name for each in recipes()}

@@ -279,7 +279,7 @@ def links():
     return host(f"ls {overlay.LINKS} 2>/dev/null || true").split()
 
 
-@pytest.mark.parametrize("moment", ["array started", "replica started"])
+@pytest.mark.parametrize("moment", ["array started", pytest.param("replica started", marks=pytest.mark.long)])
 def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_command, command, moment):
     """SIGKILL of `lab up` half-way: containers, volumes, loop devices and links go, and only the lab's."""
     process = start_command("up", "async", "--lab", name, "--storage", "raid1", "--disk", "unlimited")

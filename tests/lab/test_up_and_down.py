@@ -74,6 +74,7 @@ def test_a_running_lab_is_not_taken_for_something_left_behind(up):
     assert "test-up" not in leftovers.left_behind()
 
 
+@pytest.mark.long
 def test_a_second_lab_stands_beside_the_first_and_goes_without_it(up, command, name):
     """Other ports, another password, and the first lab's toxic untouched; `down` removes all of the second one only."""
     assert command("up", "async", "--lab", name, "--toxic", "source-replica=lan").returncode == 0

@@ -18,6 +18,7 @@ def vendors_image(built):
     return IMAGE
 
 
+@pytest.mark.long
 def test_an_image_of_others_comes_up_with_all_proofs(command, vendors_image, name):
     """Semi-sync is proved like on the lab's own image: the image itself says that it is MariaDB."""
     answer = command("up", "semisync", "--image", vendors_image, "--lab", name)
@@ -31,6 +32,7 @@ def test_an_image_of_others_comes_up_with_all_proofs(command, vendors_image, nam
     assert lab.state().proofs and all(proof.ok for proof in lab.state().proofs)
 
 
+@pytest.mark.long
 def test_an_image_that_is_something_else_is_refused_before_anything_starts(command, vendors_image, name):
     """--engine mysql for an image of MariaDB: what it is, and what to type."""
     before = anonymous_volumes()

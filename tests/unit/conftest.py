@@ -39,6 +39,13 @@ def pytest_collection():
     gc.disable()
 
 
+def pytest_collection_modifyitems(items):
+    """Mark the tests that run experiments or drills in the fake world."""
+    for item in items:
+        if "fake_world" in getattr(item, "fixturenames", ()):
+            item.add_marker("whole_run")
+
+
 def pytest_collection_finish():
     """Exempt what was loaded for all tests from garbage collection, and let tests make more before it starts."""
     gc.freeze()

@@ -14,6 +14,9 @@ from replication_lab.model.verdict import Verdict
 
 from tests.records import golden
 
+# Pairs of simulated or recorded runs.
+pytestmark = pytest.mark.whole_run
+
 MACHINE = {"machine": "x86_64", "cpu": "a CPU", "cpus": 2, "memory_mib": 4096, "kernel": "6.1", "docker": "26"}
 
 

@@ -16,6 +16,9 @@ from tests.fakes import lab, troubles
 from tests.fakes.lab import FakeNode
 from tests.fakes.world import FakeWorld
 
+# The model runs the whole experiment.
+pytestmark = pytest.mark.whole_run
+
 KNOWN = experiments.load("galera_vs_semisync")
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
 # Its seconds cost nothing, and ten of them hold enough commits of 85 ms each for the hot row to have a rate. Readers of

@@ -7,6 +7,9 @@ import pytest
 from tests import kept
 from tests.records import golden
 
+# Each kept record is judged again.
+pytestmark = pytest.mark.whole_run
+
 MADE = [path for path in kept.PAGES if path == kept.FAULTS or kept.PART.search(path.read_text())]
 
 

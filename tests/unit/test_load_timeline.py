@@ -16,6 +16,9 @@ from replication_lab.workloads.sequential_inserts import parse
 from synthetic import LAN, WAN, experiment, lab, measurement, record, run
 from valid_page import check
 
+# The reports are those of long runs.
+pytestmark = pytest.mark.whole_run
+
 ON, OFF = View("semi-sync ON"), View("semi-sync OFF")
 # Counted by hand below: one client that began at 100.
 PRINTED = "client 100.000000 102.400000 300000 500000 100000 900000\nends 400000 500000 100000 1400000\nlost 1 101.2\n"

@@ -19,6 +19,9 @@ from tests.unit.test_comparison import on_another_machine, run
 
 import change_point_simulation
 
+# Series of simulated runs.
+pytestmark = pytest.mark.whole_run
+
 SERIES = 300
 
 

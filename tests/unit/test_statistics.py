@@ -24,6 +24,9 @@ from scipy.special import bdtrc
 
 import simulation
 
+# Each property is that of thousands of simulated runs.
+pytestmark = pytest.mark.whole_run
+
 PLANS = (Plan(3, 8), Plan(3, 12))
 RUNS = 4_000
 

@@ -174,6 +174,15 @@ def test_calibration_corrects_both_ways_and_stops(over, latencies, latency):
     assert link.additions <= 2 * 2, "a single correction is enough for a steady error"
 
 
+def test_what_the_proxys_timers_usually_add_needs_no_second_measurement(latency):
+    """The link is right as soon as its bodies are there: none of the two is added again."""
+    link = AdjustedLink("link")
+    link.over = 2.0
+    calibrated(link, latency(42, 43), FakeRoundTrip(link))
+
+    assert (link.round_trip_ms(), link.additions) == (85, 2)
+
+
 @pytest.mark.parametrize("name", ["campus-1ms", "metro-10ms"])
 def test_a_short_way_is_never_corrected_to_less(name):
     """What an idle proxy's timers add is gone under load; less than a millisecond would be nothing."""

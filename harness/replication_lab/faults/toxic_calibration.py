@@ -17,6 +17,8 @@ from replication_lab.world.docker.link import RunningLink
 SHORT_MS = 10
 # The most by which the median of a link's round trips exceeds the shortest on a quiet machine.
 QUEUED_MS = 2.0
+# What the proxy's timers usually add. A toxic that begins so much shorter is mostly right at the first measurement.
+USUAL_MS = 2
 # The most that the proxy's timers add to a toxic's latency, besides the bare link; the rest comes from a busy machine.
 ADDED_MS = 3.0
 CORRECTIONS, PINGS, RATE_NEAR = 5, 5, 0.04
@@ -105,8 +107,8 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
 
 def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
-    _add(link, asked)
-    toxic = asked
+    toxic = corrected_by(asked, asked, asked.round_trip_ms + USUAL_MS, bare)
+    _add(link, toxic)
     for _ in range(CORRECTIONS):
         corrected = _corrected(toxic, asked, probe, bare)
         if corrected is toxic:
@@ -172,7 +174,7 @@ def corrected_by(toxic: Toxic, asked: Toxic, found_ms: float, bare_ms: float) ->
     over = min(round(found_ms - asked.round_trip_ms), most)
     if asked.round_trip_ms <= SHORT_MS or asked.jitter_ms or not over:
         return toxic
-    return _shortened(toxic, over)
+    return _shortened(toxic, over, _slowest(asked).name)
 
 
 def _widened(toxic: Toxic, share: float) -> Toxic:
@@ -186,11 +188,15 @@ def _widened(toxic: Toxic, share: float) -> Toxic:
     )
 
 
-def _shortened(toxic: Toxic, over_ms: int) -> Toxic:
-    """Return the toxic with the latency of the slower stream reduced by `over_ms` (or raised, if negative)."""
-    slowest = max(toxic.bodies, key=lambda body: body.attributes.get("latency", 0))
-    shorter = replace_attributes(slowest, latency=max(0, int(slowest.attributes["latency"]) - over_ms))
-    return replace(toxic, bodies=tuple(shorter if body is slowest else body for body in toxic.bodies))
+def _slowest(toxic: Toxic) -> ToxicBody:
+    return max(toxic.bodies, key=lambda body: body.attributes.get("latency", 0))
+
+
+def _shortened(toxic: Toxic, over_ms: int, name: str) -> Toxic:
+    """Return the toxic with the latency of this body reduced by `over_ms` (or raised, if negative)."""
+    body = next(body for body in toxic.bodies if body.name == name)
+    shorter = replace_attributes(body, latency=max(0, int(body.attributes["latency"]) - over_ms))
+    return replace(toxic, bodies=tuple(shorter if one is body else one for one in toxic.bodies))
 
 
 def replace_attributes(body: ToxicBody, **attributes: int) -> ToxicBody:
