@@ -125,6 +125,44 @@ def test_a_verdict_that_became_unexpected_is_worse():
     assert found.changes[-1].reason == "the verdict became REFUTED, which is unexpected"
 
 
+def on_cpus(found: Digest, loop_us: float) -> Digest:
+    """Return the run as if the loop that shows the speed of the CPUs had taken about this long."""
+    engine = found.engines["mariadb"]
+    case = replace(engine.cases["none"], loop_us=[loop_us * share for share in (0.98, 1, 1.02)])
+    return replace(found, engines={"mariadb": replace(engine, cases={"none": case})})
+
+
+@pytest.mark.parametrize(
+    ("rate", "loop_us", "figure", "outcome"),
+    [
+        (800, 400, "throughput", Outcome.UNKNOWN),
+        (800, 300, "throughput", Outcome.WORSE),
+        (400, 400, "throughput", Outcome.WORSE),
+        (1000, 400, "throughput", Outcome.FINE),
+        (1000, 225, "throughput", Outcome.UNKNOWN),
+        (1333, 225, "throughput", Outcome.FINE),
+        (800, 400, "latency_p50_ms", Outcome.UNKNOWN),
+        (800, 300, "latency_p50_ms", Outcome.WORSE),
+        (1000, 225, "latency_p50_ms", Outcome.UNKNOWN),
+    ],
+)
+def test_what_the_speed_of_the_cpus_may_explain_or_hide_is_unknown(rate, loop_us, figure, outcome):
+    """The first run has a loop of 300 us and 1000 commits a second."""
+    after = on_cpus(run(rate, seed=2), loop_us)
+    found = compare(on_cpus(run(1000, seed=1), 300), after, 0.1, [figure])
+    change = next(change for change in found.changes if change.figure == figure)
+
+    assert change.outcome is outcome
+    if outcome is Outcome.UNKNOWN:
+        assert f"a loop took {loop_us / 300:.2f} times as long" in change.reason
+        assert ("explain" if rate == 800 else "hide") in change.reason
+
+
+def test_runs_without_a_measured_speed_are_compared_as_they_are():
+    """Those of older records, and of hosts where threads cannot be pinned."""
+    assert compare(on_cpus(run(1000, seed=1), 300), run(800, seed=2), 0.1).exit_code == 1
+
+
 def test_figures_that_were_not_proved_are_not_compared():
     """A fault that was not seen leaves nothing to compare."""
     after = run(seed=2)

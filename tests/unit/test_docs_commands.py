@@ -14,6 +14,8 @@ from tests.records import golden
 
 # The commands of adding.md need what the page builds: tests/unit/test_adding.py and tests/lab/test_adding.py.
 TYPED = sorted({line for page, line in commands.of_lab() if page != "adding.md"})
+# Those that write a file which another command reads.
+SAVED = [line for line in TYPED if " --save " in line]
 # Those that read records; the page of comparisons names a run by its day.
 RECORDED = ("compare", "baseline", "history", "judge", "open", "report")
 KEPT = "20261124-233146-semisync_wan"
@@ -48,6 +50,9 @@ def typed(monkeypatch, folder):
 @pytest.mark.parametrize("line", [line for line in TYPED if line.split()[1] not in RECORDED])
 def test_a_command_is_not_refused(line, typed, runs):
     """It does its work, or passes everything that is checked before a lab is needed."""
+    if line.endswith(".yaml"):
+        for saving in SAVED:
+            typed(saving)
     found = typed(line)
 
     assert found.exit_code == 0 or isinstance(found.exception, _Passed), f"{found.exception!r}{found.output}"

@@ -4,8 +4,9 @@ import math
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from statistics import geometric_mean
 
-from replication_lab.model.digest import FIGURES, Digest, EngineDigest
+from replication_lab.model.digest import FIGURES, CaseDigest, Digest, EngineDigest
 from replication_lab.model.errors import LabError
 from replication_lab.model.statistics import Interval, NoInterval, about, interval_between
 from replication_lab.model.verdict import Verdict
@@ -141,7 +142,36 @@ def _figures(
                     yield replace(blank, reason=f"not verified: {doubts[0]}")
                 else:
                     values = old.figures[figure], new.figures[figure]
-                    yield _judged(blank, values, _allowed(margin, more_is_better))
+                    change = _judged(blank, values, _allowed(margin, more_is_better))
+                    yield _whatever_the_cpus(change, _times_as_slow(old, new), more_is_better)
+
+
+def _times_as_slow(before: CaseDigest, after: CaseDigest) -> float:
+    """Return how many times as long a loop took on the CPUs in the second run; 1 if either run did not measure it."""
+    if not before.loop_us or not after.loop_us:
+        return 1.0
+    return geometric_mean(after.loop_us) / geometric_mean(before.loop_us)
+
+
+def _whatever_the_cpus(change: Change, slower: float, more_is_better: bool) -> Change:
+    """Return the change, unknown if CPUs that were `slower` times as slow may be what makes it worse, or hide that.
+
+    They explain any part of a change, from nothing, where a load waits for disks and links, to all of it, where it only
+    computes. So the outcome has to be the same for the ratio as measured and as it would be on equal CPUs.
+    """
+    if change.ratio is None or change.outcome is Outcome.UNKNOWN:
+        return change
+    factor = slower if more_is_better else 1 / slower
+    low, high = change.ratio.low * factor, change.ratio.high * factor
+    if _outcome(low, high, change.allowed) is change.outcome:
+        return change
+    does = "explain the change" if change.outcome is Outcome.WORSE else "hide a change"
+    return replace(
+        change,
+        outcome=Outcome.UNKNOWN,
+        reason=f"a loop took {slower:.2f} times as long on the CPUs in the second run, which may {does}; measured in "
+        "the same rounds both have the same CPUs: lab run --against, lab ask --vary",
+    )
 
 
 def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: bool) -> Iterator[Change]:
@@ -170,10 +200,16 @@ def _judged(blank: Change, values: tuple[Sequence[float], Sequence[float]], allo
         ratio = interval_between(*values, LEVEL)
     except NoInterval as error:
         return replace(blank, reason=str(error))
-    blank, (low, high) = replace(blank, allowed=allowed), allowed
-    if low <= ratio.low and ratio.high <= high:
-        return replace(blank, outcome=Outcome.FINE, ratio=ratio)
-    if ratio.high < low or high < ratio.low:
-        return replace(blank, outcome=Outcome.WORSE, ratio=ratio)
+    outcome = _outcome(ratio.low, ratio.high, allowed)
+    blank = replace(blank, allowed=allowed, ratio=ratio, outcome=outcome)
+    if outcome is not Outcome.UNKNOWN:
+        return blank
     needed = ratio.rounds_until(min(ratio.distance(bound) for bound in allowed if 0 < bound < math.inf))
-    return replace(blank, ratio=ratio, needed=needed, reason=f"{about(needed)} rounds in each run would decide it")
+    return replace(blank, needed=needed, reason=f"{about(needed)} rounds in each run would decide it")
+
+
+def _outcome(low: float, high: float, allowed: tuple[float, float]) -> Outcome:
+    """Return the outcome of an interval of a ratio: within the bounds, beyond them, or across one."""
+    if allowed[0] <= low and high <= allowed[1]:
+        return Outcome.FINE
+    return Outcome.WORSE if high < allowed[0] or allowed[1] < low else Outcome.UNKNOWN

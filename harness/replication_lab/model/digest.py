@@ -14,7 +14,7 @@ from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds
 from replication_lab.model.verdict import Verdict
 
-SCHEMA = 1
+SCHEMA = 2
 # The figures of a case that can be compared, and whether more is better.
 FIGURES = {"throughput": True, "latency_p50_ms": False, "latency_p95_ms": False, "latency_p99_ms": False}
 # The properties of a machine that must be equal before rates (1/s) and latencies (ms) are compared.
@@ -24,10 +24,14 @@ DIGITS = 6
 
 
 class CaseDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
-    """A case: each figure's values of the quiet rounds, and the reasons to doubt them."""
+    """A case: each figure's values of the quiet rounds, and the reasons to doubt them.
+
+    `loop_us` are the CPU times of the loop that shows the speed of the CPUs, in microseconds; since schema 2.
+    """
 
     figures: dict[str, list[float]]
     doubts: list[str] = []
+    loop_us: list[float] = []
 
 
 class ClaimDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -113,8 +117,10 @@ def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineD
 
 def _case(engine: str, case: str, record: Record) -> CaseDigest:
     taken = {figure: list(record.series(engine, case, figure).values()) for figure in FIGURES}
-    doubts = record.doubts(engine, record.quiet(engine, case).values())
-    return CaseDigest({name: _rounded(values) for name, values in taken.items() if _is_whole(values)}, doubts)
+    quiet = record.quiet(engine, case).values()
+    loops = [m.noise.loop_us for m in quiet if m.noise.loop_us]
+    figures = {name: _rounded(values) for name, values in taken.items() if _is_whole(values)}
+    return CaseDigest(figures, record.doubts(engine, quiet), _rounded(loops))
 
 
 def _claim(judged: ClaimJudgement, experiment: Experiment[Any], record: Record) -> ClaimDigest:
