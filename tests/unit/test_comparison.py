@@ -1,6 +1,7 @@
 """Are differences of two runs found, equal runs accepted, and noisy runs reported as unknown?"""
 
 import json
+import zlib
 
 import numpy as np
 import pytest
@@ -8,11 +9,14 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from replication_lab import cli
 from replication_lab.model.comparison import Outcome, compare
-from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, EngineDigest, decode, encode
+from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, EngineDigest, decode, digest, encode
 from replication_lab.model.errors import LabError
+from replication_lab.model.record import Noise, Record
 from replication_lab.model.verdict import Verdict
 
 from tests.records import golden
+
+import synthetic
 
 # Pairs of simulated or recorded runs.
 pytestmark = pytest.mark.whole_run
@@ -125,42 +129,97 @@ def test_a_verdict_that_became_unexpected_is_worse():
     assert found.changes[-1].reason == "the verdict became REFUTED, which is unexpected"
 
 
-def on_cpus(found: Digest, loop_us: float) -> Digest:
-    """Return the run as if the loop that shows the speed of the CPUs had taken about this long."""
+def on_cpus(found: Digest, slower: float, own_cpu: float = 0.5, bound: float = 1.0) -> Digest:
+    """Return the run as on CPUs that are `slower` times as slow and vary by 20 %, whose speed the load is bound to."""
     engine = found.engines["mariadb"]
-    case = replace(engine.cases["none"], loop_us=[loop_us * share for share in (0.98, 1, 1.02)])
+    case = engine.cases["none"]
+    dice = np.random.default_rng(zlib.crc32(found.run.encode()))
+    varied = np.exp(dice.normal(0, 0.2, len(case.figures["throughput"])))
+    loops = slower * varied
+    rates = [rate / loop**bound for rate, loop in zip(case.figures["throughput"], loops, strict=True)]
+    case = CaseDigest(
+        {"throughput": rates, "latency_p50_ms": [1000 / rate for rate in rates]},
+        loop_us=(300 * loops).tolist(),
+        own_cpu=[own_cpu] * len(rates),
+    )
     return replace(found, engines={"mariadb": replace(engine, cases={"none": case})})
 
 
+@pytest.mark.parametrize("slower", [0.7, 1.0, 1.5])
+@pytest.mark.parametrize("figure", ["throughput", "latency_p50_ms"])
+@pytest.mark.parametrize(("rate", "code"), [(1000, 0), (800, 1)])
+def test_runs_are_compared_as_on_equal_cpus(slower, figure, rate, code):
+    """CPUs that are slower in one of the runs neither make it worse nor hide that it is."""
+    before, after = run(1000, rounds=12, seed=1), run(rate, rounds=12, seed=2)
+
+    assert compare(on_cpus(before, 1.0), on_cpus(after, slower), 0.1, [figure]).exit_code == code
+
+
+@pytest.mark.parametrize("slower", [1.0, 1.5])
+def test_a_load_that_waits_is_compared_as_well_on_slower_cpus(slower):
+    """Its rate does not follow the speed of the CPUs."""
+    before, after = (on_cpus(run(seed=seed, rounds=24), times, bound=0.0) for seed, times in ((1, 1.0), (2, slower)))
+
+    assert compare(before, after, 0.1).exit_code == 0
+
+
 @pytest.mark.parametrize(
-    ("rate", "loop_us", "figure", "outcome"),
+    ("rate", "slower", "outcome", "said"),
     [
-        (800, 400, "throughput", Outcome.UNKNOWN),
-        (800, 300, "throughput", Outcome.WORSE),
-        (400, 400, "throughput", Outcome.WORSE),
-        (1000, 400, "throughput", Outcome.FINE),
-        (1000, 225, "throughput", Outcome.UNKNOWN),
-        (1333, 225, "throughput", Outcome.FINE),
-        (800, 400, "latency_p50_ms", Outcome.UNKNOWN),
-        (800, 300, "latency_p50_ms", Outcome.WORSE),
-        (1000, 225, "latency_p50_ms", Outcome.UNKNOWN),
+        (800, 1.3, Outcome.UNKNOWN, "may explain the change"),
+        (800, 1.0, Outcome.WORSE, ""),
+        (400, 1.3, Outcome.WORSE, ""),
+        (1000, 0.7, Outcome.UNKNOWN, "may hide a change"),
+        (1500, 0.7, Outcome.FINE, ""),
     ],
 )
-def test_what_the_speed_of_the_cpus_may_explain_or_hide_is_unknown(rate, loop_us, figure, outcome):
-    """The first run has a loop of 300 us and 1000 commits a second."""
-    after = on_cpus(run(rate, seed=2), loop_us)
-    found = compare(on_cpus(run(1000, seed=1), 300), after, 0.1, [figure])
-    change = next(change for change in found.changes if change.figure == figure)
+def test_a_server_that_uses_the_cpus_more_may_itself_make_them_slow(rate, slower, outcome, said):
+    """Then nothing is computed as on equal CPUs: that would excuse the server."""
+    before = on_cpus(run(1000, seed=1, rounds=12), 1.0, own_cpu=0.5, bound=0.0)
+    after = on_cpus(run(rate, seed=2, rounds=12), slower, own_cpu=0.7, bound=0.0)
+    change = compare(before, after, 0.1).changes[0]
 
-    assert change.outcome is outcome
-    if outcome is Outcome.UNKNOWN:
-        assert f"a loop took {loop_us / 300:.2f} times as long" in change.reason
-        assert ("explain" if rate == 800 else "hide") in change.reason
+    assert (change.figure, change.outcome) == ("throughput", outcome)
+    assert said in change.reason
+
+
+def test_equal_runs_on_cpus_of_varying_speed_are_not_worse_in_nineteen_of_twenty_repetitions():
+    """Each run has a speed of its own, as on a machine that others use too."""
+    dice = np.random.default_rng(7)
+    codes = []
+    for seed in range(200):
+        before, after = (
+            on_cpus(run(noise=0.05, rounds=24, seed=each), float(np.exp(dice.normal(0, 0.15))))
+            for each in (2 * seed + 1, 2 * seed + 2)
+        )
+        codes.append(compare(before, after, 0.1).exit_code)
+
+    assert codes.count(0) >= 190
+    assert 1 not in codes
+
+
+@pytest.mark.parametrize(
+    ("noises", "speeds"),
+    [
+        (({"loop_us": 310.0, "own_cpu": 0.4}, {"loop_us": 420.0, "own_cpu": 0.5}), ([310, 420], [0.4, 0.5])),
+        (({"loop_us": 310.0, "own_cpu": 0.4}, {"loop_us": 999.0, "own_cpu": 0.5, "quiet": False}), ([310], [0.4])),
+        (({"loop_us": 310.0, "own_cpu": 0.4}, {"loop_us": 420.0}), ([], [])),
+        (({}, {"loop_us": 420.0, "own_cpu": 0.5}), ([], [])),
+    ],
+)
+def test_the_speed_of_the_cpus_is_that_of_the_rounds_that_count(noises, speeds):
+    """All quiet rounds have one, or none is used."""
+    taken = [synthetic.measurement("none", number, noise=Noise(**noise)) for number, noise in enumerate(noises, 1)]
+    record = Record([synthetic.run(), synthetic.lab(), *taken])
+    (found,) = digest("a run", synthetic.experiment(), record).engines["mariadb"].cases.values()
+
+    assert (found.loop_us, found.own_cpu) == speeds
+    assert len(found.figures["throughput"]) == sum(noise.get("quiet", True) for noise in noises)
 
 
 def test_runs_without_a_measured_speed_are_compared_as_they_are():
     """Those of older records, and of hosts where threads cannot be pinned."""
-    assert compare(on_cpus(run(1000, seed=1), 300), run(800, seed=2), 0.1).exit_code == 1
+    assert compare(on_cpus(run(1000, seed=1), 1.0, bound=0.0), run(800, seed=2), 0.1).exit_code == 1
 
 
 def test_figures_that_were_not_proved_are_not_compared():

@@ -54,6 +54,13 @@ def test_noise_is_what_neither_lab_nor_harness_used(cpu, why, monkeypatch):
     assert found.why.startswith(why) and found.foreign_cpu >= 0
 
 
+def test_the_share_of_the_lab_and_the_harness_is_recorded(monkeypatch):
+    """Of 100 CPU seconds the containers used 40 and the clients in the harness 10."""
+    found = Machine(monkeypatch).after(busy=70, containers=40, own=10)
+
+    assert (found.own_cpu, found.foreign_cpu) == (0.5, 0.2)
+
+
 @pytest.mark.parametrize(
     ("busy", "own", "why"),
     [

@@ -16,6 +16,7 @@ from replication_lab.model.statistics import (
     NoInterval,
     Plan,
     highest_share,
+    interval_between_at_equal,
     interval_of_mean,
     interval_of_ratio,
 )
@@ -177,6 +178,36 @@ def test_a_failed_computation_is_never_an_interval():
     """An interval with a bound that is not finite cannot exist."""
     with pytest.raises(NoInterval, match="not an interval"):
         Interval(1.0, math.nan, 2.0, 3, 0.95)
+
+
+def test_a_ratio_at_an_equal_covariate_is_covered_in_nineteen_of_twenty_cases():
+    """Twelve rounds a side; the covariate differs between the sides, and has its share in the values."""
+    dice, covered = np.random.default_rng(3), 0
+    for _ in range(RUNS):
+        beside = [np.exp(dice.normal(shift, 0.2, 12)) for shift in (0, 0.3)]
+        before, after = (
+            level / side**1.2 * np.exp(dice.normal(0, 0.05, 12)) for level, side in zip((1, 0.8), beside, strict=True)
+        )
+        found = interval_between_at_equal(before.tolist(), after.tolist(), tuple(map(list, beside)), 0.95)
+        covered += found.low <= 0.8 <= found.high
+
+    assert 0.94 <= covered / RUNS <= 0.96
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "beside", "said"),
+    [
+        ([1, 2], [3], ([1, 2], [3]), "four positive values"),
+        ([1, 2, 3, 4], [], ([1, 2, 3, 4], []), "some on each side"),
+        ([1, 2, -3], [1, 2, 3], ([1, 2, 3], [1, 2, 3]), "positive"),
+        ([1, 2, 3], [1, 2, 3], ([1, 1, 1], [2, 2, 2]), "does not vary within a side"),
+        ([1, 2, 3], [2, 4, 6], ([1, 2, 3], [1, 2, 3]), "the spread is unknown"),
+    ],
+)
+def test_a_ratio_that_no_covariate_tells_is_refused_with_the_reason(before, after, beside, said):
+    """Nothing is guessed where least squares have no answer."""
+    with pytest.raises(NoInterval, match=said):
+        interval_between_at_equal(before, after, beside, 0.95)
 
 
 @pytest.mark.parametrize("rounds", [(1, 8), (5, 4), (0, 0)])

@@ -1,17 +1,26 @@
 """Two runs compared: how each figure changed, with its interval, and whether that is worse than a margin allows."""
 
 import math
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
+from functools import partial
 from statistics import geometric_mean
 
 from replication_lab.model.digest import FIGURES, CaseDigest, Digest, EngineDigest
 from replication_lab.model.errors import LabError
-from replication_lab.model.statistics import Interval, NoInterval, about, interval_between
+from replication_lab.model.statistics import (
+    Interval,
+    NoInterval,
+    about,
+    interval_between,
+    interval_between_at_equal,
+)
 from replication_lab.model.verdict import Verdict
 
 LEVEL = 0.95
+# The lab's share of the CPUs differs by less than this between runs of the same server.
+ALIKE = 0.05
 
 
 class Outcome(StrEnum):
@@ -113,6 +122,13 @@ def _differences(before: Digest, after: Digest) -> Iterator[str]:
         old, new = before.environment.get(key), after.environment.get(key)
         if old != new:
             yield f"{key}: {old}, {new}"
+    loops = [
+        [loop for engine in found.engines.values() for case in engine.cases.values() for loop in case.loop_us]
+        for found in (before, after)
+    ]
+    if all(loops):
+        said = ", ".join(f"{geometric_mean(each):.0f} us" for each in loops)
+        yield f"speed of the CPUs, as the time of a loop: {said}"
     for old_name, new_name in _pairs(before, after):
         old_engine, new_engine = before.engines[old_name], after.engines[new_name]
         if old_name != new_name or old_engine.version != new_engine.version:
@@ -141,19 +157,36 @@ def _figures(
                 if doubts:
                     yield replace(blank, reason=f"not verified: {doubts[0]}")
                 else:
-                    values = old.figures[figure], new.figures[figure]
-                    change = _judged(blank, values, _allowed(margin, more_is_better))
-                    yield _whatever_the_cpus(change, _times_as_slow(old, new), more_is_better)
+                    yield _of_figure(blank, old, new, _allowed(margin, more_is_better))
+
+
+def _of_figure(blank: Change, before: CaseDigest, after: CaseDigest, allowed: tuple[float, float]) -> Change:
+    """Return the change of a figure at an equal speed of the CPUs, where that can be computed.
+
+    A loop shows the speed. It is also slower where the server itself uses the CPUs more. So if the lab did not use them
+    alike in both runs, the change is judged as it is, and is unknown where the speed may explain or hide it.
+    """
+    values = before.figures[blank.figure], after.figures[blank.figure]
+    if [len(side) for side in values] != [len(before.loop_us), len(after.loop_us)]:
+        return _judged(blank, partial(interval_between, *values, LEVEL), allowed)
+    if _used_alike(before, after):
+        beside = before.loop_us, after.loop_us
+        return _judged(blank, partial(interval_between_at_equal, *values, beside, LEVEL), allowed)
+    change = _judged(blank, partial(interval_between, *values, LEVEL), allowed)
+    return _whatever_the_cpus(change, _times_as_slow(before, after), allowed)
+
+
+def _used_alike(before: CaseDigest, after: CaseDigest) -> bool:
+    """Return whether the lab used the CPUs to the same degree in both runs."""
+    return 1 - ALIKE <= geometric_mean(after.own_cpu) / geometric_mean(before.own_cpu) <= 1 / (1 - ALIKE)
 
 
 def _times_as_slow(before: CaseDigest, after: CaseDigest) -> float:
-    """Return how many times as long a loop took on the CPUs in the second run; 1 if either run did not measure it."""
-    if not before.loop_us or not after.loop_us:
-        return 1.0
+    """Return how many times as long the loop took in the second run."""
     return geometric_mean(after.loop_us) / geometric_mean(before.loop_us)
 
 
-def _whatever_the_cpus(change: Change, slower: float, more_is_better: bool) -> Change:
+def _whatever_the_cpus(change: Change, slower: float, allowed: tuple[float, float]) -> Change:
     """Return the change, unknown if CPUs that were `slower` times as slow may be what makes it worse, or hide that.
 
     They explain any part of a change, from nothing, where a load waits for disks and links, to all of it, where it only
@@ -161,9 +194,8 @@ def _whatever_the_cpus(change: Change, slower: float, more_is_better: bool) -> C
     """
     if change.ratio is None or change.outcome is Outcome.UNKNOWN:
         return change
-    factor = slower if more_is_better else 1 / slower
-    low, high = change.ratio.low * factor, change.ratio.high * factor
-    if _outcome(low, high, change.allowed) is change.outcome:
+    factor = slower if FIGURES[change.figure] else 1 / slower
+    if _outcome(change.ratio.low * factor, change.ratio.high * factor, allowed) is change.outcome:
         return change
     does = "explain the change" if change.outcome is Outcome.WORSE else "hide a change"
     return replace(
@@ -182,7 +214,8 @@ def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: f
             reason = f"the verdict became {new.verdict}, which is unexpected"
             yield replace(blank, outcome=Outcome.WORSE, judged=True, reason=reason)
         elif old.ratios and new.ratios:
-            yield _judged(blank, (old.ratios, new.ratios), _allowed(margin, new.more_is_better))
+            values = old.ratios, new.ratios
+            yield _judged(blank, partial(interval_between, *values, LEVEL), _allowed(margin, new.more_is_better))
         elif old.verdict != new.verdict:
             outcome = Outcome.UNKNOWN if new.verdict is Verdict.UNKNOWN else Outcome.FINE
             yield replace(blank, outcome=outcome, reason="only the verdict can be compared")
@@ -194,10 +227,10 @@ def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:
     return low, math.inf if more_is_better else 1 / (1 - margin)
 
 
-def _judged(blank: Change, values: tuple[Sequence[float], Sequence[float]], allowed: tuple[float, float]) -> Change:
+def _judged(blank: Change, interval: Callable[[], Interval], allowed: tuple[float, float]) -> Change:
     """Return a change with its ratio, after divided by before, and its outcome: within the `allowed` bounds or not."""
     try:
-        ratio = interval_between(*values, LEVEL)
+        ratio = interval()
     except NoInterval as error:
         return replace(blank, reason=str(error))
     outcome = _outcome(ratio.low, ratio.high, allowed)

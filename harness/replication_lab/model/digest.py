@@ -26,12 +26,14 @@ DIGITS = 6
 class CaseDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
     """A case: each figure's values of the quiet rounds, and the reasons to doubt them.
 
-    `loop_us` are the CPU times of the loop that shows the speed of the CPUs, in microseconds; since schema 2.
+    Of the same rounds, since schema 2: `loop_us` are the CPU times of the loop that shows the speed of the CPUs, in
+    microseconds, `own_cpu` the shares of all CPUs that the lab and the harness used. Empty if a round has none.
     """
 
     figures: dict[str, list[float]]
     doubts: list[str] = []
     loop_us: list[float] = []
+    own_cpu: list[float] = []
 
 
 class ClaimDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -118,9 +120,10 @@ def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineD
 def _case(engine: str, case: str, record: Record) -> CaseDigest:
     taken = {figure: list(record.series(engine, case, figure).values()) for figure in FIGURES}
     quiet = record.quiet(engine, case).values()
-    loops = [m.noise.loop_us for m in quiet if m.noise.loop_us]
     figures = {name: _rounded(values) for name, values in taken.items() if _is_whole(values)}
-    return CaseDigest(figures, record.doubts(engine, quiet), _rounded(loops))
+    loops, own = [m.noise.loop_us or 0.0 for m in quiet], [m.noise.own_cpu or 0.0 for m in quiet]
+    measured = (_rounded(loops), _rounded(own)) if _is_whole(loops) and _is_whole(own) else ([], [])
+    return CaseDigest(figures, record.doubts(engine, quiet), *measured)
 
 
 def _claim(judged: ClaimJudgement, experiment: Experiment[Any], record: Record) -> ClaimDigest:

@@ -80,11 +80,13 @@ class Noise(msgspec.Struct, frozen=True, kw_only=True):
     """Other work of the host during a measurement; shares are 0…1 of all CPUs, `why` is the reason if not `quiet`.
 
     `accepted` means that figures count despite noise, since the user wanted it, or since the load of the engine's
-    machine is not `readable`; each of them is then in doubt. `loop_us` is the CPU time in microseconds of a
+    machine is not `readable`; each of them is then in doubt. `own_cpu` is the share that the lab and the harness used.
+    `loop_us` is the CPU time in microseconds of a
     loop that is the same in every measurement: the speed of the CPUs.
     """
 
     foreign_cpu: float | None = None
+    own_cpu: float | None = None
     steal: float | None = None
     psi_cpu_some: float | None = None
     load1: float | None = None

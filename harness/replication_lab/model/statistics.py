@@ -20,6 +20,8 @@ if TYPE_CHECKING:  # it takes long to import
 FEWEST_OF_A_MEAN, FEWEST_OF_A_SLOPE = 2, 5
 # A bound for the number of rounds in messages.
 MOST_ROUNDS = 10_000
+# A spread of logarithms below this is that of rounded digits.
+ROUNDING = 1e-6
 
 
 class NoInterval(ValueError):
@@ -144,6 +146,41 @@ def interval_between(before: Sequence[float], after: Sequence[float], level: flo
     middle = math.log(new.estimate / old.estimate)
     low, high = math.exp(middle - half), math.exp(middle + half)
     return Interval(math.exp(middle), low, high, min(old.n, new.n), level, of_logs=True)
+
+
+def interval_between_at_equal(
+    before: Sequence[float],
+    after: Sequence[float],
+    beside: tuple[Sequence[float], Sequence[float]],
+    level: float,
+) -> Interval:
+    """Return the interval of the typical ratio, after over before, as it would be at an equal value of a covariate.
+
+    This is an analysis of covariance on logarithms: least squares of each side's mean and of one slope over the
+    covariate, whose values `beside` has for each side; Student's t with n - 3 degrees of freedom. The interval is the
+    wider, the less the covariate varies within the sides compared with its difference between them. `n` is the number
+    of values of the smaller side. Raise NoInterval for values that are not positive, or too few or alike.
+    """
+    import numpy as np
+    from scipy.special import stdtrit
+
+    sides = [*before, *after], [*beside[0], *beside[1]]
+    degrees = len(sides[0]) - 3
+    if degrees < 1 or not before or not after or min(map(min, sides)) <= 0:
+        raise NoInterval("a ratio at equal values of another figure needs four positive values, and some on each side")
+    values, covariate = (np.log(side) for side in sides)
+    second = np.repeat([0.0, 1.0], [len(before), len(after)])
+    model = np.column_stack([np.ones(len(values)), second, covariate - covariate.mean()])
+    if np.linalg.matrix_rank(model) < model.shape[1]:
+        raise NoInterval("the other figure does not vary within a side")
+    found, *_ = np.linalg.lstsq(model, values, rcond=None)
+    residual = np.sum((values - model @ found) ** 2) / degrees
+    if residual < ROUNDING**2:
+        raise NoInterval("all values are a function of the other figure, so the spread is unknown")
+    error = math.sqrt(residual * np.linalg.inv(model.T @ model)[1, 1])
+    middle, half = float(found[1]), float(stdtrit(degrees, (1 + level) / 2)) * error
+    low, high, n = math.exp(middle - half), math.exp(middle + half), min(len(before), len(after))
+    return Interval(math.exp(middle), low, high, n, level, of_logs=True)
 
 
 def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:

@@ -45,10 +45,15 @@ class Used:
     def steal_since(self, before: "Used") -> float:
         return (self.machine.stolen - before.machine.stolen) / self._seconds_since(before)
 
+    def own_since(self, before: "Used") -> float:
+        """Return the share of all CPUs that the containers and the harness used since then."""
+        used = sum(self._containers_since(before).values()) + self._own_since(before)
+        return used / self._seconds_since(before)
+
     def foreign_since(self, before: "Used") -> float:
         """Return the share of all CPUs that neither the containers nor the harness used since then."""
-        used = sum(self._containers_since(before).values()) + self._own_since(before)
-        return max(self.machine.busy - before.machine.busy - used, 0.0) / self._seconds_since(before)
+        busy = (self.machine.busy - before.machine.busy) / self._seconds_since(before)
+        return max(busy - self.own_since(before), 0.0)
 
     def foreign_of_pinned_since(self, before: "Used") -> dict[str, float]:
         """Return at least what share of the CPUs that containers are pinned to others used since then, by the CPUs.
@@ -106,6 +111,7 @@ class NoiseMeter:
         why = why + self._by_whom() if why else _why_stolen(steal)
         return Noise(
             foreign_cpu=round(foreign, 4),
+            own_cpu=round(now.own_since(self.used), 4),
             steal=round(steal, 4),
             psi_cpu_some=host.cpu_pressure(),
             load1=round(host.load1(), 2),
