@@ -11,9 +11,10 @@ from tests.conftest import engines_of
 pytestmark = pytest.mark.timeout(900)
 
 NAME = "galera_vs_semisync"
-# In `make test`: what the published chart compares, on a LAN and across a WAN, and what a commit waits for.
+# In `make test`: what the published chart compares across a WAN, and what a commit waits for. The pairs on a LAN vary
+# most, so that they take more rounds: `make claims` judges them.
 BRIEFLY = (
-    *(f"faster-than-{wait}-{where}" for wait in ("after-sync", "after-commit") for where in ("lan-8", "85ms-1")),
+    *(f"faster-than-{wait}-85ms-1" for wait in ("after-sync", "after-commit")),
     *("galera-commit-waits", "galera-commit-is-one-round-trip", "after-sync-commit-is-one-round-trip"),
 )
 
