@@ -29,7 +29,7 @@ from replication_lab.world.docker.lab import Lab
 
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(2400)]
 
-ROUNDS, EQUAL, SLOWER = 24, 21, 3
+ROUNDS, EQUAL, SLOWER = 32, 21, 3
 FAST = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0}
 # A commit waits until the logs are on the disk.
 SLOW = {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1}
