@@ -4,7 +4,7 @@ ENGINE ?=
 PYTHON = .venv/bin/python
 # Compiled tests are cached, whatever the environment says; no unit test reads a log.
 UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -q -p no:logging -p no:cacheprovider
-# For each of thousands of short tests pytest-xdist costs as much CPU as the test itself: two plain processes share the files.
+# pytest-xdist costs about as much CPU as a short test itself, so two plain processes share the files.
 SHORT = $(UNIT) -m "not whole_run"
 # Adjacent tests run in one process and share costly fixtures.
 WHOLE = $(UNIT) tests/unit -m whole_run -n auto --dist worksteal

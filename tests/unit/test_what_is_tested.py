@@ -76,3 +76,12 @@ def test_the_experiments_of_the_table_exist_with_their_presets():
     for topology, experiment, preset in named:
         known = experiments.load(experiment)
         assert topology in {lab.topology for lab in known.labs(known.preset(preset), "mariadb")}
+
+
+def test_each_file_of_unit_tests_is_in_one_of_the_two_processes():
+    """Each of the Makefile's two patterns matches some of them, and together they match each once."""
+    patterns = re.findall(r"\$\(SHORT\) (\S+)", (catalogue.ROOT / "Makefile").read_text())
+    first, second = (sorted(catalogue.ROOT.glob(pattern)) for pattern in patterns)
+
+    assert first and second
+    assert sorted(first + second) == sorted((catalogue.ROOT / "tests" / "unit").glob("test_*.py"))

@@ -17,7 +17,7 @@ from replication_lab.world.docker.link import RunningLink
 SHORT_MS = 10
 # The most by which the median of a link's round trips exceeds the shortest on a quiet machine.
 QUEUED_MS = 2.0
-# What the proxy's timers usually add. A toxic that begins so much shorter is mostly right at the first measurement.
+# What the proxy's timers usually add. A toxic that is this much shorter from the start mostly needs no correction.
 USUAL_MS = 2
 # The most that the proxy's timers add to a toxic's latency, besides the bare link; the rest comes from a busy machine.
 ADDED_MS = 3.0

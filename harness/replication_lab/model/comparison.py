@@ -187,10 +187,10 @@ def _times_as_slow(before: CaseDigest, after: CaseDigest) -> float:
 
 
 def _whatever_the_cpus(change: Change, slower: float, allowed: tuple[float, float]) -> Change:
-    """Return the change, unknown if CPUs that were `slower` times as slow may be what makes it worse, or hide that.
+    """Return the change; it is unknown if CPUs that were `slower` times as slow may explain it, or hide another one.
 
-    They explain any part of a change, from nothing, where a load waits for disks and links, to all of it, where it only
-    computes. So the outcome has to be the same for the ratio as measured and as it would be on equal CPUs.
+    CPUs have no effect on a load that only waits for disks and links, and their full effect on one that only computes.
+    So the outcome has to be the same for the measured ratio and for the ratio corrected by the full effect.
     """
     if change.ratio is None or change.outcome is Outcome.UNKNOWN:
         return change
@@ -201,8 +201,8 @@ def _whatever_the_cpus(change: Change, slower: float, allowed: tuple[float, floa
     return replace(
         change,
         outcome=Outcome.UNKNOWN,
-        reason=f"a loop took {slower:.2f} times as long on the CPUs in the second run, which may {does}; measured in "
-        "the same rounds both have the same CPUs: lab run --against, lab ask --vary",
+        reason=f"a loop took {slower:.2f} times as long on the CPUs in the second run, which may {does}; to exclude "
+        "that, measure both in the same rounds: lab run --against, lab ask --vary",
     )
 
 

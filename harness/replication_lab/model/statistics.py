@@ -167,16 +167,16 @@ def interval_between_at_equal(
     sides = [*before, *after], [*beside[0], *beside[1]]
     degrees = len(sides[0]) - 3
     if degrees < 1 or not before or not after or min(map(min, sides)) <= 0:
-        raise NoInterval("a ratio at equal values of another figure needs four positive values, and some on each side")
+        raise NoInterval("a ratio at an equal covariate needs four positive values, and some on each side")
     values, covariate = (np.log(side) for side in sides)
     second = np.repeat([0.0, 1.0], [len(before), len(after)])
     model = np.column_stack([np.ones(len(values)), second, covariate - covariate.mean()])
     if np.linalg.matrix_rank(model) < model.shape[1]:
-        raise NoInterval("the other figure does not vary within a side")
+        raise NoInterval("the covariate does not vary within a side")
     found, *_ = np.linalg.lstsq(model, values, rcond=None)
     residual = np.sum((values - model @ found) ** 2) / degrees
     if residual < ROUNDING**2:
-        raise NoInterval("all values are a function of the other figure, so the spread is unknown")
+        raise NoInterval("all values are a function of the covariate, so the spread is unknown")
     error = math.sqrt(residual * np.linalg.inv(model.T @ model)[1, 1])
     middle, half = float(found[1]), float(stdtrit(degrees, (1 + level) / 2)) * error
     low, high, n = math.exp(middle - half), math.exp(middle + half), min(len(before), len(after))

@@ -88,7 +88,10 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         return View(f"{found.role}, {found.connection}", disks=found.disks())
 
     def _state(self, name: str) -> Status:
-        """Return a machine's state now. Start the command that tells it anew if it has ended, as after a restart."""
+        """Return a machine's state now.
+
+        The command that reports it keeps running. It is started again if it has ended, as after a machine's restart.
+        """
         states = self._states.get(name)
         if not states or states.has_ended:
             states = self._states[name] = drbd.Peer(self.lab, name).states()
