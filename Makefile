@@ -4,16 +4,17 @@ ENGINE ?=
 PYTHON = .venv/bin/python
 # Compiled tests are cached, whatever the environment says; no unit test reads a log.
 UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -q -p no:logging -p no:cacheprovider
-# pytest-xdist costs about as much CPU as a short test itself, so two plain processes share the files.
-SHORT = $(UNIT) -m "not whole_run"
+# pytest-xdist costs about as much CPU as a short test itself, so two plain processes share the files. Each is given the
+# folder and what to leave out: pytest looks through the whole folder again for each file that it is given.
+SHORT = $(UNIT) tests/unit -m "not whole"
 # Adjacent tests run in one process and share costly fixtures.
-WHOLE = $(UNIT) tests/unit -m whole_run -n auto --dist worksteal
+WHOLE = $(UNIT) tests/unit -m whole -n auto --dist worksteal
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
 BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-e unit-f-to-z test-images claims bench drills figures pictures transcript lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-i unit-j-to-z test-images claims bench drills figures pictures transcript lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -34,7 +35,7 @@ lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
 test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long
-	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-a-to-e unit-f-to-z
+	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-a-to-i unit-j-to-z
 	@$(WHOLE)
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
@@ -45,13 +46,13 @@ test-all: .venv/installed.txt  ## run every test on every engine, also those mar
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
 
 test-unit: .venv/installed.txt  ## run the short unit tests, without Docker, in seconds
-	@$(MAKE) --no-print-directory --output-sync -j 2 unit-a-to-e unit-f-to-z
+	@$(MAKE) --no-print-directory --output-sync -j 2 unit-a-to-i unit-j-to-z
 
-unit-a-to-e:
-	@$(SHORT) tests/unit/test_[a-e]*.py
+unit-a-to-i:
+	@$(SHORT) --ignore-glob='*/test_[j-z]*.py'
 
-unit-f-to-z:
-	@$(SHORT) tests/unit/test_[f-z]*.py
+unit-j-to-z:
+	@$(SHORT) --ignore-glob='*/test_[a-i]*.py'
 
 test-images: .venv/installed.txt  ## build the images that `make test` needs and that are missing, all at once
 	@PYTHONPATH=harness $(PYTHON) -m tests.build_images

@@ -43,7 +43,7 @@ def pytest_collection_modifyitems(items):
     """Mark the tests that run experiments or drills in the fake world."""
     for item in items:
         if "fake_world" in getattr(item, "fixturenames", ()):
-            item.add_marker("whole_run")
+            item.add_marker("whole")
 
 
 def pytest_collection_finish():

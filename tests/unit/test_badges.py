@@ -10,22 +10,29 @@ from replication_lab.world.catalogue import ROOT
 
 from tests import badges, kept
 
-DRAWN = badges.badges()
+pytestmark = pytest.mark.whole
+NAMES = sorted(path.name for path in badges.FOLDER.glob("badge-*"))
 
 
-@pytest.mark.parametrize("name", DRAWN)
-def test_a_badge_is_the_one_of_its_facts(name):
+@pytest.fixture(scope="module")
+def drawn() -> dict[str, str]:
+    """Return each badge of today's files, by the file's name."""
+    return badges.badges()
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_badge_is_the_one_of_its_facts(name, drawn):
     """Else: make figures."""
-    assert (badges.FOLDER / name).read_text() == DRAWN[name], "make figures"
+    assert (badges.FOLDER / name).read_text() == drawn[name], "make figures"
 
 
-def test_readme_shows_every_badge_and_says_the_same_in_words():
+def test_readme_shows_every_badge_and_says_the_same_in_words(drawn):
     """A reader who sees no pictures reads what a badge says."""
     shown = dict(re.findall(r"\[!\[([^\]]+)\]\(docs/images/(badge-[^)]+)\)\]", (ROOT / "README.md").read_text()))
 
-    assert set(shown.values()) == set(DRAWN) == {path.name for path in badges.FOLDER.glob("badge-*")}
+    assert set(shown.values()) == set(drawn) == set(NAMES)
     for words, name in shown.items():
-        assert words == ElementTree.fromstring(DRAWN[name])[0].text
+        assert words == ElementTree.fromstring(drawn[name])[0].text
 
 
 def test_an_answer_that_is_unknown_is_not_counted(monkeypatch):

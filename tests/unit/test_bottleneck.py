@@ -107,6 +107,7 @@ def test_of_two_disks_the_busier_is_named():
     assert seen(devices=[*busy(writing=0.9), slow]).because.startswith("disk2 was busy 99%")
 
 
+@pytest.mark.whole
 def test_threads_are_sampled_for_the_time_asked_for():
     """However long one sample takes: counted samples took 4 s where 5 s were asked for."""
     began = time.monotonic()

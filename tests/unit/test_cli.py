@@ -88,6 +88,7 @@ def imported(*arguments) -> set[str]:
     return set(said.rpartition("modules:")[2].split())
 
 
+@pytest.mark.whole
 def test_help_loads_no_command():
     """`lab --help` answers at once: neither a command's module nor anything that takes long to import."""
     found = imported("--help")
@@ -101,6 +102,7 @@ def test_help_loads_no_command():
     }
 
 
+@pytest.mark.whole
 def test_a_command_loads_its_own_module_alone():
     """What the test above looks for is seen where it is: in the command's own module, and in no other command's."""
     found = imported("up", "--help")

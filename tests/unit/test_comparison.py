@@ -19,7 +19,7 @@ from tests.records import golden
 import synthetic
 
 # Pairs of simulated or recorded runs.
-pytestmark = pytest.mark.whole_run
+pytestmark = pytest.mark.whole
 
 MACHINE = {"machine": "x86_64", "cpu": "a CPU", "cpus": 2, "memory_mib": 4096, "kernel": "6.1", "docker": "26"}
 

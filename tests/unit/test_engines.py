@@ -85,6 +85,7 @@ def test_an_unknown_experiment_suggests_the_nearest(refused):
     assert "did you mean semisync_wan?" in refused(experiments.load, "semisync-wan").found
 
 
+@pytest.mark.whole
 def test_what_was_tested_is_what_records_are_kept_of():
     """No engine is told as tested that no record shows; python -m tests.records.tested writes the file anew."""
     assert catalogue.tested() == tested.tested()

@@ -15,6 +15,7 @@ from replication_lab.model.topology import LOADER
 import user_texts
 from user_texts import COMMANDS
 
+pytestmark = pytest.mark.whole
 FORBIDDEN = Path(__file__).with_name("forbidden_words.yaml")
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 MESSAGES = SNAPSHOTS / "messages.md"

@@ -7,6 +7,7 @@ import pytest
 
 from tests import figures
 
+pytestmark = pytest.mark.whole
 DRAWN = figures.figures()
 
 

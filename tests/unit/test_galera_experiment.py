@@ -17,7 +17,7 @@ from tests.fakes.lab import FakeNode
 from tests.fakes.world import FakeWorld
 
 # The model runs the whole experiment.
-pytestmark = pytest.mark.whole_run
+pytestmark = pytest.mark.whole
 
 KNOWN = experiments.load("galera_vs_semisync")
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.

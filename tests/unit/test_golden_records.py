@@ -8,7 +8,7 @@ from tests import kept
 from tests.records import golden
 
 # Each kept record is judged again.
-pytestmark = pytest.mark.whole_run
+pytestmark = pytest.mark.whole
 
 MADE = [path for path in kept.PAGES if path == kept.FAULTS or kept.PART.search(path.read_text())]
 

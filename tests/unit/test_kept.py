@@ -12,6 +12,8 @@ from replication_lab.world import catalogue, host
 from tests import kept
 from tests.lab import ten_minutes
 
+pytestmark = pytest.mark.whole
+
 
 def test_every_marked_part_is_found():
     """A marker without a block or a table behind it would keep an old figure."""

@@ -17,7 +17,7 @@ from synthetic import LAN, WAN, experiment, lab, measurement, record, run
 from valid_page import check
 
 # The reports are those of long runs.
-pytestmark = pytest.mark.whole_run
+pytestmark = pytest.mark.whole
 
 ON, OFF = View("semi-sync ON"), View("semi-sync OFF")
 # Counted by hand below: one client that began at 100.

@@ -107,6 +107,7 @@ def test_the_busiest_processes_are_those_that_used_most_since_then():
     assert now.busiest_since(before) == [("new", 3.0), ("old", 1.0)]
 
 
+@pytest.mark.whole
 def test_a_process_of_this_machine_is_seen_and_this_one_is_not():
     """A child that computes is named; the harness's own work is no noise."""
     before = CpuByProcess.read()

@@ -20,7 +20,7 @@ from tests.unit.test_comparison import on_another_machine, run
 import change_point_simulation
 
 # Series of simulated runs.
-pytestmark = pytest.mark.whole_run
+pytestmark = pytest.mark.whole
 
 SERIES = 300
 

@@ -14,6 +14,7 @@ from replication_lab.world import places
 
 from tests.workflow import Action, Ended, Values, gitlab_job
 
+pytestmark = pytest.mark.whole
 ROOT = places.CHECKOUT
 ACTION = Action(ROOT / ".github" / "actions" / "lab" / "action.yml")
 GITLAB, PIPELINE = ROOT / "docs" / "ci" / "gitlab.yml", ROOT / "docs" / "ci" / "pipeline.sh"

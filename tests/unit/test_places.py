@@ -99,6 +99,7 @@ def test_the_mark_of_this_process_says_where_it_saves_its_labs():
     assert leftovers.owner().partition("@")[2] == quote(str(leftovers.STATE))
 
 
+@pytest.mark.whole
 def test_the_wheel_has_all_data_inside_the_package_and_no_password(tmp_path):
     """Every tracked file of the data folders, executable as here; not compose/.env, which git ignores."""
     wheel = zipfile.ZipFile(next(WheelBuilder(str(catalogue.ROOT)).build(directory=str(tmp_path))))
@@ -129,6 +130,7 @@ def named(package: Path) -> list[str]:
     return [text for text in [*texts, *pages] if isinstance(text, str) and "./lab" in text]
 
 
+@pytest.mark.whole
 @pytest.mark.parametrize("is_installed", [True, False])
 def test_every_text_names_the_command_as_it_is_typed(monkeypatch, is_installed):
     """An installed package has no `./lab`; in a checkout every text stays as it is."""

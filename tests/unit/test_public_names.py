@@ -47,6 +47,7 @@ def test_the_names_are_listed_and_no_other_is_found():
         _ = replication_lab.Experimant
 
 
+@pytest.mark.whole
 def test_importing_the_package_loads_nothing_heavy():
     """Nor does an experiment's vocabulary load Docker or scipy: only the types of running labs do."""
     found = subprocess.run(

@@ -38,6 +38,7 @@ print(*{name.partition(".")[0] for name in sys.modules} | {n for n in sys.module
 """
 
 
+@pytest.mark.whole
 def test_a_session_that_uses_no_fixture_imports_nothing_of_the_lab():
     """A second process shows what the entry point costs: the plugin's own file beside pytest, in a few milliseconds."""
     command = [sys.executable, "-c", "import pytest\n" + LISTS]

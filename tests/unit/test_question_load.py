@@ -64,6 +64,7 @@ def test_a_file_is_read_as_statements_with_their_lines(text, found):
     assert [(each.line, each.sql) for each in statements(sql(text))] == found
 
 
+@pytest.mark.whole
 def test_a_large_dump_is_read_in_time_that_grows_with_its_size():
     """A statement of many thousand values is no reason to wait."""
     values = ", ".join(f"({number}, 'it''s {number}')" for number in range(50_000))

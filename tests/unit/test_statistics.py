@@ -26,7 +26,7 @@ from scipy.special import bdtrc
 import simulation
 
 # Each property is that of thousands of simulated runs.
-pytestmark = pytest.mark.whole_run
+pytestmark = pytest.mark.whole
 
 PLANS = (Plan(3, 8), Plan(3, 12))
 RUNS = 4_000

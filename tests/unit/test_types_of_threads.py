@@ -3,6 +3,10 @@
 import subprocess
 import sys
 
+import pytest
+
+pytestmark = pytest.mark.whole
+
 FIRST = """
 import msgspec
 from replication_lab.model import toxic
