@@ -9,7 +9,7 @@ from replication_lab.world import catalogue, clock
 from replication_lab.world.docker import labels
 
 # `docker compose up --wait` asks twice a second: a lab would wait a quarter of a second for nothing.
-LOOK_SECONDS, LOOK_CLOSELY_SECONDS = 0.1, 0.5
+LOOK_SECONDS, LOOK_CLOSELY_SECONDS = 0.05, 0.5
 
 
 @dataclass(frozen=True)
