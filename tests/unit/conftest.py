@@ -25,6 +25,7 @@ from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, packet_rules
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import machine
+from replication_lab.world.docker.client import Client
 from replication_lab.world.docker.machine import EngineMachine
 
 from tests.fakes.docker_engine import Engine
@@ -64,7 +65,7 @@ def no_world(tmp_path_factory):
         return refuse
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(docker, "from_env", forbidden("the Docker engine"))
+        patch.setattr(docker.DockerClient, "from_env", forbidden("the Docker engine"))
         patch.setattr(docker_engine, "run_as_root", forbidden("root's power"))
         patch.setattr(installing, "run_as_root", forbidden("root's power"))
         patch.setattr(packet_rules, "_saved", lambda: "")
@@ -233,7 +234,7 @@ def engine(monkeypatch):
                 raise found
             return found
 
-        monkeypatch.setattr(docker, "from_env", look)
+        monkeypatch.setattr(Client, "from_env", look)
         return found
 
     return answers

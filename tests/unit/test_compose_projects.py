@@ -278,7 +278,7 @@ def test_a_failing_command_in_a_container_shows_its_end(engine, refused):
     """Exit status, and the last lines of what it said."""
     (source,) = engine(Thing("lab-a", "compose"))
     said = b"\n".join(b"line %d" % n for n in range(50))
-    source.exec_run = lambda *_, **__: Answer(1, None, said)
+    source.exec_run = lambda *_, **__: Answer(1, b"", said)
     error = refused(project.find().node("source").run, "sysbench", "run")
 
     assert "`sysbench run` in source ended with status 1" in error.found

@@ -51,15 +51,6 @@ def test_without_the_resource_it_is_an_error(text, refused):
     assert "no DRBD resource" in refused(parse_status, text).found
 
 
-@pytest.mark.parametrize("torn", ["", "connected-at 20.900000\ncompared-at 13.110000\n"])
-def test_an_answer_without_the_resource_is_asked_for_again(monkeypatch, torn):
-    """A busy engine loses the output of a command, or the part of it that the kernel wrote."""
-    answers = iter([torn, CONNECTED])
-    monkeypatch.setattr(Peer, "tell", lambda _peer, *_words: next(answers))
-
-    assert Peer(None, "node1").status().whole
-
-
 def test_a_difference_is_not_whole_however_connected():
     """What a comparison has found to differ counts."""
     assert not parse_status(CONNECTED.replace("oos:0", "oos:4")).whole

@@ -298,11 +298,11 @@ def test_the_unit_tests_cannot_reach_the_world(use):
     import socket
     import time
 
-    import docker
     from replication_lab.world.docker import engine
+    from replication_lab.world.docker.client import Client
 
     reach = {
-        "docker": docker.from_env,
+        "docker": Client.from_env,
         "socket": lambda: socket.create_connection(("127.0.0.1", 9), timeout=1),
         "sleep": lambda: time.sleep(0),
         "root": lambda: engine.run_as_root(["true"]),

@@ -24,8 +24,6 @@ COMPARING = ("VerifyS", "VerifyT")
 BOOT_SECONDS, CONNECT_SECONDS, POLL_SECONDS = 120, 60, 0.2
 # How long a running machine may stay unresponsive before this is reported.
 SILENT_SECONDS = 20
-# A busy engine sometimes loses the output of a command in a container.
-TRIES = 3
 # Each poll takes 0.3 s of the guest's only CPU, which the comparison needs.
 COMPARED_POLL_SECONDS = 1
 STATE = re.compile(r"^ 0: cs:(\w+)(?: ro:(\w+)/(\w+) ds:(\w+)/(\w+) ([ABC])?)?", re.M)
@@ -186,13 +184,7 @@ class Peer:
         return self.wait_until_answers()
 
     def status(self) -> Status:
-        said = ""
-        for _ in range(TRIES):
-            said = self.tell("status")
-            # /proc/drbd can be missing from an answer, or the whole answer.
-            if STATE.search(said):
-                break
-        return parse_status(said)
+        return parse_status(self.tell("status"))
 
     def states(self) -> Conversation:
         """Return a command in the machine whose answers are /proc/drbd. No program is started for an answer."""

@@ -264,7 +264,7 @@ def accounts_for(
 def _said(container: Container, *command: str) -> str:
     """Return the output of a command in a container; an empty string if it fails or cannot be run."""
     try:
-        # The stubs do not know that the output is complete without `stream`.
+        # The stubs do not know that the output is complete.
         code, output = container.exec_run(list(command))
     except APIError:
         return ""

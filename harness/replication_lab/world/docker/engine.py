@@ -8,15 +8,15 @@ from collections.abc import Sequence
 from contextlib import suppress
 from functools import cache
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
-import docker
 import psutil
 from docker.errors import DockerException
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import host, lock
 from replication_lab.world.clock import wait_until
+from replication_lab.world.docker.client import Client
 from replication_lab.world.installing import APT_INSTALL, TRIXIE_PIN, TRIXIE_SOURCE, Change, allow, make, run_as_root
 
 ENGINE_NEEDED, COMPOSE_NEEDED = (25, 0), (2, 24)
@@ -32,10 +32,10 @@ UBUNTU_PACKAGES = ("docker.io", "docker-compose-v2", "docker-buildx")
 
 
 @cache
-def client() -> docker.DockerClient:
+def client() -> Client:
     """Return a client of the running engine; LabError if there is none, it is too old, or this user may not use it."""
     try:
-        found = docker.from_env(timeout=120)
+        found = cast("Client", Client.from_env(timeout=120))
         version = found.version()
     except (DockerException, OSError) as error:
         raise _unreachable(error) from error
@@ -108,7 +108,7 @@ def compose_version() -> str:
     return answer
 
 
-def ensure() -> docker.DockerClient:
+def ensure() -> Client:
     """Return a client of an engine that is new enough; start the installed engine, or install one, if needed."""
     _follow_context()
     if not _answers() and not os.environ.get("DOCKER_HOST"):
@@ -133,7 +133,7 @@ def _provide() -> None:
 def is_running() -> bool:
     """Return whether an engine runs that this user may use."""
     try:
-        return bool(docker.from_env(timeout=5).ping())
+        return bool(Client.from_env(timeout=5).ping())
     except (DockerException, OSError):
         return False
 
@@ -168,7 +168,7 @@ def _follow_context() -> None:
 def _answers() -> bool:
     """Return whether an engine listens on its socket; True also without permission, which is checked later."""
     try:
-        docker.from_env(timeout=5).ping()
+        Client.from_env(timeout=5).ping()
     except (DockerException, OSError) as error:
         return "Permission" in str(error)
     return True

@@ -23,10 +23,6 @@ STARTED = "replication-lab.network-since"
 USED = "/run/lab-packets"
 # What runs a command in the guest of a container, and its exit status when nothing answers.
 SILENT, IN_GUEST = 255, ["guest"]
-# A busy engine sometimes loses what a command printed. A script that ended well says so; else it is run again:
-# every script of the lab may run twice.
-ENDED, TRIES = "lab: ended", 3
-WITH_END = f"trap '[[ $? != 0 ]] || echo \"{ENDED}\"' EXIT\n"
 _POWERS: dict[str, Any] = {"cap_drop": ["ALL"], "cap_add": ["NET_ADMIN"], "security_opt": ["no-new-privileges:true"]}
 _making = threading.Lock()
 
@@ -150,18 +146,15 @@ def _unusable(name: str, error: Exception) -> LabError:
 
 
 def _run(container: Container, prefix: list[str], script: str) -> str:
-    for _ in range(TRIES):
-        try:
-            answer = container.exec_run([*prefix, "bash", "-c", WITH_END + script], demux=True)
-        except APIError as error:
-            raise _unusable(str(container.name), error) from error
-        pair: Iterable[bytes | None] = answer.output  # type: ignore[assignment]
-        out, err = (part.decode(errors="replace") if part else "" for part in pair)
-        if answer.exit_code:
-            raise (Silent if prefix and answer.exit_code == SILENT else Refused)(err or out)
-        if out.endswith(f"{ENDED}\n"):
-            return out.removesuffix(f"{ENDED}\n")
-    raise _unusable(str(container.name), Exception(f"it printed nothing in {TRIES} attempts"))
+    try:
+        answer = container.exec_run([*prefix, "bash", "-c", script], demux=True)
+    except APIError as error:
+        raise _unusable(str(container.name), error) from error
+    pair: Iterable[bytes] = answer.output  # type: ignore[assignment]
+    out, err = (part.decode(errors="replace") for part in pair)
+    if answer.exit_code:
+        raise (Silent if prefix and answer.exit_code == SILENT else Refused)(err or out)
+    return out
 
 
 def impossible(what: str, said: str) -> LabError:

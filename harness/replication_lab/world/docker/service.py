@@ -92,8 +92,8 @@ class Service:
                 f"./lab status --lab {self.lab.name}",
             ) from error
         # With demux the output is a pair, which the stubs do not know.
-        pair: Iterable[bytes | None] = answer.output  # type: ignore[assignment]
-        out, err = (part.decode(errors="replace") if part else "" for part in pair)
+        pair: Iterable[bytes] = answer.output  # type: ignore[assignment]
+        out, err = (part.decode(errors="replace") for part in pair)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
             raise LabError(
