@@ -78,7 +78,7 @@ def test_all_that_a_command_printed_is_returned(client_of):
     """As one text, or by stream; with its exit status."""
     container = client_of(Client).containers.get("one")
 
-    assert container.exec_run(["a", "b"]) == (3, b"first\ntrouble\nlast\n")
+    assert container.exec_run("a b") == (3, b"first\ntrouble\nlast\n")
     assert container.exec_run(["a"], user="root", environment={"A": "1"}, demux=True) == (
         3,
         (b"first\nlast\n", b"trouble\n"),

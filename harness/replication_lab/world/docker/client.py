@@ -1,7 +1,7 @@
 """The Docker SDK's client, which returns all that a command in a container prints."""
 
 import struct
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 import docker
@@ -30,7 +30,7 @@ class WholeOutput(Container):
 
     def exec_run(  # type: ignore[override]
         self,
-        cmd: Sequence[str],
+        cmd: str | list[str],
         *,
         user: str = "",
         environment: dict[str, str] | None = None,
@@ -39,7 +39,7 @@ class WholeOutput(Container):
     ) -> Ended:
         """Run a command to its end, or only start it (`detach`); docker.errors.APIError if that is impossible."""
         api = self.client.api  # type: ignore[union-attr]
-        made = api.exec_create(self.id, list(cmd), user=user, environment=environment)["Id"]
+        made = api.exec_create(self.id, cmd, user=user, environment=environment)["Id"]
         if detach:
             return Ended(0, api.exec_start(made, detach=True))
         # A command may take as long as it needs.
