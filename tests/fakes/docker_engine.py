@@ -20,6 +20,9 @@ class Engine:
     def ping(self):
         return True
 
+    def close(self):
+        pass
+
     def info(self):
         return {"DockerRootDir": "/nowhere/docker"}
 

@@ -7,6 +7,7 @@ import pytest
 import yaml
 from replication_lab import replication
 from replication_lab.model.attachment import LABEL, OWNER, AttachedLink, Attachment, Consumer, override
+from replication_lab.world.docker import attachments
 
 from tests.unit.attached_projects import attachment
 
@@ -114,3 +115,19 @@ def test_each_server_has_a_door_of_its_own():
 def test_each_recognised_replication_has_its_kind(kind):
     """The same classes as for the lab's own topologies."""
     assert replication.kind_of(msgspec.structs.replace(REPLICATED, replication=kind).topology)
+
+
+def test_a_project_that_another_command_has_just_restored_is_left_alone(monkeypatch, tmp_path):
+    """Its variables are gone by then: its services would be recreated with other settings."""
+    shop = attachment(state=str(tmp_path))
+    found, restored = {"shop": ["app"]}, []
+    monkeypatch.setattr(attachments, "containers", lambda: found)
+    monkeypatch.setattr(attachments, "_restore", lambda attached: restored.append(attached) or found.clear())
+
+    attachments.restore(shop)
+    attachments.restore(shop)
+    assert restored == [shop]
+
+    (tmp_path / "shop.attached").write_bytes(b"{}")
+    attachments.restore(shop)
+    assert restored == [shop, shop]

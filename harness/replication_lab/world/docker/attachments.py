@@ -10,7 +10,7 @@ from docker.models.containers import Container
 
 from replication_lab.model.attachment import LABEL, NETWORK, OWNER, Attachment, Consumer, override
 from replication_lab.model.errors import LabError
-from replication_lab.world import at_once
+from replication_lab.world import at_once, lock
 from replication_lab.world.docker import compose_call, engine, labels
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.accounts import Account
@@ -111,6 +111,14 @@ def restore(attached: Attachment) -> None:
 
     Until the consumers are recreated, the Toxiproxies stay: without them a consumer does not reach its server.
     """
+    # The next command restores what it finds to be left, also while `lab detach` is about to end. What is kept is gone
+    # by then, and the consumers would be recreated without their variables.
+    with lock.held(f"attached-{attached.compose.project}"):
+        if _kept_file(attached).exists() or attached.compose.project in containers():
+            _restore(attached)
+
+
+def _restore(attached: Attachment) -> None:
     path, project = override_file(attached), attached.compose.project
     compose_call.wait_for_others(path)
     now = compose_call.containers(project)

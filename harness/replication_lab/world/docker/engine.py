@@ -5,7 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from contextlib import suppress
+from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
 from typing import Any, cast
@@ -133,7 +133,8 @@ def _provide() -> None:
 def is_running() -> bool:
     """Return whether an engine runs that this user may use."""
     try:
-        return bool(Client.from_env(timeout=5).ping())
+        with closing(Client.from_env(timeout=5)) as found:
+            return bool(found.ping())
     except (DockerException, OSError):
         return False
 
@@ -168,7 +169,8 @@ def _follow_context() -> None:
 def _answers() -> bool:
     """Return whether an engine listens on its socket; True also without permission, which is checked later."""
     try:
-        Client.from_env(timeout=5).ping()
+        with closing(Client.from_env(timeout=5)) as found:
+            found.ping()
     except (DockerException, OSError) as error:
         return "Permission" in str(error)
     return True
