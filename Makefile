@@ -14,7 +14,7 @@ BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-i unit-j-to-z test-images claims bench drills figures pictures transcript lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-i unit-j-to-z unit-whole test-images claims bench drills figures pictures transcript lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -35,8 +35,7 @@ lab-clean:  ## remove all labs that no running command uses, and leftovers
 	@./lab clean
 
 test: .venv/installed.txt  ## run unit tests, images, labs and claims, without the tests marked long
-	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-a-to-i unit-j-to-z
-	@$(WHOLE)
+	@$(MAKE) --no-print-directory --output-sync=line -j 3 test-images unit-whole
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
@@ -53,6 +52,10 @@ unit-a-to-i:
 
 unit-j-to-z:
 	@$(SHORT) --ignore-glob='*/test_[a-i]*.py'
+
+# Images that are missing are built meanwhile.
+unit-whole: unit-a-to-i unit-j-to-z
+	@$(WHOLE)
 
 test-images: .venv/installed.txt  ## build the images that `make test` needs and that are missing, all at once
 	@PYTHONPATH=harness $(PYTHON) -m tests.build_images
