@@ -111,8 +111,8 @@ def restore(attached: Attachment) -> None:
 
     Until the consumers are recreated, the Toxiproxies stay: without them a consumer does not reach its server.
     """
-    # The next command restores what it finds to be left, also while `lab detach` is about to end. What is kept is gone
-    # by then, and the consumers would be recreated without their variables.
+    # While `lab detach` ends, another command may take the project for a leftover. It must not restore it once more:
+    # the variables that were kept are deleted by then, and the consumers would be recreated without them.
     with lock.held(f"attached-{attached.compose.project}"):
         if _kept_file(attached).exists() or attached.compose.project in containers():
             _restore(attached)

@@ -24,8 +24,8 @@ class Ended(NamedTuple):
 class WholeOutput(Container):
     """A container whose commands lose no output.
 
-    The SDK asks for a socket, and reads it past the buffer in which the first lines may already be, so that a busy
-    program gets an empty answer, or its end: https://github.com/docker/docker-py/issues/3332
+    The SDK reads the socket itself, and not the buffer in which the beginning of the answer may already be. In a busy
+    program that part, or all of it, is then missing: https://github.com/docker/docker-py/issues/3332
     """
 
     def exec_run(  # type: ignore[override]
