@@ -9,9 +9,9 @@ from replication_lab.model.only import Only
 from replication_lab.probes import noise
 from replication_lab.runner import drill_set
 from replication_lab.runner.rounds import PATIENCE_AT_ONCE
-from replication_lab.world import clock
+from replication_lab.world import clock, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import leftovers, project, signals
+from replication_lab.world.docker import leftovers, project
 from xdist.scheduler import LoadScopeScheduling
 
 pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]

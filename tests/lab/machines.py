@@ -8,8 +8,8 @@ import pytest
 from replication_lab.lab import up
 from replication_lab.model.disk import Limits
 from replication_lab.model.lab_request import LabRequest
-from replication_lab.world import catalogue, clock, drbd
-from replication_lab.world.docker import images, signals
+from replication_lab.world import catalogue, clock, drbd, signals
+from replication_lab.world.docker import images
 
 from .conftest import things_of
 

@@ -9,9 +9,9 @@ from replication_lab.lab import up
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.question import Question
 from replication_lab.model.verdict import Verdict
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.disks import array, overlay
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world.docker import images, project
 from replication_lab.world.journal import read
 
 from tests.lab.sabotage import judgement_of

@@ -9,8 +9,8 @@ from replication_lab.lab import up
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.question import Question
 from replication_lab.model.verdict import Verdict
-from replication_lab.world import catalogue, drbd
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world import catalogue, drbd, signals
+from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.replica import Replica
 
 from tests.lab.sabotage import judgement_of

@@ -11,10 +11,10 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.probes.node_resources import sample
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array, overlay
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 

@@ -1,7 +1,7 @@
 """Does every engine come up, replicate, and do semi-sync where it can?"""
 
-from replication_lab.world import catalogue
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world import catalogue, signals
+from replication_lab.world.docker import images, project
 
 # What `make test` starts; the others are in its other tests, or are tried with --lab-engine all.
 QUICK = ("mariadb-10.1",)

@@ -6,8 +6,8 @@ from replication_lab.model.errors import LabError
 from replication_lab.probes.commit_latency import TABLE
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.replication import failover
-from replication_lab.world import clock
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world import clock, signals
+from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync

@@ -10,8 +10,8 @@ from replication_lab.lab import up
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.verdict import Verdict
 from replication_lab.workloads.sequential_inserts import SequentialInserts
-from replication_lab.world import catalogue
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world import catalogue, signals
+from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 

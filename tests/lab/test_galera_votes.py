@@ -7,9 +7,9 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.probes.galera import wait_until_synced
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world.docker import images, project
 from replication_lab.world.mysql.galera import GaleraNode
 
 

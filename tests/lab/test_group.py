@@ -8,9 +8,9 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.replication import group as kind
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world.docker import images, project
 
 ENGINE = "mysql-8.0"
 NODES = ("node1", "node2", "node3")

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import psutil
 import pytest
-from replication_lab.world import catalogue, clock
-from replication_lab.world.docker import leftovers, project, signals
+from replication_lab.world import catalogue, clock, signals
+from replication_lab.world.docker import leftovers, project
 
 from tests.lab.conftest import things_of
 

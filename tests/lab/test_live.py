@@ -13,8 +13,8 @@ from replication_lab.live.labs import viewed
 from replication_lab.live.session import viewing
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.live import ActOnNode, Gone, Level
-from replication_lab.world import catalogue
-from replication_lab.world.docker import project, signals
+from replication_lab.world import catalogue, signals
+from replication_lab.world.docker import project
 
 from tests.lab.conftest import read_until, things_of
 from tests.lab.page_of_lab import SECONDS, Browser, until

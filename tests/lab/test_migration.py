@@ -7,9 +7,9 @@ import pytest
 from replication_lab.lab import migrate, up
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.disks import array, overlay
-from replication_lab.world.docker import images, project, signals, volumes
+from replication_lab.world.docker import images, project, volumes
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 

@@ -14,10 +14,9 @@ from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.workloads import catch_up_setup
 from replication_lab.workloads.catch_up import Race
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.disks import array
 from replication_lab.world.disks.spindle import Spindle
-from replication_lab.world.docker import signals
 from replication_lab.world.journal import Journal
 from replication_lab.world.mysql.replica import Replica
 

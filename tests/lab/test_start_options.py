@@ -11,8 +11,8 @@ from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.question import Question
 from replication_lab.model.verdict import Verdict
-from replication_lab.world import catalogue
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world import catalogue, signals
+from replication_lab.world.docker import images, project
 
 from tests.lab.conftest import things_of
 from tests.lab.sabotage import judgement_of

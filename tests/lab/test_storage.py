@@ -11,11 +11,11 @@ from replication_lab.lab import disks, up
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.clock import wait_until
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import engine, images, project, signals
+from replication_lab.world.docker import engine, images, project
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 

@@ -10,8 +10,8 @@ from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
-from replication_lab.world import catalogue
-from replication_lab.world.docker import images, project, signals
+from replication_lab.world import catalogue, signals
+from replication_lab.world.docker import images, project
 from replication_lab.world.journal import Journal
 
 KNOWN = experiments.load("temporary_tables")

@@ -3,7 +3,6 @@
 import inspect
 import io
 import json
-import signal
 import subprocess
 import sys
 import tomllib
@@ -99,6 +98,8 @@ def test_help_loads_no_command():
         "replication_lab.model",
         "replication_lab.model.command",
         "replication_lab.model.errors",
+        "replication_lab.world",
+        "replication_lab.world.signals",
     }
 
 
@@ -249,12 +250,6 @@ def test_a_defect_of_the_harness_has_a_status_of_its_own(lab, monkeypatch):
 
     assert status == 3
     assert "ZeroDivisionError" in err and "Traceback" in err
-
-
-def test_a_signal_becomes_an_interruption_with_its_name():
-    """What the record calls it is what was sent."""
-    with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        cli._stop(signal.SIGTERM, None)
 
 
 # --- verdicts ---------------------------------------------------------------------------------------------------------

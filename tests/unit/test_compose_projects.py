@@ -12,8 +12,8 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
-from replication_lab.world import catalogue, files
-from replication_lab.world.docker import compose, images, labels, leftovers, project, signals
+from replication_lab.world import catalogue, files, signals
+from replication_lab.world.docker import compose, images, labels, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.dialects import dialects

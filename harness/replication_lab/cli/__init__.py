@@ -17,6 +17,7 @@ import click
 from replication_lab import VERSION
 from replication_lab.model import command as typed
 from replication_lab.model.errors import LabError
+from replication_lab.world import signals
 
 # The checkout's launcher. An installed package has the command `lab` instead, which texts then name.
 LAUNCHER = Path(__file__).parents[3] / "lab"
@@ -192,8 +193,8 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
         sys.stdout, sys.stderr = Installed(sys.stdout), Installed(sys.stderr)
     # What a command imports stays. To look for garbage in it, as often as by default, takes 40 ms.
     gc.set_threshold(50_000)
-    signal.signal(signal.SIGTERM, _stop)
-    signal.signal(signal.SIGINT, _stop)
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, signals.interrupt)
     try:
         command(prog_name=name, standalone_mode=False)
     except click.UsageError as error:
@@ -206,6 +207,7 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
         _complain("[red]error:[/] ", str(error))
         sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as stop:
+        signals.noticed()
         # click wraps an interruption; the signal's name is in the wrapped exception.
         _complain(
             "", f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); everything that this command started was removed"
@@ -251,7 +253,3 @@ def _complain(head: str, said: str) -> None:
     from replication_lab.cli.console import err
 
     err.print(head + escape(said))
-
-
-def _stop(number: int, _frame: Any) -> None:
-    raise KeyboardInterrupt(signal.Signals(number).name)

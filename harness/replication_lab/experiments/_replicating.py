@@ -13,17 +13,28 @@ from replication_lab.world.mysql.server import Server
 
 @contextmanager
 def restored(lab: Lab) -> Iterator[None]:
-    """Switch semi-sync off after the block, where the servers have it, and let each replica run and catch up."""
-    source = lab.node(lab.topology.source.name).server()
+    """Switch semi-sync off after the block, where the servers have it, and let each replica run and catch up.
+
+    After an interruption no case follows, and the lab is removed: nothing is waited for.
+    """
     try:
         yield
-    finally:
-        if lab.topology.replication == "semisync":
-            SemiSync(source).set(False)
-        for replica, source_of_it in followed(lab):
-            # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
-            replica.start()
-            replica.wait_for(BinaryLog(source_of_it).position())
+    except KeyboardInterrupt:
+        raise
+    except BaseException:
+        _restore(lab)
+        raise
+    else:
+        _restore(lab)
+
+
+def _restore(lab: Lab) -> None:
+    if lab.topology.replication == "semisync":
+        SemiSync(lab.node(lab.topology.source.name).server()).set(False)
+    for replica, source_of_it in followed(lab):
+        # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
+        replica.start()
+        replica.wait_for(BinaryLog(source_of_it).position())
 
 
 def followed(lab: Lab) -> Iterator[tuple[Replica, Server]]:

@@ -11,8 +11,8 @@ from replication_lab.model.attachment import Attachment
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
-from replication_lab.world import clock
-from replication_lab.world.docker import attachments, images, leftovers, project, signals
+from replication_lab.world import clock, signals
+from replication_lab.world.docker import attachments, images, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.compose_call import Container

@@ -16,9 +16,9 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.workloads.ledger import TABLE
-from replication_lab.world import clock
+from replication_lab.world import clock, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import leftovers, project, signals
+from replication_lab.world.docker import leftovers, project
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
 from replication_lab.world.viewed_files import file_of, files

@@ -19,10 +19,10 @@ from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, packet_rules, revisions, vm
+from replication_lab.world import at_once, catalogue, packet_rules, revisions, signals, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, packet_ability, project, servers, signals
+from replication_lab.world.docker import images, labels, leftovers, packet_ability, project, servers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink

@@ -7,9 +7,9 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.progress import Tell
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import project, signals
+from replication_lab.world.docker import project
 from replication_lab.world.docker.attached import refuse_attached
 from replication_lab.world.docker.lab import Lab
 

@@ -39,9 +39,8 @@ from replication_lab.model.live import (
 from replication_lab.model.topology import Link
 from replication_lab.workloads.ledger import TABLE
 from replication_lab.workloads.ledger import Ledger as LedgerLoad
-from replication_lab.world import at_once, catalogue, clock, lock
+from replication_lab.world import at_once, catalogue, clock, lock, signals
 from replication_lab.world.disks.spindle import Spindle
-from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import write_whole
 

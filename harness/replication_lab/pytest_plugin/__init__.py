@@ -181,6 +181,12 @@ def pytest_runtest_teardown(item: pytest.Item) -> Iterator[None]:
 # --- the end of a session ---------------------------------------------------------------------------------------------
 
 
+def pytest_keyboard_interrupt() -> None:
+    """Do not raise an interruption again while fixtures remove what they started."""
+    if module := sys.modules.get("replication_lab.world.signals"):
+        module.noticed()
+
+
 @pytest.hookimpl(optionalhook=True)
 def pytest_testnodedown(node: Any) -> None:
     """Take over what a process of pytest-xdist says at its end: labs that stay up, an engine that it started."""

@@ -14,7 +14,7 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.fault import NODES, Value
 from replication_lab.model.proof import Proof
 from replication_lab.pytest_plugin.answers import in_a_test, unknown
-from replication_lab.world.docker import signals
+from replication_lab.world import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Connection as OpenConnection
 

@@ -5,7 +5,6 @@ import signal
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from pathlib import Path
-from types import FrameType
 from typing import Any
 
 import pytest
@@ -19,9 +18,8 @@ from replication_lab.model.storage import AUTO
 from replication_lab.pytest_plugin import FAILED, KEPT, STARTED, given, said_by
 from replication_lab.pytest_plugin.handles import Acting, RunningLab
 from replication_lab.pytest_plugin.recorded import Drills, Experiments
-from replication_lab.world import catalogue, own, places
+from replication_lab.world import catalogue, own, places, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.given_texts import read
 
@@ -47,7 +45,7 @@ class Session:
     def __enter__(self) -> "Session":
         self._project.__enter__()
         # A job that is cancelled gets SIGTERM: fixtures then remove what they started, as after Ctrl-C.
-        self._before = signal.signal(signal.SIGTERM, _interrupt)
+        self._before = signal.signal(signal.SIGTERM, signals.interrupt)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -150,10 +148,6 @@ class Session:
     def experiments(self, engine: str) -> Experiments:
         self.engine()
         return Experiments(engine, self.policy, self.preset, self.noise, self.keeps, self.note)
-
-
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    raise KeyboardInterrupt(signal.Signals(number).name)
 
 
 def remove(lab: Lab) -> None:

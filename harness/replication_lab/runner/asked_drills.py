@@ -24,8 +24,7 @@ from replication_lab.model.record import Record
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import run_drill
-from replication_lab.world import catalogue, clock
-from replication_lab.world.docker import signals
+from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import ledger
 from replication_lab.world.mysql.semisync import SemiSync

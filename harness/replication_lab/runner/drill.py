@@ -41,8 +41,7 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.runner.application import Probe
 from replication_lab.runner.watched import watching
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import clock, host
-from replication_lab.world.docker import signals
+from replication_lab.world import clock, host, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
 from replication_lab.world.mysql.semisync import SemiSync

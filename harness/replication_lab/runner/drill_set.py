@@ -25,9 +25,9 @@ from replication_lab.model.topology import Topology
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
 from replication_lab.runner.drill import run_drill
-from replication_lab.world import catalogue, clock, given_texts, own
+from replication_lab.world import catalogue, clock, given_texts, own, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import packet_ability, servers, signals
+from replication_lab.world.docker import packet_ability, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal, ledger
 

@@ -29,9 +29,9 @@ from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import Session
 from replication_lab.runner.watched import watching
-from replication_lab.world import catalogue, clock, revisions
+from replication_lab.world import catalogue, clock, revisions, signals
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, machine, packet_ability, project, servers, signals
+from replication_lab.world.docker import images, machine, packet_ability, project, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import Journal
 

@@ -25,9 +25,8 @@ from replication_lab.model.noise import ACCEPT, STOP
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.described import came_up
-from replication_lab.world import at_once, catalogue, clock
+from replication_lab.world import at_once, catalogue, clock, signals
 from replication_lab.world.disks import array
-from replication_lab.world.docker import signals
 from replication_lab.world.docker.lab import Lab
 
 if TYPE_CHECKING:  # a run opens its sessions

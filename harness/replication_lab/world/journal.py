@@ -10,7 +10,7 @@ from typing import IO
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import CRASHED, INTERRUPTED, OLD_RECORD, RECORD, End, Event, Opening
 from replication_lab.model.record import Record, encode
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, signals
 
 LATEST = "latest"
 
@@ -45,6 +45,7 @@ class Journal:
         try:
             yield
         except KeyboardInterrupt as stop:
+            signals.noticed()
             self.write(End(why=INTERRUPTED, reason=str(stop) or "SIGINT"))
         except BaseException as error:
             self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {error}"))

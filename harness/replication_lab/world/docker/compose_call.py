@@ -18,7 +18,7 @@ from replication_lab.model.compose_project import Project, Running
 from replication_lab.model.errors import LabError
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels
-from replication_lab.world.docker.signals import signals_deferred
+from replication_lab.world.signals import signals_deferred
 
 HASH, ONE_OFF = "com.docker.compose.config-hash", "com.docker.compose.oneoff"
 # The label in which Compose notes the container that one has replaced.

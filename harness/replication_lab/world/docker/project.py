@@ -21,10 +21,10 @@ from replication_lab.world.docker import attached, attachments, compose, images,
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.docker.leftovers import owner
-from replication_lab.world.docker.signals import signals_held
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
+from replication_lab.world.signals import signals_held
 
 # The first words of a machine's health check after it failed to start its disks or its server for good.
 GIVEN_UP = "the machine did not start its disks or its server"

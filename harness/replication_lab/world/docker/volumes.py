@@ -7,8 +7,9 @@ from docker.models.containers import Container
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
+from replication_lab.world import signals
 from replication_lab.world.disks.overlay import array_name, disk_names, volume_name
-from replication_lab.world.docker import engine, leftovers, signals
+from replication_lab.world.docker import engine, leftovers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.labels import LABEL, PROJECT, SERVICE
 from replication_lab.world.docker.service import DATA
