@@ -87,12 +87,14 @@ def inside(container: str, *command: str) -> str:
 
 
 def seconds_of_request(container: str) -> float:
-    """Return the seconds that the shop takes to ask its database; its first request may open a connection."""
-    for _ in range(2):
-        said = inside(
-            container, "curl", "-fsS", "-o", "/dev/null", "-w", "%{time_total}", "http://localhost:8080/health"
-        )
-    return float(said)
+    """Return the seconds of the shortest of six requests, for each of which the shop asks its database.
+
+    A busy machine lengthens a request, and the first one may open a connection.
+    """
+    said = inside(
+        container, "curl", "-fsS", "-o", "/dev/null", "-w", "%{time_total}\\n", "http://localhost:8080/health?[1-6]"
+    )
+    return min(map(float, said.split()))
 
 
 def settings(project: str) -> dict[str, list[object]]:

@@ -10,7 +10,7 @@ def test_an_order_does_not_wait_for_a_slow_replica(lab_cluster):
     with lab_cluster.link("source-replica").toxic("200ms"):
         began = time.monotonic()
         lab_cluster.writer.execute(ORDER)
-        assert time.monotonic() - began < 0.1
+        assert time.monotonic() - began < 0.2, "it waited for a round trip"
 
 
 def test_an_order_is_taken_while_the_replica_is_lost(lab_cluster):
