@@ -5,7 +5,7 @@ import os
 import signal
 
 import pytest
-from replication_lab.faults.toxic_calibration import ADDED_MS, calibrated, clear, put
+from replication_lab.faults.toxic_calibration import ADDED_MS, calibrated, calibrated_and_measured, clear, put
 from replication_lab.faults.toxic_watch import realised, toxic_on
 from replication_lab.model.toxic import parse_toxic
 from replication_lab.world import catalogue
@@ -218,6 +218,40 @@ def test_calibration_ends_also_when_it_cannot_succeed(latency):
     calibrated(link, latency(42, 43), FakeRoundTrip(link))
 
     assert link.additions <= 2 * 10
+
+
+@pytest.mark.parametrize(("over", "measured"), [(2.0, [85.0] * 5), (3.0, [85.0] * 5), (0.3, [85.3] * 5)])
+def test_a_calibration_returns_what_it_measured_after_its_last_change(latency, over, measured):
+    """Round trips of a toxic that was then corrected prove nothing about the link."""
+    link = AdjustedLink("link")
+    link.over = over
+
+    assert calibrated_and_measured(link, latency(42, 43), FakeRoundTrip(link))[1] == pytest.approx(measured)
+
+
+@pytest.mark.parametrize("name", ["85ms+loss=2%", "lan", "black-hole"])
+def test_a_calibration_that_ends_with_a_change_or_without_pings_measured_nothing(name):
+    """The link is then measured afterwards."""
+    link = FakeLink("link")
+
+    assert calibrated_and_measured(link, catalogue.toxic(name), FakeRoundTrip(link))[1] == []
+
+
+def test_a_link_that_follows_no_setting_was_not_measured_after_its_last_change(latency):
+    """Each of the tries ends with a change."""
+    link = AdjustedLink("link")
+    link.round_trip_ms = lambda: 60.0
+
+    assert calibrated_and_measured(link, latency(42, 43), FakeRoundTrip(link))[1] == []
+
+
+def test_what_was_measured_proves_a_latency_and_no_jitter(link, latency):
+    """A jitter needs more round trips than a calibration makes; those of a wrong link prove that it is wrong."""
+    probe = FakeRoundTrip(link)
+
+    assert realised(latency(42, 43), probe, measured=[85.2, 86])[1]
+    assert not realised(latency(42, 43), probe, measured=[60, 61])[1]
+    assert not realised(latency(42, 43, jitter=10), probe, measured=[78, 92])[1]
 
 
 def test_jitter_is_not_calibrated(link, latency):

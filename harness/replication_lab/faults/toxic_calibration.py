@@ -97,25 +97,33 @@ def calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
     Toxiproxy's latency is an integer, and the real one is up to 2 ms longer. The real rate of a connection is lower
     than requested, because Toxiproxy sleeps slightly too long after each 32 KB. The returned toxic is on the link.
     """
+    return calibrated_and_measured(link, asked, probe)[0]
+
+
+def calibrated_and_measured(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxic, list[float]]:
+    """Do the same; return also the round trips in ms that were measured since the link's last change, if any were."""
     clear(link)
-    toxic = _calibrated(link, asked.of_streams, probe)
+    toxic, trips = _calibrated(link, asked.of_streams, probe)
+    if not asked.of_packets:
+        return toxic, trips
     # Last: a lost packet would delay the pings by which a latency is calibrated.
     for body in asked.of_packets:
         link.add(body)
-    return replace(toxic, bodies=(*toxic.bodies, *asked.of_packets)) if asked.of_packets else toxic
+    return replace(toxic, bodies=(*toxic.bodies, *asked.of_packets)), []
 
 
-def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> Toxic:
+def _calibrated(link: RunningLink, asked: Toxic, probe: RoundTrip) -> tuple[Toxic, list[float]]:
     bare = min(probe.pings(PINGS), default=0.0) if asked.round_trip_ms else 0.0
     toxic = corrected_by(asked, asked, asked.round_trip_ms + USUAL_MS, bare)
     _add(link, toxic)
     for _ in range(CORRECTIONS):
-        corrected = _corrected(toxic, asked, probe, bare)
+        trips = _pings(asked, probe)
+        corrected = _corrected(toxic, asked, probe, trips, bare)
         if corrected is toxic:
-            break
+            return toxic, trips
         _change(link, toxic, corrected)
         toxic = corrected
-    return toxic
+    return toxic, []
 
 
 def _change(link: RunningLink, toxic: Toxic, corrected: Toxic) -> None:
@@ -126,18 +134,22 @@ def _change(link: RunningLink, toxic: Toxic, corrected: Toxic) -> None:
             link.add(new)
 
 
-def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, bare_ms: float) -> Toxic:
-    """Measure the link and return a toxic that brings it closer to the request; the same one if it is close."""
+def _pings(asked: Toxic, probe: RoundTrip) -> list[float]:
+    """Return round trips in ms with a latency on the link; none for a toxic that is not calibrated by them."""
+    if asked.silences or asked.resets or not asked.round_trip_ms:
+        return []
+    if trips := probe.pings(PINGS):
+        return trips
+    raise LabError(
+        f"link {probe.link.name} does not answer", f"a round trip of {asked.round_trip_ms} ms", "./lab status"
+    )
+
+
+def _corrected(toxic: Toxic, asked: Toxic, probe: RoundTrip, trips: list[float], bare_ms: float) -> Toxic:
+    """Return a toxic that brings the link closer to the request; the same one if it is close."""
     if asked.silences or asked.resets:
         return toxic
-    if asked.round_trip_ms:
-        trips = probe.pings(PINGS)
-        if not trips:
-            raise LabError(
-                f"link {probe.link.name} does not answer",
-                f"a round trip of {asked.round_trip_ms} ms",
-                "./lab status",
-            )
+    if trips:
         corrected = corrected_by(toxic, asked, undisturbed(min(trips), median(trips)), bare_ms)
         if corrected is not toxic:
             return corrected

@@ -27,20 +27,23 @@ def varies_enough(trips: Sequence[float], jitter_ms: float) -> bool:
     return max(trips) - min(trips) >= jitter_ms * JITTER_SHARE
 
 
-def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0) -> tuple[str, bool]:
+def realised(toxic: Toxic, probe: RoundTrip, bare_ms: float = 0.0, measured: Sequence[float] = ()) -> tuple[str, bool]:
     """Measure the link with `toxic` on it; return the result in words, and whether it matches the toxic's file.
 
     `bare_ms` is the round trip without any toxic. A toxic without latency does not change it, and an emulated machine
-    answers late across any link.
+    answers late across any link. `measured` are round trips in ms since the toxic was put on the link, if there are
+    any: they need not be measured again, unless their variation counts.
     """
-    said, ok = _realised_streams(toxic.of_streams, probe, bare_ms)
+    said, ok = _realised_streams(toxic.of_streams, probe, bare_ms, measured)
     if not toxic.of_packets:
         return said, ok
     lost, proved = realised_packets(toxic, probe.link)
     return f"{said}, {lost}", ok and proved
 
 
-def _realised_streams(toxic: Toxic, probe: RoundTrip, bare_ms: float) -> tuple[str, bool]:  # noqa: PLR0911 - one for each kind
+def _realised_streams(  # noqa: PLR0911 - one for each kind
+    toxic: Toxic, probe: RoundTrip, bare_ms: float, measured: Sequence[float]
+) -> tuple[str, bool]:
     if toxic.silences:
         try:
             return f"an answer came after {probe.answer_within(SILENCE_SECONDS):.1f} ms", False
@@ -51,7 +54,7 @@ def _realised_streams(toxic: Toxic, probe: RoundTrip, bare_ms: float) -> tuple[s
         return ("its connections end" if reset else "its connections stay open"), reset
     if not toxic.is_measured:
         return "the lab cannot measure a toxic of this kind", False
-    trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else probe.pings()
+    trips = probe.pings(JITTER_PINGS) if toxic.jitter_ms else measured or probe.pings()
     if not trips:
         return "no round trip completes across it", False
     # A busy machine lengthens a round trip and never shortens it, so the shortest one proves the link's own delay.

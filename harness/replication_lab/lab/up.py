@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import Unpack
 
 from replication_lab import replication
-from replication_lab.faults.toxic_calibration import calibrated, clear
+from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear
 from replication_lab.faults.toxic_watch import realised
 from replication_lab.lab import disks, killed_views, sql_files, start_options
 from replication_lab.model.errors import LabError
@@ -242,8 +242,8 @@ def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
         bare = probe.typical()
         if bare is None:
             raise LabError(f"link {link} does not answer without a toxic", "a round trip", "./lab status")
-        calibrated(running, toxic, probe)
-        found, ok = realised(toxic, probe, bare)
+        _, measured = calibrated_and_measured(running, toxic, probe)
+        found, ok = realised(toxic, probe, bare, measured)
         if not ok and toxic.is_measured:
             # Once more: many links are measured at once, and a machine has busy moments.
             found, ok = realised(toxic, probe, bare)

@@ -5,6 +5,7 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -110,11 +111,14 @@ def compose_version() -> str:
 
 def ensure() -> Client:
     """Return a client of an engine that is new enough; start the installed engine, or install one, if needed."""
-    _follow_context()
-    if not _answers() and not os.environ.get("DOCKER_HOST"):
-        with lock.held("engine"):
-            _provide()
-    found = client()
+    with ThreadPoolExecutor(1) as beside:
+        # Compose takes as long to tell its version as the rest does here. An error is raised below.
+        beside.submit(compose_version)
+        _follow_context()
+        if not _answers() and not os.environ.get("DOCKER_HOST"):
+            with lock.held("engine"):
+                _provide()
+        found = client()
     compose_version()
     return found
 
