@@ -6,8 +6,9 @@ from pathlib import Path
 import msgspec
 from replication_lab.model.evidence import Looked, View
 from replication_lab.model.load_timeline import timeline_of
+from replication_lab.model.measurement import Measurement
 from replication_lab.model.moments import Moments
-from replication_lab.model.record import Measurement, encode
+from replication_lab.model.record import encode
 from replication_lab.world.journal import read
 
 VIEWS = {"source": View("semi-sync ON"), "replica": View("replicating", behind_s=0)}

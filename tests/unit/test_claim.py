@@ -6,9 +6,10 @@ import pytest
 from msgspec import structs
 from replication_lab.model.claim import NotJudged, judge
 from replication_lab.model.event import Doubt, End
+from replication_lab.model.measurement import Measurement, Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
-from replication_lab.model.record import Measurement, Noise, Record
+from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import Expected, Verdict, exit_code
 

@@ -11,7 +11,8 @@ from replication_lab import cli
 from replication_lab.model.comparison import Outcome, compare
 from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, EngineDigest, decode, digest, encode
 from replication_lab.model.errors import LabError
-from replication_lab.model.record import Noise, Record
+from replication_lab.model.measurement import Noise
+from replication_lab.model.record import Record
 from replication_lab.model.verdict import Verdict
 
 from tests.records import golden

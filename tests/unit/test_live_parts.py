@@ -4,8 +4,7 @@ import threading
 from types import SimpleNamespace
 
 import pytest
-from replication_lab import replication
-from replication_lab.faults.fault import FAULTS
+from replication_lab import faults, replication
 from replication_lab.lab import nodes as lab_nodes
 from replication_lab.live import checked, node_control, node_watch, roles, session
 from replication_lab.live.checked import Checked
@@ -115,9 +114,7 @@ def test_an_action_without_a_proof_was_not_seen(lab, monkeypatch, action, state)
     """Sabotage: its fault proves nothing."""
     monkeypatch.setattr(lab_nodes, "refuse_in_use", lambda _: None)
     monkeypatch.setattr(lab, "node", lambda _: SimpleNamespace(state=lambda: (state, 0)))
-    unproved = {name: each._replace(make=lambda *_: Unproved()) for name, each in FAULTS.items()}
-    monkeypatch.setattr(lab_nodes, "FAULTS", unproved)
-    monkeypatch.setattr(node_control, "FAULTS", unproved)
+    monkeypatch.setattr(faults, "made", lambda *_: Unproved())
 
     assert acted(lab, monkeypatch, action, act=lab_nodes.act).seen is False
 

@@ -4,8 +4,9 @@ import pytest
 from msgspec import structs
 from replication_lab import experiments
 from replication_lab import runs as running
+from replication_lab.model.measurement import Measurement
 from replication_lab.model.question import Question
-from replication_lab.model.record import Measurement, Record
+from replication_lab.model.record import Record
 from replication_lab.report import summarise
 from replication_lab.world import catalogue
 

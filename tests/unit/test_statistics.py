@@ -8,8 +8,9 @@ import numpy as np
 import pytest
 from replication_lab.model import statistics
 from replication_lab.model.looks import risk_of_a_look
+from replication_lab.model.measurement import Measurement
 from replication_lab.model.quantities import throughput
-from replication_lab.model.record import Measurement, Record
+from replication_lab.model.record import Record
 from replication_lab.model.relations import Finding
 from replication_lab.model.statistics import (
     Interval,

@@ -4,15 +4,14 @@ from pathlib import Path
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.given_file import GivenFile
-from replication_lab.model.question import Values
 from replication_lab.model.question_files import CNF, NONE, is_cnf
 from replication_lab.world import given_texts
 
 SETTING = "NAME=VALUE"
 
 
-def pairs(option: str, given: tuple[str, ...]) -> Values:
-    found: Values = {}
+def pairs(option: str, given: tuple[str, ...]) -> dict[str, str]:
+    found: dict[str, str] = {}
     for text in given:
         name, separator, value = text.partition("=")
         if not (separator and name and value):
@@ -23,9 +22,9 @@ def pairs(option: str, given: tuple[str, ...]) -> Values:
     return found
 
 
-def of_nodes(option: str, setting: str, given: tuple[str, ...]) -> Values:
+def of_nodes(option: str, setting: str, given: tuple[str, ...]) -> dict[str, str]:
     """Return the settings of an option's [NODE=]VALUE texts: {SETTING: VALUE} or {NODE.SETTING: VALUE}."""
-    found: Values = {}
+    found: dict[str, str] = {}
     for text in given:
         node, _, value = text.rpartition("=")
         name = f"{node}.{setting}" if node else setting
@@ -38,9 +37,9 @@ def of_nodes(option: str, setting: str, given: tuple[str, ...]) -> Values:
     return found
 
 
-def once(*parts: Values) -> Values:
+def once(*parts: dict[str, str]) -> dict[str, str]:
     """Return all settings of these parts. Raise LabError for one that several options give."""
-    found: Values = {}
+    found: dict[str, str] = {}
     for part in parts:
         if twice := sorted(found.keys() & part.keys()):
             name = twice[0]

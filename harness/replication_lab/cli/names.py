@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 import click
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, journal
+from replication_lab.world import catalogue
 from replication_lab.world.docker import project
 
 if TYPE_CHECKING:
@@ -67,4 +67,6 @@ def drills() -> list[str]:
 
 def runs() -> list[str]:
     """List the recorded runs, and `latest`, the name of the newest."""
+    from replication_lab.world import journal  # only here: what reads records takes long to import
+
     return [journal.LATEST, *journal.names()]

@@ -1,7 +1,7 @@
 """The commands' output for people: trees and tables of the views."""
 
 from collections.abc import Iterable, Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from rich.console import Console
 from rich.markup import escape as plain
@@ -9,7 +9,6 @@ from rich.table import Table
 from rich.tree import Tree
 
 from replication_lab import replication
-from replication_lab.lab.migrate import Migrated
 from replication_lab.lab.nodes import WAY_BACK
 from replication_lab.lab.status import ClusterView, DiskView, EngineView, LabView, LinkView, NodeView
 from replication_lab.model.bottleneck import Diagnosis, Sample
@@ -18,10 +17,12 @@ from replication_lab.model.proof import Proof
 from replication_lab.model.server_name import VENDORS
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
-from replication_lab.replication.drbd import HOW_TO_RESOLVE
-from replication_lab.replication.failover import Promoted, Rejoined
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import Status
+
+if TYPE_CHECKING:  # one command needs each of these
+    from replication_lab.lab.migrate import Migrated
+    from replication_lab.replication.failover import Promoted, Rejoined
+    from replication_lab.world.drbd import Status
 
 CONNECT = """
 {name} is up.
@@ -87,11 +88,13 @@ def disks(out: Console, found: Iterable[DiskView]) -> None:
     out.print(table)
 
 
-def resource(out: Console, found: dict[str, Status | None]) -> None:
+def resource(out: Console, found: dict[str, "Status | None"]) -> None:
     """Print a line for each machine, and how to end a split brain."""
     for node, status in found.items():
         out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
     if any(status and status.split_brain for status in found.values()):
+        from replication_lab.replication.drbd import HOW_TO_RESOLVE
+
         out.print(
             "split brain: both machines were primary and wrote. "
             f"To discard the changes of one machine: {HOW_TO_RESOLVE}"
@@ -135,7 +138,7 @@ def diagnosis(out: Console, found: Diagnosis, sample: Sample) -> None:
         out.print(f"  {line}", markup=False)
 
 
-def promoted(out: Console, done: Promoted) -> None:
+def promoted(out: Console, done: "Promoted") -> None:
     out.print(f"{done.source} is the source; {done.old} is fenced and refuses writes")
     if done.repointed:
         out.print(f"  repointed: {', '.join(done.repointed)}")
@@ -150,13 +153,13 @@ def promoted(out: Console, done: Promoted) -> None:
     out.print(f"  once {done.old} runs: ./lab rejoin {done.old}")
 
 
-def rejoined(out: Console, done: Rejoined) -> None:
+def rejoined(out: Console, done: "Rejoined") -> None:
     out.print(f"{done.node} replicates from {done.source}")
     if done.discarded:
         out.print(f"  discarded: {done.discarded}")
 
 
-def migrated(out: Console, done: Migrated) -> None:
+def migrated(out: Console, done: "Migrated") -> None:
     """Print each step's seconds, and the lag before and after."""
     table = Table("step", "s", box=None)
     for step, seconds in done.seconds.items():

@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass, field
 
+from replication_lab.model.measurement import Fault, Spread
 from replication_lab.model.packets import HAPPENED, Packets, packets_needed
-from replication_lab.model.record import Fault, Spread
 from replication_lab.model.toxic import PACKET_DUPLICATE, PACKET_KINDS, PACKET_LOSS, PACKET_REORDER, Toxic, ToxicBody
 from replication_lab.world.docker.link import RunningLink
 

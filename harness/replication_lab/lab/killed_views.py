@@ -7,8 +7,7 @@ from pathlib import Path
 
 import msgspec
 
-from replication_lab import replication
-from replication_lab.faults.fault import FAULTS
+from replication_lab import faults, replication
 from replication_lab.faults.toxic_calibration import bodies_of, exchange
 from replication_lab.lab.disks import by_node
 from replication_lab.model.disk import Limits
@@ -134,7 +133,7 @@ def _node(lab: Lab, name: str) -> str:
     state = lab.node(name).state()[0]
     if state not in RECOVERS:
         return ""
-    fault = FAULTS[RECOVERS[state]].make(lab, [name])
+    fault = faults.made(lab, RECOVERS[state], [name])
     with closing(fault):
         fault.recover()
     return f"node {name} (was {state})"

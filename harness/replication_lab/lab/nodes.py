@@ -3,8 +3,8 @@
 from collections.abc import Sequence
 from typing import NamedTuple
 
-from replication_lab import replication
-from replication_lab.faults.fault import FAULTS, Fault, proofs_of, proofs_of_recovery
+from replication_lab import faults, replication
+from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.up import refuse_in_use
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
@@ -52,7 +52,7 @@ def act(lab: Lab, verb: str, nodes: Sequence[str], tell: Tell = lambda _line: No
     if verb == "start" and changed:
         replication.of(lab).wait_until_startable(changed, tell)
     same = [Proof(f"{name} was not changed", _said(states[name]), True) for name in nodes if name not in changed]
-    return [*same, *(_done(FAULTS[asked.fault].make(lab, changed), asked.undoes) if changed else [])]
+    return [*same, *(_done(faults.made(lab, asked.fault, changed), asked.undoes) if changed else [])]
 
 
 def _done(fault: Fault, undoes: bool) -> list[Proof]:

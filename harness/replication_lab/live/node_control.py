@@ -6,9 +6,9 @@ from functools import partial
 
 import msgspec
 
-from replication_lab import replication
+from replication_lab import faults, replication
 from replication_lab.faults import disk_limits
-from replication_lab.faults.fault import FAULTS, proofs_of, proofs_of_recovery
+from replication_lab.faults.fault import proofs_of, proofs_of_recovery
 from replication_lab.lab import nodes
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
@@ -130,7 +130,7 @@ def _way_back(verb: str) -> str:
 
 
 def _restarted(lab: Lab, name: str) -> list[Proof]:
-    fault = FAULTS[RESTART].make(lab, [name])
+    fault = faults.made(lab, RESTART, [name])
     try:
         fault.inject()
         return [*proofs_of(fault), *proofs_of_recovery(fault)]

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from typing import ClassVar
 
 from replication_lab.model.drill_result import Drilled, not_proved
-from replication_lab.model.record import Measurement, Record
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.record import Record
 from replication_lab.model.relations import Finding, Place
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import Verdict

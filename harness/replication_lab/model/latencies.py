@@ -2,7 +2,7 @@
 
 from collections.abc import Iterable, Sequence
 
-from replication_lab.model.record import Measurement
+from replication_lab.model.measurement import Measurement
 
 # With fewer values the 99.9th percentile would be almost the same as the maximum.
 FEWEST_FOR_P999 = 1000

@@ -8,7 +8,8 @@ from abc import ABC, abstractmethod
 from dataclasses import dataclass
 from statistics import median
 
-from replication_lab.model.record import Measurement, Record
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds, KnownWithin, NoneSeen, Place, SomeSeen
 from replication_lab.model.statistics import Interval, NoInterval, highest_share, interval_of_mean, interval_of_ratio
 

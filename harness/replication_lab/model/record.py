@@ -32,73 +32,9 @@ from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lines import Lines
 from replication_lab.model.live_record import Acted, Live, Second
-from replication_lab.model.load_timeline import LoadTimeline
+from replication_lab.model.measurement import Measurement
 from replication_lab.model.only import Only
-from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question
-
-
-class Spread(msgspec.Struct, frozen=True):
-    """Several readings of one number: smallest, middle, largest and how many."""
-
-    min: float
-    p50: float
-    max: float
-    n: int
-
-
-class Fault(msgspec.Struct, frozen=True, kw_only=True):
-    """A toxic on a link and the proof that it acted: `asked`, `before`, `during` and `after` share `unit`.
-
-    The unit is ms for round trips. For lost packets it is `% of packets down` or `% of packets up`, for others
-    `% of packets duplicated down` or `% of packets late down`, for example; `during` then has the ends of the 99.9 %
-    interval as `min` and `max`, the share as `p50`, and the number of packets as `n`.
-    """
-
-    link: str
-    toxic: str
-    unit: str
-    asked: float | None = None
-    before: float | None = None
-    during: Spread | None = None
-    after: float | None = None
-    seen: bool
-    why: str = ""
-
-    @property
-    def doubt(self) -> str | None:
-        if self.seen:
-            return None
-        return f"fault not seen: {self.why or self._figures()}"
-
-    def _figures(self) -> str:
-        found = f"{self.during.p50:g} {self.unit}" if self.during else "not measured"
-        return f"requested {self.asked} {self.unit} of {self.toxic} on link {self.link}, found {found} during the load"
-
-
-class Noise(msgspec.Struct, frozen=True, kw_only=True):
-    """Other work of the host during a measurement; shares are 0…1 of all CPUs, `why` is the reason if not `quiet`.
-
-    `accepted` means that figures count despite noise, since the user wanted it, or since the load of the engine's
-    machine is not `readable`; each of them is then in doubt. `own_cpu` is the share that the lab and the harness used.
-    `loop_us` is the CPU time in microseconds of a
-    loop that is the same in every measurement: the speed of the CPUs.
-    """
-
-    foreign_cpu: float | None = None
-    own_cpu: float | None = None
-    steal: float | None = None
-    psi_cpu_some: float | None = None
-    load1: float | None = None
-    loop_us: float | None = None
-    quiet: bool = True
-    why: str = ""
-    readable: bool = True
-    accepted: bool = False
-
-    @property
-    def counts(self) -> bool:
-        return self.quiet or self.accepted
 
 
 class Run(Opening, frozen=True, kw_only=True, tag="run"):
@@ -120,40 +56,6 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
     cnf: list[GivenFile] = []
     only: Only = Only()
     against: Against | None = None
-
-
-class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
-    """One case, measured once.
-
-    `figures` are single numbers by name: throughput (1/s), latency_p50_ms, rtt_p50_ms, counts. A figure that could not
-    be computed is None (JSON has no NaN). `samples` are the raw readings, such as latency_ms and rtt_ms. `timeline` is
-    the load second by second; None for a load without transactions, and in records before schema 6.
-    """
-
-    engine: str
-    round: int
-    case: str
-    figures: dict[str, float | None] = {}
-    samples: dict[str, list[float]] = {}
-    faults: list[Fault] = []
-    proofs: list[Proof] = []
-    noise: Noise = Noise()
-    doubts: list[str] = []
-    at: str = ""
-    seconds: float = 0.0
-    timeline: LoadTimeline | None = None
-
-    @property
-    def reasons_to_doubt(self) -> list[str]:
-        """All reasons to distrust this measurement, except noise that was not accepted."""
-        parts: list[Fault | Proof] = [*self.faults, *self.proofs]
-        return [*self.doubts, *(part.doubt for part in parts if part.doubt), *self._doubt_of_noise]
-
-    @property
-    def _doubt_of_noise(self) -> list[str]:
-        if not self.noise.accepted:
-            return []
-        return [f"measured on a noisy machine: {self.noise.why}" if self.noise.readable else self.noise.why]
 
 
 Kind = TypeVar("Kind", bound=Event)

@@ -8,7 +8,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, ClassVar
 
-from replication_lab.model.record import Measurement, Record
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.record import Record
 from replication_lab.model.statistics import Interval, Plan, about, highest_share
 from replication_lab.model.verdict import Verdict
 

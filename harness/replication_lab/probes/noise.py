@@ -5,8 +5,8 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError
+from replication_lab.model.measurement import Noise
 from replication_lab.model.progress import Tell
-from replication_lab.model.record import Noise
 from replication_lab.world import clock, host
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab

@@ -6,7 +6,7 @@ from typing import Any
 
 from replication_lab import faults, replication
 from replication_lab.faults.changed_toxic import ChangedToxic
-from replication_lab.faults.fault import FAULTS, Fault, proofs_of, proofs_of_recovery
+from replication_lab.faults.fault import Fault, proofs_of, proofs_of_recovery
 from replication_lab.lab.connections import Connection, connections, dsn, variables
 from replication_lab.lab.nodes import refuse_unless_running
 from replication_lab.lab.up import known_toxic
@@ -148,7 +148,7 @@ class RunningLab:
         known[kind].check_settings(f"fault {kind}", settings, known)
         known[kind].check_targets(f"fault {kind}", self.raw.topology, targets)
         unset = {each.name: each.unset for each in known[kind].settings}
-        return self.injected(FAULTS[kind].make(self.raw, self._targets(kind, targets), **{**unset, **settings}))
+        return self.injected(faults.made(self.raw, kind, self._targets(kind, targets), **{**unset, **settings}))
 
     def _targets(self, kind: str, targets: tuple[str, ...]) -> list[str]:
         if faults.kinds()[kind].acts_on == NODES:

@@ -5,7 +5,8 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
-from replication_lab.model.record import Measurement, Record
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.record import Record
 from replication_lab.model.timeline import quantile
 from replication_lab.report.chart import LOOKS, Band, Chart, Line
 from replication_lab.report.rows import CaseRow, CurvesRow, ExperimentSummary, FigureRow, LineRow, PanelRow

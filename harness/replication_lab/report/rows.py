@@ -3,8 +3,8 @@
 import msgspec
 
 from replication_lab.model.evidence import FaultEvidence, Return
+from replication_lab.model.measurement import Spread
 from replication_lab.model.only import Only
-from replication_lab.model.record import Spread
 from replication_lab.model.timeline import Phase
 from replication_lab.model.verdict import Verdict
 

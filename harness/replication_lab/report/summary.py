@@ -12,8 +12,9 @@ from replication_lab.model.drill_result import Result
 from replication_lab.model.event import Lab
 from replication_lab.model.experiment import Comparison, Curves, Experiment
 from replication_lab.model.latencies import pooled
+from replication_lab.model.measurement import Measurement
 from replication_lab.model.quantities import unit_of
-from replication_lab.model.record import Measurement, Record
+from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
 from replication_lab.model.verdict import exit_code

@@ -13,13 +13,13 @@ from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated, clear, corrected_by, undisturbed
 from replication_lab.faults.toxic_watch import ToxicOnLink, toxic_on
 from replication_lab.lab import disks, start_options
-from replication_lab.model import record
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt
 from replication_lab.model.evidence import Looked
 from replication_lab.model.experiment import Case, Experiment
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.load_timeline import LoadTimeline, timeline_of, waited_after
+from replication_lab.model.measurement import Fault, Measurement
 from replication_lab.model.measuring import HasFastestCommit, HasMoments, HasProofs, Outcome
 from replication_lab.model.noise import ACCEPT, STOP
 from replication_lab.model.toxic import Toxic
@@ -67,7 +67,7 @@ class Calibration:
             with toxic_on(lab.link(link), toxic, catalogue.toxic(name), probe) as acting:
                 yield acting
 
-    def follow(self, lab: Lab, faults: list[record.Fault]) -> None:
+    def follow(self, lab: Lab, faults: list[Fault]) -> None:
         """Correct a toxic's next use by the measured round trip: a busy proxy's timers differ from an idle one's."""
         for fault in faults:
             asked = catalogue.toxic(fault.toxic)
@@ -162,9 +162,9 @@ class Session:
                 self.run.wait_for_quiet()
         return False
 
-    def _measure(self, case: Case, number: int) -> record.Measurement:
+    def _measure(self, case: Case, number: int) -> Measurement:
         began = clock.timer()
-        blank = record.Measurement(engine=self.engine, round=number, case=case.name, at=self.run.world.now())
+        blank = Measurement(engine=self.engine, round=number, case=case.name, at=self.run.world.now())
         meter = self.run.world.noise(self.run.up)
         try:
             found = self._filled(blank, case, meter)
@@ -178,7 +178,7 @@ class Session:
             found = replace(blank, doubts=[error.found, *full], noise=meter.read())
         return replace(found, seconds=round(clock.timer() - began, 3))
 
-    def _filled(self, blank: record.Measurement, case: Case, meter: NoiseMeter) -> record.Measurement:
+    def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
         lab = self.lab_of(case)
         workload = self.experiment.workload(case, self.run.preset)
         asked = case.settings.get("toxics", {})
@@ -253,7 +253,7 @@ def all_at_once(parts: Sequence[AbstractContextManager[Entered]]) -> Iterator[li
                 attempt.result()
 
 
-def trips(faults: list[record.Fault]) -> dict[str, float]:
+def trips(faults: list[Fault]) -> dict[str, float]:
     """Return the round trip during the load as a figure, if all links with a toxic should have the same one.
 
     The median is that of the typical link (the median of the links' medians). The shortest is that of any link: no
