@@ -104,6 +104,21 @@ def test_help_loads_no_command():
 
 
 @pytest.mark.whole
+def test_a_command_on_labs_loads_no_fault_no_other_kind_of_replication_and_no_record():
+    """They would take a fifth of the time until it begins."""
+    found = imported("up", "--help")
+
+    assert "replication_lab.lab.up" in found
+    assert not found & {
+        "replication_lab.faults.kill",
+        "replication_lab.replication.galera",
+        "replication_lab.replication.drbd",
+        "replication_lab.model.record",
+        "replication_lab.world.journal",
+    }
+
+
+@pytest.mark.whole
 def test_a_command_loads_its_own_module_alone():
     """What the test above looks for is seen where it is: in the command's own module, and in no other command's."""
     found = imported("up", "--help")
