@@ -22,7 +22,7 @@ NUMBERED = 2000
 
 WIRE = """
 ip netns add sender && ip netns add receiver
-ip link add eth0 netns sender type veth peer name eth0 netns receiver
+ip netns exec sender ip link add eth0 type veth peer name eth0 netns receiver
 ip netns exec sender ip address add 10.9.0.1/24 dev eth0
 ip netns exec receiver ip address add 10.9.0.2/24 dev eth0
 for each in sender receiver; do ip netns exec $each ip link set eth0 up && ip netns exec $each ip link set lo up; done

@@ -264,7 +264,7 @@ def test_a_kernel_that_panics_before_it_serves_is_started_again_and_one_that_has
     panic = ["guest", "sh", "-c", "echo c >/proc/sysrq-trigger"]
     machine.wait_until_answers()
     machine.container.exec_run(panic, detach=True)
-    until(lambda: "it is started once more" in machine.console(), "the panic")
+    until(lambda: "starting it once more" in machine.console(), "the panic")
     machine.wait_until_healthy()
     until(lambda: machine.container.exec_run(["test", "-e", "/machine/served"]).exit_code == 0, "its health check")
     machine.container.exec_run(panic, detach=True)

@@ -25,10 +25,10 @@ def test_an_order_reaches_the_replica(orders, lab_cluster):
 
 def test_orders_do_not_wait_for_a_slow_line(orders, lab_cluster):
     """Replication is asynchronous: the line slows the replica, not the shop."""
-    with lab_cluster.link("source-replica").toxic("200ms"):
+    with lab_cluster.link("source-replica").toxic("500ms"):
         began = time.monotonic()
         orders.place("coffee")
-        assert time.monotonic() - began < 0.2
+        assert time.monotonic() - began < 0.5
 
 
 def test_the_replica_is_behind_while_the_line_is_cut(orders, lab_cluster):
