@@ -17,13 +17,13 @@ from tests.recipes.page import shortened
 SECONDS = 900
 # A block of two machines starts one after the other.
 pytestmark = [pytest.mark.long, pytest.mark.timeout(2 * SECONDS)]
-# The limits of disks are proved while nothing else uses the machine.
-OF_DISKS = ("--disk", "--storage")
+# The limits of disks are proved while nothing else uses the machine, and another test's run would be `latest`.
+ALONE = ("--disk", "--storage", "latest")
 BLOCKS = [
     pytest.param(
         [*row.before, *block.commands],
         id=f"{page.stem}:{block.line}",
-        marks=[pytest.mark.alone] if any(word in line for word in OF_DISKS for line in block.commands) else [],
+        marks=[pytest.mark.alone] if any(word in line for word in ALONE for line in block.commands) else [],
     )
     for page in commands.PAGES
     for row, block in zip(commands.rows().get(page.name, []), commands.of_shell(page), strict=True)

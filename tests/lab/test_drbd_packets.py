@@ -138,6 +138,7 @@ def test_a_machine_that_was_restarted_has_its_own_queue_again(pair, link):
     pair.refresh()
     assert {each["stream"] for each in link.toxics()} == {"upstream"}
     pair.node("node2").start_again()
+    drbd.peers(pair)["node2"].wait_until_answers()
     drbd.wait_until_whole(pair)
 
     assert {each["stream"] for each in pair.link(LINK).toxics()} == {"upstream"}

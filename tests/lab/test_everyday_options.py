@@ -63,8 +63,9 @@ def test_a_part_of_an_experiment_is_run_and_judged_again(command):
         ),
         *("--case", "after-commit-85ms-1", "--claim", "link-is-85ms"),
     )
-    found, again = json.loads(answer.stdout), json.loads(command("judge", "latest", "--json").stdout)
-    _, record = read(catalogue.ROOT / answer.stderr.rpartition("record and report: ")[2].split()[0])
+    run = answer.stderr.rpartition("record and report: ")[2].split()[0]
+    found, again = json.loads(answer.stdout), json.loads(command("judge", run, "--json").stdout)
+    _, record = read(catalogue.ROOT / run)
 
     assert {measured.case for measured in record.measurements} == {"after-commit-85ms-1"}
     assert max(measured.round for measured in record.measurements) <= 3

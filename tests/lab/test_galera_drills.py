@@ -140,9 +140,10 @@ def test_a_drill_that_is_stopped_says_so_and_leaves_nothing(start_command, comma
 
     process.send_signal(signal.SIGTERM)
 
+    run = read_until(process, "record, ledgers and report: ")[-1].partition("report: ")[2].split()[0]
     assert process.wait(60) == 2
     assert [] == things_of(project)
-    judged = command("judge", "latest")
+    judged = command("judge", run)
     assert judged.returncode == 2
     assert "interrupted by SIGTERM" in judged.stdout
 

@@ -175,6 +175,8 @@ def test_a_slow_ring_moves_nothing(whole):
     assert all(member.online for member in status.members.values())
 
 
+# Two emulated processors beside other tests are slower than a cluster's own time limits.
+@pytest.mark.alone
 @pytest.mark.long
 def test_an_emulated_cluster_comes_up_and_moves_its_service(docker, monkeypatch):
     """Where a process takes ten times as long to start, so do agents, and no machine is given up or reset for it."""
