@@ -112,9 +112,7 @@ def test_a_command_on_labs_loads_no_fault_no_other_kind_of_replication_and_no_re
     assert not found & {
         "replication_lab.faults.kill",
         "replication_lab.replication.galera",
-        "replication_lab.replication.drbd",
         "replication_lab.model.record",
-        "replication_lab.world.journal",
     }
 
 
