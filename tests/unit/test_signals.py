@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: an interruption gets lost nowhere, and its own cleanup is not interrupted by it."""
+"""Ctrl-C and SIGTERM: no interruption gets lost, and none stops the cleanup that follows it."""
 
 import signal
 from collections.abc import Callable
@@ -69,7 +69,7 @@ def test_a_signal_becomes_an_interruption_with_its_name():
 
 
 def test_an_interruption_that_a_library_swallowed_is_raised_again():
-    """Without that, a run that was told to stop goes on to its end."""
+    """Otherwise a run that was told to stop would continue to its end."""
     swallow(stop)
 
     assert interruption_of(work) == "SIGTERM"
@@ -103,7 +103,7 @@ def test_a_cleanup_is_not_interrupted_again(two_repeats):
 
 
 def test_a_removal_is_not_interrupted_again(two_repeats):
-    """Also in a block that was entered without knowing of the interruption."""
+    """The block began after the interruption had got lost."""
 
     def remove_and_work():
         with signals.signals_held():

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: raised until the program notices; ignored or deferred while something must not be half done."""
+"""Ctrl-C and SIGTERM: raised again until they are handled; ignored or deferred while work must not be half done."""
 
 import functools
 import signal
