@@ -130,6 +130,12 @@ def semisync(new_lab):
         lab.down()
 
 
+def skip_if_busy(everything, noise):
+    """Skip a claim if `noise` returns why none can be decided; where everything was asked for, claims then fail."""
+    if not everything and (why := noise()):
+        pytest.skip(f"needs a quiet machine, or every verdict is UNKNOWN: {why}")
+
+
 @pytest.fixture(scope="session")
 def noise_beforehand(docker):
     """Return why no claim can be decided here: another program keeps the CPUs busy for as long as a run would wait."""
@@ -152,9 +158,8 @@ def judged(docker, request):
     def run(experiment, engine, preset="quick", claims=()):
         asked = (experiment, engine, preset, *claims)
         if asked not in known:
-            is_strict = request.config.getoption("lab_engine") == "all"
-            if why := not is_strict and request.getfixturevalue("noise_beforehand"):
-                pytest.skip(f"needs a quiet machine, or every verdict is UNKNOWN: {why}")
+            everything = request.config.getoption("lab_engine") == "all"
+            skip_if_busy(everything, lambda: request.getfixturevalue("noise_beforehand"))
             known[asked] = run_to_its_end(experiment, engine, preset, claims)
         return known[asked]
 

@@ -23,8 +23,8 @@ from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
 from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, packet_rules
+from replication_lab.world.docker import compose_version, machine
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import machine
 from replication_lab.world.docker.client import Client
 from replication_lab.world.docker.machine import EngineMachine
 
@@ -74,6 +74,7 @@ def no_world(tmp_path_factory):
         # A command that builds an image holds the machine's own locks for minutes.
         patch.setattr(lock, "FOLDER", tmp_path_factory.getbasetemp() / "locks")
         patch.setattr(docker_engine, "_run_quietly", lambda _command: None)
+        patch.setattr(compose_version, "COMMAND", ("no-docker-here",))
         patch.setattr(machine, "facts", lambda: HERE)
         yield
 
@@ -86,7 +87,7 @@ def nothing_left_behind():
 @pytest.fixture(autouse=True)
 def nothing_remembered():
     """Clear caches, so that no test gets the answers of another one's engine."""
-    remembered = (docker_engine.client, docker_engine.compose_version)
+    remembered = (docker_engine.client, compose_version.asked, compose_version.version)
     for answer in remembered:
         answer.cache_clear()
     yield

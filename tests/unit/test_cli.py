@@ -17,7 +17,7 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, revisions
 from replication_lab.world.disks import array
-from replication_lab.world.docker import engine, labels, leftovers, project
+from replication_lab.world.docker import compose_version, engine, labels, leftovers, project
 
 from tests.fakes import troubles
 
@@ -390,7 +390,7 @@ def test_a_machine_without_an_engine_is_examined_all_the_same(lab, monkeypatch):
         raise LabError("the Docker engine does not answer", "a running engine", "./lab up")
 
     monkeypatch.setattr(engine, "client", nobody)
-    monkeypatch.setattr(engine, "compose_version", nobody)
+    monkeypatch.setattr(compose_version, "version", nobody)
     status, out, _ = lab("doctor", "--json")
     findings = {finding["what"]: finding for finding in json.loads(out)}
 

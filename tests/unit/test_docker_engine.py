@@ -8,6 +8,7 @@ from types import SimpleNamespace
 import pytest
 from docker.errors import DockerException
 from replication_lab.world import installing
+from replication_lab.world.docker import compose_version
 from replication_lab.world.docker import engine as docker_engine
 
 Usage = namedtuple("Usage", "total used free")
@@ -22,8 +23,14 @@ INSTALL = "env DEBIAN_FRONTEND=noninteractive apt-get install -y -q --no-install
 
 @pytest.fixture
 def compose(monkeypatch):
-    """Set the answer of `docker compose version`."""
-    return lambda version: monkeypatch.setattr(docker_engine, "_run_quietly", lambda _command: version)
+    """Set the answer of `docker compose version`; None stands for no such command."""
+
+    def says(version, status=0):
+        answered = SimpleNamespace(communicate=lambda timeout: (f"{version}\n", None), returncode=status)
+        if version is not None:
+            monkeypatch.setattr(compose_version.subprocess, "Popen", lambda command, **options: answered)
+
+    return says
 
 
 @pytest.fixture
@@ -77,6 +84,22 @@ def test_an_old_or_missing_compose_is_refused(engine, compose, refused, version,
     error = refused(docker_engine.ensure)
 
     assert error.found == found and "2.24 or newer" in error.expected
+
+
+def test_compose_is_asked_beside_the_imports_and_again_if_it_was_not_there(compose):
+    """Commands that start a lab ask before Docker's client is imported; an installation may come between."""
+    assert compose_version.asked() is None
+    compose("2.26.1")
+
+    assert compose_version.version() == "2.26.1"
+
+
+@pytest.mark.parametrize(("said", "status"), [("docker: 'compose' is not a docker command.", 1), ("", 0)])
+def test_a_compose_that_fails_or_says_nothing_is_not_installed(compose, refused, said, status):
+    """`docker` without the plugin ends with an error."""
+    compose(said, status)
+
+    assert refused(compose_version.version).found == "docker compose is not installed"
 
 
 def test_no_permission_on_the_socket_is_told_apart_from_no_engine(engine, refused):

@@ -20,8 +20,8 @@ from replication_lab.report import summarise, wording
 from replication_lab.runner import described, session
 from replication_lab.world import catalogue, host, vm
 from replication_lab.world.disks import overlay
+from replication_lab.world.docker import compose_version, images, machine, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, machine, servers
 from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
 
@@ -196,7 +196,7 @@ def test_verdicts_from_such_a_machine_are_unknown():
 def test_the_record_describes_the_engine_s_machine(at, engine, monkeypatch):
     """Figures depend on its processor, CPUs, memory and kernel; the model of the CPU is not known."""
     engine()
-    monkeypatch.setattr(docker_engine, "compose_version", lambda: "2.26.1")
+    monkeypatch.setattr(compose_version, "version", lambda: "2.26.1")
     at(DESKTOP, "arm64")
     found = described.environment()
 
@@ -306,7 +306,7 @@ def test_a_rootless_engine_has_no_emulated_disks_and_no_virtual_machines(at, ref
 def examined(at, engine, monkeypatch):
     """Examine a machine with these facts; return the findings by name."""
     engine()
-    monkeypatch.setattr(docker_engine, "compose_version", lambda: "2.26.1")
+    monkeypatch.setattr(compose_version, "version", lambda: "2.26.1")
     monkeypatch.setattr(doctor.project, "all_labs", dict)
     monkeypatch.setattr(doctor.leftovers, "left_behind", list)
     monkeypatch.setattr(host, "cpu_pressure", lambda: 0.0)

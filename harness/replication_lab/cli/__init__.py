@@ -102,6 +102,9 @@ COMMANDS = {
     },
 }
 
+# Commands that usually start a lab.
+STARTING_LABS = ("up", "ask", "run", "drill")
+
 # The headings of `lab --help`, each with the modules whose commands it lists.
 SECTIONS = {
     "Labs": ("lab", "images", "listing"),
@@ -141,6 +144,11 @@ class Deferred(click.Command):
 
     def make_context(self, info_name: str | None, args: list[str], parent: Any = None, **extra: Any) -> click.Context:
         """Hand over to the command itself: click continues with the command that its context names."""
+        if self._command in STARTING_LABS:
+            from replication_lab.world.docker import compose_version
+
+            # Compose tells its version while the command is imported.
+            compose_version.asked()
         command = self.load()
         try:
             return command.make_context(info_name, args, parent, **extra)

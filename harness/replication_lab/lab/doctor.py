@@ -10,7 +10,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.world import catalogue, host, installing, packet_rules, vm
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import engine, images, leftovers, project, servers
+from replication_lab.world.docker import compose_version, engine, images, leftovers, project, servers
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
 
@@ -43,7 +43,7 @@ def examine() -> list[Finding]:
             lambda: engine.client().version()["Version"],
             "./lab up (installs and starts an engine if permitted)",
         ),
-        _attempt("docker compose", engine.compose_version, ""),
+        _attempt("docker compose", compose_version.version, ""),
     ]
     if not all(finding.ok for finding in seen[2:]):
         return [*seen, _noise(), _packet_rules()]

@@ -2,7 +2,6 @@
 
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
-from statistics import median
 from typing import ClassVar
 
 from replication_lab.model.errors import LabError, unknown_name
@@ -115,7 +114,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         peer = other(self.lab, serving.name)
         commit = CommitLatency(serving)
         before = peer.disk.stats().writes
-        latency = median(commit.commits(COMMITS))
+        fastest = min(commit.commits(COMMITS))
         written, after = peer.disk.stats().writes - before, peer.status()
         trip = max(trip for name in self.names for trip in self.round_trips(name, toxics))
         # One commit after another, so that each needs a write of its own.
@@ -127,8 +126,8 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         # Without a round trip on the link any latency would pass.
         if not trip:
             return [arrives]
-        said = f"{latency:.1f} ms per commit{in_round_trips(latency, trip)}"
-        return [Proof("a commit waits for the peer", said, waited(latency, trip)), arrives]
+        said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
+        return [Proof("a commit waits for the peer", said, waited(fastest, trip)), arrives]
 
     def fill_redo(self, node: str) -> None:
         """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""

@@ -3,7 +3,6 @@
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
 from contextlib import suppress
-from statistics import median
 from typing import ClassVar, TypeVar
 
 from replication_lab.model.errors import LabError
@@ -23,7 +22,8 @@ from replication_lab.world.mysql.server import Server
 Answer = TypeVar("Answer")
 LOOK_SECONDS = 3
 SILENT = View(error="does not answer")
-COMMITS = 3
+# The fastest of these has to have waited. Each takes a round trip.
+COMMITS = 2
 
 
 class Nodes:
@@ -172,11 +172,11 @@ class Nodes:
             written > 0 and all(rows == written for rows in found.values()),
         )
 
-    def prove_commit_waits(self, source: Server, whom: str, trip: float, commits: int = COMMITS) -> Proof:
-        """Prove that a commit on this node is not answered sooner than a round trip in ms."""
-        latency = median(CommitLatency(source).commits(commits))
-        said = f"{latency:.1f} ms per commit{in_round_trips(latency, trip)}"
-        return Proof(f"a commit waits for {whom}", said, waited(latency, trip))
+    def prove_commit_waits(self, source: Server, whom: str, trip: float) -> Proof:
+        """Prove that no commit on this node is answered sooner than a round trip in ms."""
+        fastest = min(CommitLatency(source).commits(COMMITS))
+        said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
+        return Proof(f"a commit waits for {whom}", said, waited(fastest, trip))
 
     def round_trips(self, name: str, toxics: Mapping[str, str]) -> list[float]:
         """Return the shortest round trip in ms of each link from this node; they were proved just before."""

@@ -12,8 +12,8 @@ from replication_lab.model.storage import Storage
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import catalogue, host
 from replication_lab.world.disks import array
+from replication_lab.world.docker import compose_version, machine
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.server import Server
 
@@ -35,7 +35,7 @@ PLACES = re.compile(
 
 def environment() -> dict[str, Any]:
     """Return a description of the machine: hardware, kernel, container software, and its other load."""
-    versions = {"docker": docker_engine.client().version()["Version"], "compose": docker_engine.compose_version()}
+    versions = {"docker": docker_engine.client().version()["Version"], "compose": compose_version.version()}
     return {**host.describe(), **versions, "load1": host.load1(), "cpu_pressure": host.cpu_pressure(), **_elsewhere()}
 
 

@@ -5,7 +5,6 @@ import shutil
 import subprocess
 import sys
 from collections.abc import Sequence
-from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing, suppress
 from functools import cache
 from pathlib import Path
@@ -17,10 +16,11 @@ from docker.errors import DockerException
 from replication_lab.model.errors import LabError
 from replication_lab.world import host, lock
 from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import compose_version
 from replication_lab.world.docker.client import Client
 from replication_lab.world.installing import APT_INSTALL, TRIXIE_PIN, TRIXIE_SOURCE, Change, allow, make, run_as_root
 
-ENGINE_NEEDED, COMPOSE_NEEDED = (25, 0), (2, 24)
+NEEDED = (25, 0)
 USUAL_ENDPOINT = "unix:///var/run/docker.sock"
 LOG = Path("/var/log/replication-lab-dockerd.log")
 PID = Path("/var/run/replication-lab-dockerd.pid")
@@ -41,10 +41,10 @@ def client() -> Client:
     except (DockerException, OSError) as error:
         raise _unreachable(error) from error
     _refuse_kind(version)
-    if _numbers(version["Version"]) < ENGINE_NEEDED:
+    if compose_version.numbers(version["Version"]) < NEEDED:
         raise LabError(
             f"the Docker engine is version {version['Version']}",
-            f"{ENGINE_NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
+            f"{NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",
             "upgrade Docker with your package manager, then ./lab doctor",
         )
     return found
@@ -56,7 +56,7 @@ def _refuse_kind(version: dict[str, Any]) -> None:
     if any(name.startswith("Podman") for name in names):
         raise LabError(
             f"the engine is Podman {version['Version']}",
-            f"Docker Engine {ENGINE_NEEDED[0]} or newer: images are built by its BuildKit, labs found by its Compose",
+            f"Docker Engine {NEEDED[0]} or newer: images are built by its BuildKit, labs found by its Compose",
             "docker context use default, or unset DOCKER_HOST; then ./lab doctor",
         )
     if version.get("Os", "linux") != "linux":
@@ -92,34 +92,15 @@ def processor() -> str:
     return client().version().get("Arch") or host.processor()
 
 
-@cache
-def compose_version() -> str:
-    """Return the version of `docker compose`; LabError if it is missing or older than the Compose files need."""
-    answer = _run_quietly(["docker", "compose", "version", "--short"])
-    if answer is None:
-        raise LabError(
-            "docker compose is not installed", "Compose 2.24 or newer", "install the Compose plugin, then ./lab doctor"
-        )
-    if _numbers(answer) < COMPOSE_NEEDED:
-        raise LabError(
-            f"docker compose is {answer}",
-            "2.24 or newer (configs with content, include); the lab never replaces it",
-            "upgrade Docker with your package manager, then ./lab doctor",
-        )
-    return answer
-
-
 def ensure() -> Client:
     """Return a client of an engine that is new enough; start the installed engine, or install one, if needed."""
-    with ThreadPoolExecutor(1) as beside:
-        # Compose takes as long to tell its version as the rest does here. An error is raised below.
-        beside.submit(compose_version)
-        _follow_context()
-        if not _answers() and not os.environ.get("DOCKER_HOST"):
-            with lock.held("engine"):
-                _provide()
-        found = client()
-    compose_version()
+    compose_version.asked()
+    _follow_context()
+    if not _answers() and not os.environ.get("DOCKER_HOST"):
+        with lock.held("engine"):
+            _provide()
+    found = client()
+    compose_version.version()
     return found
 
 
@@ -255,8 +236,3 @@ def _run_quietly(command: Sequence[str]) -> str | None:
         return subprocess.run(command, capture_output=True, text=True, check=True, timeout=20).stdout.strip()
     except (OSError, subprocess.SubprocessError):
         return None
-
-
-def _numbers(version: str) -> tuple[int, int]:
-    major, minor, *_ = version.lstrip("v").split("+")[0].split("-")[0].split(".")
-    return int(major), int(minor)
