@@ -2,8 +2,10 @@
 TOPOLOGY ?= semisync
 ENGINE ?=
 PYTHON = .venv/bin/python
-# Compiled tests are cached, whatever the environment says; no unit test reads a log.
-UNIT = PYTHONDONTWRITEBYTECODE= $(PYTHON) -m pytest -q -p no:logging -p no:cacheprovider
+# What is compiled is kept, whatever the environment says: it saves each `lab` command of a test 0.2 s.
+export PYTHONDONTWRITEBYTECODE =
+# No unit test reads a log.
+UNIT = $(PYTHON) -m pytest -q -p no:logging -p no:cacheprovider
 # pytest-xdist costs about as much CPU as a short test itself, so two plain processes share the files. Each is given the
 # folder and what to leave out: pytest looks through the whole folder again for each file that it is given.
 SHORT = $(UNIT) tests/unit -m "not whole"
