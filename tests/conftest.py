@@ -25,20 +25,28 @@ OF_ONE_CLUSTER = {f"tests/lab/test_galera_{name}.py" for name in ("drills", "net
 LONGEST = (
     "galera_drills",
     "drills",
-    "ha",
-    "up_and_down",
-    "failover",
     "drbd",
-    "toxics",
+    "ha",
+    "recipes",
     "outside",
     "attach_kinds",
-    "everyday_commands",
-    "asking",
-    "asking_command",
-    "recipes",
+    "vm",
     "group",
     "start_options",
+    "netem_in_guest",
+    "failover",
+    "toxics",
+    "asking",
+    "galera_votes",
     "asking_load",
+    "attach",
+    "up_and_down",
+    "sabotage",
+    "everyday_commands",
+    "consumer",
+    "database",
+    "bad_luck",
+    "asking_command",
 )
 
 
@@ -52,8 +60,9 @@ def pytest_collection_modifyitems(config, items):
 
     Files that take longest come first where tests run beside each other.
     """
-    if config.getoption("dist") == "loadscope":
-        items.sort(key=lambda item: _place(item.path.stem.removeprefix("test_")))
+    # A process that runs tests of others' choice does not have their option --dist.
+    if hasattr(config, "workerinput"):
+        items.sort(key=lambda item: _place(item.path))
     for item in items:
         if CLAIMS in item.path.parents:
             item.add_marker("alone")
@@ -65,8 +74,9 @@ def pytest_collection_modifyitems(config, items):
         items[:] = [item for item in items if item not in set(left_out)]
 
 
-def _place(name):
-    return LONGEST.index(name) if name in LONGEST else len(LONGEST)
+def _place(path):
+    name = path.stem.removeprefix("test_")
+    return LONGEST.index(name) if name in LONGEST and path.parent.name != "unit" else len(LONGEST)
 
 
 def pytest_xdist_make_scheduler(config, log):

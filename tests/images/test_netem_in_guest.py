@@ -85,6 +85,7 @@ def received(line, count=NUMBERED):
     return tuple(map(int, line.guest.run("bash", "-c", script).split()))
 
 
+@pytest.mark.long
 def test_without_netem_every_datagram_arrives_once_and_in_order(line):
     """So what follows is netem's."""
     assert received(line) == (NUMBERED, 0, 0)

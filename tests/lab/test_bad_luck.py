@@ -19,7 +19,7 @@ def its_containers(name):
     return client.containers.list(all=True, filters={"label": [f"{labels.PROJECT}={name}"]}, ignore_removed=True)
 
 
-@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+@pytest.mark.parametrize("number", [pytest.param(signal.SIGINT, marks=pytest.mark.long), signal.SIGTERM])
 def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
     """Stopped while its containers come up."""
     process = start_command("up", "semisync", "--lab", name)

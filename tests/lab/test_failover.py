@@ -117,6 +117,7 @@ def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_
             pair.down()
 
 
+@pytest.mark.long
 @pytest.mark.parametrize("pair", ENGINES, indirect=True)
 def test_an_old_sources_errant_transactions_are_named_and_discarded_on_request(pair):
     """Its link is cut, it commits, it dies: the replica takes over without those rows."""
