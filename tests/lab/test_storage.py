@@ -142,6 +142,7 @@ def test_raid1_goes_on_without_a_disk_and_rebuilds_an_exchanged_one(lab, command
     assert same_rows(lab, "near")
 
 
+@pytest.mark.long
 def test_raid0_loses_its_data_with_a_disk_and_reading_says_so(lab, monkeypatch):
     """By reading every file past all caches; the other proofs still hold for the disk that is left."""
     array = arrays.array(lab, "far")
