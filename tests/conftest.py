@@ -60,7 +60,7 @@ def pytest_collection_modifyitems(config, items):
 
     Files that take longest come first where tests run beside each other.
     """
-    # A process that runs tests of others' choice does not have their option --dist.
+    # The processes of pytest-xdist collect for themselves, and do not have its option --dist.
     if hasattr(config, "workerinput"):
         items.sort(key=lambda item: _place(item.path))
     for item in items:

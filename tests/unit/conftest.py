@@ -87,7 +87,7 @@ def nothing_left_behind():
 @pytest.fixture(autouse=True)
 def nothing_remembered():
     """Clear caches, so that no test gets the answers of another one's engine."""
-    remembered = (docker_engine.client, compose_version.asked, compose_version.version)
+    remembered = (docker_engine.client, compose_version.ask, compose_version.version)
     for answer in remembered:
         answer.cache_clear()
     yield

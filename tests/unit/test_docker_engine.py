@@ -5,8 +5,10 @@ from collections import namedtuple
 from pathlib import Path
 from types import SimpleNamespace
 
+import click
 import pytest
 from docker.errors import DockerException
+from replication_lab.cli import cli
 from replication_lab.world import installing
 from replication_lab.world.docker import compose_version
 from replication_lab.world.docker import engine as docker_engine
@@ -86,9 +88,22 @@ def test_an_old_or_missing_compose_is_refused(engine, compose, refused, version,
     assert error.found == found and "2.24 or newer" in error.expected
 
 
-def test_compose_is_asked_beside_the_imports_and_again_if_it_was_not_there(compose):
+@pytest.mark.parametrize(("command", "asks"), [("up", True), ("ask", True), ("status", False)])
+def test_a_command_that_starts_a_lab_asks_compose_before_it_is_imported(monkeypatch, command, asks):
+    """Others do not ask."""
+    seen = []
+    monkeypatch.setattr(compose_version, "ask", lambda: seen.append("asked"))
+    load = cli.commands[command].load
+    monkeypatch.setattr(cli.commands[command], "load", lambda: seen.append("imported") or load())
+    with pytest.raises(click.exceptions.Exit):
+        cli.commands[command].make_context(command, ["--help"])
+
+    assert seen == (["asked", "imported"] if asks else ["imported"])
+
+
+def test_compose_is_asked_again_if_it_was_not_there_at_first(compose):
     """Commands that start a lab ask before Docker's client is imported; an installation may come between."""
-    assert compose_version.asked() is None
+    assert compose_version.ask() is None
     compose("2.26.1")
 
     assert compose_version.version() == "2.26.1"

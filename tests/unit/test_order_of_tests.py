@@ -20,7 +20,7 @@ FILES = ("unit/test_drills.py", "images/test_array.py", "lab/test_attach.py", "l
     ],
 )
 def test_files_that_take_longest_begin_first_in_the_processes_that_run_them(own, order):
-    """Such a process of pytest-xdist does not have the option --dist. Without processes the order stays."""
+    """Those of pytest-xdist do not have its option --dist. In one process the order is not changed."""
     items = [SimpleNamespace(path=Path("tests", file)) for file in FILES]
     pytest_collection_modifyitems(SimpleNamespace(getoption=lambda _name: "all", **own), items)
 

@@ -147,8 +147,8 @@ class Deferred(click.Command):
         if self._command in STARTING_LABS:
             from replication_lab.world.docker import compose_version
 
-            # Compose tells its version while the command is imported.
-            compose_version.asked()
+            # Its answer comes while the command is imported.
+            compose_version.ask()
         command = self.load()
         try:
             return command.make_context(info_name, args, parent, **extra)

@@ -30,7 +30,7 @@ from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.client import Client
 
 ROUNDS = 3
-# A cluster forms in a time that varies by a third: the median ratio of three starts is now 1.06, now 1.34.
+# The time in which a cluster forms varies by a third. The median ratio of three starts was 1.06 once, and 1.34 later.
 CLUSTERS = 7
 PRESET = "bench"
 LEDGER_SECONDS = 5

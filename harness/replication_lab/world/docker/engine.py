@@ -94,7 +94,7 @@ def processor() -> str:
 
 def ensure() -> Client:
     """Return a client of an engine that is new enough; start the installed engine, or install one, if needed."""
-    compose_version.asked()
+    compose_version.ask()
     _follow_context()
     if not _answers() and not os.environ.get("DOCKER_HOST"):
         with lock.held("engine"):
