@@ -41,28 +41,28 @@ test: .venv/installed.txt  ## run unit tests, images, labs and claims, without t
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
-test-all: .venv/installed.txt  ## run every test on every engine, also those marked long
+test-all: .venv/developing.txt  ## run every test on every engine, also those marked long
 	@$(UNIT) tests/unit -n auto --dist worksteal --lab-engine all
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
 
-test-unit: .venv/installed.txt  ## run the short unit tests, without Docker, in seconds
+test-unit: .venv/developing.txt  ## run the short unit tests, without Docker, in seconds
 	@$(MAKE) --no-print-directory --output-sync -j 2 unit-a-to-i unit-j-to-z
 
-unit-a-to-i:
+unit-a-to-i: .venv/developing.txt
 	@$(SHORT) --ignore-glob='*/test_[j-z]*.py'
 
-unit-j-to-z:
+unit-j-to-z: .venv/developing.txt
 	@$(SHORT) --ignore-glob='*/test_[a-i]*.py'
 
-# Images that are missing are built meanwhile.
+# Images that are missing are built meanwhile, also while the tests' libraries are installed.
 unit-whole: unit-a-to-i unit-j-to-z
 	@$(WHOLE)
 
 test-images: .venv/installed.txt  ## build the images that `make test` needs and that are missing, all at once
 	@PYTHONPATH=harness $(PYTHON) -m tests.build_images
 
-claims: .venv/installed.txt  ## run the experiments as regression checks, and images and starts, on all engines
+claims: .venv/developing.txt  ## run the experiments as regression checks, and images and starts, on all engines
 	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --lab-engine all
 
 bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from one run, into runs/
@@ -71,24 +71,29 @@ bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from
 drills: .venv/installed.txt  ## run every drill of every topology, into runs/
 	@$(PYTHON) -m replication_lab.cli.drill
 
-figures: .venv/installed.txt  ## write the tables and outputs of the docs that kept records make, and draw the figures
+figures: .venv/developing.txt  ## write the tables and outputs of the docs that kept records make, and draw the figures
 	@PYTHONPATH=harness $(PYTHON) -m tests.figures
 
-pictures: .venv/installed.txt  ## write the pictures of pages in docs/images, as Chromium shows them in the tests
+pictures: .venv/developing.txt  ## write the pictures of pages in docs/images, as Chromium shows them in the tests
 	@$(PYTHON) -m pytest tests/lab/test_live_browser.py --lab-engine all --pictures
 
-lint: .venv/installed.txt  ## run ruff, mypy, import-linter and shellcheck, and collect all tests together
+lint: .venv/developing.txt  ## run ruff, mypy, import-linter and shellcheck, and collect all tests together
 	@$(PYTHON) -m pytest tests --collect-only -qq >/dev/null && .venv/bin/ruff check . && .venv/bin/ruff format --check . && .venv/bin/mypy && .venv/bin/lint-imports && .ci/shell-scripts | xargs .venv/bin/shellcheck
 
-docs: .venv/installed.txt  ## build the book as a site into site/, without the network; a broken link is an error
+docs: .venv/developing.txt  ## build the book as a site into site/, without the network; a broken link is an error
 	@NO_MKDOCS_2_WARNING=1 PYTHONPATH=harness .venv/bin/mkdocs build --quiet
 
-transcript: .venv/installed.txt  ## type the ten minutes of docs/attach.md again, and write what they print
+transcript: .venv/developing.txt  ## type the ten minutes of docs/attach.md again, and write what they print
 	@PYTHONPATH=harness $(PYTHON) -m tests.lab.ten_minutes
 
-readability: .venv/installed.txt  ## print how hard docs and help are to read
+readability: .venv/developing.txt  ## print how hard docs and help are to read
 	@$(PYTHON) tests/readability.py
 
-# The launcher installs the hash-locked list.
+# The launcher installs the hash-locked list of what the lab itself needs.
 .venv/installed.txt: harness/requirements.txt
 	@./lab --help >/dev/null
+
+# Tests, checks and the book need more.
+.venv/developing.txt: tests/requirements.txt .venv/installed.txt
+	@$(PYTHON) -m pip install -q --disable-pip-version-check --require-hashes -r tests/requirements.txt
+	@cp tests/requirements.txt $@

@@ -1,15 +1,15 @@
 """Is a person asked before this host is changed, is what was added recorded, and is exactly that undone?"""
 
 import io
-import os
-import pty
 import subprocess
 import sys
 
 import pytest
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, installing
+from replication_lab.world import installing
 from replication_lab.world.installing import Change
+
+from tests.terminal import typed_at_a_terminal
 
 CHANGE = Change("a thing", [["true"]], ["thing"], (("/etc/apt/thing", "a source"),), "the engine")
 # What a command does in a process of its own, so that it has a terminal of its own.
@@ -23,32 +23,6 @@ try:
 except LabError as error:
     print("REFUSED", error.found)
 """
-
-
-def typed_at_a_terminal(command, keys, **environment):
-    """Return what a command prints with a pseudo-terminal, at which these keys are typed, and its standard output."""
-    ours, theirs = pty.openpty()
-    process = subprocess.Popen(
-        command,
-        stdin=theirs,
-        stderr=theirs,
-        stdout=subprocess.PIPE,
-        text=True,
-        start_new_session=True,
-        env={**{k: v for k, v in os.environ.items() if k != installing.VARIABLE}, **environment},
-    )
-    os.close(theirs)
-    seen = b""
-    try:
-        while b"type no: " not in seen:
-            seen += os.read(ours, 4096)
-        os.write(ours, keys)
-    except OSError:
-        # The terminal closes when the command ends: nothing was asked.
-        pass
-    out, _ = process.communicate()
-    os.close(ours)
-    return seen.decode().replace("\r", ""), out
 
 
 @pytest.fixture
@@ -165,43 +139,3 @@ def test_undo_asks_a_terminal(kept, monkeypatch, lab):
 
     assert lab("doctor", "--undo")[:2] == (0, "removed from apt's configuration: nothing\n")
     assert (kept / "TRIXIE_PIN").exists()
-
-
-@pytest.fixture
-def bare(tmp_path):
-    """Return a checkout of nothing but the launcher, and programs that record how they are called, before others."""
-    (tmp_path / "harness").mkdir()
-    (tmp_path / "compose").mkdir()
-    (tmp_path / "harness" / "requirements.txt").touch()
-    (tmp_path / "lab").write_text((catalogue.ROOT / "lab").read_text().replace("/var/lib", str(tmp_path)))
-    programs = tmp_path / "bin"
-    programs.mkdir()
-    log = tmp_path / "log"
-    # A Python that is new enough and cannot make environments: python3-venv is missing.
-    for name, body in (
-        (
-            "python",
-            "case $2 in *version_info*) exit 0 ;; *) exit 1 ;; esac",
-        ),
-        ("apt-get", 'echo "apt-get $*" >>"$LOG"'),
-        ("sudo", 'exec "$@"'),
-        ("dpkg-query", "exit 1"),
-    ):
-        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
-        (programs / name).chmod(0o755)
-    path = f"{programs}:{os.environ['PATH']}"
-    log.touch()
-    return tmp_path, {"PATH": path, "LOG": str(log), "LAB_PYTHON": str(programs / "python")}
-
-
-@pytest.mark.parametrize(("keys", "goes_on"), [(b"\n", True), (b"no\n", False), (b"\x04", False)])
-def test_the_launcher_asks_a_terminal_too(bare, keys, goes_on):
-    """It installs Python's venv by apt after Enter, and records it; otherwise nothing is run."""
-    folder, environment = bare
-    asked, _ = typed_at_a_terminal(["sh", str(folder / "lab"), "up"], keys, **environment)
-    ran = (folder / "log").read_text()
-    record = folder / "replication-lab" / "added"
-
-    assert "install  python3-venv" in asked
-    assert ("apt-get install -y -q --no-install-recommends python3-venv" in ran) == goes_on
-    assert (record.read_text() if record.exists() else "") == ("package python3-venv\n" if goes_on else "")

@@ -7,7 +7,7 @@ from random import Random
 from replication_lab.experiments._data import data_beside
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Comparison, Experiment, Preset
-from replication_lab.model.quantities import Figure, Ratio, Sum
+from replication_lab.model.quantities import Loops, Ratio, Sum
 from replication_lab.probes.temporary_tables import Watch
 from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.world.docker.lab import Lab
@@ -87,8 +87,8 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     yield Watch(server, _statement(case.settings["table"]), storage, ROWS, counts)
 
 
-def _average(table: str, storage: str, engine: str | None = None) -> Figure:
-    return Figure(f"{table}-{storage}", "average_ms", engine)
+def _average(table: str, storage: str, engine: str | None = None) -> Loops:
+    return Loops(f"{table}-{storage}", "average_ms", engine)
 
 
 def _over(table: str, storage: str, reference: tuple[str, str]) -> Ratio:
@@ -156,7 +156,7 @@ def _about_the_client(storage: str) -> Claim:
         f"{storage}-own-slap-says-the-same",
         f"temporary tables in {STORAGES[storage]}: the server's own mysqlslap gives the same time (±20 %) as the "
         "mysqlslap used for all servers",
-        Figure(f"{case}-own", "average_ms").over(Figure(case, "average_ms")).equals(within=0.2),
+        Loops(f"{case}-own", "average_ms").over(Loops(case, "average_ms")).equals(within=0.2),
         predicted=1.0,
     )
 

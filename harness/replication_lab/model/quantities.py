@@ -99,6 +99,30 @@ class Figure(Quantity):
 
 
 @dataclass(frozen=True)
+class Loops(Figure):
+    """A recorded time of a load that only computes, divided by that of the loop beside it (`loop_us`).
+
+    The same work takes longer on a slower CPU, and about as many loops. No slope is taken from the record: with that of
+    few cases, too many verdicts at a bound would be wrong (docs/statistics.md). It is the recorded time (ms) if the
+    record lacks the loop of any measurement, as where the engine runs on another machine.
+    """
+
+    @property
+    def label(self) -> str:
+        return super().label.replace("_ms(", "_loops(")
+
+    @property
+    def unit(self) -> str:
+        return ""
+
+    def series(self, record: Record, engine: str) -> dict[int, float]:
+        recorded, taken = super().series(record, engine), record.quiet(self.engine or engine, self.case)
+        if not all(each.noise.loop_us for each in record.measurements if self.name in each.figures):
+            return recorded
+        return {n: value * 1000 / (taken[n].noise.loop_us or math.nan) for n, value in recorded.items()}
+
+
+@dataclass(frozen=True)
 class ErrorShare(Figure):
     """The share of attempts that failed. None in any round leaves room for as many as chance could have hidden."""
 

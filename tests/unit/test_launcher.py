@@ -1,0 +1,146 @@
+"""Does the launcher make the Python environment, once and whole, and ask before it installs anything?"""
+
+import os
+import re
+import subprocess
+import sys
+from collections import defaultdict
+
+import pytest
+from replication_lab.world import catalogue
+
+from tests.terminal import typed_at_a_terminal
+
+
+@pytest.fixture
+def bare(tmp_path):
+    """Return a checkout of nothing but the launcher, and programs that record how they are called, before others."""
+    (tmp_path / "harness").mkdir()
+    (tmp_path / "compose").mkdir()
+    (tmp_path / "harness" / "requirements.txt").touch()
+    (tmp_path / "lab").write_text((catalogue.ROOT / "lab").read_text().replace("/var/lib", str(tmp_path)))
+    programs = tmp_path / "bin"
+    programs.mkdir()
+    log = tmp_path / "log"
+    # A Python that is new enough and cannot make environments: python3-venv is missing.
+    for name, body in (
+        (
+            "python",
+            "case $2 in *version_info*) exit 0 ;; *) exit 1 ;; esac",
+        ),
+        ("apt-get", 'echo "apt-get $*" >>"$LOG"'),
+        ("sudo", 'exec "$@"'),
+        ("dpkg-query", "exit 1"),
+    ):
+        (programs / name).write_text(f"#!/bin/sh\n{body}\n")
+        (programs / name).chmod(0o755)
+    path = f"{programs}:{os.environ['PATH']}"
+    log.touch()
+    return tmp_path, {"PATH": path, "LOG": str(log), "LAB_PYTHON": str(programs / "python")}
+
+
+@pytest.mark.parametrize(("keys", "goes_on"), [(b"\n", True), (b"no\n", False), (b"\x04", False)])
+def test_the_launcher_asks_a_terminal_too(bare, keys, goes_on):
+    """It installs Python's venv by apt after Enter, and records it; otherwise nothing is run."""
+    folder, environment = bare
+    asked, _ = typed_at_a_terminal(["sh", str(folder / "lab"), "up"], keys, **environment)
+    ran = (folder / "log").read_text()
+    record = folder / "replication-lab" / "added"
+
+    assert "install  python3-venv" in asked
+    assert ("apt-get install -y -q --no-install-recommends python3-venv" in ran) == goes_on
+    assert (record.read_text() if record.exists() else "") == ("package python3-venv\n" if goes_on else "")
+
+
+# A Python for the launcher: it makes an environment of nothing but itself, and only locks are taken by a real one.
+MAKES_ENVIRONMENTS = """#!/bin/sh
+case "$*" in
+  *fcntl*) exec "$REAL" "$@" ;;
+  *sysconfig*) echo "$PACKAGES" ;;
+  "-m venv "*) mkdir -p "$3/bin" && cp "$0" "$3/bin/python" ;;
+  *"pip install"*)
+    [ ! -e "$FAILS" ] || exit 1
+    echo pip >>"$LOG"
+    [ ! -p "$BEGUN" ] || { echo begun >"$BEGUN"; read -r _ <"$GO_ON"; }
+    ;;
+esac
+"""
+
+
+@pytest.fixture
+def new_checkout(bare):
+    """Return a checkout without an environment, and what to give its launcher; if `begun` is a pipe, pip waits."""
+    folder, environment = bare
+    (folder / "bin" / "python").write_text(MAKES_ENVIRONMENTS)
+    names = {"BEGUN": "begun", "GO_ON": "go-on", "FAILS": "fails", "PACKAGES": "."}
+    return folder, {**environment, "REAL": sys.executable, **{key: str(folder / name) for key, name in names.items()}}
+
+
+def _launched(folder, environment):
+    return subprocess.Popen(
+        ["sh", str(folder / "lab"), "status"],
+        env=environment,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+
+
+def test_of_two_first_commands_one_makes_the_environment_and_the_other_waits(new_checkout):
+    """Before, the second one deleted what the first one was making."""
+    folder, environment = new_checkout
+    for pipe in ("begun", "go-on"):
+        os.mkfifo(folder / pipe)
+    first = _launched(folder, environment)
+    assert (folder / "begun").read_text() == "begun\n"
+    second = _launched(folder, environment)
+    waits = second.stderr.readline()
+    (folder / "go-on").write_text("\n")
+
+    assert waits == "waiting for another command that makes .venv\n"
+    assert "making .venv" in first.communicate()[1]
+    assert second.communicate()[1] == ""
+    assert (first.returncode, second.returncode, (folder / "log").read_text()) == (0, 0, "pip\n")
+
+
+@pytest.mark.parametrize("spoilt", ["bin/python", "installed.txt"])
+def test_an_environment_that_is_not_whole_is_made_again(new_checkout, spoilt):
+    """Without its Python it cannot be used; without its list it may have been interrupted."""
+    folder, environment = new_checkout
+    assert _launched(folder, environment).wait() == 0
+    assert _launched(folder, environment).wait() == 0
+    (folder / ".venv" / spoilt).unlink()
+
+    assert _launched(folder, environment).wait() == 0
+    assert (folder / "log").read_text() == "pip\npip\n"
+
+
+def test_an_environment_that_could_not_be_made_is_not_used(new_checkout):
+    """The error names the next command, and the next command tries again."""
+    folder, environment = new_checkout
+    (folder / "fails").touch()
+    failed = _launched(folder, environment)
+    assert "next: rm -rf .venv; ./lab doctor" in failed.communicate()[1]
+    assert failed.returncode == 3
+    (folder / "fails").unlink()
+
+    assert _launched(folder, environment).wait() == 0
+
+
+def test_the_lab_and_its_tests_have_the_same_versions_of_what_the_lab_needs():
+    """Two lists are locked: of the lab, and of the lab with its tests, which has to contain all of the other."""
+    lab, tests = (_locked(catalogue.ROOT / part / "requirements.txt") for part in ("harness", "tests"))
+
+    assert len(lab) > 20
+    assert {name: tests[name] for name in lab} == lab
+    assert not {"pytest", "mypy", "mkdocs"} & lab.keys()
+
+
+def _locked(path):
+    """Return the lines of each package in a list: its versions and hashes, without the systems that they are for."""
+    locked = defaultdict(set)
+    for part in re.split(r"\n(?=\S)", path.read_text().strip()):
+        first, *hashes = part.replace(" \\", "").split("\n")
+        pinned = first.partition(" ;")[0]
+        locked[pinned.partition("==")[0]] |= {pinned, *map(str.strip, hashes)}
+    return locked
