@@ -101,6 +101,7 @@ def test_what_is_counted_as_duplicated_arrives_twice(line):
     assert counted.why_not(5, TWICE.type) == "" and late == 0
 
 
+@pytest.mark.long
 def test_what_is_counted_as_late_is_overtaken(line):
     """Each late one arrives after later ones, except where the end of the load follows it."""
     line.sender.put(LATE)
@@ -111,6 +112,7 @@ def test_what_is_counted_as_late_is_overtaken(line):
     assert 0.8 * counted.hit <= late <= counted.hit and counted.why_not(5, LATE.type) == ""
 
 
+@pytest.mark.long
 def test_both_are_proved_together_and_leave_nothing(line):
     """The lab's own datagrams reach nobody; afterwards the device has its own queue again."""
     for body in BOTH.of_packets:

@@ -102,6 +102,7 @@ def test_slow_writes_are_the_bottleneck_of_an_applier_that_waits_for_them(lab, r
     assert "writing" in found.because
 
 
+@pytest.mark.long
 def test_slow_flushes_are_told_from_slow_writes(lab, replica):
     """Twenty milliseconds a flush, writes free."""
     array.array(lab, "replica").limit(Limits(flush_us=20_000))
@@ -113,6 +114,7 @@ def test_slow_flushes_are_told_from_slow_writes(lab, replica):
     assert found.bottleneck is Bottleneck.FSYNC, (found, seen)
 
 
+@pytest.mark.long
 def test_a_container_that_is_held_back_lacks_cpu(lab, replica):
     """A tenth of a CPU."""
     with backlog(lab, ["UPDATE lab.narrow SET n = n + 1"], 10):
@@ -133,6 +135,7 @@ def test_an_applier_whom_nothing_hinders_is_itself_the_bottleneck(lab, replica):
     assert "it has one thread" in found.because
 
 
+@pytest.mark.long
 def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
     """A reader's lock on the replica, on the row that comes next."""
     with replica.session() as holder, holder.cursor() as cursor:

@@ -8,7 +8,7 @@ from types import SimpleNamespace
 import click
 import pytest
 from docker.errors import DockerException
-from replication_lab.cli import cli
+from replication_lab.cli import Deferred, cli
 from replication_lab.world import installing
 from replication_lab.world.docker import compose_version
 from replication_lab.world.docker import engine as docker_engine
@@ -93,8 +93,10 @@ def test_a_command_that_starts_a_lab_asks_compose_before_it_is_imported(monkeypa
     """Others do not ask."""
     seen = []
     monkeypatch.setattr(compose_version, "ask", lambda: seen.append("asked"))
-    load = cli.commands[command].load
-    monkeypatch.setattr(cli.commands[command], "load", lambda: seen.append("imported") or load())
+    deferred = cli.commands[command]
+    assert isinstance(deferred, Deferred)
+    load = deferred.load
+    monkeypatch.setattr(deferred, "load", lambda: seen.append("imported") or load())
     with pytest.raises(click.exceptions.Exit):
         cli.commands[command].make_context(command, ["--help"])
 

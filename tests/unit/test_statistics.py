@@ -49,6 +49,21 @@ def test_wrong_verdicts_at_the_boundary_stay_within_five_per_cent(shape, plan):
     assert at_most(outcome.refuted, plan.alpha)
 
 
+def test_a_time_in_loops_is_decided_sooner_than_in_milliseconds_on_uneven_cpus():
+    """A ratio a fifth above its bound, of two times that the CPUs' speed changes by a sixth each."""
+    times, loops = (
+        simulation.run(f"CPUs of uneven speed, {unit}", Plan(3, 8), ratio=1.2, bound=1, runs=RUNS)
+        for unit in ("times", "loops")
+    )
+
+    assert loops.holds > 2 * times.holds
+
+
+def test_a_slope_from_few_cases_would_make_too_many_verdicts_wrong():
+    """That is why a time is divided by its loop, and not corrected by what the record says of loops."""
+    assert not at_most(simulation.wrong_with_a_slope(2, Plan(3, 8), runs=RUNS), Plan(3, 8).alpha)
+
+
 @pytest.mark.parametrize("plan", PLANS, ids=("8 rounds", "12 rounds"))
 @pytest.mark.parametrize("shape", simulation.SHAPES)
 def test_an_interval_that_is_the_answer_is_wrong_in_five_per_cent_of_the_runs_at_most(shape, plan):
