@@ -1,5 +1,6 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
+import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
@@ -19,13 +20,16 @@ from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, packet_rules, revisions, signals, vm
+from replication_lab.world import at_once, catalogue, clock, packet_rules, revisions, signals, vm
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, labels, leftovers, packet_ability, project, servers
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
+
+# A link without a toxic answers within a millisecond or two; later than this if the machine is busy.
+BUSY_MS, BUSY_SECONDS = 5.0, 30
 
 
 def image_names(
@@ -227,15 +231,17 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
 
 
 def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
-    # A busy moment lengthens all round trips that are measured at once: then again, one after another.
-    for lanes in (PINGS, 1):
-        proof = _put_and_measured(lab, link, toxic, lanes)
-        if proof.ok or not toxic.is_measured:
-            break
+    # A busy moment lengthens all round trips that are measured at once: then again, one after another. While the machine
+    # stays busy, which a link without its toxic shows, again for a while.
+    proof, _ = _put_and_measured(lab, link, toxic, PINGS)
+    began, bare_ms = clock.timer(), math.inf
+    while not proof.ok and toxic.is_measured and bare_ms > BUSY_MS and clock.timer() - began < BUSY_SECONDS:
+        proof, bare_ms = _put_and_measured(lab, link, toxic, 1)
     return proof
 
 
-def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
+def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> tuple[Proof, float]:
+    """Return the proof that the toxic acts, and the link's round trip without it in ms."""
     running = lab.link(link)
     clear(running)
     with closing(RoundTrip(running, lanes)) as probe:
@@ -247,7 +253,8 @@ def _put_and_measured(lab: Lab, link: str, toxic: Toxic, lanes: int) -> Proof:
         if not ok and toxic.is_measured:
             # Once more: many links are measured at once, and a machine has busy moments.
             found, ok = realised(toxic, probe, bare)
-    return Proof(f"link {link} is {toxic.name}", f"{found}{_shared(running, toxic)}; {bare:.1f} ms without it", ok)
+    said = f"{found}{_shared(running, toxic)}; {bare:.1f} ms without it"
+    return Proof(f"link {link} is {toxic.name}", said, ok), bare
 
 
 def _shared(link: RunningLink, toxic: Toxic) -> str:

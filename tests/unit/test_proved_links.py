@@ -1,0 +1,69 @@
+"""How often is a link measured until it is as requested, or refused?"""
+
+import itertools
+
+import pytest
+from replication_lab.lab import up
+from replication_lab.model.proof import Proof
+from replication_lab.world import catalogue
+
+WAN = catalogue.toxic("wan-85ms")
+QUIET_MS, BUSY_MS = 0.5, 17.4
+
+
+@pytest.fixture
+def measured(monkeypatch):
+    """Return a function that gives the link these measurements, (ok, ms without the toxic), the last one for ever."""
+
+    def give(*found):
+        attempts, seconds = [], itertools.count()
+        monkeypatch.setattr(up.clock, "timer", lambda: next(seconds))
+
+        def measure(_lab, _link, _toxic, lanes):
+            ok, bare_ms = found[min(len(attempts), len(found) - 1)]
+            attempts.append(lanes)
+            return Proof("the link", str(ok), ok), bare_ms
+
+        monkeypatch.setattr(up, "_put_and_measured", measure)
+        return attempts
+
+    return give
+
+
+def proved():
+    return up._prove_link(None, "source-replica", WAN).ok
+
+
+def test_a_link_as_requested_is_measured_once(measured):
+    attempts = measured((True, QUIET_MS))
+
+    assert proved() and len(attempts) == 1
+
+
+def test_a_link_that_is_not_as_requested_is_measured_once_more_by_one_ping_after_another(measured):
+    """Several at once may have lengthened each other."""
+    attempts = measured((False, BUSY_MS), (False, QUIET_MS))
+
+    assert not proved() and attempts == [up.PINGS, 1]
+
+
+def test_on_a_busy_machine_a_link_is_measured_until_it_is_as_requested(measured):
+    """At the start of several labs a link without its toxic took 17 ms, and was refused."""
+    attempts = measured(*[(False, BUSY_MS)] * 4, (True, BUSY_MS))
+
+    assert proved() and len(attempts) == 5
+
+
+def test_a_machine_that_stays_busy_refuses_the_link_after_a_while(measured):
+    """Each reading of the clock is a second later."""
+    attempts = measured((False, BUSY_MS))
+
+    assert not proved() and len(attempts) == up.BUSY_SECONDS
+
+
+def test_a_toxic_that_has_no_measure_is_not_repeated(measured, monkeypatch):
+    """A black hole answers nothing, however often it is asked."""
+    attempts = measured((False, BUSY_MS))
+    assert not up._prove_link(None, "source-replica", catalogue.toxic("black-hole")).ok
+
+    assert len(attempts) == 1
