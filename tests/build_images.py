@@ -4,7 +4,7 @@ from replication_lab.lab import stock
 from replication_lab.world.docker import engine
 
 # The engines of tests that are not marked long, and topologies that need more images than a server's.
-ENGINES = ("mariadb", "mariadb-10.1", "mysql-5.5", "mysql-8.0")
+ENGINES = ("mariadb", "mysql-5.5", "mysql-8.0")
 TOPOLOGIES = ("galera", "raid", "drbd-ha")
 
 

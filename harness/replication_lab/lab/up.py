@@ -231,8 +231,8 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
 
 
 def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
-    # A busy moment lengthens all round trips that are measured at once: then again, one after another. While the machine
-    # stays busy, which a link without its toxic shows, again for a while.
+    # A busy moment lengthens all round trips that are measured at once: then again, one after another. If the link is
+    # slow without its toxic as well, the machine stays busy: then again for a while.
     proof, _ = _put_and_measured(lab, link, toxic, PINGS)
     began, bare_ms = clock.timer(), math.inf
     while not proof.ok and toxic.is_measured and bare_ms > BUSY_MS and clock.timer() - began < BUSY_SECONDS:
