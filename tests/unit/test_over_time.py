@@ -71,6 +71,25 @@ def test_a_slower_server_shows_in_the_history():
     assert found.changes[0].ratio == pytest.approx(0.8, abs=0.02)
 
 
+def beside(loop_us, digest):
+    """Return the run with this time of the loop in each round."""
+    engine = digest.engines["mariadb"]
+    cases = {name: replace(case, loop_us=[loop_us] * 3 if loop_us else []) for name, case in engine.cases.items()}
+    return replace(digest, engines={"mariadb": replace(engine, cases=cases)})
+
+
+@pytest.mark.parametrize(("loop_us", "said"), [(480, "a loop took 1.20 times as long"), (401, None), (None, None)])
+def test_a_change_with_another_speed_of_the_cpus_says_so(loop_us, said):
+    """Not if the speed was the same, or is not known for every run."""
+    found = of(
+        history(beside(400 if n < 10 else loop_us, each) for n, each in enumerate(runs(*[1000] * 10, *[800] * 4)))
+    )
+
+    assert [change.at for change in found.changes] == [10]
+    remarks = "\n".join(over_time._remarks(found))
+    assert said in remarks if said else "loop" not in remarks
+
+
 def test_a_change_too_small_to_matter_is_left_out():
     """One per cent is seen in quiet series and needs no line."""
     rates = [1000.0 + n % 2 for n in range(10)] + [985.0 + n % 2 for n in range(10)]

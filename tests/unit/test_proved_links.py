@@ -35,6 +35,7 @@ def proved():
 
 
 def test_a_link_as_requested_is_measured_once(measured):
+    """Each further measurement would take a second."""
     attempts = measured((True, QUIET_MS))
 
     assert proved() and len(attempts) == 1

@@ -57,5 +57,8 @@ def _as_data(series: model.Series) -> dict[str, object]:
         "machine": dict(place.machine),
         "of": series.of,
         "points": series.points,
-        "changes": [{"run": series.points[each.at].run, "ratio": each.ratio} for each in series.changes],
+        "changes": [
+            {"run": series.points[each.at].run, "ratio": each.ratio, "cpu_time": each.cpu_time}
+            for each in series.changes
+        ],
     }

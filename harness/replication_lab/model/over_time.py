@@ -4,6 +4,7 @@ import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
+from statistics import geometric_mean
 
 from replication_lab.model.change_points import change_points
 from replication_lab.model.digest import Digest
@@ -28,21 +29,31 @@ class Place:
 
 @dataclass(frozen=True)
 class Point:
-    """A run's value of a figure: the geometric mean of its rounds, and the server's version."""
+    """A run's value of a figure: the geometric mean of its rounds, and the server's version.
+
+    `loop_us` is the mean time of the loop that shows the CPUs' speed. It is None for a ratio of paired rounds, which
+    the speed hardly changes, and where it was not measured.
+    """
 
     run: str
     started: str
     version: str
     value: float
     rounds: int
+    loop_us: float | None = None
 
 
 @dataclass(frozen=True)
 class Change:
-    """A new level: the index of its first run, and its mean divided by that of the level before."""
+    """A new level: the index of its first run, and its mean divided by that of the level before.
+
+    `cpu_time` is the loop's mean time divided by that of the level before: above 1 the CPUs were slower. None where it
+    is not known for every run.
+    """
 
     at: int
     ratio: float
+    cpu_time: float | None = None
 
 
 @dataclass(frozen=True)
@@ -60,9 +71,21 @@ class Series:
             return []
         logs = [math.log(point.value) for point in self.points]
         ends = [0, *change_points(logs), len(logs)]
-        levels = [math.fsum(logs[a:b]) / (b - a) for a, b in itertools.pairwise(ends)]
-        found = [Change(at, math.exp(levels[n + 1] - levels[n])) for n, at in enumerate(ends[1:-1])]
+        values, loops = self._levels(logs, ends), self._levels(self._loops, ends)
+        found = [Change(at, values[n], loops[n] if loops else None) for n, at in enumerate(ends[1:-1])]
         return [change for change in found if abs(math.log(change.ratio)) >= -math.log(1 - LEAST_CHANGE)]
+
+    @property
+    def _loops(self) -> list[float]:
+        """The logarithms of the loop's time in each run; empty where one is not known."""
+        loops = [point.loop_us for point in self.points if point.loop_us]
+        return [math.log(loop) for loop in loops] if len(loops) == len(self.points) else []
+
+    @staticmethod
+    def _levels(logs: list[float], ends: list[int]) -> list[float]:
+        """Return each level but the first, divided by the one before it."""
+        levels = [math.fsum(logs[a:b]) / (b - a) for a, b in itertools.pairwise(ends)] if logs else []
+        return [math.exp(after - before) for before, after in itertools.pairwise(levels)]
 
 
 def history(digests: Iterable[Digest]) -> list[Series]:
@@ -84,13 +107,17 @@ def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
             name,
             tuple(digest.machine.items()),
         )
-        named = {claim: found.ratios for claim, found in engine.claims.items()}
+        named = {claim: (found.ratios, list[float]()) for claim, found in engine.claims.items()}
         named |= {
-            f"throughput:{case}": found.figures.get("throughput", [])
+            f"throughput:{case}": (found.figures.get("throughput", []), found.loop_us)
             for case, found in engine.cases.items()
             if not found.doubts
         }
-        for of, values in named.items():
+        for of, (values, loops) in named.items():
             if values:
-                value = math.exp(math.fsum(map(math.log, values)) / len(values))
-                yield place, of, Point(digest.run, digest.started, engine.version, value, len(values))
+                loop_us = geometric_mean(loops) if loops else None
+                yield (
+                    place,
+                    of,
+                    Point(digest.run, digest.started, engine.version, geometric_mean(values), len(values), loop_us),
+                )

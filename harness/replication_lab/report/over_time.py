@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.over_time import FEWEST_RUNS, Change, Place, Series
+from replication_lab.model.over_time import FEWEST_RUNS, LEAST_CHANGE, Change, Place, Series
 from replication_lab.report.wording import number
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -84,6 +84,12 @@ def _remarks(series: Series) -> Iterator[str]:
         yield f"{len(points)} runs; at least {FEWEST_RUNS} are needed to detect a change"
     elif not series.changes:
         yield "no change"
+    for change in series.changes:
+        if change.cpu_time and abs(change.cpu_time - 1) >= LEAST_CHANGE:
+            yield (
+                f"run {points[change.at].run}: from here on a loop took {change.cpu_time:.2f} times as long on the "
+                "CPUs, which may explain the change"
+            )
     for before, after in itertools.pairwise(points):
         if before.version != after.version:
             yield f"run {after.run}: the server's version changed from {before.version} to {after.version}"
