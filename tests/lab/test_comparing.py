@@ -89,7 +89,7 @@ class Measured:
 def measured_runs(docker, tmp_path_factory):
     """Yield equal runs, then runs of a slower server, with none but these under runs/; and a run on a busy machine."""
     topology, name = catalogue.topology("single"), f"test-{secrets.token_hex(4)}"
-    storage = up.storage_of("single", ["single"], disk=DISK, disks=0, mib=1024, backend="auto")
+    storage = up.storage_of("single", ["server=single"], disk=DISK, disks=0, mib=1024, backend="auto")
     images.ensure(up.image_names("mariadb", load=True, topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
     lab = project.start(LabRequest(topology, "mariadb", name, load=True, storage=placed))
