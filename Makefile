@@ -95,5 +95,4 @@ readability: .venv/developing.txt  ## print how hard docs and help are to read
 
 # Tests, checks and the book need more.
 .venv/developing.txt: tests/requirements.txt .venv/installed.txt
-	@$(PYTHON) -m pip install -q --disable-pip-version-check --require-hashes -r tests/requirements.txt
-	@cp tests/requirements.txt $@
+	@PYTHONPATH=harness $(PYTHON) -m tests.install

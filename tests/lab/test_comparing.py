@@ -32,7 +32,8 @@ from replication_lab.world.docker.lab import Lab
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(2400)]
 
 ROUNDS, EQUAL, SLOWER = 8, 21, 3
-# A commit waits for the disk and hardly for a CPU: CPUs that other machines slow down would make equal runs different.
+# A commit waits for the disk, and hardly for a CPU. Equal runs of a load that computes differ on CPUs that other
+# machines slow down: docs/comparing.md has their figures.
 DISK = "sata-7200"
 # A commit waits for one flush, or for two.
 FAST = {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 0}

@@ -33,9 +33,10 @@ def _drifting(dice, size):
     return (drift + _normal(5)(dice, size)) - (drift + _normal(5)(dice, size))
 
 
-# Of computing loads on a virtual machine whose cores others use as well (temporary_tables, 2026-11-27): the standard
-# deviation of the CPUs' speed, by how much more than a loop a query slows down, and what else varies.
-SPEED, POWER, QUERY, LOOP = 0.12, 1.34, 0.045, 0.03
+# Computing loads on a virtual machine whose cores others use as well, as temporary_tables found them on 2026-11-27.
+SPEED = 0.12  # the standard deviation of the logarithm of the CPUs' speed
+POWER = 1.34  # a query's time grows with this power of the loop's
+QUERY, LOOP = 0.045, 0.03  # the standard deviations of what else varies
 
 
 def _computing(dice, size) -> tuple:

@@ -2,6 +2,7 @@
 
 import os
 import threading
+from collections import defaultdict
 
 import pytest
 from replication_lab.probes import cpu_speed
@@ -62,3 +63,22 @@ def test_the_cpu_that_the_load_used_counts(busy, loop_us):
     found = cpu_speed._weighted({0: [300.0] * 3, 1: [500.0] * 3}, {}, after)
 
     assert found == pytest.approx(loop_us, abs=1)
+
+
+def test_a_cpu_is_read_as_often_as_it_is_used():
+    """Of sixteen CPUs the server uses one; the client uses another for a fifth of the time."""
+    used = {cpu: {3: 10.01, 7: 2.01}.get(cpu, 0.01) for cpu in range(16)}
+    readings = defaultdict(list)
+    for _ in range(60):
+        readings[cpu_speed._next(list(range(16)), readings, used)].append(0.0)
+
+    assert {cpu: len(found) for cpu, found in readings.items()} == {3: 50, 7: 10}
+
+
+def test_idle_cpus_are_read_in_turn():
+    """None is left out."""
+    readings = defaultdict(list)
+    for _ in range(8):
+        readings[cpu_speed._next([0, 1, 2, 3], readings, dict.fromkeys(range(4), 0.01))].append(0.0)
+
+    assert [len(readings[cpu]) for cpu in range(4)] == [2, 2, 2, 2]

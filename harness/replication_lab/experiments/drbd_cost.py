@@ -318,7 +318,7 @@ experiment = Experiment(
         ),
         "quick": Preset(
             "quick",
-            min_rounds=5,
+            min_rounds=3,
             max_rounds=10,
             sizes={"rows": 20_000, "seconds": 20},
         ),

@@ -1,10 +1,11 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
-import math
 from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Unpack
+
+from msgspec import structs
 
 from replication_lab import replication
 from replication_lab.faults.toxic_calibration import calibrated_and_measured, clear
@@ -28,8 +29,10 @@ from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 
-# A link without a toxic answers within a millisecond or two; later than this if the machine is busy.
-BUSY_MS, BUSY_SECONDS = 5.0, 30
+# The round trip of a link without a toxic is a millisecond or two. If it is longer than this, the machine is busy.
+BUSY_MS = 5.0
+# How long a link that was just started is measured again on a busy machine.
+BUSY_SECONDS = 30
 
 
 def image_names(
@@ -218,7 +221,7 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
     nodes = replication.of(lab)
     nodes.warm_up()
     # Links do not affect each other, and a WAN's measurements are mostly waiting.
-    proofs = at_once.of_each(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link])), toxics)
+    proofs = at_once.of_each(lambda link: _prove_link(lab, link, catalogue.toxic(toxics[link]), BUSY_SECONDS), toxics)
     proofs += [*nodes.prove(toxics), *disks.prove(lab)]
     for proof in proofs:
         tell(f"  {'verified' if proof.ok else 'FAILED'}: {proof.what}: {proof.found}")
@@ -230,13 +233,22 @@ def prove(lab: Lab, toxics: dict[str, str], tell: Tell = print) -> list[Proof]:
     return proofs
 
 
-def _prove_link(lab: Lab, link: str, toxic: Toxic) -> Proof:
-    # A busy moment lengthens all round trips that are measured at once: then again, one after another. If the link is
-    # slow without its toxic as well, the machine stays busy: then again for a while.
+def _prove_link(lab: Lab, link: str, toxic: Toxic, seconds: float = 0) -> Proof:
+    """Put a toxic on a link and measure it; on a busy machine again, as long as no more than `seconds` have passed.
+
+    At first all pings are measured at once, then one after another: in a busy moment they lengthen each other. If the
+    link is slow without its toxic as well, the machine is busy.
+    """
     proof, _ = _put_and_measured(lab, link, toxic, PINGS)
-    began, bare_ms = clock.timer(), math.inf
-    while not proof.ok and toxic.is_measured and bare_ms > BUSY_MS and clock.timer() - began < BUSY_SECONDS:
+    if proof.ok or not toxic.is_measured:
+        return proof
+    began, again = clock.timer(), 0
+    proof, bare_ms = _put_and_measured(lab, link, toxic, 1)
+    while not proof.ok and bare_ms > BUSY_MS and clock.timer() - began < seconds:
         proof, bare_ms = _put_and_measured(lab, link, toxic, 1)
+        again += 1
+    if again:
+        proof = structs.replace(proof, found=f"{proof.found}; measured {again} times more, on a busy machine")
     return proof
 
 

@@ -1,6 +1,5 @@
 """Runs over time: the figures of many runs as series, and where their level changed."""
 
-import itertools
 import math
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
@@ -55,6 +54,14 @@ class Change:
     ratio: float
     cpu_time: float | None = None
 
+    @property
+    def is_of_the_cpus(self) -> bool:
+        """Whether another speed of the CPUs explains at least half of the change, on a logarithmic scale."""
+        if self.cpu_time is None:
+            return False
+        expected, found = -math.log(self.cpu_time), math.log(self.ratio)
+        return expected * found > 0 and abs(expected) >= abs(found) / 2
+
 
 @dataclass(frozen=True)
 class Series:
@@ -71,21 +78,19 @@ class Series:
             return []
         logs = [math.log(point.value) for point in self.points]
         ends = [0, *change_points(logs), len(logs)]
-        values, loops = self._levels(logs, ends), self._levels(self._loops, ends)
-        found = [Change(at, values[n], loops[n] if loops else None) for n, at in enumerate(ends[1:-1])]
+        sides = [(self.points[a:b], self.points[b:c]) for a, b, c in zip(ends, ends[1:], ends[2:], strict=False)]
+        found = [Change(at, *_changed(*side)) for at, side in zip(ends[1:-1], sides, strict=True)]
         return [change for change in found if abs(math.log(change.ratio)) >= -math.log(1 - LEAST_CHANGE)]
 
-    @property
-    def _loops(self) -> list[float]:
-        """The logarithms of the loop's time in each run; empty where one is not known."""
-        loops = [point.loop_us for point in self.points if point.loop_us]
-        return [math.log(loop) for loop in loops] if len(loops) == len(self.points) else []
 
-    @staticmethod
-    def _levels(logs: list[float], ends: list[int]) -> list[float]:
-        """Return each level but the first, divided by the one before it."""
-        levels = [math.fsum(logs[a:b]) / (b - a) for a, b in itertools.pairwise(ends)] if logs else []
-        return [math.exp(after - before) for before, after in itertools.pairwise(levels)]
+def _changed(before: list[Point], after: list[Point]) -> tuple[float, float | None]:
+    """Return the second level divided by the first: of the value, and of the loop's time if all runs have it."""
+    loops = [[point.loop_us for point in level if point.loop_us] for level in (before, after)]
+    known = [len(found) for found in loops] == [len(before), len(after)]
+    return (
+        geometric_mean(point.value for point in after) / geometric_mean(point.value for point in before),
+        geometric_mean(loops[1]) / geometric_mean(loops[0]) if known else None,
+    )
 
 
 def history(digests: Iterable[Digest]) -> list[Series]:

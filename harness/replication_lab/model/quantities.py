@@ -102,9 +102,9 @@ class Figure(Quantity):
 class Loops(Figure):
     """A recorded time of a load that only computes, divided by that of the loop beside it (`loop_us`).
 
-    The same work takes longer on a slower CPU, and about as many loops. No slope is taken from the record: with that of
-    few cases, too many verdicts at a bound would be wrong (docs/statistics.md). It is the recorded time (ms) if the
-    record lacks the loop of any measurement, as where the engine runs on another machine.
+    On a slower CPU the same work takes longer, and the loop as well. That removes most of the effect of the CPUs' speed
+    (docs/statistics.md). A round without the loop is left out. If no round has it, as where the engine runs on another
+    machine, it is the recorded time in ms.
     """
 
     @property
@@ -117,9 +117,9 @@ class Loops(Figure):
 
     def series(self, record: Record, engine: str) -> dict[int, float]:
         recorded, taken = super().series(record, engine), record.quiet(self.engine or engine, self.case)
-        if not all(each.noise.loop_us for each in record.measurements if self.name in each.figures):
+        if not any(each.noise.loop_us for each in record.measurements if self.name in each.figures):
             return recorded
-        return {n: value * 1000 / (taken[n].noise.loop_us or math.nan) for n, value in recorded.items()}
+        return {n: recorded[n] * 1000 / loop for n in recorded if (loop := taken[n].noise.loop_us)}
 
 
 @dataclass(frozen=True)

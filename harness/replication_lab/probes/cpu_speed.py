@@ -1,4 +1,4 @@
-"""The speed of the CPUs while a load runs: the CPU time of a short loop, on one CPU after another.
+"""The speed of the CPUs while a load runs: the CPU time of a short loop, on those that are used.
 
 A virtual machine's CPU is often one thread of a core. While another machine uses the core's other thread, the same work
 takes about 1.4 times as long, and no stolen time is counted (docs/statistics.md).
@@ -8,7 +8,7 @@ import os
 import threading
 import time
 from collections import defaultdict
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from statistics import mean
@@ -51,15 +51,26 @@ def measured_speed() -> Iterator[Speed]:
 
 
 def _sample(readings: dict[int, list[float]], done: threading.Event) -> None:
-    """Run the loop on each CPU in turn; only this thread is pinned."""
-    cpus = sorted(os.sched_getaffinity(0))
-    while True:
-        for cpu in cpus:
-            if done.is_set():
-                return
-            os.sched_setaffinity(0, {cpu})
-            readings[cpu].append(loop_us())
-            clock.pause(EVERY_SECONDS, unless=done)
+    """Run the loop again and again, on each CPU as often as it is used; only this thread is pinned.
+
+    Of many CPUs a server may use one. Read in turn, it would be read seldom, and count most.
+    """
+    cpus, before = sorted(os.sched_getaffinity(0)), host.seconds_by_cpu()
+    while not done.is_set():
+        cpu = _next(cpus, readings, _used(cpus, before, host.seconds_by_cpu()))
+        os.sched_setaffinity(0, {cpu})
+        readings[cpu].append(loop_us())
+        clock.pause(EVERY_SECONDS, unless=done)
+
+
+def _next(cpus: list[int], readings: Mapping[int, list[float]], used: Mapping[int, float]) -> int:
+    """Return the CPU that has the fewest readings for its use."""
+    return max(cpus, key=lambda cpu: used[cpu] / (len(readings.get(cpu, ())) + 1))
+
+
+def _used(cpus: Iterable[int], before: Busy, after: Busy) -> dict[int, float]:
+    """Return the busy seconds of each CPU; a small share of one for a CPU that was idle: all may have been idle."""
+    return {cpu: 0.01 + after.get(cpu, (0, 0))[0] - before.get(cpu, (0, 0))[0] for cpu in cpus}
 
 
 def loop_us() -> float:
@@ -74,7 +85,6 @@ def _weighted(readings: dict[int, list[float]], before: Busy, after: Busy) -> fl
     """Return the mean of all CPUs, each weighted by the time that it was busy; None for too few readings."""
     if sum(map(len, readings.values())) < FEWEST:
         return None
-    # A CPU that was idle all the time has a small weight, and not none: all may have been idle.
-    weights = {cpu: 0.01 + after.get(cpu, (0, 0))[0] - before.get(cpu, (0, 0))[0] for cpu in readings}
+    weights = _used(readings, before, after)
     total = sum(weights[cpu] * mean(values) for cpu, values in readings.items())
     return round(total / sum(weights.values()), 1)

@@ -7,7 +7,7 @@ from rich.console import Group
 from rich.table import Table
 from rich.text import Text
 
-from replication_lab.model.over_time import FEWEST_RUNS, LEAST_CHANGE, Change, Place, Series
+from replication_lab.model.over_time import FEWEST_RUNS, Change, Place, Series
 from replication_lab.report.wording import number
 
 BARS = "▁▂▃▄▅▆▇█"
@@ -85,10 +85,11 @@ def _remarks(series: Series) -> Iterator[str]:
     elif not series.changes:
         yield "no change"
     for change in series.changes:
-        if change.cpu_time and abs(change.cpu_time - 1) >= LEAST_CHANGE:
+        if change.cpu_time and change.is_of_the_cpus:
+            became = "slower" if change.cpu_time > 1 else "faster"
             yield (
-                f"run {points[change.at].run}: from here on a loop took {change.cpu_time:.2f} times as long on the "
-                "CPUs, which may explain the change"
+                f"run {points[change.at].run}: from this run on the CPUs were {became} (a loop took "
+                f"{change.cpu_time:.2f} times as long), which may explain the change"
             )
     for before, after in itertools.pairwise(points):
         if before.version != after.version:
