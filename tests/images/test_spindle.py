@@ -146,7 +146,7 @@ def test_one_connection_gets_the_requests_that_were_set(disk, iops):
         takes(lambda: nbd.write(0, bytes(BLOCK)), 1 / iops, iops // 8)
 
 
-@pytest.mark.parametrize("iops", [100, pytest.param(400, marks=pytest.mark.long), 1600])
+@pytest.mark.parametrize("iops", [100, *(pytest.param(iops, marks=pytest.mark.long) for iops in (400, 1600))])
 def test_sixteen_connections_share_one_arm(disk, fio, iops):
     """They get together what one would get, within 3 % by fio."""
     disk.control.limit(Limits(read_iops=iops, write_iops=iops))

@@ -32,6 +32,7 @@ def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
 
 
 # Any command of another test would sweep what is left here on purpose, and these sweep.
+@pytest.mark.long
 @pytest.mark.alone
 def test_up_that_is_killed_is_removed_by_the_next_command(start_command, command, name):
     """SIGKILL leaves containers behind; any later command that starts something finds them by their dead owner."""

@@ -150,7 +150,8 @@ def test_a_row_that_somebody_holds_stops_the_applier(lab, replica):
     assert found.bottleneck is Bottleneck.LOCK, (found, seen)
 
 
-@pytest.mark.parametrize(("rows", "transactions"), [pytest.param(2000, 1, marks=pytest.mark.long), (20, 100)])
+@pytest.mark.long
+@pytest.mark.parametrize(("rows", "transactions"), [(2000, 1), (20, 100)])
 def test_a_narrow_link_starves_the_applier(lab, replica, rows, transactions):
     """A hundred kilobytes a second, and a source that has written megabytes.
 

@@ -278,6 +278,7 @@ def test_machines_of_different_settings_do_not_connect_and_say_why(whole):
     replicated_disk.online(whole, peer.node)
 
 
+@pytest.mark.long
 def test_two_primaries_are_refused_while_they_know_of_each_other(whole, command):
     """With what to type instead."""
     serving = drbd.primary(whole).node

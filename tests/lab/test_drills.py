@@ -49,6 +49,7 @@ def surprises(result):
     return {one.sentence: one.reason for one in differing}
 
 
+@pytest.mark.long
 def test_who_follows_whom_is_told_by_the_replicas(drill_labs):
     """By where they dial; on the lab of the first drills below."""
     assert sources(drill_labs("chain").lab()) == {"relay": "source", "leaf": "relay"}

@@ -81,6 +81,7 @@ def test_two_nodes_are_killed_and_started_together(lab):
     assert answers(lab, "source") and answers(lab, "replica")
 
 
+@pytest.mark.long
 def test_a_log_is_the_servers_and_a_service_beside_the_nodes_has_one_too(lab):
     """As text, cut to its end, and as data."""
     assert "ready for connections" in lab("logs", "source").stdout

@@ -108,6 +108,7 @@ def test_commits_follow_the_slowest_link(done):
     assert result.figures["failed"] == 0
 
 
+@pytest.mark.long
 def test_of_two_writers_of_a_row_one_is_told_to_try_again(done):
     """Error 1213 for the loser, counted by the cluster; no change is lost."""
     result = done("write-conflict")

@@ -206,6 +206,7 @@ FILL = (
 )
 
 
+@pytest.mark.long
 def test_a_full_disk_is_told_and_with_room_again_the_server_goes_on(lab, command):
     """By the server to its writers, by `lab status`, and in the doubts of an experiment."""
     array, server = arrays.array(lab, "near"), lab.node("near").server()
@@ -282,7 +283,8 @@ def links():
     return host(f"ls {overlay.LINKS} 2>/dev/null || true").split()
 
 
-@pytest.mark.parametrize("moment", ["array started", pytest.param("replica started", marks=pytest.mark.long)])
+@pytest.mark.long
+@pytest.mark.parametrize("moment", ["array started", "replica started"])
 def test_a_start_that_is_killed_leaves_nothing_after_clean(name, foreign, start_command, command, moment):
     """SIGKILL of `lab up` half-way: containers, volumes, loop devices and links go, and only the lab's."""
     process = start_command("up", "async", "--lab", name, "--storage", "raid1", "--disk", "unlimited")

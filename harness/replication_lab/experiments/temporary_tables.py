@@ -179,7 +179,7 @@ experiment = Experiment(
             min_rounds=3,
             # On a machine with other work one measurement in ten took a third to two thirds longer.
             max_rounds=16,
-            sizes={"queries": 20, "iterations": 2},
+            sizes={"queries": 20, "iterations": 1},
             cases=tuple(case.name for case in _cases() if not case.settings["own"]),
         ),
         "quick": Preset("quick", min_rounds=3, max_rounds=16, sizes={"queries": 20, "iterations": 3}),
