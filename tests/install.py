@@ -11,7 +11,7 @@ LIST, INSTALLED = places.CHECKOUT / "tests" / "requirements.txt", places.CHECKOU
 
 def main() -> None:
     """Install the list; of two commands at once the second one waits, and finds it installed."""
-    with lock.held("tests' libraries"):
+    with lock.held("libraries"):
         if not INSTALLED.exists() or INSTALLED.read_bytes() != LIST.read_bytes():
             # What is used is compiled then: mypy and mkdocs are large, and `make test` needs neither.
             pip = [sys.executable, "-m", "pip", "install", "-q", "--disable-pip-version-check", "--no-compile"]

@@ -71,7 +71,7 @@ def test_the_link_of_a_lab_in_use_is_measured_twice_at_most(measured):
     assert not proved(seconds=0).ok and len(attempts) == 2
 
 
-def test_a_toxic_that_has_no_measure_is_not_repeated(measured, monkeypatch):
+def test_a_toxic_that_has_no_measure_is_not_repeated(measured):
     """A black hole answers nothing, however often it is asked."""
     attempts = measured((False, BUSY_MS))
     assert not up._prove_link(None, "source-replica", catalogue.toxic("black-hole")).ok

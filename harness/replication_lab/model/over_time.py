@@ -30,8 +30,8 @@ class Place:
 class Point:
     """A run's value of a figure: the geometric mean of its rounds, and the server's version.
 
-    `loop_us` is the mean time of the loop that shows the CPUs' speed. It is None for a ratio of paired rounds, which
-    the speed hardly changes, and where it was not measured.
+    `loop_us` is the mean time of the loop that shows the CPUs' speed. It is None for the ratio of a claim, and where
+    the loop was not measured.
     """
 
     run: str

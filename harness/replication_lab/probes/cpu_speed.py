@@ -1,4 +1,4 @@
-"""The speed of the CPUs while a load runs: the CPU time of a short loop, on those that are used.
+"""The speed of the CPUs while a load runs: the CPU time of a short loop on the CPUs that the load uses.
 
 A virtual machine's CPU is often one thread of a core. While another machine uses the core's other thread, the same work
 takes about 1.4 times as long, and no stolen time is counted (docs/statistics.md).
@@ -51,9 +51,9 @@ def measured_speed() -> Iterator[Speed]:
 
 
 def _sample(readings: dict[int, list[float]], done: threading.Event) -> None:
-    """Run the loop again and again, on each CPU as often as it is used; only this thread is pinned.
+    """Run the loop again and again, more often on a CPU that is used more; only this thread is pinned.
 
-    Of many CPUs a server may use one. Read in turn, it would be read seldom, and count most.
+    A server may use only one of many CPUs. If all CPUs took turns, that one would have few readings.
     """
     cpus, before = sorted(os.sched_getaffinity(0)), host.seconds_by_cpu()
     while not done.is_set():
