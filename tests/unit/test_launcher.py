@@ -127,6 +127,17 @@ def test_an_environment_that_could_not_be_made_is_not_used(new_checkout):
     assert _launched(folder, environment).wait() == 0
 
 
+def test_where_nothing_may_be_installed_the_error_has_the_command_that_makes_the_environment(new_checkout):
+    """After it, LAB_INSTALL=no refuses nothing any more."""
+    folder, environment = new_checkout
+    refused = _launched(folder, environment | {"LAB_INSTALL": "no"})
+    assert "next: LAB_INSTALL=yes ./lab --version" in refused.communicate()[1]
+    assert (refused.returncode, (folder / "log").read_text()) == (3, "")
+
+    assert _launched(folder, environment | {"LAB_INSTALL": "yes"}).wait() == 0
+    assert _launched(folder, environment | {"LAB_INSTALL": "no"}).wait() == 0
+
+
 def test_the_lab_and_its_tests_have_the_same_versions_of_what_the_lab_needs():
     """Two lists are locked: of the lab, and of the lab with its tests, which has to contain all of the other."""
     lab, tests = (_locked(catalogue.ROOT / part / "requirements.txt") for part in ("harness", "tests"))
