@@ -65,6 +65,17 @@ def test_a_preset_that_leaves_out_an_unknown_claim_is_refused():
         Experiment("x", "?", "async", (Case("none"),), (claim(throughput("none").at_least(1)),), {"quick": preset})
 
 
+@pytest.mark.parametrize(
+    ("own", "told"),
+    [({"mariadbx": {"rows": 2}}, "did you mean mariadb"), ({"mariadb": {"row": 2}}, "did you mean rows")],
+)
+def test_sizes_of_an_engine_that_do_not_fit_are_refused(own, told):
+    """A misspelt engine or size would be ignored."""
+    with pytest.raises(LabError, match=told):
+        preset = Preset("quick", sizes={"rows": 1}, own_sizes=own)
+        Experiment("x", "?", "async", (), (), {"quick": preset}, engines=("mariadb",))
+
+
 def test_published_figures_come_from_the_data():
     """The table in the literature is data, shown with the claim."""
     judgement = experiment().judge(record(4))[0]

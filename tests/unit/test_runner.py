@@ -82,6 +82,25 @@ def test_no_round_is_spent_on_what_the_preset_cannot_decide(ran):
     assert [(left.claim, left.reason) for left in summary.not_judged] == [("level", "it compares noise with itself")]
 
 
+def test_an_engine_with_sizes_of_its_own_gets_them(ran, brief):
+    """Its loads have them, those of the other engine do not, and the record names both."""
+    seen = []
+
+    def workload(case, preset):
+        seen.append(preset.sizes["far_rows"])
+        return semisync_wan.workload(case, preset)
+
+    own = replace(brief, own_sizes={"mysql-5.5": {"far_rows": 7}})
+    asked = replace(tiny(presets={"quick": own}), workload=workload)
+    _, record, _ = ran(asked, engines=["mariadb", "mysql-5.5"])
+
+    assert seen == sorted(seen) and set(seen) == {6, 7}
+    assert {name: size for name, size in record.run.settings.items() if name.startswith("far_rows")} == {
+        "far_rows": 6,
+        "far_rows on mysql-5.5": 7,
+    }
+
+
 def test_rounds_are_interleaved(ran):
     """Each round measures every case once before the next round begins."""
     _, record, _ = ran(tiny(LEVEL, cases=[again()], least=3))

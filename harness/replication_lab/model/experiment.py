@@ -45,7 +45,8 @@ class Preset:
 
     `undecidable` maps the claims that it is not expected to decide to the reason. No round is spent on them, and they
     have no verdict unless the figures of the other claims' rounds suffice. `compose_env` are variables of the
-    topology's Compose file that its sizes need (LAB_DISK_SIZE); the user's own values take precedence.
+    topology's Compose file that its sizes need (LAB_DISK_SIZE); the user's own values take precedence. `own_sizes` are
+    those that differ on an engine, by its name.
     """
 
     name: str
@@ -58,6 +59,11 @@ class Preset:
     compose_env: dict[str, str] = field(default_factory=dict)
     # After this many minutes no further round begins; 0: no limit.
     max_minutes: float = 0
+    own_sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
+
+    def on(self, engine: str) -> "Preset":
+        """Return the preset with the sizes that it has on this engine."""
+        return replace(self, sizes=self.sizes | self.own_sizes.get(engine, {}))
 
     @property
     def plan(self) -> Plan:
@@ -180,6 +186,9 @@ class Experiment(Generic[LabT]):
         for preset in self.presets.values():
             self._refuse_unknown(f"case in preset {preset.name} of", preset.cases, cases)
             self._refuse_unknown(f"claim in preset {preset.name} of", preset.undecidable, claims)
+            self._refuse_unknown(f"engine in preset {preset.name} of", preset.own_sizes, self.engines)
+            for own in preset.own_sizes.values():
+                self._refuse_unknown(f"size in preset {preset.name} of", own, preset.sizes)
         for curves in self.curves:
             self._refuse_unknown(f"case in curves {curves.title!r} of", curves.cases, cases)
         if self.comparison:

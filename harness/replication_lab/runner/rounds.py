@@ -195,7 +195,7 @@ class Run:
             preset=self.preset.name,
             seed=self.seed,
             engines=self.engines,
-            settings={**plan, **self.preset.sizes},
+            settings={**plan, **self.preset.sizes, **self._own_sizes()},
             undecidable=self.preset.undecidable,
             question=self.experiment.asked,
             conditions=self.experiment.conditions,
@@ -205,6 +205,11 @@ class Run:
             environment=self.world.environment(),
             started=self.world.now(),
         )
+
+    def _own_sizes(self) -> dict[str, object]:
+        """Return the sizes that differ on an engine of this run, such as `window on mysql-8.0`."""
+        own = self.preset.own_sizes
+        return {f"{name} on {engine}": own[engine][name] for engine in self.engines for name in own.get(engine, ())}
 
     def _drills(self, engine: str) -> None:
         """Run the drills of a question after its loads, each on a dedicated lab."""

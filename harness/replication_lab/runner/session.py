@@ -87,6 +87,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.calibration = Calibration(self.run.world)
+        self.preset = self.run.preset.on(self.engine)
 
     @property
     def experiment(self) -> Experiment[Lab]:
@@ -94,7 +95,7 @@ class Session:
 
     @property
     def cases(self) -> list[Case]:
-        return [case for case in self._own(self.experiment.chosen(self.run.preset)) if not self._lacks(case)]
+        return [case for case in self._own(self.experiment.chosen(self.preset)) if not self._lacks(case)]
 
     def _own(self, cases: Iterable[Case]) -> list[Case]:
         """Return the cases that this engine supports."""
@@ -120,7 +121,7 @@ class Session:
             start_options.refuse_unproved(lab, started_with)
             if self.experiment.fill:
                 self.run.tell(f"{self.engine}: filling {spec.about} with rows")
-                self.experiment.fill(lab, self.run.preset)
+                self.experiment.fill(lab, self.preset)
             for reason in lab.not_done:
                 self.run.journal.write(Doubt(engine=self.engine, reason=reason))
             server, known = lab.node(lab.topology.source.name).server(), self.experiment
@@ -135,13 +136,13 @@ class Session:
         )
 
     def _not_applicable(self) -> dict[str, str]:
-        own, chosen = self._own(self.experiment.cases), self.experiment.chosen(self.run.preset)
+        own, chosen = self._own(self.experiment.cases), self.experiment.chosen(self.preset)
         missing = {
             case.name: f"{self.engine} has no {' and no '.join(lacks)}"
             for case in own
             if case in chosen and (lacks := self._lacks(case))
         }
-        left_out = self.experiment.only.why_not_measured or f"the preset {self.run.preset.name} does not contain it"
+        left_out = self.experiment.only.why_not_measured or f"the preset {self.preset.name} does not contain it"
         return missing | {case.name: left_out for case in own if case not in chosen}
 
     def measure_quietly(self, case: Case, number: int) -> bool:
@@ -180,7 +181,7 @@ class Session:
 
     def _filled(self, blank: Measurement, case: Case, meter: NoiseMeter) -> Measurement:
         lab = self.lab_of(case)
-        workload = self.experiment.workload(case, self.run.preset)
+        workload = self.experiment.workload(case, self.preset)
         asked = case.settings.get("toxics", {})
         with self.experiment.arrange(lab, case) as watch:
             with all_at_once([self.calibration.toxic(lab, link, name) for link, name in asked.items()]) as toxics:
