@@ -2,6 +2,7 @@
 
 import base64
 import io
+import json
 import subprocess
 import tarfile
 import zipfile
@@ -9,6 +10,7 @@ import zipfile
 import pytest
 from conftest import PATIENCE_S, build
 from replication_lab.world import catalogue
+from replication_lab.world.docker import bake_file
 
 IMAGES = catalogue.IMAGES
 # Stands in for Maven, which would fetch a file; the one that is there is made by the test.
@@ -93,3 +95,23 @@ def test_an_engine_from_an_archive_is_as_small_as_promised(client, name):
     build(image)
 
     assert client.images.get(image).attrs["Size"] <= LARGEST_MB[name] * 1_000_000
+
+
+def test_the_bake_file_is_read_as_docker_reads_it(client):
+    """The targets and folders of every image are those that `docker buildx bake --print` prints."""
+    names = [name for name in bake_file.targets() if not name.startswith("_")]
+    command = ["docker", "buildx", "bake", "-f", str(IMAGES / "docker-bake.hcl"), "--print", *names]
+    printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["target"]
+
+    def used(name):
+        contexts = printed[name].get("contexts", {}).values()
+        return {name}.union(*(used(each[7:]) for each in contexts if each.startswith("target:")))
+
+    def folders(name):
+        found = [printed[name]["context"], *printed[name].get("contexts", {}).values()]
+        return {each for each in found if each.startswith("images/")}
+
+    assert sorted(printed) == sorted(names)
+    for name in names:
+        assert set(bake_file.images_of(name)) == used(name)
+        assert bake_file.folders_of(name) == set().union(*map(folders, used(name)))

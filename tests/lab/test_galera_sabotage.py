@@ -100,6 +100,8 @@ def test_a_replica_that_stopped_is_unknown(of_pair):
     assert "replica2 replicates" in doubts
 
 
+# `make test` does the same to one replica in test_sabotage.
+@pytest.mark.long
 def test_a_fall_back_to_asynchronous_is_unknown(of_pair):
     """Both replicas stop; the source waits for its timeout and goes on alone."""
 

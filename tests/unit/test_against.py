@@ -232,6 +232,7 @@ def test_each_case_is_measured_on_both_revisions_and_judged_again(ran, runs):
         (["semisync_wan", "--against", "mariadb"], "compares mariadb with itself"),
         (["semisync_wan", "--against", "mariadb-10.11", "--margin", "0%"], "--margin"),
         (["semisync_wan", "--against", "mariadb-10.11", "--margin", "much"], "not a percentage"),
+        (["semisync_wan", "--margin", "5%"], "--margin 5% without --against"),
         (["temporary_tables", "--against", "mariadb"], "compares engines already"),
         (["semisync_wan", "--against", "/no/such.cnf"], "/no/such.cnf cannot be read"),
         (["semisync_wan", "--against", "git:nonsense"], "'nonsense' is not a revision"),

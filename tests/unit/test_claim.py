@@ -375,8 +375,9 @@ def test_what_the_preset_need_not_decide_is_judged_where_the_figures_or_a_doubt_
     plain = experiment([claim(ASYNC.at_least(0.7))], data="{}")
     whole = record(4)
     of = Record([structs.replace(whole.run, undecidable={"a-claim": "its bound is near"}), *whole.events[1:]])
+    why = "its bound is near; measured 0.885 [0.853–0.918]"
 
-    assert (near.judge(of), near.not_judged(of)) == ([], [NotJudged("a-claim", "mariadb", "its bound is near")])
+    assert (near.judge(of), near.not_judged(of)) == ([], [NotJudged("a-claim", "mariadb", why)])
     assert settled(near, of, "mariadb")
     assert [j.verdict for j in plain.judge(of)] == [HOLDS]
     assert [j.verdict for j in near.judge(replaced(of, "none", 1, doubts=["stuck"]))] == [UNKNOWN]

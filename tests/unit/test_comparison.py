@@ -9,7 +9,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from replication_lab import cli
 from replication_lab.model.comparison import Outcome, compare
-from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, EngineDigest, decode, digest, encode
+from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, decode, digest, encode
 from replication_lab.model.errors import LabError
 from replication_lab.model.measurement import Noise
 from replication_lab.model.record import Record
@@ -18,42 +18,10 @@ from replication_lab.model.verdict import Verdict
 from tests.records import golden
 
 import synthetic
+from synthetic_digests import changed, on_another_machine, run
 
 # Pairs of simulated or recorded runs.
 pytestmark = pytest.mark.whole
-
-MACHINE = {"machine": "x86_64", "cpu": "a CPU", "cpus": 2, "memory_mib": 4096, "kernel": "6.1", "docker": "26"}
-
-
-def run(
-    rate: float = 1000, noise: float = 0.02, *, rounds: int = 6, seed: int = 1, ratio: float = 1.0, **others
-) -> Digest:
-    """Return a run of one case and one claim, "at least", whose figures scatter by `noise`."""
-    dice = np.random.default_rng(seed)
-    rates = (rate * np.exp(dice.normal(0, noise, rounds))).tolist()
-    ratios = (ratio * np.exp(dice.normal(0, noise, rounds))).tolist()
-    found = Digest(
-        run=f"run-{seed}",
-        started="2026-11-25",
-        experiment="ask",
-        question="What?",
-        preset="ask",
-        conditions={},
-        environment=MACHINE,
-        engines={
-            "mariadb": EngineDigest(
-                "11.8",
-                {"sync_binlog": "1"},
-                {"none": CaseDigest({"throughput": rates, "latency_p50_ms": [1000 / rate for rate in rates]})},
-                {"fast": ClaimDigest("It is fast.", Verdict.HOLDS, False, ratios, True)},
-            )
-        },
-    )
-    return replace(found, **others)
-
-
-def on_another_machine(found: Digest) -> Digest:
-    return replace(found, environment={**MACHINE, "cpus": 8})
 
 
 def test_equal_runs_are_not_worse_in_nineteen_of_twenty_repetitions():
@@ -232,6 +200,17 @@ def test_figures_that_were_not_proved_are_not_compared():
 
     assert found.exit_code == 2
     assert found.changes[0].reason == "not verified: fault not seen"
+
+
+@pytest.mark.parametrize(("times", "outcome"), [(1.09, Outcome.FINE), (1.105, Outcome.WORSE)])
+def test_a_margin_is_a_share_of_the_earlier_value_for_latencies_too(times, outcome):
+    """10 % more is allowed, and not 11.1 %."""
+    before, after = (
+        changed(run(), cases={"none": CaseDigest({"latency_p50_ms": [each, each * 1.001] * 3})}) for each in (1, times)
+    )
+    found = compare(before, after, 0.1, ["latency_p50_ms"])
+
+    assert found.changes[0].outcome is outcome
 
 
 def test_what_differs_in_server_settings_and_conditions_is_said():

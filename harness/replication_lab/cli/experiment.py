@@ -188,6 +188,12 @@ def _chosen(name: str, options: dict[str, Any]) -> Experiment:
 
 def _against(found: Experiment, against: str | None, margin: str) -> Against | None:
     if not against:
+        if click.get_current_context().get_parameter_source("margin") is ParameterSource.COMMANDLINE:
+            raise LabError(
+                f"--margin {margin} without --against",
+                "a server to compare with",
+                f"./lab run {found.name} --against mariadb-10.11 --margin {margin}",
+            )
         return None
     share = percentage(margin, "--margin")
     if against.endswith(".cnf"):

@@ -147,7 +147,10 @@ experiment = Experiment(
             sizes=SMALL,
             cases=QUICK,
             undecidable={
-                "logical-clock-durable-gains": "the gain is too close to the limit: rounds of 20 s vary by 10 %"
+                "logical-clock-durable-gains": "the gain is too close to the limit: rounds of 20 s vary by 10 %",
+                # Measured: 1.04 on 2026-11-23, and 0.89, 0.77 and 1.09 in three rounds of 2026-11-27.
+                "logical-clock-rescues-raid1-durable": "the ratio is too close to the limit: rounds of 20 s vary by "
+                "15 %",
             },
         ),
         "full": Preset("full", min_rounds=3, max_rounds=12, sizes=LONG),

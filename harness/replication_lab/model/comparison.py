@@ -19,6 +19,8 @@ from replication_lab.model.statistics import (
 from replication_lab.model.verdict import Verdict
 
 LEVEL = 0.95
+# What the second run has of an engine that only the first one measured.
+NOT_MEASURED = EngineDigest(version="", settings={}, cases={}, claims={})
 # The lab's share of the CPUs differs by less than this between runs of the same server.
 ALIKE = 0.05
 
@@ -37,7 +39,7 @@ class Change:
 
     `of` is the case or the claim; for a claim `figure` is empty. `judged` means that it counts for the exit code.
     `needed` is about the number of rounds in each run that would decide it. `before` and `after` are a claim's
-    verdicts. A ratio between the two of `allowed` is not worse.
+    verdicts, None if it has none. A ratio between the two of `allowed` is not worse.
     """
 
     engine: str
@@ -64,19 +66,25 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a judged figure is worse, 2 if one is unknown or none is judged, else 0."""
+        """Return 1 if a figure is worse; 2 if one is unknown, none is judged, or the second run stopped; 0 else."""
         outcomes = {change.outcome for change in self.changes if change.judged}
         if Outcome.WORSE in outcomes:
             return 1
-        return 2 if not outcomes or Outcome.UNKNOWN in outcomes else 0
+        return 2 if not outcomes or Outcome.UNKNOWN in outcomes or self.after.stopped else 0
+
+    @property
+    def same_machine(self) -> bool:
+        """Whether rates and latencies are compared; if not, only ratios of claims are."""
+        return self.before.machine == self.after.machine
 
 
 def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str] = ("throughput",)) -> Comparison:
     """Compare two runs of the same experiment or question.
 
     Judge the figures of cases if both runs were made on the same kind of machine. Otherwise judge the ratios of claims,
-    which do not depend on the machine. A verdict that became an unexpected one is always worse. Raise LabError if the
-    runs are of different experiments or have no engine in common.
+    which do not depend on the machine. A verdict that became an unexpected one is always worse. Whatever the first run
+    has and the second one lacks is unknown. Raise LabError if the runs are of different experiments or have no engine
+    in common.
     """
     if (before.experiment, before.question) != (after.experiment, after.question):
         raise LabError(
@@ -85,10 +93,12 @@ def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str]
             "./lab list runs",
         )
     same = before.machine == after.machine
+    pairs = _pairs(before, after)
+    left_out = [(name, name) for name in before.engines if name not in [old for old, _ in pairs]]
     changes: list[Change] = []
-    for old, new in _pairs(before, after):
+    for old, new in [*pairs, *left_out]:
         name = new if old == new else f"{old} and {new}"
-        both = (before.engines[old], after.engines[new])
+        both = (before.engines[old], after.engines.get(new, NOT_MEASURED))
         if same:
             changes += _figures(name, *both, margin=margin, judged=figures)
         changes += _claims(name, *both, margin=margin, judged=not same)
@@ -131,6 +141,8 @@ def _differences(before: Digest, after: Digest) -> Iterator[str]:
         yield f"speed of the CPUs, as the time of a loop: {said}"
     for old_name, new_name in _pairs(before, after):
         old_engine, new_engine = before.engines[old_name], after.engines[new_name]
+        if more := [case for case in new_engine.cases if case not in old_engine.cases]:
+            yield f"cases of {new_name} in the second run only: {', '.join(more)}"
         if old_name != new_name or old_engine.version != new_engine.version:
             yield f"server: {old_name} {old_engine.version}, {new_name} {new_engine.version}"
         for key in sorted(old_engine.settings.keys() | new_engine.settings.keys()):
@@ -148,16 +160,22 @@ def _said(value: object) -> str:
 def _figures(
     engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: Sequence[str]
 ) -> Iterator[Change]:
-    for case in [case for case in before.cases if case in after.cases]:
-        old, new = before.cases[case], after.cases[case]
-        doubts = [*old.doubts, *new.doubts]
+    for case, old in before.cases.items():
+        new = after.cases.get(case)
+        doubts = [*old.doubts, *(new.doubts if new else ())]
         for figure, more_is_better in FIGURES.items():
-            if figure in old.figures and figure in new.figures:
-                blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in judged)
-                if doubts:
-                    yield replace(blank, reason=f"not verified: {doubts[0]}")
-                else:
-                    yield _of_figure(blank, old, new, _allowed(margin, more_is_better))
+            blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in judged)
+            if figure not in old.figures and (new is None or figure not in new.figures):
+                continue
+            if new is None:
+                yield replace(blank, reason="the second run has no quiet measurement of this case")
+            elif doubts:
+                yield replace(blank, reason=f"not verified: {doubts[0]}")
+            elif figure in old.figures and figure in new.figures:
+                yield _of_figure(blank, old, new, _allowed(margin, more_is_better))
+            else:
+                which = "first" if figure in new.figures else "second"
+                yield replace(blank, reason=f"a round of the {which} run has no such figure")
 
 
 def _of_figure(blank: Change, before: CaseDigest, after: CaseDigest, allowed: tuple[float, float]) -> Change:
@@ -207,24 +225,28 @@ def _whatever_the_cpus(change: Change, slower: float, allowed: tuple[float, floa
 
 
 def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: float, judged: bool) -> Iterator[Change]:
-    for name in [name for name in before.claims if name in after.claims]:
-        old, new = before.claims[name], after.claims[name]
-        blank = Change(engine, name, "", Outcome.UNKNOWN, judged, before=old.verdict, after=new.verdict)
-        if new.unexpected and not old.unexpected:
+    for name, old in before.claims.items():
+        new = after.claims.get(name)
+        became = new.verdict if new else None
+        blank = Change(engine, name, "", Outcome.UNKNOWN, judged, before=old.verdict, after=became)
+        if new is None:
+            yield replace(blank, reason="the second run did not judge this claim")
+        elif new.unexpected and not old.unexpected:
             reason = f"the verdict became {new.verdict}, which is unexpected"
             yield replace(blank, outcome=Outcome.WORSE, judged=True, reason=reason)
         elif old.ratios and new.ratios:
             values = old.ratios, new.ratios
             yield _judged(blank, partial(interval_between, *values, LEVEL), _allowed(margin, new.more_is_better))
+        elif old.ratios:
+            yield replace(blank, reason="a round of the second run has no such ratio, or it was not verified")
         elif old.verdict != new.verdict:
             outcome = Outcome.UNKNOWN if new.verdict is Verdict.UNKNOWN else Outcome.FINE
             yield replace(blank, outcome=outcome, reason="only the verdict can be compared")
 
 
 def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:
-    """Return the bounds of a ratio that is not worse, symmetric in logarithms: 1/2 is as far from 1 as 2."""
-    low = 0 if more_is_better is False else 1 - margin
-    return low, math.inf if more_is_better else 1 / (1 - margin)
+    """Return the bounds of a ratio that is not worse."""
+    return (0 if more_is_better is False else 1 - margin), (math.inf if more_is_better else 1 + margin)
 
 
 def _judged(blank: Change, interval: Callable[[], Interval], allowed: tuple[float, float]) -> Change:

@@ -14,7 +14,7 @@ from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds
 from replication_lab.model.verdict import Verdict
 
-SCHEMA = 2
+SCHEMA = 3
 # The figures of a case that can be compared, and whether more is better.
 FIGURES = {"throughput": True, "latency_p50_ms": False, "latency_p95_ms": False, "latency_p99_ms": False}
 # The properties of a machine that must be equal before rates (1/s) and latencies (ms) are compared.
@@ -59,7 +59,10 @@ class EngineDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
 
 class Digest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
-    """The part of a run that is compared with another run; the contents of a baseline's file."""
+    """The part of a run that is compared with another run; the contents of a baseline's file.
+
+    `stopped` is the reason why the run did not go on to its end, since schema 3; empty if it did.
+    """
 
     schema: int = SCHEMA
     run: str
@@ -70,6 +73,7 @@ class Digest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     conditions: dict[str, str]
     environment: dict[str, Any]
     engines: dict[str, EngineDigest]
+    stopped: str = ""
 
     @property
     def machine(self) -> dict[str, Any]:
@@ -87,6 +91,7 @@ def digest(run: str, experiment: Experiment[Any], record: Record) -> Digest:
         conditions=record.run.conditions,
         environment={key: record.opening.environment.get(key) for key in (*MACHINE, "kernel", "docker")},
         engines={engine: _engine(engine, experiment, record) for engine in record.engines},
+        stopped=record.stopped or ("" if record.end else "its record has no end: it was killed, or still runs"),
     )
 
 

@@ -311,7 +311,7 @@ class Experiment(Generic[LabT]):
         reason = record.run.undecidable.get(claim.id)
         if reason is None or found.doubted or found.verdict is not Verdict.UNKNOWN:
             return found
-        return NotJudged(claim.id, engine, reason)
+        return NotJudged(claim.id, engine, f"{reason}{_estimate(found)}")
 
     def _reject_duplicates(self, kind: str, names: list[str]) -> None:
         if twins := sorted({name for name in names if names.count(name) > 1}):
@@ -321,6 +321,14 @@ class Experiment(Generic[LabT]):
         for name in names:
             if name not in known:
                 raise unknown_name(f"{what} experiment {self.name}", name, known, "./lab run --help")
+
+
+def _estimate(found: ClaimJudgement) -> str:
+    """Return what was measured of a claim without a verdict, as "; measured 1.02 [0.93–1.12]"; "" if nothing was."""
+    if found.measured is None or found.interval is None:
+        return ""
+    shown = [f"{value:.3g}" for value in (found.measured, found.interval.low, found.interval.high)]
+    return f"; measured {shown[0]} [{shown[1]}–{shown[2]}]"
 
 
 def schedule(

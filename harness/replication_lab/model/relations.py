@@ -79,8 +79,9 @@ class Bounds:
     def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
         values = self.quantity.series(record, engine)
         rounds = len(values)
-        if too_few := _why_not_decidable(self.quantity, values, record, engine, plan):
-            return Finding(Verdict.UNKNOWN, too_few, rounds=rounds)
+        if why_not := _why_not_decidable(self.quantity, values, record, engine, plan):
+            given_up = _cannot_be_decided(self.quantity, values, record, engine, plan)
+            return Finding(Verdict.UNKNOWN, why_not, rounds=rounds, settled=given_up)
         interval = self.quantity.interval(record, engine, self._level(plan))
         verdict = self._compare(interval)
         found = Finding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
@@ -193,7 +194,7 @@ class NoneSeen(_OfTotal):
     def text(self) -> str:
         return f"{self.count.name}({self.count.case}) = 0 in ≥ {self.at_least} {self.trials}"
 
-    def decide(self, record: Record, engine: str, _plan: Plan) -> Finding:
+    def decide(self, record: Record, engine: str, plan: Plan) -> Finding:
         seen, rounds = self.count.sum(record, engine)
         trials, _ = self.count.sum(record, engine, self.trials)
         if not rounds:
@@ -201,10 +202,20 @@ class NoneSeen(_OfTotal):
         if seen > 0:
             return Finding(Verdict.REFUTED, f"{seen} in {trials} {self.trials}", seen, None, rounds, settled=True)
         if trials < self.at_least:
-            reason = f"no counterexample found, but only {trials} {self.trials} were made; {self.at_least} are needed"
-            return Finding(Verdict.UNKNOWN, reason, 0, None, rounds)
+            return self._too_few(trials, rounds, plan)
         share = f"with 95 % confidence, at most {highest_share(trials):.2g} of all trials are counterexamples"
         return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
+
+    def _too_few(self, trials: int, rounds: int, plan: Plan) -> Finding:
+        """Return UNKNOWN. It is settled if twice as many trials a round would be too few in the planned rounds."""
+        reason = f"no counterexample found, but only {trials} {self.trials} were made; {self.at_least} are needed"
+        hopeless = 2 * trials * plan.max_rounds < self.at_least * rounds
+        settled = hopeless and FEWEST_TO_GIVE_UP <= rounds < plan.max_rounds
+        if not trials:
+            return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, settled=settled)
+        needed = math.ceil(self.at_least * rounds / trials)
+        reason = f"{reason}; with as many in each round it would take {about(needed)} rounds"
+        return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, settled=settled, needed=needed)
 
 
 @dataclass(frozen=True)
@@ -244,6 +255,14 @@ def _why_not_decidable(
             f"{len(values)} rounds were measured, and the error budget covers only the {plan.max_rounds} planned ones"
         )
     return None
+
+
+def _cannot_be_decided(quantity: "Quantity", values: dict[int, float], record: Record, engine: str, plan: Plan) -> bool:
+    """Return whether more rounds change nothing: one of them failed, or too few that may be quiet are left."""
+    if any(not math.isfinite(value) for value in values.values()):
+        return True
+    begun = max((m.round for at, case in quantity.measured_on(engine) for m in record.of(at, case)), default=0)
+    return len(values) + plan.max_rounds - begun < plan.min_rounds
 
 
 def _why_absent(quantity: "Quantity", record: Record, engine: str) -> str:

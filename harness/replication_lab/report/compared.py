@@ -46,7 +46,13 @@ def _cells(change: Change) -> tuple[str, ...]:
 
 def _head(found: Comparison) -> list[str]:
     runs = [f"before: {_told(found.before)}", f"after:  {_told(found.after)}"]
-    return runs + [f"differs: {each}" for each in found.differs]
+    return runs + [f"differs: {each}" for each in found.differs] + list(not_compared(found))
+
+
+def not_compared(found: Comparison) -> Iterator[str]:
+    """Yield a line if the machines differ."""
+    if not found.same_machine:
+        yield "not compared: rates and latencies, since the machines differ"
 
 
 def _ending(found: Comparison, margin: float) -> str:
@@ -83,9 +89,9 @@ def _table(what: str, changes: list[Change], found: Comparison) -> Table:
 
 
 def verdicts(change: Change) -> str:
-    if change.before is None or change.after is None:
+    if change.before is None:
         return ""
-    return change.after if change.before == change.after else f"{change.before} → {change.after}"
+    return change.before if change.before == change.after else f"{change.before} → {change.after or 'not judged'}"
 
 
 def ratio(change: Change) -> str:
@@ -98,7 +104,12 @@ def ratio(change: Change) -> str:
 
 
 def reasons(found: Comparison) -> Iterator[str]:
-    """Yield a line for each judged figure that is worse, or for which it is unknown whether it is worse."""
+    """Yield a line for each judged figure that is worse, or for which it is unknown whether it is worse.
+
+    Another line says if the second run stopped.
+    """
+    if found.after.stopped:
+        yield f"unknown: the second run is not complete: {found.after.stopped}"
     for change in found.changes:
         if change.judged and change.outcome is not Outcome.FINE:
             figure = f"{change.figure} of {change.of}" if change.figure else change.of

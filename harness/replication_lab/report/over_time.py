@@ -11,7 +11,7 @@ from replication_lab.model.over_time import FEWEST_RUNS, Change, Place, Series
 from replication_lab.report.wording import number
 
 BARS = "▁▂▃▄▅▆▇█"
-# The number of latest values of a series that a sparkline shows.
+# The number of latest values of a series that a sparkline shows, and of the places of a dot.
 DRAWN = 24
 
 
@@ -62,7 +62,7 @@ def sparkline(values: Sequence[float]) -> str:
 
 
 def run_by_run(series: Series) -> Group:
-    """Return one series: a row for each run, and a line where its level or the server's version changed."""
+    """Return one series: a row and a dot for each run, and a line where its level or the server's version changed."""
     place = series.place
     head = Text(f"{series.of}, {_experiment(place)}, {place.engine}")
     table = Table(box=None, pad_edge=False)
@@ -70,12 +70,22 @@ def run_by_run(series: Series) -> Group:
         table.add_column(heading, no_wrap=True)
     for heading in ("rounds", "value"):
         table.add_column(heading, justify="right", no_wrap=True)
+    values = [point.value for point in series.points]
+    least, most = min(values), max(values)
+    table.add_column(f"{number(least)} to {number(most)}", no_wrap=True)
     levels = {change.at: f"·· {percent(change)} ··" for change in series.changes}
     for number_, point in enumerate(series.points):
         if number_ in levels:
             table.add_row("", "", "", "", levels[number_])
-        table.add_row(point.started[:19], point.run, point.version, str(point.rounds), number(point.value))
+        told = point.started[:19], point.run, point.version, str(point.rounds), number(point.value)
+        table.add_row(*told, _dot(point.value, least, most))
     return Group(head, table, Text("\n".join(_remarks(series))))
+
+
+def _dot(value: float, least: float, most: float) -> str:
+    """Return a line of dots with a mark at the place of a value between the smallest and the largest."""
+    place = round((value - least) / (most - least) * (DRAWN - 1)) if most > least else 0
+    return "·" * place + "●" + "·" * (DRAWN - 1 - place)
 
 
 def _remarks(series: Series) -> Iterator[str]:

@@ -165,11 +165,11 @@ class Run:
     def run(self) -> Path:
         """Run and return the run's folder. End the record in any case; raise errors again, except interruptions."""
         with self.journal.recording(self._opening()):
-            whys = []
+            whys: list[str] = []
             for engines in self.experiment.together(self.engines):
-                if not self.left_up:
+                if not self.left_up and NOISY not in whys:
                     whys.append(self._on_engines(engines))
-            if not self.left_up:
+            if not self.left_up and NOISY not in whys:
                 for engine in self.engines:
                     self._drills(engine)
             why = next((why for why in whys if why != DECIDED), DECIDED)

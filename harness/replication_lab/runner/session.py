@@ -154,9 +154,10 @@ class Session:
             if not found.noise.quiet and (given_up or self.run.noise == ACCEPT):
                 found = replace(found, noise=replace(found.noise, accepted=True))
             self.run.journal.write(found)
+            if not found.noise.counts or (self.run.noise == ACCEPT and not found.noise.quiet):
+                self.run.tell(f"  noisy: {found.noise.why}")
             if found.noise.counts:
                 return True
-            self.run.tell(f"  noisy: {found.noise.why}")
             if self.run.noise == STOP:
                 break
             if repeats:

@@ -25,8 +25,9 @@ Answer = TypeVar("Answer")
 STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
 IMAGE = "replication-lab/array"
 WITHIN = 0.05
-# How often a disk that misses its limits is measured, and the seconds of the first measurement.
-TRIES, MEASURED_SECONDS = 5, 0.8
+# How often a disk that misses its limits is measured, and the seconds of the first measurement, in which a disk of
+# SLOW requests a second serves enough of them for 1 %. A faster one serves as many in less time, at least fio's least.
+TRIES, MEASURED_SECONDS, SLOW, LEAST_SECONDS = 5, 0.8, 100, 0.2
 PROGRESS_SECONDS = 0.5
 MEASURED_FILE = f"{DATA}/.measured"
 FIO = ("fio", "--name=measured", f"--filename={MEASURED_FILE}", "--size=64M", "--direct=1", "--ioengine=libaio")
@@ -107,12 +108,16 @@ class Array:
     def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
         """Measure all disks at once by direct I/O on a part that the array does not use; return rates by short name.
 
-        The rates include the disk's requests for others: fio gets only the capacity that a server leaves.
+        Reading takes these seconds if the slowest disk reads at most `SLOW` times a second, and else as long as it
+        takes to read as often; writing likewise. The rates include the disk's requests for others: fio gets only the
+        capacity that a server leaves.
         """
         limits = self.limits().values()
-        depths = [_depth(max(getattr(one, name) or NO_LIMIT for one in limits)) for name in RATES]
+        rates = [[getattr(one, name) or NO_LIMIT for one in limits] for name in RATES]
+        times = [f"{_shorter(seconds, min(each)) * 1000:.0f}ms" for each in rates]
+        depths = [str(_depth(max(each))) for each in rates]
         before = self.looks()
-        said = self.service.run("array", "measure", f"{seconds * 1000:.0f}ms", *map(str, depths))
+        said = self.service.run("array", "measure", *times, *depths)
         after = self.looks()
         loads = [msgspec.json.decode(line, type=Load) for line in said.splitlines()]
         return {
@@ -278,6 +283,10 @@ def _with_others(load: Load, before: Stats, after: Stats) -> Measured:
 
 def _rate(before: Stats, after: Stats, counted: str) -> float:
     return (getattr(after, counted) - getattr(before, counted)) / ((after.clock_us - before.clock_us) / 1e6)
+
+
+def _shorter(seconds: float, rate: int) -> float:
+    return max(seconds * SLOW / max(rate, SLOW), LEAST_SECONDS)
 
 
 def _depth(rate: int) -> int:

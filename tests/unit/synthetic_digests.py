@@ -1,0 +1,44 @@
+"""Digests of runs that were never made: one case and one claim, whose figures scatter as they are told to."""
+
+import numpy as np
+from msgspec.structs import replace
+from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, EngineDigest
+from replication_lab.model.verdict import Verdict
+
+MACHINE = {"machine": "x86_64", "cpu": "a CPU", "cpus": 2, "memory_mib": 4096, "kernel": "6.1", "docker": "26"}
+
+
+def run(
+    rate: float = 1000, noise: float = 0.02, *, rounds: int = 6, seed: int = 1, ratio: float = 1.0, **others
+) -> Digest:
+    """Return a run of one case and one claim, "at least", whose figures scatter by `noise`."""
+    dice = np.random.default_rng(seed)
+    rates = (rate * np.exp(dice.normal(0, noise, rounds))).tolist()
+    ratios = (ratio * np.exp(dice.normal(0, noise, rounds))).tolist()
+    found = Digest(
+        run=f"run-{seed}",
+        started="2026-11-25",
+        experiment="ask",
+        question="What?",
+        preset="ask",
+        conditions={},
+        environment=MACHINE,
+        engines={
+            "mariadb": EngineDigest(
+                "11.8",
+                {"sync_binlog": "1"},
+                {"none": CaseDigest({"throughput": rates, "latency_p50_ms": [1000 / rate for rate in rates]})},
+                {"fast": ClaimDigest("It is fast.", Verdict.HOLDS, False, ratios, True)},
+            )
+        },
+    )
+    return replace(found, **others)
+
+
+def on_another_machine(found: Digest) -> Digest:
+    return replace(found, environment={**MACHINE, "cpus": 8})
+
+
+def changed(found: Digest, **parts) -> Digest:
+    """Return the run with other cases or claims."""
+    return replace(found, engines={"mariadb": replace(found.engines["mariadb"], **parts)})

@@ -1,0 +1,83 @@
+"""Is what the second of two runs lacks unknown, and never green?"""
+
+import pytest
+from msgspec.structs import replace
+from replication_lab.model.comparison import compare
+from replication_lab.model.digest import CaseDigest, ClaimDigest
+from replication_lab.model.verdict import Verdict
+from replication_lab.report.compared import reasons
+
+from synthetic_digests import changed, on_another_machine, run
+
+LATENCY_ONLY = {"none": CaseDigest({"latency_p50_ms": [1.0] * 6})}
+
+
+@pytest.mark.parametrize(
+    ("cases", "said"),
+    [
+        ({}, "the second run has no quiet measurement of this case"),
+        (LATENCY_ONLY, "a round of the second run has no such figure"),
+        ({"none": CaseDigest({}, ["no commit"])}, "not verified: no commit"),
+    ],
+)
+def test_what_the_second_run_lacks_is_unknown(cases, said):
+    """A case in which nothing could be measured is no reason for a green answer."""
+    found = compare(run(seed=1), changed(run(seed=2), cases=cases), 0.1)
+
+    assert found.exit_code == 2
+    assert [(change.of, change.reason) for change in found.changes if change.judged] == [("none", said)]
+
+
+def test_a_figure_that_only_the_second_run_has_is_unknown_in_a_case_of_both():
+    """The first run failed there: there is nothing to compare with."""
+    found = compare(changed(run(seed=1), cases=LATENCY_ONLY), run(seed=2), 0.1)
+
+    assert found.exit_code == 2
+    assert found.changes[0].reason == "a round of the first run has no such figure"
+
+
+def test_a_case_that_is_new_is_said_and_not_judged():
+    """It cannot be worse than before."""
+    after = run(seed=2)
+    case = after.engines["mariadb"].cases["none"]
+    found = compare(run(seed=1), changed(after, cases={"none": case, "far": case}), 0.1)
+
+    assert found.exit_code == 0
+    assert "cases of mariadb in the second run only: far" in found.differs
+
+
+def test_an_engine_that_only_the_first_run_measured_is_unknown():
+    """Each of its cases, and none of the other engine's."""
+    before = run(seed=1)
+    both = {**before.engines, "mysql-8.0": before.engines["mariadb"]}
+    found = compare(replace(before, engines=both), run(seed=2), 0.1)
+
+    assert found.exit_code == 2
+    assert {change.engine for change in found.changes if change.reason} == {"mysql-8.0"}
+
+
+@pytest.mark.parametrize(
+    ("claims", "said"),
+    [
+        ({}, "the second run did not judge this claim"),
+        (
+            {"fast": ClaimDigest("It is fast.", Verdict.HOLDS, False)},
+            "a round of the second run has no such ratio, or it was not verified",
+        ),
+    ],
+)
+def test_a_claim_that_the_second_run_lacks_is_unknown_on_another_machine(claims, said):
+    """There only claims are judged."""
+    found = compare(run(seed=1), on_another_machine(changed(run(seed=2), claims=claims)), 0.1)
+
+    assert found.exit_code == 2
+    assert [change.reason for change in found.changes] == [said]
+
+
+def test_a_run_that_stopped_is_unknown_and_says_why():
+    """A server that died ends a run; the rounds before it say nothing about that."""
+    found = compare(run(seed=1), run(seed=2, stopped="the run crashed: no node"), 0.1)
+
+    assert found.exit_code == 2
+    assert next(reasons(found)) == "unknown: the second run is not complete: the run crashed: no node"
+    assert compare(run(seed=1), run(800, seed=2, stopped="the run crashed: no node"), 0.1).exit_code == 1
