@@ -172,13 +172,11 @@ def test_a_replica_that_was_promoted_is_healthy_without_source(node):
 def test_health_tells_not_serving(node):
     """A server that does not answer is told apart from one that does not replicate, and is waited for."""
     began = time.monotonic()
-    node.health()
-    answered = time.monotonic()
     code, line = node.execute("env", "MYSQL_TCP_PORT=3399", "lab-health")
 
     assert 1 == code
     assert line.startswith("not serving: ")
-    assert time.monotonic() - answered > answered - began
+    assert time.monotonic() - began > 1.5
 
 
 def test_server_is_process_one_and_unprivileged(node):

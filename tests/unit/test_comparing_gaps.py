@@ -3,10 +3,14 @@
 import pytest
 from msgspec.structs import replace
 from replication_lab.model.comparison import compare
-from replication_lab.model.digest import CaseDigest, ClaimDigest
+from replication_lab.model.digest import ENDED_BY_NOISE, NO_QUIET_ROUND, CaseDigest, ClaimDigest, digest
+from replication_lab.model.event import NOISY, End
+from replication_lab.model.measurement import Noise
+from replication_lab.model.record import Record
 from replication_lab.model.verdict import Verdict
-from replication_lab.report.compared import reasons
+from replication_lab.report.compared import markdown_text
 
+import synthetic
 from synthetic_digests import changed, on_another_machine, run
 
 LATENCY_ONLY = {"none": CaseDigest({"latency_p50_ms": [1.0] * 6})}
@@ -15,7 +19,7 @@ LATENCY_ONLY = {"none": CaseDigest({"latency_p50_ms": [1.0] * 6})}
 @pytest.mark.parametrize(
     ("cases", "said"),
     [
-        ({}, "the second run has no quiet measurement of this case"),
+        ({}, "the second run did not measure this case"),
         (LATENCY_ONLY, "a round of the second run has no such figure"),
         ({"none": CaseDigest({}, ["no commit"])}, "not verified: no commit"),
     ],
@@ -76,8 +80,46 @@ def test_a_claim_that_the_second_run_lacks_is_unknown_on_another_machine(claims,
 
 def test_a_run_that_stopped_is_unknown_and_says_why():
     """A server that died ends a run; the rounds before it say nothing about that."""
-    found = compare(run(seed=1), run(seed=2, stopped="the run crashed: no node"), 0.1)
+    whole, broken = run(seed=1), run(seed=2, stopped="the run crashed: no node")
+    found = compare(whole, broken, 0.1)
+
+    assert (found.exit_code, compare(broken, whole, 0.1).exit_code) == (2, 2)
+    assert found.stopped == ["the second run is not complete: the run crashed: no node"]
+    assert found.stopped[0] in markdown_text(found, 0.1)
+    assert compare(whole, run(800, seed=2, stopped="the run crashed: no node"), 0.1).exit_code == 1
+
+
+def test_a_case_that_failed_in_both_runs_is_unknown():
+    """Neither run has its throughput; the other case is fine."""
+    failed = CaseDigest({}, ["no commit"])
+    near = run().engines["mariadb"].cases
+    both = changed(run(), cases={**near, "far": failed})
+    found = compare(both, both, 0.1)
 
     assert found.exit_code == 2
-    assert next(reasons(found)) == "unknown: the second run is not complete: the run crashed: no node"
-    assert compare(run(seed=1), run(800, seed=2, stopped="the run crashed: no node"), 0.1).exit_code == 1
+    assert [change.reason for change in found.changes if change.of == "far"] == ["not verified: no commit"]
+
+
+@pytest.mark.parametrize(
+    ("events", "stopped"),
+    [
+        ([End(why="decided")], ""),
+        ([End(why=NOISY)], ENDED_BY_NOISE),
+        ([End(why="crashed", reason="no node")], "the run crashed: no node"),
+        ([], "its record has no end: it was killed, or still runs"),
+    ],
+)
+def test_how_a_run_ended_is_part_of_what_is_compared(events, stopped):
+    """Only a run that ended by its own rules is whole."""
+    record = Record([synthetic.run(), synthetic.lab(), synthetic.measurement("none", 1), *events])
+
+    assert digest("a run", synthetic.experiment(), record).stopped == stopped
+
+
+def test_a_case_without_a_quiet_round_is_part_of_what_is_compared():
+    """It has no figure, and the reason."""
+    noisy = synthetic.measurement("none", 1, noise=Noise(quiet=False))
+    record = Record([synthetic.run(), synthetic.lab(), noisy, End(why="decided")])
+    (case,) = digest("a run", synthetic.experiment(), record).engines["mariadb"].cases.values()
+
+    assert case == CaseDigest({}, [NO_QUIET_ROUND])

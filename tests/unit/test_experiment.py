@@ -67,7 +67,7 @@ def test_a_preset_that_leaves_out_an_unknown_claim_is_refused():
 
 @pytest.mark.parametrize(
     ("own", "told"),
-    [({"mariadbx": {"rows": 2}}, "did you mean mariadb"), ({"mariadb": {"row": 2}}, "did you mean rows")],
+    [({"mariadbs": {"rows": 2}}, "did you mean mariadb"), ({"mariadb": {"row": 2}}, "did you mean rows")],
 )
 def test_sizes_of_an_engine_that_do_not_fit_are_refused(own, told):
     """A misspelt engine or size would be ignored."""

@@ -134,7 +134,7 @@ def test_the_simulation_decides_as_the_judge_does():
 def _sequential_verdict(ratios, plan: Plan) -> Verdict:
     for rounds in range(plan.min_rounds, plan.max_rounds + 1):
         finding = _decided(ratios[:rounds], plan)
-        if finding.settled or finding.verdict is not Verdict.UNKNOWN:
+        if finding.given_up or finding.verdict is not Verdict.UNKNOWN:
             break
     return finding.verdict
 
@@ -262,7 +262,7 @@ def test_an_undecidable_claim_is_given_up_early_and_says_what_it_would_take():
     finding = _decided([1.1, 0.8, 1.05, 0.9], Plan(3, 8))
 
     assert outcome.rounds < 5
-    assert (finding.verdict, finding.settled) == (Verdict.UNKNOWN, True)
+    assert (finding.verdict, finding.given_up) == (Verdict.UNKNOWN, True)
     assert finding.needed > 8
     assert "at this spread it would take about 31 rounds" in finding.reason
 
@@ -271,7 +271,7 @@ def test_a_claim_is_not_given_up_by_three_rounds():
     """A spread of three values says too little."""
     finding = _decided([1.1, 0.8, 1.05], Plan(3, 8))
 
-    assert (finding.verdict, finding.settled) == (Verdict.UNKNOWN, False)
+    assert (finding.verdict, finding.given_up) == (Verdict.UNKNOWN, False)
 
 
 def test_giving_up_costs_few_decisions():

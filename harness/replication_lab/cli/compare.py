@@ -152,6 +152,7 @@ def _as_data(found: Comparison) -> dict[str, object]:
         "before": found.before.run,
         "after": found.after.run,
         "differs": found.differs,
+        "stopped": found.stopped,
         "changes": found.changes,
         "exit_code": found.exit_code,
     }

@@ -62,6 +62,7 @@ class ClaimJudgement(Judgement):
     rounds: int = 0
     needed: int | None = None
     settled: bool = field(default=False, compare=False)
+    given_up: bool = field(default=False, compare=False)
     doubted: bool = field(default=False, compare=False)
 
 
@@ -88,7 +89,8 @@ def judge(claim: Claim, record: Record, engine: str, plan: Plan, expected: Expec
         interval=finding.interval,
         rounds=finding.rounds,
         needed=finding.needed,
-        settled=finding.settled or finding.verdict is not Verdict.UNKNOWN,
+        settled=finding.settled or finding.given_up or finding.verdict is not Verdict.UNKNOWN,
+        given_up=finding.given_up,
         doubted=finding.doubted,
     )
 

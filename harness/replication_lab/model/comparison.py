@@ -66,11 +66,17 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a figure is worse; 2 if one is unknown, none is judged, or the second run stopped; 0 else."""
+        """Return 1 if a judged figure is worse; 2 if one is unknown, none is judged, or a run stopped; else 0."""
         outcomes = {change.outcome for change in self.changes if change.judged}
         if Outcome.WORSE in outcomes:
             return 1
-        return 2 if not outcomes or Outcome.UNKNOWN in outcomes or self.after.stopped else 0
+        return 2 if not outcomes or Outcome.UNKNOWN in outcomes or self.stopped else 0
+
+    @property
+    def stopped(self) -> list[str]:
+        """A line for each of the two runs that did not go on to its end."""
+        runs = {"first": self.before, "second": self.after}
+        return [f"the {which} run is not complete: {run.stopped}" for which, run in runs.items() if run.stopped]
 
     @property
     def same_machine(self) -> bool:
@@ -165,10 +171,11 @@ def _figures(
         doubts = [*old.doubts, *(new.doubts if new else ())]
         for figure, more_is_better in FIGURES.items():
             blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in judged)
-            if figure not in old.figures and (new is None or figure not in new.figures):
+            has_it = figure in old.figures or (new is not None and figure in new.figures)
+            if not has_it and not (doubts and blank.judged):
                 continue
             if new is None:
-                yield replace(blank, reason="the second run has no quiet measurement of this case")
+                yield replace(blank, reason="the second run did not measure this case")
             elif doubts:
                 yield replace(blank, reason=f"not verified: {doubts[0]}")
             elif figure in old.figures and figure in new.figures:

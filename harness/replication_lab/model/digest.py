@@ -7,7 +7,7 @@ import msgspec
 
 from replication_lab.model.claim import ClaimJudgement
 from replication_lab.model.errors import LabError
-from replication_lab.model.event import Lab
+from replication_lab.model.event import NOISY, Lab
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.quantities import Quantity, Ratio
 from replication_lab.model.record import Record
@@ -19,6 +19,8 @@ SCHEMA = 3
 FIGURES = {"throughput": True, "latency_p50_ms": False, "latency_p95_ms": False, "latency_p99_ms": False}
 # The properties of a machine that must be equal before rates (1/s) and latencies (ms) are compared.
 MACHINE = ("machine", "cpu", "cpus", "memory_mib")
+NO_QUIET_ROUND = "no round of it was quiet"
+ENDED_BY_NOISE = "the machine was noisy, and --noise stop ended the run"
 # Significant digits in the file, so that a committed baseline stays small.
 DIGITS = 6
 
@@ -91,8 +93,14 @@ def digest(run: str, experiment: Experiment[Any], record: Record) -> Digest:
         conditions=record.run.conditions,
         environment={key: record.opening.environment.get(key) for key in (*MACHINE, "kernel", "docker")},
         engines={engine: _engine(engine, experiment, record) for engine in record.engines},
-        stopped=record.stopped or ("" if record.end else "its record has no end: it was killed, or still runs"),
+        stopped=_stopped(record),
     )
+
+
+def _stopped(record: Record) -> str:
+    if record.end is None:
+        return record.stopped or "its record has no end: it was killed, or still runs"
+    return record.stopped or (ENDED_BY_NOISE if record.end.why == NOISY else "")
 
 
 def decode(text: bytes, name: str) -> Digest:
@@ -113,7 +121,7 @@ def encode(found: Digest) -> bytes:
 
 def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineDigest:
     lab = record.lab(engine) or Lab(engine=engine, version="was never started", topology="")
-    measured = [case.name for case in experiment.cases if record.quiet(engine, case.name)]
+    measured = [case.name for case in experiment.cases if record.of(engine, case.name)]
     return EngineDigest(
         version=lab.version,
         settings=lab.settings,
@@ -125,6 +133,8 @@ def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineD
 def _case(engine: str, case: str, record: Record) -> CaseDigest:
     taken = {figure: list(record.series(engine, case, figure).values()) for figure in FIGURES}
     quiet = record.quiet(engine, case).values()
+    if not quiet:
+        return CaseDigest({}, [NO_QUIET_ROUND])
     figures = {name: _rounded(values) for name, values in taken.items() if _is_whole(values)}
     loops, own = [m.noise.loop_us or 0.0 for m in quiet], [m.noise.own_cpu or 0.0 for m in quiet]
     measured = (_rounded(loops), _rounded(own)) if _is_whole(loops) and _is_whole(own) else ([], [])

@@ -7,6 +7,8 @@ import msgspec
 # The version of both kinds of record; docs/summary.md lists the changes of each number.
 SCHEMA = 6
 INTERRUPTED, CRASHED, KEPT = "interrupted", "crashed", "kept"
+# The machine was noisy, and the user chose --noise stop.
+NOISY = "noisy"
 RECORD = "record.jsonl"
 # The file of drills' records before the schema that both kinds of run share.
 OLD_RECORD, SHARED_SINCE = "drill.jsonl", 4
@@ -58,7 +60,7 @@ class Doubt(Event, frozen=True, kw_only=True, tag="doubt"):
 class End(Event, frozen=True, kw_only=True, tag="end"):
     """The last line.
 
-    `why` is "decided", "given up", "noisy", "round limit" or "time limit" of an experiment, "done" of drills, or
+    `why` is "decided", "given up", NOISY, "round limit" or "time limit" of an experiment, "done" of drills, or
     INTERRUPTED, CRASHED or KEPT. `reason` is then the signal's name, the error that the user saw, or the labs that
     --keep left up.
     """

@@ -17,6 +17,7 @@ from replication_lab.model.only import Only
 from replication_lab.model.published import ClaimData, Data
 from replication_lab.model.question import Question
 from replication_lab.model.record import Record
+from replication_lab.model.server_version import FAMILIES
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import TO_HOLD, Expected, Verdict
 
@@ -46,7 +47,7 @@ class Preset:
     `undecidable` maps the claims that it is not expected to decide to the reason. No round is spent on them, and they
     have no verdict unless the figures of the other claims' rounds suffice. `compose_env` are variables of the
     topology's Compose file that its sizes need (LAB_DISK_SIZE); the user's own values take precedence. `own_sizes` are
-    those that differ on an engine, by its name.
+    those that differ on a family of servers (mariadb, mysql).
     """
 
     name: str
@@ -61,9 +62,9 @@ class Preset:
     max_minutes: float = 0
     own_sizes: dict[str, dict[str, Any]] = field(default_factory=dict)
 
-    def on(self, engine: str) -> "Preset":
-        """Return the preset with the sizes that it has on this engine."""
-        return replace(self, sizes=self.sizes | self.own_sizes.get(engine, {}))
+    def on(self, family: str) -> "Preset":
+        """Return the preset with the sizes that it has on servers of this family."""
+        return replace(self, sizes=self.sizes | self.own_sizes.get(family, {}))
 
     @property
     def plan(self) -> Plan:
@@ -186,7 +187,7 @@ class Experiment(Generic[LabT]):
         for preset in self.presets.values():
             self._refuse_unknown(f"case in preset {preset.name} of", preset.cases, cases)
             self._refuse_unknown(f"claim in preset {preset.name} of", preset.undecidable, claims)
-            self._refuse_unknown(f"engine in preset {preset.name} of", preset.own_sizes, self.engines)
+            self._refuse_unknown(f"family of servers in preset {preset.name} of", preset.own_sizes, FAMILIES)
             for own in preset.own_sizes.values():
                 self._refuse_unknown(f"size in preset {preset.name} of", own, preset.sizes)
         for curves in self.curves:

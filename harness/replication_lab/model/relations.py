@@ -28,7 +28,8 @@ Place = tuple[str, str]
 class Finding:
     """The result of a relation; `doubted`: something went wrong; `settled`: the planned rounds will not change it.
 
-    `needed` is about the number of rounds after which it would be decided, if spread and estimate stayed the same.
+    `given_up`: they could have decided it, and cannot any more; that settles it, too. `needed` is about the number of
+    rounds after which it would be decided, if spread and estimate stayed the same.
     """
 
     verdict: Verdict
@@ -38,6 +39,7 @@ class Finding:
     rounds: int = 0
     settled: bool = False
     doubted: bool = False
+    given_up: bool = False
     needed: int | None = None
 
 
@@ -81,7 +83,7 @@ class Bounds:
         rounds = len(values)
         if why_not := _why_not_decidable(self.quantity, values, record, engine, plan):
             given_up = _cannot_be_decided(self.quantity, values, record, engine, plan)
-            return Finding(Verdict.UNKNOWN, why_not, rounds=rounds, settled=given_up)
+            return Finding(Verdict.UNKNOWN, why_not, rounds=rounds, given_up=given_up)
         interval = self.quantity.interval(record, engine, self._level(plan))
         verdict = self._compare(interval)
         found = Finding(verdict, self._reason(verdict, interval), interval.estimate, interval, rounds)
@@ -89,7 +91,7 @@ class Bounds:
             return found
         needed = interval.rounds_until(self._decisive_half(interval))
         reason = f"{found.reason}; at this spread it would take {about(needed)} rounds"
-        return replace(found, reason=reason, needed=needed, settled=self._is_hopeless(interval, plan))
+        return replace(found, reason=reason, needed=needed, given_up=self._is_hopeless(interval, plan))
 
     def _level(self, plan: Plan) -> float:
         return plan.level
@@ -207,15 +209,15 @@ class NoneSeen(_OfTotal):
         return Finding(Verdict.HOLDS, f"0 in {trials} {self.trials}; {share}", 0, None, rounds)
 
     def _too_few(self, trials: int, rounds: int, plan: Plan) -> Finding:
-        """Return UNKNOWN. It is settled if twice as many trials a round would be too few in the planned rounds."""
+        """Return UNKNOWN. It is given up if twice as many trials a round would be too few in the planned rounds."""
         reason = f"no counterexample found, but only {trials} {self.trials} were made; {self.at_least} are needed"
         hopeless = 2 * trials * plan.max_rounds < self.at_least * rounds
-        settled = hopeless and FEWEST_TO_GIVE_UP <= rounds < plan.max_rounds
+        given_up = hopeless and FEWEST_TO_GIVE_UP <= rounds < plan.max_rounds
         if not trials:
-            return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, settled=settled)
+            return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up)
         needed = math.ceil(self.at_least * rounds / trials)
         reason = f"{reason}; with as many in each round it would take {about(needed)} rounds"
-        return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, settled=settled, needed=needed)
+        return Finding(Verdict.UNKNOWN, reason, 0, None, rounds, given_up=given_up, needed=needed)
 
 
 @dataclass(frozen=True)

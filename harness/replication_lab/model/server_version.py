@@ -5,9 +5,11 @@ from typing import NamedTuple
 
 from replication_lab.model.errors import LabError
 
+FAMILIES = ("mariadb", "mysql")
+
 
 class Version(NamedTuple):
-    """A server's family (mariadb or mysql, to which Percona Server belongs), and its numbers."""
+    """A server's family (one of FAMILIES; Percona Server belongs to mysql), and its numbers."""
 
     family: str
     numbers: tuple[int, ...]

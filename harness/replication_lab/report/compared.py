@@ -46,11 +46,12 @@ def _cells(change: Change) -> tuple[str, ...]:
 
 def _head(found: Comparison) -> list[str]:
     runs = [f"before: {_told(found.before)}", f"after:  {_told(found.after)}"]
-    return runs + [f"differs: {each}" for each in found.differs] + list(not_compared(found))
+    return runs + [f"differs: {each}" for each in found.differs] + list(limits(found))
 
 
-def not_compared(found: Comparison) -> Iterator[str]:
-    """Yield a line if the machines differ."""
+def limits(found: Comparison) -> Iterator[str]:
+    """Yield a line for each run that is not complete, and one if the machines differ."""
+    yield from found.stopped
     if not found.same_machine:
         yield "not compared: rates and latencies, since the machines differ"
 
@@ -104,12 +105,7 @@ def ratio(change: Change) -> str:
 
 
 def reasons(found: Comparison) -> Iterator[str]:
-    """Yield a line for each judged figure that is worse, or for which it is unknown whether it is worse.
-
-    Another line says if the second run stopped.
-    """
-    if found.after.stopped:
-        yield f"unknown: the second run is not complete: {found.after.stopped}"
+    """Yield a line for each judged figure that is worse, or for which it is unknown whether it is worse."""
     for change in found.changes:
         if change.judged and change.outcome is not Outcome.FINE:
             figure = f"{change.figure} of {change.of}" if change.figure else change.of

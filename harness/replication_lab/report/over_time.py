@@ -66,7 +66,7 @@ def run_by_run(series: Series) -> Group:
     place = series.place
     head = Text(f"{series.of}, {_experiment(place)}, {place.engine}")
     table = Table(box=None, pad_edge=False)
-    for heading in ("started", "run", "server"):
+    for heading in ("run", "server"):
         table.add_column(heading, no_wrap=True)
     for heading in ("rounds", "value"):
         table.add_column(heading, justify="right", no_wrap=True)
@@ -76,8 +76,8 @@ def run_by_run(series: Series) -> Group:
     levels = {change.at: f"·· {percent(change)} ··" for change in series.changes}
     for number_, point in enumerate(series.points):
         if number_ in levels:
-            table.add_row("", "", "", "", levels[number_])
-        told = point.started[:19], point.run, point.version, str(point.rounds), number(point.value)
+            table.add_row("", "", "", levels[number_])
+        told = point.run, point.version, str(point.rounds), number(point.value)
         table.add_row(*told, _dot(point.value, least, most))
     return Group(head, table, Text("\n".join(_remarks(series))))
 

@@ -13,7 +13,7 @@ from replication_lab.lab import memory
 from replication_lab.lab import up as labs
 from replication_lab.model import record
 from replication_lab.model.drilled import Drills
-from replication_lab.model.event import KEPT, End
+from replication_lab.model.event import KEPT, NOISY, End
 from replication_lab.model.evidence import Evidence, Looked
 from replication_lab.model.experiment import Experiment, Preset, schedule
 from replication_lab.model.lab_request import LabRequest
@@ -37,8 +37,6 @@ from replication_lab.world.journal import Journal
 
 # How the rounds end: all claims are decided, or the undecided ones would need more rounds than planned.
 DECIDED, GIVEN_UP = "decided", "given up"
-# The machine was noisy, and the user chose --noise stop.
-NOISY = "noisy"
 # Seconds that a run waits for a quiet machine: in total, and before one measurement.
 PATIENCE, PATIENCE_AT_ONCE = 600, 60
 
@@ -172,7 +170,7 @@ class Run:
             if not self.left_up and NOISY not in whys:
                 for engine in self.engines:
                     self._drills(engine)
-            why = next((why for why in whys if why != DECIDED), DECIDED)
+            why = NOISY if NOISY in whys else next((why for why in whys if why != DECIDED), DECIDED)
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
 
@@ -207,9 +205,9 @@ class Run:
         )
 
     def _own_sizes(self) -> dict[str, object]:
-        """Return the sizes that differ on an engine of this run, such as `window on mysql-8.0`."""
+        """Return the sizes that differ on a family of servers, such as `window on mysql`."""
         own = self.preset.own_sizes
-        return {f"{name} on {engine}": own[engine][name] for engine in self.engines for name in own.get(engine, ())}
+        return {f"{name} on {family}": size for family, sizes in own.items() for name, size in sizes.items()}
 
     def _drills(self, engine: str) -> None:
         """Run the drills of a question after its loads, each on a dedicated lab."""
@@ -287,7 +285,7 @@ class Run:
 
     def _without_open_claims(self, sessions: list[Session]) -> str:
         judged = [one for session in sessions for one in self.experiment.judge(self.journal.record, session.engine)]
-        return GIVEN_UP if any(one.needed is not None for one in judged) else DECIDED
+        return GIVEN_UP if any(one.given_up for one in judged) else DECIDED
 
     def _compared(self, sessions: list[Session]) -> list[tuple[Place, ...]]:
         """Return the (engine, case) that each claim compares."""

@@ -87,7 +87,7 @@ class Session:
 
     def __post_init__(self) -> None:
         self.calibration = Calibration(self.run.world)
-        self.preset = self.run.preset.on(self.engine)
+        self.preset = self.run.preset
 
     @property
     def experiment(self) -> Experiment[Lab]:
@@ -111,6 +111,8 @@ class Session:
     def open(self) -> None:
         """Record what came up, prepare the workload, and calibrate the toxics that the cases need."""
         self.run.up.extend(self.labs.values())
+        first = next(iter(self.labs.values()))
+        self.preset = self.run.preset.on(first.node(first.topology.source.name).server().dialect.family)
         not_applicable = self._not_applicable()
         for spec, lab in self.labs.items():
             started_with = start_options.on_every_node(lab, spec.cnf) if spec.cnf else {}

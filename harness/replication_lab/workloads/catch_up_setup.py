@@ -19,12 +19,13 @@ from replication_lab.world.mysql.flush import USUALLY, write_pages
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
-# By dialect. On slower disks MySQL's applier pauses for longer; on faster ones MariaDB's takes more than two CPUs.
+# By family of servers. On slower disks MySQL's applier pauses for longer; on faster ones MariaDB's takes more than two
+# CPUs.
 DISKS = {"mariadb": "plain-200", "mysql": "plain-400"}
 # Changes that fill a redo log of 8 MiB.
 REDO_ROWS = 4500
 
-# --- settings, by dialect: what a server is told is data --------------------------------------------------------------
+# --- settings, by family of servers: what a server is told is data ----------------------------------------------------
 
 # The source writes to the host's disk, which is never the limit.
 SOURCE: dict[str, int | str] = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
@@ -58,13 +59,13 @@ def prepare(lab: Lab) -> None:
 
 
 def _prepare(server: Server) -> None:
-    server.set_global(**REPLICA[_dialect(server)], **FLUSHING["relaxed"], **USUALLY)
+    server.set_global(**REPLICA[server.dialect.family], **FLUSHING["relaxed"], **USUALLY)
 
 
 def fill(lab: Lab, *tables: RowChanges) -> None:
     """Create the tables on each server, fill a redo log with changes, and write all pages back.
 
-    Without this an applier of MySQL 8.0 paused for 6 s in the first race of a lab, but in no later race.
+    Without this an applier of MySQL 8.0 paused for longer in the first race of a lab than in later ones.
     """
     for each in tables:
         each.fill(lab)
@@ -78,10 +79,6 @@ def fill(lab: Lab, *tables: RowChanges) -> None:
     at_once.of_each(lambda node: settle(lab.node(node).server()), REPLICAS)
 
 
-def _dialect(server: Server) -> str:
-    return "mysql" if server.dialect.redo and "redo_log" in server.dialect.redo.written else "mariadb"
-
-
 @contextmanager
 def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterator["Watch"]:
     """Stop the replicas' appliers (one, or by these settings) and slow their disks within the block.
@@ -89,7 +86,7 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
     The source continues to write meanwhile; the replicas apply the backlog at the end.
     """
     servers = [lab.node(node).server() for node in REPLICAS]
-    limits = catalogue.disk(DISKS[_dialect(servers[0])]).limits
+    limits = catalogue.disk(DISKS[servers[0].dialect.family]).limits
     try:
         at_once.of_each(lambda server: _configure_appliers(server, appliers), servers)
         with injected(DiskLimits(lab, REPLICAS, limits)) as limited:
@@ -100,9 +97,9 @@ def behind(lab: Lab, appliers: Mapping[str, str | int] | None = None) -> Iterato
 
 
 def _configure_appliers(server: Server, appliers: Mapping[str, str | int] | None) -> None:
-    dialect, replica = _dialect(server), Replica(server)
+    family, replica = server.dialect.family, Replica(server)
     replica.stop()
-    server.set_global(**(appliers or ONE_APPLIER[dialect]), **BATCH[dialect])
+    server.set_global(**(appliers or ONE_APPLIER[family]), **BATCH[family])
     replica.start()
     replica.stop_applier()
 

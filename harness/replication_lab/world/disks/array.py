@@ -25,17 +25,16 @@ Answer = TypeVar("Answer")
 STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
 IMAGE = "replication-lab/array"
 WITHIN = 0.05
-# How often a disk that misses its limits is measured, and the seconds of the first measurement, in which a disk of
-# SLOW requests a second serves enough of them for 1 %. A faster one serves as many in less time, at least fio's least.
+# How often a disk that misses its limits is measured. The seconds of the first measurement are enough for a disk of
+# SLOW requests a second; a faster one serves as many in less time, at least in fio's least.
 TRIES, MEASURED_SECONDS, SLOW, LEAST_SECONDS = 5, 0.8, 100, 0.2
-PROGRESS_SECONDS = 0.5
 MEASURED_FILE = f"{DATA}/.measured"
 FIO = ("fio", "--name=measured", f"--filename={MEASURED_FILE}", "--size=64M", "--direct=1", "--ioengine=libaio")
-SETTLE_SECONDS, REBUILD_SECONDS = 1.0, 3600
+PROGRESS_SECONDS, SETTLE_SECONDS, REBUILD_SECONDS = 0.5, 1.0, 3600
 RATES = ("read_iops", "write_iops")
 NO_LIMIT, WAITING_SECONDS, MOST_AT_A_TIME = 2000, 0.02, 128
 ROOM = ("df", "--output=avail", "--block-size=1")
-# Read past the page cache, which would hide what the disks have lost.
+# Past the page cache, which would hide what the disks have lost.
 READ_ALL = (
     f'files=$(find {DATA} -type f -size +0) || echo "folders: find ended with $?"; '
     'echo "$files" | while IFS= read -r file; do dd if="$file" of=/dev/null bs=1M iflag=direct 2>/dev/null || '
@@ -108,13 +107,19 @@ class Array:
     def measure(self, seconds: float = MEASURED_SECONDS) -> dict[str, Measured]:
         """Measure all disks at once by direct I/O on a part that the array does not use; return rates by short name.
 
-        Reading takes these seconds if the slowest disk reads at most `SLOW` times a second, and else as long as it
-        takes to read as often; writing likewise. The rates include the disk's requests for others: fio gets only the
-        capacity that a server leaves.
+        The rates include the disk's requests for others: fio gets only the capacity that a server leaves.
         """
+        return self._measure(lambda _rate: seconds)
+
+    def measure_for_limits(self, times: int) -> dict[str, Measured]:
+        """Measure as `measure` does, for this many times the seconds in which a disk shows that it keeps its limits."""
+        return self._measure(lambda rate: times * max(MEASURED_SECONDS * SLOW / max(rate, SLOW), LEAST_SECONDS))
+
+    def _measure(self, seconds: Callable[[int], float]) -> dict[str, Measured]:
+        """Measure reads, then writes, each for the seconds at the rate of the slowest disk."""
         limits = self.limits().values()
         rates = [[getattr(one, name) or NO_LIMIT for one in limits] for name in RATES]
-        times = [f"{_shorter(seconds, min(each)) * 1000:.0f}ms" for each in rates]
+        times = [f"{1000 * seconds(min(each)):.0f}ms" for each in rates]
         depths = [str(_depth(max(each))) for each in rates]
         before = self.looks()
         said = self.service.run("array", "measure", *times, *depths)
@@ -217,6 +222,9 @@ class MachineArray(Array):
             self.server_node.run(*self.inside, "rm", "-f", MEASURED_FILE)
         return {name: Measured(f"{self.node}-{name}", *(rate[name] for rate in rates)) for name in self.disks}
 
+    def measure_for_limits(self, times: int) -> dict[str, Measured]:
+        return self.measure(times * MEASURED_SECONDS)
+
     def _rates(self, direction: str, seconds: float) -> dict[str, float]:
         """Return the requests a second of each disk, between two readings while fio runs."""
         with ThreadPoolExecutor(1) as pool:
@@ -285,10 +293,6 @@ def _rate(before: Stats, after: Stats, counted: str) -> float:
     return (getattr(after, counted) - getattr(before, counted)) / ((after.clock_us - before.clock_us) / 1e6)
 
 
-def _shorter(seconds: float, rate: int) -> float:
-    return max(seconds * SLOW / max(rate, SLOW), LEAST_SECONDS)
-
-
 def _depth(rate: int) -> int:
     """Return the queue depth for a rate: as many requests as the disk serves while a busy machine delays the client."""
     return min(max(round(rate * WAITING_SECONDS), 2), MOST_AT_A_TIME)
@@ -343,7 +347,7 @@ def measured(array: Array, limits: dict[str, Limits]) -> dict[str, Measured]:
     """
     found: dict[str, Measured] = {}
     for number in range(1, TRIES + 1):
-        for name, now in array.measure(number * MEASURED_SECONDS).items():
+        for name, now in array.measure_for_limits(number).items():
             if name not in found or not keeps(found[name], limits[name]):
                 found[name] = now
         if all(keeps(found[name], limits[name]) for name in found):
