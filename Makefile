@@ -12,7 +12,7 @@ SHORT = $(UNIT) tests/unit -m "not whole"
 # Adjacent tests run in one process and share costly fixtures.
 WHOLE = $(UNIT) tests/unit -m whole -n auto --dist worksteal
 # Tests that mostly wait run in parallel, those of one file or one lab in one process. Tests that measure run afterwards.
-BESIDE = -m "not alone" -n 5 --dist loadscope --no-loadscope-reorder
+BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help

@@ -32,6 +32,7 @@ LONGEST = (
     "attach_kinds",
     "vm",
     "group",
+    "raid_sabotage",
     "start_options",
     "netem_in_guest",
     "failover",
