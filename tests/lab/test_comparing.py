@@ -86,29 +86,35 @@ class Measured:
     busy: Path
 
 
-@pytest.fixture(scope="module")
-def measured_runs(docker, tmp_path_factory):
-    """Yield equal runs, then runs of a slower server, with none but these under runs/; and a run on a busy machine."""
+@contextmanager
+def server_on_a_disk() -> Iterator[Lab]:
+    """Yield a lab of one server, whose data are on an emulated disk."""
     topology, name = catalogue.topology("single"), f"test-{secrets.token_hex(4)}"
     storage = up.storage_of("single", ["server=single"], disk=DISK, disks=0, mib=1024, backend="auto")
     images.ensure(up.image_names("mariadb", load=True, topology=topology, storage=storage))
     placed = overlay.with_backend(storage)
     lab = project.start(LabRequest(topology, "mariadb", name, load=True, storage=placed))
-    with pytest.MonkeyPatch.context() as patched:
-        try:
-            # The first run on a new server has another level than the others.
-            patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("first"))
-            measured(lab, FAST)
-            patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("runs"))
-            equal = [measured(lab, FAST) for _ in range(EQUAL)]
-            slower = [measured(lab, SLOW) for _ in range(SLOWER)]
-            patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("busy"))
-            with other_programs():
-                busy = measured(lab, FAST, ACCEPT)
-            patched.setattr(catalogue, "RUNS", equal[0].parent)
-            yield Measured(equal, slower, busy)
-        finally:
-            lab.down()
+    try:
+        yield lab
+    finally:
+        lab.down()
+
+
+@pytest.fixture(scope="module")
+def measured_runs(docker, tmp_path_factory):
+    """Yield equal runs, then runs of a slower server, with none but these under runs/; and a run on a busy machine."""
+    with pytest.MonkeyPatch.context() as patched, server_on_a_disk() as lab:
+        # The first run on a new server has another level than the others.
+        patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("first"))
+        measured(lab, FAST)
+        patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("runs"))
+        equal = [measured(lab, FAST) for _ in range(EQUAL)]
+        slower = [measured(lab, SLOW) for _ in range(SLOWER)]
+        patched.setattr(catalogue, "RUNS", tmp_path_factory.mktemp("busy"))
+        with other_programs():
+            busy = measured(lab, FAST, ACCEPT)
+        patched.setattr(catalogue, "RUNS", equal[0].parent)
+        yield Measured(equal, slower, busy)
 
 
 def told(*arguments: object) -> tuple[int, str]:

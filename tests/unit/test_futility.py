@@ -59,7 +59,7 @@ def test_a_figure_that_failed_in_one_round_settles_a_claim():
 
 
 def test_too_few_rounds_that_may_be_quiet_settle_a_claim():
-    """Seven of eight rounds are over and two may still count, three are needed."""
+    """Seven of eight rounds are over: at most two can be quiet, and three are needed."""
     assert judged(FAST, rates(120, None, None, None, None, None, None)).settled
     assert not judged(FAST, rates(120, None, None, None, None, None)).settled
 

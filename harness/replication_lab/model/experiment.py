@@ -46,8 +46,8 @@ class Preset:
 
     `undecidable` maps the claims that it is not expected to decide to the reason. No round is spent on them, and they
     have no verdict unless the figures of the other claims' rounds suffice. `compose_env` are variables of the
-    topology's Compose file that its sizes need (LAB_DISK_SIZE); the user's own values take precedence. `own_sizes` are
-    those that differ on a family of servers (mariadb, mysql).
+    topology's Compose file that its sizes need (LAB_DISK_SIZE); the user's own values take precedence. `own_sizes` maps
+    a family of servers (mariadb, mysql) to the sizes that it has instead.
     """
 
     name: str

@@ -46,10 +46,10 @@ def _cells(change: Change) -> tuple[str, ...]:
 
 def _head(found: Comparison) -> list[str]:
     runs = [f"before: {_told(found.before)}", f"after:  {_told(found.after)}"]
-    return runs + [f"differs: {each}" for each in found.differs] + list(limits(found))
+    return runs + [f"differs: {each}" for each in found.differs] + list(caveats(found))
 
 
-def limits(found: Comparison) -> Iterator[str]:
+def caveats(found: Comparison) -> Iterator[str]:
     """Yield a line for each run that is not complete, and one if the machines differ."""
     yield from found.stopped
     if not found.same_machine:

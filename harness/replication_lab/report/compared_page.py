@@ -18,7 +18,7 @@ def render(found: Comparison, margin: float) -> str:
         margin=margin,
         changes=changes,
         sentences=list(map(answers.sentence, (ending, *list(compared.reasons(found))[:NAMED]))),
-        doubts=[*(f"differs between the runs: {each}" for each in found.differs), *compared.limits(found)],
+        doubts=[*(f"differs between the runs: {each}" for each in found.differs), *compared.caveats(found)],
         ratio=compared.ratio,
         verdicts=compared.verdicts,
     )

@@ -25,7 +25,7 @@ DISKS = {"mariadb": "plain-200", "mysql": "plain-400"}
 # Changes that fill a redo log of 8 MiB.
 REDO_ROWS = 4500
 
-# --- settings, by family of servers: what a server is told is data ----------------------------------------------------
+# --- variables of the servers, by family (mariadb, mysql) -------------------------------------------------------------
 
 # The source writes to the host's disk, which is never the limit.
 SOURCE: dict[str, int | str] = {"innodb_flush_log_at_trx_commit": 0, "sync_binlog": 0, "binlog_row_image": "MINIMAL"}
