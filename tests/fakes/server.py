@@ -78,6 +78,10 @@ class FakeServer:
     def dialect(self) -> Dialect:
         return dialects()[catalogue.engines()[self.lab.engine].dialect]
 
+    def another(self) -> "FakeServer":
+        """Return itself: it has no connection that one statement could keep from another."""
+        return self
+
     def version(self) -> str:
         return f"{self.lab.engine}-fake"
 

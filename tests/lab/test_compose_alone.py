@@ -8,7 +8,7 @@ from typing import Any
 import pytest
 from replication_lab import replication
 from replication_lab.lab import up as labs
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import catalogue, pacemaker
 from replication_lab.world.docker import images, project

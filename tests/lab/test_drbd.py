@@ -11,7 +11,7 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.statistics import interval_of_mean
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock, drbd
 from replication_lab.world.docker.service import DATA

@@ -4,7 +4,7 @@ import pytest
 from replication_lab.experiments import drbd_protocols
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import up
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.world import catalogue, clock, drbd
 
 from .machines import texts, two_machines, writers

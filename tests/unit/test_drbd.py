@@ -5,7 +5,8 @@ import io
 import pytest
 from replication_lab.cli import output
 from replication_lab.model.topology import Node
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
+from replication_lab.replication.drbd import Machines, _prove_whole
 from replication_lab.world import drbd
 from replication_lab.world.drbd import Peer, Status, parse_status
 from rich.console import Console
@@ -68,7 +69,7 @@ def test_the_command_shows_how_a_split_brain_is_ended():
 
 def test_a_machines_view_says_how_a_split_brain_is_ended():
     """In `lab status` and `lab show`, and only then."""
-    kind = replicated_disk.Machines(Pair(node1=STAND_ALONE, node2=SECONDARY))
+    kind = Machines(Pair(node1=STAND_ALONE, node2=SECONDARY))
 
     assert kind.describe("node1", "peer")[0].endswith("split brain: ./lab drbd resolve --victim NODE")
     assert kind.describe("node2", "peer")[0].endswith("oos 0 KiB")
@@ -311,7 +312,7 @@ def test_a_replicated_disk_is_proved_by_both_machines(text, ok):
     """Connected, equal, protocol C, one primary: anything else is not so."""
     found: dict[str, Status] = {"node1": parse_status(text), "node2": parse_status(SECONDARY)}
 
-    assert ok == replicated_disk._prove_whole(found).ok
+    assert ok == _prove_whole(found).ok
 
 
 DIFFERING = CONNECTED.replace("oos:0", "oos:4")

@@ -8,7 +8,7 @@ from replication_lab.cli import output
 from replication_lab.lab import status
 from replication_lab.model.errors import LabError
 from replication_lab.model.topology import Node
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import clock, pacemaker
 from replication_lab.world.pacemaker import parse_status

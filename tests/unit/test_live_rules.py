@@ -1,41 +1,49 @@
 """Does the live view conclude from the states of a lab what is so?"""
 
 import pytest
+from replication_lab import replication
 from replication_lab.model.explained import Now, explain
 from replication_lab.model.live import Latency, Level, Span
-from replication_lab.model.live_rules import latency_of, law, level_of, waits_for, writer
+from replication_lab.model.live_rules import latency_of, law
+from replication_lab.world import catalogue
 
 CUT = Span(id=1, begin=0, label="source-replica cut", kind="link", target="source-replica")
 KILLED = Span(id=2, begin=0, label="kill replica", kind="node", target="replica", seen=True)
 
 
+def kind(topology):
+    """Return the kind of replication of a topology."""
+    return replication.kind_of(catalogue.topology(topology))
+
+
 @pytest.mark.parametrize(
-    ("state", "level"),
+    ("topology", "state", "level"),
     [
-        ("semi-sync ON", Level.GOOD),
-        ("semi-sync OFF", Level.WARN),
-        ("replicating", Level.GOOD),
-        ("not connected", Level.BAD),
-        ("Primary", Level.GOOD),
-        ("non-Primary", Level.BAD),
-        ("SECONDARY", Level.GOOD),
-        ("RECOVERING", Level.WARN),
-        ("no majority", Level.BAD),
-        ("Primary, Connected", Level.GOOD),
-        ("Primary, WFConnection", Level.WARN),
-        ("Secondary, SyncTarget", Level.WARN),
-        ("Secondary, StandAlone", Level.BAD),
-        ("does not answer", Level.BAD),
-        ("", Level.UNKNOWN),
+        ("semisync", "semi-sync ON", Level.GOOD),
+        ("semisync", "semi-sync OFF", Level.WARN),
+        ("async", "replicating", Level.GOOD),
+        ("async", "not connected", Level.BAD),
+        ("galera", "Primary", Level.GOOD),
+        ("galera", "non-Primary", Level.BAD),
+        ("group", "SECONDARY", Level.GOOD),
+        ("group", "RECOVERING", Level.WARN),
+        ("group", "no majority", Level.BAD),
+        ("drbd", "Primary, Connected", Level.GOOD),
+        ("drbd", "Primary, WFConnection", Level.WARN),
+        ("drbd-ha", "Secondary, SyncTarget", Level.WARN),
+        ("drbd", "Secondary, StandAlone", Level.BAD),
+        ("async", "PRIMARY", Level.BAD),
+        ("single", "does not answer", Level.BAD),
+        ("single", "", Level.UNKNOWN),
     ],
 )
-def test_each_state_has_a_level(state, level):
-    """A state that no rule knows is bad, never good."""
-    assert level_of(state) is level
+def test_each_state_has_a_level(topology, state, level):
+    """A state that its kind does not know is bad, never good."""
+    assert kind(topology).level_of(state) is level
 
 
 @pytest.mark.parametrize(
-    ("replication", "states", "now", "then"),
+    ("topology", "states", "now", "then"),
     [
         ("galera", {"node1": "does not answer", "node2": "Primary", "node3": "Primary"}, "node1", "node2"),
         ("galera", {"node1": "Primary", "node2": "Primary"}, "node2", "node2"),
@@ -45,26 +53,28 @@ def test_each_state_has_a_level(state, level):
         ("semisync", {"source": "does not answer", "replica": "replicating"}, "source", "source"),
     ],
 )
-def test_clients_follow_the_node_that_accepts_writes(replication, states, now, then):
+def test_clients_follow_the_node_that_accepts_writes(topology, states, now, then):
     """A replica is never written to before it is promoted."""
-    assert writer(replication, states, now) == then
+    assert kind(topology).written_by(states, now) == then
 
 
 @pytest.mark.parametrize(
-    ("replication", "state", "trips", "waits"),
+    ("topology", "state", "trips", "waits"),
     [
-        ("semisync", "semi-sync ON", [85.0, 10.0], 10.0),
+        ("semisync", "semi-sync ON", [10.0, 85.0], 10.0),
         ("semisync", "semi-sync OFF", [85.0], None),
-        ("semisync", "semi-sync ON", [None], None),
-        ("galera", "Primary", [85.0, 10.0], 85.0),
-        ("group", "PRIMARY", [85.0, 10.0], 10.0),
-        ("drbd", "Primary, Connected", [85.0, 84.0], 85.0),
+        ("semisync", "semi-sync ON", [], None),
+        ("galera", "Primary", [10.0, 85.0], 85.0),
+        ("galera", "non-Primary", [10.0, 85.0], None),
+        ("group", "PRIMARY", [10.0, 85.0], 10.0),
+        ("drbd", "Primary, Connected", [84.0, 85.0], 85.0),
+        ("drbd", "Secondary, Connected", [84.0, 85.0], None),
         ("async", "serving", [85.0], None),
     ],
 )
-def test_a_commit_waits_for_the_link_that_its_replication_waits_for(replication, state, trips, waits):
+def test_a_commit_waits_for_the_link_that_its_replication_waits_for(topology, state, trips, waits):
     """The nearest replica, the farthest node, a majority, the peer; or no link."""
-    assert waits_for(replication, state, trips, 3) == waits
+    assert kind(topology).waits_for(state, trips, 3) == waits
 
 
 @pytest.mark.parametrize(
@@ -85,7 +95,6 @@ def test_percentiles_are_those_of_the_reports():
 def now(**changes):
     """Return a semi-synchronous source with 4 clients and a round trip of 200 ms, with changes."""
     usual = {
-        "replication": "semisync",
         "node": "source",
         "state": "semi-sync ON",
         "clients": 4,
@@ -128,44 +137,44 @@ def now(**changes):
             {"state": "does not answer", "commits": 0.0, "errors": 40.0, "law": None},
             ["source does not answer", "40 errors"],
         ),
-        ({"replication": "async", "state": "serving", "law": None}, ["had all rows", "19 times"]),
+        ({"topology": "async", "state": "serving", "law": None}, ["had all rows", "19 times"]),
         (
-            {"replication": "async", "state": "serving", "law": None, "lag": [("replica", None), ("relay", 0)]},
+            {"topology": "async", "state": "serving", "law": None, "lag": [("replica", None), ("relay", 0)]},
             ["lack is unknown", "19 times"],
         ),
         (
-            {"replication": "async", "state": "serving", "law": None, "lag": [("replica", 12)]},
+            {"topology": "async", "state": "serving", "law": None, "lag": [("replica", 12)]},
             ["replica lacks (12) are lost if source is lost now", "19 times"],
         ),
         (
-            {"replication": "async", "state": "serving", "law": None, "others": [("replica", "not connected")]},
+            {"topology": "async", "state": "serving", "law": None, "others": [("replica", "not connected")]},
             ["replica: not connected", "19 times"],
         ),
         (
-            {"replication": "galera", "state": "Primary"},
+            {"topology": "galera", "state": "Primary"},
             ["every node of the cluster has received it", "Measured: 19"],
         ),
         (
-            {"replication": "galera", "state": "Primary", "others": [("node3", "does not answer")]},
+            {"topology": "galera", "state": "Primary", "others": [("node3", "does not answer")]},
             ["without some of its nodes (node3: does not answer)", "Measured: 19"],
         ),
         (
-            {"replication": "group", "state": "PRIMARY", "silent": 6, "commits": 0.0, "law": None},
+            {"topology": "group", "state": "PRIMARY", "silent": 6, "commits": 0.0, "law": None},
             ["waits until it has excluded", "committed nothing"],
         ),
-        ({"replication": "group", "state": "PRIMARY"}, ["a majority of the group", "Measured: 19"]),
-        ({"replication": "drbd", "state": "Primary, Connected"}, ["on the disks of both machines", "Measured: 19"]),
-        ({"replication": "drbd", "state": "Primary, WFConnection", "law": None}, ["its own disk only", "19 times"]),
-        ({"replication": "drbd", "state": "Primary, SyncSource"}, ["what it missed (Primary, SyncSource)", "19"]),
+        ({"topology": "group", "state": "PRIMARY"}, ["a majority of the group", "Measured: 19"]),
+        ({"topology": "drbd", "state": "Primary, Connected"}, ["on the disks of both machines", "Measured: 19"]),
+        ({"topology": "drbd", "state": "Primary, WFConnection", "law": None}, ["its own disk only", "19 times"]),
+        ({"topology": "drbd", "state": "Primary, SyncSource"}, ["what it missed (Primary, SyncSource)", "19"]),
         (
-            {"replication": "drbd", "state": "Primary, Connected", "others": [("node2", "does not answer")]},
+            {"topology": "drbd", "state": "Primary, Connected", "others": [("node2", "does not answer")]},
             ["node2: does not answer: commits wait until DRBD on source has noticed", "19"],
         ),
         (
-            {"replication": "drbd", "state": "Primary, Connected", "silent": 3, "commits": 0.0, "law": None},
+            {"topology": "drbd", "state": "Primary, Connected", "silent": 3, "commits": 0.0, "law": None},
             ["for 3 s for the peer's disk", "committed nothing"],
         ),
-        ({"replication": "none", "state": "serving", "law": None}, ["source is serving", "of at most 400"]),
+        ({"topology": "single", "state": "serving", "law": None}, ["source is serving", "of at most 400"]),
         ({"clients": 0}, ["on two nodes", "only watched"]),
         ({"commits": None}, ["on two nodes", "The clients are starting"]),
         ({"state": "", "commits": None}, ["The clients are starting"]),
@@ -173,7 +182,8 @@ def now(**changes):
 )
 def test_what_happens_now_is_explained(seen, sentences):
     """A sentence about the state, and one about the rate."""
-    found = explain(now(**seen))
+    rules = kind(seen.get("topology", "semisync")).rules
+    found = explain(now(**{name: value for name, value in seen.items() if name != "topology"}), rules)
 
     assert len(found) == len(sentences)
     assert all(part in sentence for part, sentence in zip(sentences, found, strict=True)), found

@@ -314,6 +314,39 @@ def test_commits_are_timed_one_by_one(lab):
     assert SemiSync(source).status().acknowledged == 3
 
 
+class Talked:
+    """A server that notes what each of its connections was asked."""
+
+    def __init__(self, said=None, number=0):
+        self.said, self.number, self.made = said if said is not None else [], number, 0
+
+    def another(self):
+        self.made += 1
+        return Talked(self.said, self.made)
+
+    def tables(self, _schema):
+        return ["lab.commit_probe"]
+
+    def version(self):
+        self.said.append((self.number, "connected"))
+
+    def execute(self, _statement):
+        self.said.append((self.number, "committed"))
+
+    def close(self):
+        self.said.append((self.number, "closed"))
+
+
+def test_commits_at_once_have_a_connection_each():
+    """All are connected before the first commits, so that none waits for a handshake."""
+    source = Talked()
+
+    assert len(CommitLatency(source).commits_at_once(2)) == 2
+    assert [what for _, what in source.said] == ["connected"] * 2 + ["committed"] * 2 + ["closed"]
+    assert {number for number, what in source.said if what == "committed"} == {0, 1}
+    assert source.said[-1] == (1, "closed")
+
+
 # --- workloads --------------------------------------------------------------------------------------------------------
 
 

@@ -10,6 +10,7 @@ from replication_lab.cli.options import server_of
 from replication_lab.model.errors import LabError
 from replication_lab.model.server_name import ServerName, by_node, lab_text, parse_server, text_of_nodes
 from replication_lab.model.server_version import parse_version
+from replication_lab.replication import fitting_servers
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
@@ -294,7 +295,7 @@ def test_a_node_is_given_one_server(refused):
 
 def test_the_nodes_of_a_cluster_run_the_same(refused):
     """They begin with the prepared data of one image."""
-    error = refused(servers.check, catalogue.topology("galera"), "mariadb node2=mariadb-10.11")
+    error = refused(fitting_servers.check, catalogue.topology("galera"), "mariadb node2=mariadb-10.11")
 
     assert "galera, whose nodes all start with the data of one image" in error.found
 
@@ -303,7 +304,7 @@ def test_each_node_needs_what_the_topology_needs(refused):
     """MySQL 5.7 here has no semi-sync, also as the replica of another."""
     assert (
         "mysql-5.7 has no semisync"
-        in refused(servers.check, catalogue.topology("semisync"), "source=mysql-8.0 replica=mysql-5.7").found
+        in refused(fitting_servers.check, catalogue.topology("semisync"), "source=mysql-8.0 replica=mysql-5.7").found
     )
 
 

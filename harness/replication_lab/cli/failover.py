@@ -8,7 +8,7 @@ from replication_lab.cli import FAILED, names, output
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, of_lab
 from replication_lab.lab import status as views
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import failover as succession
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world.docker import project

@@ -93,7 +93,7 @@ def resource(out: Console, found: dict[str, "Status | None"]) -> None:
     for node, status in found.items():
         out.print(f"{node}  {status.words() if status else 'does not answer'}", markup=False)
     if any(status and status.split_brain for status in found.values()):
-        from replication_lab.replication.drbd import HOW_TO_RESOLVE
+        from replication_lab.replication.drbd_roles import HOW_TO_RESOLVE
 
         out.print(
             "split brain: both machines were primary and wrote. "

@@ -5,13 +5,14 @@ from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from functools import partial
 
+from replication_lab import replication
 from replication_lab.experiments._question_disks import lab_of, on_disks
 from replication_lab.experiments._question_engines import engines_of, on_its_engine
 from replication_lab.experiments._question_lag import WithLag, refuse_lag_without_replicas
 from replication_lab.experiments._question_load import Load, load_of
 from replication_lab.experiments._question_load import prepare as prepare_load
 from replication_lab.experiments._question_overridden import refuse_overridden
-from replication_lab.experiments._question_state import arrange, hold, make_ready
+from replication_lab.experiments._question_state import arrange, hold
 from replication_lab.experiments._question_topologies import refuse_what_a_topology_cannot, replication_of
 from replication_lab.experiments._question_variables import server_settings
 from replication_lab.model.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, asks_for, parse_claim
@@ -193,7 +194,7 @@ def _prepare(question: Question, load: Load, lab: Lab) -> None:
     for settings in question.trials():
         with server_settings(lab, _variables(settings), files_of(settings, question.cnf)):
             pass
-    make_ready(lab)
+    replication.of(lab).settle()
     first, proxy = lab.topology.source.name, ["toxiproxy"] if lab.topology.links else []
     lab.pin_cpus((first, "load"), (*(node.name for node in lab.topology.replicas), *proxy))
     prepare_load(question, load, lab)

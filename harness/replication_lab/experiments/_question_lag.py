@@ -4,17 +4,16 @@ from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
 from replication_lab.experiments._question_load import Load
-from replication_lab.experiments._replicating import followed
+from replication_lab.experiments._question_topologies import follows_a_source
 from replication_lab.model.asked_claim import LAG, asks_for
 from replication_lab.model.errors import LabError
 from replication_lab.model.question import Question
 from replication_lab.model.topology import Topology
+from replication_lab.replication.following import followed
 from replication_lab.workloads.sequential_inserts import Inserted
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
-
-HAVE_REPLICAS = ("async", "semisync")
 
 
 def refuse_lag_without_replicas(question: Question, topologies: Iterable[Topology]) -> None:
@@ -22,7 +21,7 @@ def refuse_lag_without_replicas(question: Question, topologies: Iterable[Topolog
     if not asks_for(LAG, question):
         return
     for topology in topologies:
-        if topology.replication not in HAVE_REPLICAS:
+        if not follows_a_source(topology):
             raise LabError(
                 f"{topology.name} has {topology.replication} replication, in which no replica has a lag",
                 "a topology of a source and replicas",

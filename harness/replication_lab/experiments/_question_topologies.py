@@ -2,6 +2,7 @@
 
 from collections.abc import Sequence
 
+from replication_lab import replication
 from replication_lab.model.errors import LabError
 from replication_lab.model.question import (
     CHOICES,
@@ -16,11 +17,11 @@ from replication_lab.model.question import (
     on_which_node,
 )
 from replication_lab.model.question_files import is_cnf
-from replication_lab.model.topology import NO_REPLICATION, Topology
+from replication_lab.model.topology import Topology
+from replication_lab.replication.abilities import RunsMachines
+from replication_lab.replication.pacemaker import ManagedMachines
+from replication_lab.replication.source_replica import Followers
 from replication_lab.world import catalogue
-
-FOLLOWING = ("async", "semisync")
-REPLICATED_DISK = "drbd"
 
 
 def refuse_what_a_topology_cannot(question: Question, topology: Topology) -> None:
@@ -43,7 +44,7 @@ def replication_of(values: Values, topology: Topology) -> str:
 
 def nodes_with_servers(topology: Topology) -> list[str]:
     """Return the nodes on which variables are set: on a replicated disk only the one that serves."""
-    nodes = [topology.source] if topology.replication == REPLICATED_DISK else topology.nodes
+    nodes = [topology.source] if _has_machines(topology) else topology.nodes
     return [node.name for node in nodes]
 
 
@@ -66,13 +67,13 @@ def _refuse_slow_replicas(topology: Topology) -> None:
 
 def _refuse_missing_choice(name: str, topology: Topology) -> None:
     if name == PROTOCOL:
-        if topology.replication != REPLICATED_DISK:
+        if not _has_machines(topology):
             raise LabError(
                 f"{topology.name} has no replicated disk, so it has no setting {name}",
                 "a topology whose disk DRBD replicates",
                 f"./lab ask drbd --vary {name}=A,B,C",
             )
-    elif topology.replication not in FOLLOWING or not _follow_the_source(topology):
+    elif not (follows_a_source(topology) and _follow_the_source(topology)):
         raise LabError(
             f"{topology.name} has no setting {name}: {_why_no_choice(topology)}",
             "a topology of a source and replicas that all replicate from it",
@@ -81,13 +82,17 @@ def _refuse_missing_choice(name: str, topology: Topology) -> None:
 
 
 def _why_no_choice(topology: Topology) -> str:
-    if topology.replication == NO_REPLICATION:
-        return "it has a single server"
-    if topology.replication == REPLICATED_DISK:
-        return "DRBD replicates its disk, below the server"
-    if topology.replication in FOLLOWING:
-        return "one of its replicas replicates from another replica, always asynchronously"
-    return "it is a cluster"
+    fixed = replication.kind_of(topology).why_fixed
+    return fixed or "one of its replicas replicates from another replica, always asynchronously"
+
+
+def follows_a_source(topology: Topology) -> bool:
+    """Return whether its replicas replicate from a source, each by itself."""
+    return issubclass(replication.kind_of(topology), Followers)
+
+
+def _has_machines(topology: Topology) -> bool:
+    return issubclass(replication.kind_of(topology), RunsMachines)
 
 
 def _follow_the_source(topology: Topology) -> bool:
@@ -95,7 +100,7 @@ def _follow_the_source(topology: Topology) -> bool:
 
 
 def refuse_a_file_for_machines(name: str, topology: Topology) -> None:
-    if is_cnf(name) and topology.replication == REPLICATED_DISK:
+    if is_cnf(name) and _has_machines(topology):
         raise LabError(
             f"{name}: the servers of {topology.name} run in virtual machines, which are not restarted with a file",
             "a variable that the server changes while it runs",
@@ -125,22 +130,22 @@ def _refuse_what_a_case_cannot(values: Values, case: str, topology: Topology) ->
             "a topology with links; a source without replicas is replication=none",
             f"./lab ask async --rtt {values[RTT]} --vary replication=none,async",
         )
-    if values.get(PROTOCOL) == "A" and topology.manager:
+    if values.get(PROTOCOL) == "A" and issubclass(replication.kind_of(topology), ManagedMachines):
         raise LabError(
             f"DRBD has no protocol A in {topology.name}: a primary that loses its peer fences it before it continues",
             "protocol B or C there, or a pair without a cluster manager",
             f"./lab ask drbd --vary {PROTOCOL}=A,B,C",
         )
-    replication = replication_of(values, topology)
-    if replication == "semisync" != topology.replication:
+    wanted = replication_of(values, topology)
+    if wanted == "semisync" and not replication.kind_of(topology).acknowledges:
         raise LabError(
             f"the servers of {topology.name} are not set up for semi-sync",
             "a topology whose servers are set up for semi-sync",
             "./lab ask semisync …",
         )
-    if "wait_point" in values and replication != "semisync":
+    if "wait_point" in values and wanted != "semisync":
         raise LabError(
-            f"case {case} has a wait point, but its replication is {replication}",
+            f"case {case} has a wait point, but its replication is {wanted}",
             "replication=semisync, where a commit waits",
             "leave out wait_point, or give --set replication=semisync",
         )

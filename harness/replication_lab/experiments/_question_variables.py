@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from replication_lab.experiments._question_topologies import FOLLOWING, nodes_with_servers
+from replication_lab.experiments._question_topologies import follows_a_source, nodes_with_servers
 from replication_lab.lab import start_options
 from replication_lab.model import mysql_errors
 from replication_lab.model.errors import LabError, did_you_mean
@@ -180,7 +180,7 @@ def _stopped_applier(lab: Lab, server: Server) -> AbstractContextManager[None]:
 
 
 def _is_replica(lab: Lab, server: Server) -> bool:
-    return lab.topology.replication in FOLLOWING and server.name != lab.topology.source.name
+    return follows_a_source(lab.topology) and server.name != lab.topology.source.name
 
 
 @contextmanager

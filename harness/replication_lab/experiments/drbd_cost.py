@@ -13,7 +13,7 @@ from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, Ratio, Total, throughput
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.disk_activity import work_of_disk
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 from replication_lab.world import catalogue

@@ -11,7 +11,7 @@ from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, PerRoundTrip, Ratio, rtt, throughput
-from replication_lab.replication import drbd as replicated_disk
+from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import drbd_state
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue

@@ -8,7 +8,6 @@ from replication_lab.experiments._data import data_beside
 from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.experiments._galera_cases import CLIENTS, LAN, SYSTEMS, THREE, TWO, System, cases
 from replication_lab.experiments._galera_claims import claims
-from replication_lab.experiments._replicating import bare_links, restored
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset
@@ -16,6 +15,7 @@ from replication_lab.model.measuring import Watch, Workload
 from replication_lab.model.proof import Proof
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
+from replication_lab.replication.following import bare_links, restored
 from replication_lab.workloads.bank import Bank
 from replication_lab.workloads.counters import Counters
 from replication_lab.workloads.hot_row import HotRow

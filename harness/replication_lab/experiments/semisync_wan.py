@@ -6,7 +6,6 @@ from dataclasses import replace
 
 from replication_lab.experiments._data import data_beside
 from replication_lab.experiments._far import PUBLISHED, Far, far
-from replication_lab.experiments._replicating import restored
 from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.quantities import (
@@ -19,6 +18,7 @@ from replication_lab.model.quantities import (
     throughput,
 )
 from replication_lab.probes import semisync as semisync_probe
+from replication_lab.replication.following import restored
 from replication_lab.workloads.read_visibility import FirstSeen
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue

@@ -20,6 +20,7 @@ from replication_lab.model.storage import AUTO, DiskOptions, Storage, parse_stor
 from replication_lab.model.topology import Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
+from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import RunsMachines
 from replication_lab.world import at_once, catalogue, clock, host, packet_rules, revisions, signals, vm
 from replication_lab.world.disks import array, overlay
@@ -54,7 +55,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     """
     topology, engine, name = asked.topology, asked.engine, asked.name
     replication.kind_of(topology)
-    servers.check(topology, engine)
+    fitting_servers.check(topology, engine)
     project.check_state_transfer()
     _toxics(asked)
     for file in asked.init:

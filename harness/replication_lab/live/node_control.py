@@ -153,6 +153,6 @@ def actions(state: str, role: str, kind: Nodes, *, writes_here: bool, has_disks:
     found = [*possible, RESTART]
     if isinstance(kind, TakesOver) and not writes_here:
         found.append(REJOIN if role == "alone" else PROMOTE)
-    if kind.lab.topology.replication == "galera" and not writes_here:
+    if kind.writes_anywhere and not writes_here:
         found.append(WRITE_HERE)
     return [*found, DISK_LIMIT] if has_disks else found

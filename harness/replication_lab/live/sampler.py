@@ -82,7 +82,7 @@ class Sampler:
             lag_s={name: self._views[name].behind_s for name in self.replicas},
             behind={name: self._behind.get(name) for name in self.replicas},
             round_trip_ms={name: link.watch.round_trip_ms for name, link in list(self.links.items())},
-            bands=[Band(name, str(view), live_rules.level_of(said(view))) for name, view in self._views.items()],
+            bands=[Band(name, str(view), self.kind.level_of(said(view))) for name, view in self._views.items()],
         )
         return self.newest
 
@@ -98,7 +98,7 @@ class Sampler:
             if name not in self._since or self._since[name].state != str(view):
                 self._since[name] = Since(str(view), now)
         states = {name: said(view) for name, view in self._views.items()}
-        self.route.node = live_rules.writer(self.lab.topology.replication, states, self.route.node)
+        self.route.node = self.kind.written_by(states, self.route.node)
         written = seen[self.route.node].transactions
         counts = {name: each.transactions for name, each in seen.items()}
         self._behind = {
@@ -120,16 +120,16 @@ class Sampler:
     def _round_trip_waited(self) -> float | None:
         """Return the round trip in ms that a commit of the load waits for."""
         topology, node = self.lab.topology, self.route.node
-        whole = topology.replication == "drbd"
         nodes = {each.name for each in topology.nodes}
         names = [
             name
             for name, (source, target) in self.roles.links.items()
-            if {source, target} <= nodes and not name.endswith(RING) and (whole or source == node)
+            if {source, target} <= nodes and not name.endswith(RING) and self.kind.carries_writes(node, source, target)
         ]
         trips = [self.links[name].watch.round_trip_ms for name in names if name in self.links]
         state = said(self._views.get(node, SILENT))
-        return live_rules.waits_for(topology.replication, state, trips, len(topology.nodes))
+        known = sorted(trip for trip in trips if trip is not None)
+        return self.kind.waits_for(state, known, len(topology.nodes))
 
     # -- described -------------------------------------------------------------------------------------------------
 
@@ -144,7 +144,7 @@ class Sampler:
             role=role,
             at=state,
             state=str(view),
-            level=live_rules.level_of(said(view)),
+            level=self.kind.level_of(said(view)),
             writes_here=writes_here,
             lag_s=self.newest.lag_s.get(name),
             behind=self.newest.behind.get(name),
@@ -165,10 +165,9 @@ class Sampler:
         acting = [span for span in self.happenings.spans(self.at) if span.acts]
         return explain(
             Now(
-                replication=self.lab.topology.replication,
                 node=node,
                 state=states[node],
-                others=_others(states, node),
+                others=self._others(states, node),
                 nodes=len(states),
                 since=now - self._since[node].at,
                 silent=now - self.tally.committed_at,
@@ -181,22 +180,22 @@ class Sampler:
                 timeout_s=self.roles.timeout_s,
                 acting=acting,
                 lag=list(self.newest.behind.items()),
-            )
+            ),
+            self.kind.rules,
         )
+
+    def _others(self, states: Mapping[str, str], node: str) -> Sequence[tuple[str, str]]:
+        """Return the other nodes that are not well, each with its state; one that was not heard of yet is left out."""
+        return [
+            (name, state)
+            for name, state in states.items()
+            if name != node and self.kind.level_of(state) not in (Level.GOOD, Level.UNKNOWN)
+        ]
 
 
 def said(view: View) -> str:
     """Return a node's state without the number of nodes that it sees."""
     return view.error or view.says
-
-
-def _others(states: Mapping[str, str], node: str) -> Sequence[tuple[str, str]]:
-    """Return the other nodes that are not well, each with its state; one that was not heard of yet is left out."""
-    return [
-        (name, state)
-        for name, state in states.items()
-        if name != node and live_rules.level_of(state) not in (Level.GOOD, Level.UNKNOWN)
-    ]
 
 
 def came_back(before: Mapping[str, Level], now: Mapping[str, Level]) -> list[str]:

@@ -1,13 +1,13 @@
 """What happens now, in at most two sentences, from the states of a lab: rules, of which the first that fits counts.
 
-The first sentence is about the state, the second one about the rate.
+The first sentence is about the state, the second one about the rate. Each kind of replication has rules of its own
+about its states (`Nodes.rules`).
 """
 
 from collections.abc import Callable, Sequence
 from typing import NamedTuple
 
 from replication_lab.model.live import Span
-from replication_lab.model.live_rules import SEMISYNC_OFF, SEMISYNC_ON
 
 # A second with this share of the law or more follows it.
 NEAR = 0.8
@@ -22,7 +22,6 @@ class Now(NamedTuple):
     they cannot be counted.
     """
 
-    replication: str
     node: str
     state: str
     others: Sequence[tuple[str, str]] = ()
@@ -50,6 +49,10 @@ class Now(NamedTuple):
         return bool(self.clients) and self.silent >= 1.5  # noqa: PLR2004 - a second without a commit, and a half
 
     @property
+    def stalled_for(self) -> str:
+        return f"for {self.silent:.0f} s"
+
+    @property
     def is_alone(self) -> bool:
         return bool(self.others) and len(self.others) == self.nodes - 1
 
@@ -66,136 +69,13 @@ class Rule(NamedTuple):
     says: Callable[[Now], str]
 
 
-def _is(*kinds: str) -> Callable[[Now], bool]:
-    return lambda now: now.replication in kinds
-
-
-def _stalled_for(now: Now) -> str:
-    return f"for {now.silent:.0f} s"
-
-
-STATES = (
-    Rule(
-        lambda now: now.state == "does not answer",
-        lambda now: (
-            f"{now.node} does not answer{now.because}: no client can write until it is back or another node is "
-            "promoted."
-        ),
+SILENT = Rule(
+    lambda now: now.state == "does not answer",
+    lambda now: (
+        f"{now.node} does not answer{now.because}: no client can write until it is back or another node is promoted."
     ),
-    Rule(
-        lambda now: _is("semisync")(now) and now.state == SEMISYNC_OFF,
-        lambda now: (
-            f"Semi-sync fell back to asynchronous {now.since:.0f} s ago"
-            + (f" after waiting {now.timeout_s:g} s" if now.timeout_s else "")
-            + f"{now.because}: commits are fast and unprotected."
-        ),
-    ),
-    Rule(
-        lambda now: _is("semisync")(now) and now.state == SEMISYNC_ON and now.stalled,
-        lambda now: (
-            f"Commits have waited {_stalled_for(now)} for the acknowledgement of a replica{now.because}"
-            + (
-                f"; once the first of them has waited {now.timeout_s:g} s, the source continues without it."
-                if now.timeout_s
-                else "."
-            )
-        ),
-    ),
-    Rule(
-        lambda now: _is("semisync")(now) and now.state == SEMISYNC_ON and now.is_alone,
-        lambda now: (
-            f"{now.away}{now.because}: no replica can acknowledge a commit of {now.node}"
-            + (f"; {now.timeout_s:g} s after its first wait the source continues without it." if now.timeout_s else ".")
-        ),
-    ),
-    Rule(
-        lambda now: _is("semisync")(now) and now.state == SEMISYNC_ON and bool(now.others),
-        lambda now: (
-            f"{now.node} answers a commit once one of the other replicas has acknowledged it; {now.away}{now.because}."
-        ),
-    ),
-    Rule(
-        lambda now: _is("semisync")(now) and now.state == SEMISYNC_ON,
-        lambda now: (
-            f"{now.node} answers a commit once a replica has acknowledged it: an acknowledged row is on two nodes."
-        ),
-    ),
-    Rule(
-        lambda now: _is("semisync")(now) and now.state == "serving",
-        lambda now: f"{now.node} has no replica that acknowledges: a row is on one node when its commit is answered.",
-    ),
-    Rule(
-        lambda now: _is("async")(now) and bool(now.others),
-        lambda now: (
-            f"{now.node} answers commits without its replicas; {now.away}{now.because}: rows written now are on "
-            "one node fewer."
-        ),
-    ),
-    Rule(
-        lambda now: _is("async")(now) and any(rows for _, rows in now.lag),
-        lambda now: (
-            f"{now.node} answers commits without waiting: rows that "
-            + " and ".join(f"{name} lacks ({rows})" for name, rows in now.lag if rows)
-            + f" are lost if {now.node} is lost now."
-        ),
-    ),
-    Rule(
-        lambda now: _is("async")(now) and any(rows is None for _, rows in now.lag),
-        lambda now: f"{now.node} answers commits without waiting; how many rows its replicas lack is unknown.",
-    ),
-    Rule(
-        _is("async"),
-        lambda now: f"{now.node} answers commits without waiting; its replicas had all rows when they last answered.",
-    ),
-    Rule(
-        lambda now: _is("galera", "group")(now) and now.stalled,
-        lambda now: (
-            f"No commit was acknowledged {_stalled_for(now)}{now.because}: the cluster waits until it has excluded "
-            "the nodes that do not answer."
-        ),
-    ),
-    Rule(
-        lambda now: _is("galera", "group")(now) and bool(now.others),
-        lambda now: f"The cluster continues without some of its nodes ({now.away}){now.because}.",
-    ),
-    Rule(
-        _is("galera"),
-        lambda now: f"{now.node} answers a commit once every node of the cluster has received it.",
-    ),
-    Rule(
-        _is("group"),
-        lambda now: f"{now.node} answers a commit once a majority of the group has received it.",
-    ),
-    Rule(
-        lambda now: _is("drbd")(now) and "Sync" in now.state,
-        lambda now: (
-            f"{now.node} sends the peer's disk what it missed ({now.state}){now.because}: until that is done, the peer "
-            "cannot take over."
-        ),
-    ),
-    Rule(
-        lambda now: _is("drbd")(now) and "Connected" not in now.state,
-        lambda now: (
-            f"{now.node} writes to its own disk only ({now.state}){now.because}: the peer's disk becomes stale."
-        ),
-    ),
-    Rule(
-        lambda now: _is("drbd")(now) and now.stalled,
-        lambda now: f"Commits have waited {_stalled_for(now)} for the peer's disk{now.because}.",
-    ),
-    Rule(
-        lambda now: _is("drbd")(now) and bool(now.others),
-        lambda now: (
-            f"{now.away}{now.because}: commits wait until DRBD on {now.node} has noticed that, then {now.node} writes "
-            "to its own disk only."
-        ),
-    ),
-    Rule(
-        _is("drbd"),
-        lambda now: f"{now.node} answers a commit once it is on the disks of both machines.",
-    ),
-    Rule(lambda now: bool(now.state), lambda now: f"{now.node} is {now.state}{now.because}."),
 )
+STATE = Rule(lambda now: bool(now.state), lambda now: f"{now.node} is {now.state}{now.because}.")
 
 RATES = (
     Rule(lambda now: not now.clients, lambda _: "No clients are running: the lab is only watched."),
@@ -235,9 +115,13 @@ RATES = (
 )
 
 
-def explain(now: Now) -> list[str]:
-    """Return a sentence about the state and one about the rate; fewer if a lab has not answered yet."""
-    return [sentence for rules in (STATES, RATES) if (sentence := _first(rules, now))]
+def explain(now: Now, rules: Sequence[Rule]) -> list[str]:
+    """Return a sentence about the state, by the rules of its kind, and one about the rate.
+
+    Fewer if a lab has not answered yet.
+    """
+    of_state = (SILENT, *rules, STATE)
+    return [sentence for each in (of_state, RATES) if (sentence := _first(each, now))]
 
 
 def _first(rules: Sequence[Rule], now: Now) -> str:

@@ -1,8 +1,8 @@
-"""The time that a commit takes: single-row inserts timed one by one, in a table of the probe's own."""
+"""The time that a commit takes: single-row inserts, each timed by itself, in a table of the probe's own."""
 
 import time
 
-from replication_lab.world import clock
+from replication_lab.world import at_once, clock
 from replication_lab.world.mysql.server import Server
 
 TABLE = "lab.commit_probe"
@@ -18,10 +18,24 @@ class CommitLatency:
             self._server.execute(f"CREATE TABLE IF NOT EXISTS {TABLE} (id INT AUTO_INCREMENT PRIMARY KEY, at DOUBLE)")
 
     def commits(self, count: int) -> list[float]:
-        """Return the latencies of `count` autocommit inserts in ms."""
-        return [self._commit() for _ in range(count)]
+        """Return the latencies of `count` autocommit inserts in ms, one after another."""
+        return [_commit(self._server) for _ in range(count)]
 
-    def _commit(self) -> float:
-        began = clock.timer()
-        self._server.execute(f"INSERT INTO {TABLE} (at) VALUES ({time.time():.3f})")
-        return (clock.timer() - began) * 1000
+    def commits_at_once(self, count: int) -> list[float]:
+        """Return the same of inserts at the same time, each on a connection of its own: across a WAN in one round trip.
+
+        Each waits for its own round trip, also if the server writes both to its log at once.
+        """
+        servers = [self._server, *(self._server.another() for _ in range(count - 1))]
+        try:
+            at_once.of_each(lambda server: server.version(), servers)
+            return at_once.of_each(_commit, servers)
+        finally:
+            for server in servers[1:]:
+                server.close()
+
+
+def _commit(server: Server) -> float:
+    began = clock.timer()
+    server.execute(f"INSERT INTO {TABLE} (at) VALUES ({time.time():.3f})")
+    return (clock.timer() - began) * 1000

@@ -1,27 +1,59 @@
-"""Two machines with one replicated disk: proved, moved to the other machine, split and rejoined, compared."""
+"""Two machines with one replicated disk: proved, moved to the other machine, rejoined, compared."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from typing import ClassVar
 
-from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
+from replication_lab.model.explained import Rule
+from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.waited import waited
+from replication_lab.replication import drbd_roles, drbd_state
 from replication_lab.replication.abilities import ComparesDisks, Promotes, RunsMachines, TakesOptions, TakesOver
-from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
-from replication_lab.world import clock, drbd, pacemaker
+from replication_lab.replication.drbd_watch import BY_DEFAULT, DiskWatch
+from replication_lab.replication.kind import COMMITS, Nodes, Settings, added_ms, in_round_trips, register
+from replication_lab.world import drbd
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.conversation import Conversation
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.drbd import CONNECT_SECONDS, Peer, Status
+from replication_lab.world.drbd import Status
 from replication_lab.world.mysql.server import Server
 
 # The kind of options that the file system takes; the others are DRBD's own.
 MOUNT = "mount"
-# DRBD notices a dead peer only by timeout (compose/drbd/lab.res), and InnoDB has to recover.
-SERVE_SECONDS = 120
+RULES = (
+    Rule(
+        lambda now: "Sync" in now.state,
+        lambda now: (
+            f"{now.node} sends the peer's disk what it missed ({now.state}){now.because}: until that is done, the peer "
+            "cannot take over."
+        ),
+    ),
+    Rule(
+        lambda now: "Connected" not in now.state,
+        lambda now: (
+            f"{now.node} writes to its own disk only ({now.state}){now.because}: the peer's disk becomes stale."
+        ),
+    ),
+    Rule(
+        lambda now: now.stalled,
+        lambda now: f"Commits have waited {now.stalled_for} for the peer's disk{now.because}.",
+    ),
+    Rule(
+        lambda now: bool(now.others),
+        lambda now: (
+            f"{now.away}{now.because}: commits wait until DRBD on {now.node} has noticed that, then {now.node} writes "
+            "to its own disk only."
+        ),
+    ),
+    Rule(
+        lambda _: True,
+        lambda now: f"{now.node} answers a commit once it is on the disks of both machines.",
+    ),
+)
 
 
 @register("drbd")
@@ -34,11 +66,28 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     images: ClassVar[Sequence[str]] = ("vm", "spindle")
     experiment = "drbd_cost"
     instead_of_failover = "./lab drbd promote NODE"
+    why_fixed = "DRBD replicates its disk, below the server"
+    good = "(Primary|Secondary), Connected"
+    doubtful = r"Primary, WFConnection|(Primary|Secondary), (Sync|PausedSync|Verify|WFBitMap|WFSync)\w*"
+    rules = RULES
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
         self._old: list[str] = []
         self._states: dict[str, Conversation] = {}
+
+    @classmethod
+    def accepts_writes(cls, state: str) -> bool:
+        return state.startswith(f"{drbd.PRIMARY}, ")
+
+    @classmethod
+    def waits_for(cls, state: str, trips: Sequence[float], _nodes: int) -> float | None:
+        """Return the round trip of the peer."""
+        return trips[-1] if trips and cls.accepts_writes(state) else None
+
+    def carries_writes(self, _node: str, _source: str, _target: str) -> bool:
+        """Return that both machines write across their only link."""
+        return True
 
     def writer(self) -> Server:
         return self.server(drbd.primary(self.lab).node)
@@ -80,7 +129,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         """Return a machine's state of the replicated disk; after a split brain, also the command that ends it."""
         found = drbd.Peer(self.lab, name).status()
         said = found.words()
-        return f"{said}; split brain: {HOW_TO_RESOLVE}" if found.split_brain else said, []
+        return f"{said}; split brain: {drbd_roles.HOW_TO_RESOLVE}" if found.split_brain else said, []
 
     def view(self, name: str) -> View:
         found = self._state(name)
@@ -111,7 +160,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     def _prove_commits(self, toxics: Mapping[str, str]) -> list[Proof]:
         """Prove that an answered commit is on the peer's disk, and waited for the link if its round trip is long."""
         serving = self.writer()
-        peer = other(self.lab, serving.name)
+        peer = drbd_roles.other(self.lab, serving.name)
         commit = CommitLatency(serving)
         before = peer.disk.stats().writes
         fastest = min(commit.commits(COMMITS))
@@ -131,7 +180,19 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
 
     def fill_redo(self, node: str) -> None:
         """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""
-        fill_redo(self.lab, node)
+        drbd_roles.fill_redo(self.lab, node)
+
+    def settle(self) -> None:
+        """Fill the redo log of the first machine."""
+        self.fill_redo(self.lab.topology.source.name)
+
+    @contextmanager
+    def arranged(self, settings: Settings) -> Iterator[Watch]:
+        """Set the case's protocol on both machines; yield the watch that proves their state over the load."""
+        asked = settings["protocol"]
+        machines, options = drbd_state.pair(self.lab), {"net": (f"--protocol={asked}",)} if asked else {}
+        with drbd_state.in_state(machines, options, connected=True):
+            yield DiskWatch(machines, asked or BY_DEFAULT, added_ms(settings))
 
     def wait_until_level(self) -> None:
         drbd.wait_until_whole(self.lab)
@@ -177,20 +238,20 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
         was_off = self.lab.node(name).state()[0] == "exited"
         if was_off:
             drbd.Peer(self.lab, name).power_on()
-        promote(self.lab, name, allow_data_loss=was_off)
+        drbd_roles.promote(self.lab, name, allow_data_loss=was_off)
 
     def take_over(self, name: str, allow_data_loss: bool) -> None:
-        promote(self.lab, name, allow_data_loss)
+        drbd_roles.promote(self.lab, name, allow_data_loss)
 
     def take_back(self, name: str, discard_errant: bool) -> None:
         if discard_errant and drbd.Peer(self.lab, name).status().split_brain:
-            resolve(self.lab, name)
+            drbd_roles.resolve(self.lab, name)
         else:
-            online(self.lab, name)
+            drbd_roles.online(self.lab, name)
 
     def rejoin(self) -> None:
         for name in self._old:
-            online(self.lab, name)
+            drbd_roles.online(self.lab, name)
 
 
 def _prove_whole(found: dict[str, Status]) -> Proof:
@@ -198,199 +259,3 @@ def _prove_whole(found: dict[str, Status]) -> Proof:
     primaries = [node for node, status in found.items() if status.primary]
     whole = all(status.whole and status.protocol == "C" for status in found.values())
     return Proof("one replicated disk, protocol C", said, whole and len(primaries) == 1)
-
-
-# --- roles ------------------------------------------------------------------------------------------------------------
-
-
-def other(lab: Lab, node: str) -> Peer:
-    return next(peer for name, peer in drbd.peers(lab).items() if name != node)
-
-
-def _peer(lab: Lab, node: str) -> Peer:
-    found = drbd.peers(lab)
-    if node not in found:
-        raise unknown_name(f"machine of {lab.name}", node, found, "./lab drbd status")
-    return found[node]
-
-
-def promote(lab: Lab, node: str, allow_data_loss: bool = False) -> float:
-    """Make a machine the primary, with file system and server; return the seconds until the server answers.
-
-    Raise LabError if the peer is primary or may be: it has to be secondary or down first. Raise it also if this machine
-    may lack writes of the peer, unless `allow_data_loss` is set.
-    """
-    pacemaker.refuse_managed(lab, f"./lab ha standby {other(lab, node).node}")
-    peer, partner, began = _peer(lab, node), other(lab, node), clock.timer()
-    peer.refuse_unless_running()
-    _refuse_second_primary(peer, partner)
-    if not allow_data_loss:
-        _refuse_old_data(peer, partner)
-    peer.tell("promote")
-    wait_until_serves(lab, node)
-    return clock.timer() - began
-
-
-def _refuse_second_primary(peer: Peer, partner: Peer) -> None:
-    """Ask the partner itself: a cut link does not prove it is down, and a silent or frozen machine may continue."""
-    kill = f"./lab kill {partner.node}"
-    state = partner.state()
-    if state == "paused":
-        thaw = f"./lab resume {partner.node}, or {kill}"
-        raise LabError(f"{partner.node} is frozen and may still be primary", "a peer that answers or is down", thaw)
-    if state == "running":
-        what = f"an answer from {partner.node}, which runs and may be primary,"
-        said = clock.wait_until(partner.answer, what, drbd.SILENT_SECONDS, hint=kill)
-        if said.primary:
-            raise LabError(f"{partner.node} is primary", "one primary", f"./lab drbd standby {partner.node}")
-    # DRBD notices a dead peer only by timeout.
-    clock.wait_until(
-        lambda: peer.status().peer_role != drbd.PRIMARY,
-        f"{peer.node} to notice the loss of {partner.node}",
-        CONNECT_SECONDS,
-    )
-
-
-def _refuse_old_data(peer: Peer, partner: Peer) -> None:
-    found = peer.status()
-    runs = partner.state() == "running"
-    start = f"./lab start {partner.node}"
-    if found.connection == drbd.STAND_ALONE:
-        raise LabError(
-            f"{peer.node} is in standby and may lack writes of {partner.node}",
-            "a machine with the latest data",
-            f"./lab drbd online {peer.node}" if runs else start,
-        )
-    if not found.connected_at:
-        raise LabError(
-            f"{peer.node} has not connected to {partner.node} since its start and may lack newer writes",
-            "a machine with the latest data",
-            f"{'./lab drbd status' if runs else start}, or ./lab drbd promote {peer.node} --allow-data-loss",
-        )
-
-
-def wait_until_serves(lab: Lab, node: str) -> None:
-    clock.wait_until(
-        lambda: _serves(lab, node),
-        f"the server on {node} to answer",
-        SERVE_SECONDS,
-        every=0.1,
-        hint=f"./lab logs {node} --lab {lab.name}",
-    )
-
-
-def _serves(lab: Lab, node: str) -> bool:
-    try:
-        return bool(lab.node(node).server().version())
-    except LabError:
-        return False
-
-
-def fill_redo(lab: Lab, node: str) -> None:
-    """Restart the server on a redo log that has been written once: else a commit is two writes, not one."""
-    lab.node(node).run("guest", "server", "fill_redo")
-    wait_until_serves(lab, node)
-
-
-def standby(lab: Lab, node: str) -> float | None:
-    """Take a machine out of service; return the seconds without service if it moved to the peer, else None."""
-    pacemaker.refuse_managed(lab, f"./lab ha standby {node}")
-    peer, partner = _peer(lab, node), other(lab, node)
-    moved = None
-    if peer.status().primary:
-        partner.refuse_unless_running()
-        if not partner.status().has_all:
-            raise LabError(
-                f"{partner.node} cannot take over from {node}",
-                "a connected peer with the same data",
-                "./lab drbd status",
-            )
-        began = clock.timer()
-        peer.tell("demote")
-        promote(lab, partner.node)
-        moved = clock.timer() - began
-    peer.tell("disconnect")
-    return moved
-
-
-def online(lab: Lab, node: str, progress: Callable[[float], None] = lambda _: None) -> Status:
-    """Take a machine into service again with its disk and connection, and resync what was written meanwhile.
-
-    `progress` is called with the percentage that is done.
-    """
-    pacemaker.refuse_managed(lab, f"./lab ha online {node}")
-    peer, both = _peer(lab, node), list(drbd.peers(lab).values())
-    for one in both:
-        one.refuse_unless_running()
-    for one in both:
-        one.wait_until_answers()
-    refuse_split_brain(lab)
-    # Blocks that a comparison found different are copied on the next connection.
-    if peer.status().connection == drbd.CONNECTED and peer.status().out_of_sync_kib:
-        peer.tell("disconnect")
-    for one in both:
-        if one.status().disk == drbd.DISKLESS:
-            one.tell("attach")
-        if one.status().connection == drbd.STAND_ALONE:
-            one.tell("connect")
-    drbd.wait_until_whole(lab, progress=progress)
-    return peer.status()
-
-
-# --- split brain ------------------------------------------------------------------------------------------------------
-
-
-def refuse_split_brain(lab: Lab) -> None:
-    if any(peer.status().split_brain for peer in drbd.peers(lab).values()):
-        raise LabError(
-            "split brain: both machines were primary and accepted writes",
-            "a victim whose changes are discarded",
-            HOW_TO_RESOLVE,
-        )
-
-
-# DRBD dials its peer every ten seconds (connect-int). It finds a split brain only once the peer has answered.
-RETRY_SECONDS = 15
-HOW_TO_RESOLVE = "./lab drbd resolve --victim NODE"
-
-
-def _after_dialling(*peers: Peer) -> dict[str, Status]:
-    """Return the state of each machine. While both wait for a connection, first give DRBD time to dial again."""
-
-    def decided() -> bool:
-        return any(peer.wait_until_answers().connection != "WFConnection" for peer in peers)
-
-    with suppress(LabError):
-        clock.wait_until(decided, "DRBD to connect", RETRY_SECONDS)
-    return {peer.node: peer.wait_until_answers() for peer in peers}
-
-
-def resolve(lab: Lab, victim: str) -> Status:
-    """End a split brain: discard the victim's own writes and resync it from the survivor."""
-    peer, survivor = _peer(lab, victim), other(lab, victim)
-    found = _after_dialling(peer, survivor)
-    if not any(status.split_brain for status in found.values()):
-        raise LabError(f"{lab.name} has no split brain: {found[victim].words()}", "a split brain", "./lab drbd status")
-    # The victim's rows are discarded at once, so the survivor's disk has to be UpToDate.
-    if found[survivor.node].disk != drbd.UP_TO_DATE:
-        said = f"{survivor.node} would keep its data, but its disk is {found[survivor.node].words()}"
-        raise LabError(
-            said, f"a survivor whose disk is {drbd.UP_TO_DATE}", f"./lab drbd resolve --victim {survivor.node}"
-        )
-    if lab.topology.manager and found[victim].primary:
-        raise LabError(
-            f"{victim} runs the service, and Pacemaker would treat its stop as a failure",
-            "a victim that does not run the service",
-            f"./lab drbd resolve --victim {survivor.node}",
-        )
-    peer.tell("discard")
-    if survivor.status().connection == drbd.STAND_ALONE:
-        survivor.tell("connect")
-    clock.wait_until(
-        lambda: peer.status().connection not in (drbd.STAND_ALONE, "WFConnection"),
-        f"{victim} to connect",
-        CONNECT_SECONDS,
-        hint="./lab drbd status",
-    )
-    drbd.wait_until_whole(lab)
-    return peer.status()

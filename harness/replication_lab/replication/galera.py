@@ -1,14 +1,20 @@
 """A Galera cluster: healthy when every node is Synced in one cluster of all nodes."""
 
 import re
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
 
 from replication_lab.model.evidence import View
+from replication_lab.model.explained import Rule
+from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
+from replication_lab.probes import galera as galera_probe
+from replication_lab.replication import members
 from replication_lab.replication.abilities import Counts, ReportsReturns
-from replication_lab.replication.kind import Nodes, register
+from replication_lab.replication.kind import Nodes, Settings, added_ms, register
 from replication_lab.world.mysql.galera import GaleraNode
 
+PRIMARY = "Primary"
 LEFT = re.compile(r"Shifting \w+ -> OPEN|Shifting OPEN -> PRIMARY")
 WRITESETS = re.compile(r"Receiving IST: (\d+) writesets")
 
@@ -23,10 +29,27 @@ class Cluster(Nodes, Counts, ReportsReturns):
     experiment = "galera_vs_semisync"
     restarts_in_turn = True
     instead_of_failover = "every node accepts writes"
+    writes_anywhere = True
+    good = PRIMARY
+    rules = (
+        *members.RULES,
+        Rule(
+            lambda _: True, lambda now: f"{now.node} answers a commit once every node of the cluster has received it."
+        ),
+    )
+
+    @classmethod
+    def accepts_writes(cls, state: str) -> bool:
+        return state == PRIMARY
+
+    @classmethod
+    def waits_for(cls, state: str, trips: Sequence[float], _nodes: int) -> float | None:
+        """Return the round trip of the farthest node."""
+        return trips[-1] if trips and state == PRIMARY else None
 
     def view(self, name: str) -> View:
         found = GaleraNode(self.server(name)).status()
-        return View("Primary" if found.primary else "non-Primary", found.size, found.history)
+        return View(PRIMARY if found.primary else "non-Primary", found.size, found.history)
 
     def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a node's view of its cluster, in words, and the nodes that it sees in it."""
@@ -76,6 +99,12 @@ class Cluster(Nodes, Counts, ReportsReturns):
             "cert_failures": sum(one.cert_failures for one in found),
             "bf_aborts": sum(one.bf_aborts for one in found),
         }
+
+    @contextmanager
+    def arranged(self, settings: Settings) -> Iterator[Watch]:
+        servers = [self.server(name) for name in self.names]
+        galera_probe.wait_until_synced(servers, len(servers))
+        yield galera_probe.Watch(servers, added_ms(settings), throttled=False)
 
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)

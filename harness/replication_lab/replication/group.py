@@ -1,21 +1,26 @@
 """MySQL Group Replication with a single primary: healthy when every node is ONLINE in one group of all."""
 
-from collections.abc import Callable, Mapping
-from contextlib import suppress
-from dataclasses import dataclass
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
+from replication_lab.model.explained import Rule
+from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
+from replication_lab.probes.waited import none_too_fast
+from replication_lab.replication import members
 from replication_lab.replication.abilities import ChoosesServer, ReportsReturns, TakesOver
-from replication_lab.replication.kind import Nodes, register
+from replication_lab.replication.kind import Nodes, Settings, added_ms, register
 from replication_lab.world import clock
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.server import Server
 
-ONLINE, PRIMARY, UNREACHABLE = "ONLINE", "PRIMARY", "UNREACHABLE"
+ONLINE, UNREACHABLE = "ONLINE", "UNREACHABLE"
+PRIMARY, SECONDARY = "PRIMARY", "SECONDARY"
 MEMBERS = "SELECT member_id, member_host, member_state, member_role FROM performance_schema.replication_group_members"
 # The view's number is in the statistics of each member; the group's name identifies its history.
 SELF = (
@@ -79,6 +84,22 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     experiment = ""
     # A member that returns before the group has expelled it cannot join.
     killed_seconds = 40
+    good = f"{PRIMARY}|{SECONDARY}"
+    doubtful = "RECOVERING"
+    rules = (
+        *members.RULES,
+        Rule(lambda _: True, lambda now: f"{now.node} answers a commit once a majority of the group has received it."),
+    )
+
+    @classmethod
+    def accepts_writes(cls, state: str) -> bool:
+        return state == PRIMARY
+
+    @classmethod
+    def waits_for(cls, _state: str, trips: Sequence[float], nodes: int) -> float | None:
+        """Return the round trip of the farthest of the nearest nodes that make a majority with the primary."""
+        needed = nodes // 2
+        return trips[needed - 1] if len(trips) >= needed else None
 
     def member(self, name: str) -> Member:
         """Return a node's view of its group, with the nodes' names."""
@@ -96,7 +117,7 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     def describe(self, name: str, _role: str) -> tuple[str, list[str]]:
         """Return a node's view of its group, in words, and the nodes that it reaches."""
         found = self.member(name)
-        refuses = "" if str(found) in (PRIMARY, "SECONDARY") else ": accepts no write"
+        refuses = "" if str(found) in (PRIMARY, SECONDARY) else ": accepts no write"
         said = found.role.lower() or "not a member"
         seen = f"sees {' '.join(found.reached) or 'no node'} in view {found.view_id}"
         return f"{found.state}, {said}{refuses}, {seen}", found.reached
@@ -144,6 +165,10 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
         for name in self.names:
             Replica(self.server(name)).wait_for(position)
 
+    @contextmanager
+    def arranged(self, settings: Settings) -> Iterator[Watch]:
+        yield _Watch(self, added_ms(settings))
+
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)
 
@@ -157,6 +182,37 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
         uuid = self.server(name).value("SELECT @@server_uuid")
         self.writer().value(f"SELECT group_replication_set_as_primary('{uuid}')")
         clock.wait_until(lambda: self.is_whole(name) and primary(self.lab) == name, f"{name} to be primary")
+
+
+@dataclass
+class _Watch:
+    """A group before a load; `proofs` says whether it stayed the same whole group, and no commit was too fast.
+
+    `round_trip_ms` is what the toxics add between any two members: each commit waits for a majority.
+    """
+
+    group: Group
+    round_trip_ms: float
+    before: set[str] = field(init=False)
+
+    def __post_init__(self) -> None:
+        self.before = self._views()
+
+    def _views(self) -> set[str]:
+        return {self.group.member(name).view_id for name in self.group.names}
+
+    def figures(self) -> dict[str, float]:
+        return {}
+
+    def proofs(self, _commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        after = self._views()
+        stayed = Proof(
+            what="no member left or joined the group",
+            expected=f"view {', '.join(sorted(self.before))}",
+            found=f"view {', '.join(sorted(after))}",
+            ok=len(after) == 1 and after == self.before,
+        )
+        return [stayed, *none_too_fast(fastest_ms, self.round_trip_ms), *self.group.prove({})]
 
 
 def _is_as_its_role(server: Server, found: Member) -> bool:
@@ -180,7 +236,7 @@ def primary(lab: Lab) -> str:
             found = member(lab.node(node.name).server(), lab.node_at)
         except LabError:
             continue
-        if str(found) in (PRIMARY, "SECONDARY") and found.primaries:
+        if str(found) in (PRIMARY, SECONDARY) and found.primaries:
             return found.primaries[0]
     raise LabError(f"no node of {lab.name} reports a primary", "a majority that is ONLINE", "./lab status")
 

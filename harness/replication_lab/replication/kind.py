@@ -1,12 +1,16 @@
 """The methods that every kind of replication has: its nodes' state, when they are healthy, whether copies are equal."""
 
+import re
 import threading
 from collections.abc import Callable, Mapping, Sequence, Set
-from contextlib import suppress
-from typing import ClassVar, TypeVar
+from contextlib import AbstractContextManager, suppress
+from typing import Any, ClassVar, TypeVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
+from replication_lab.model.explained import Rule
+from replication_lab.model.live import Level
+from replication_lab.model.measuring import Watch
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
@@ -20,6 +24,8 @@ from replication_lab.world.mysql.semisync import SemiSync, SemiSyncStatus
 from replication_lab.world.mysql.server import Server
 
 Answer = TypeVar("Answer")
+# The settings of a case of `lab ask`, by name.
+Settings = Mapping[str, Any]
 LOOK_SECONDS = 3
 SILENT = View(error="does not answer")
 # The fastest of these has to have waited. Each takes a round trip.
@@ -48,6 +54,18 @@ class Nodes:
     killed_seconds: ClassVar[float] = 3
     # The command to use instead of a failover; empty for a kind whose replicas a failover can promote.
     instead_of_failover: ClassVar[str] = "./lab up async"
+    # Whether clients may write on every node.
+    writes_anywhere: ClassVar[bool] = False
+    # Why `lab ask` cannot switch its replication off or to semi-sync; empty if it can.
+    why_fixed: ClassVar[str] = "it is a cluster"
+    # Whether its nodes may run different servers.
+    mixes_servers: ClassVar[bool] = False
+    # The states (View.says) of a node that is well, and of one that is not yet or only in part, as regular expressions;
+    # a node in another state is not well.
+    good: ClassVar[str] = "serving"
+    doubtful: ClassVar[str] = ""
+    # Sentences for the live view about its states; the first that fits counts.
+    rules: ClassVar[Sequence[Rule]] = ()
 
     def __init__(self, lab: Lab):
         self.lab = lab
@@ -159,6 +177,49 @@ class Nodes:
         CommitLatency(self.writer()).commits(1)
         return [self.prove_rows_arrive(self.writer(), "the source")]
 
+    @classmethod
+    def level_of(cls, state: str) -> Level:
+        """Return how good a node's state is; UNKNOWN without one."""
+        if not state:
+            return Level.UNKNOWN
+        if re.fullmatch(cls.good, state):
+            return Level.GOOD
+        return Level.WARN if re.fullmatch(cls.doubtful, state) else Level.BAD
+
+    @classmethod
+    def accepts_writes(cls, _state: str) -> bool:
+        """Return whether a node in this state accepts writes; False where states do not show that."""
+        return False
+
+    @classmethod
+    def written_by(cls, states: Mapping[str, str], now: str) -> str:
+        """Return the node where clients write, by the states that the nodes report; `now` if none says so.
+
+        A node that accepts writes is not left for another one.
+        """
+        able = [name for name, state in states.items() if cls.accepts_writes(state)]
+        return now if now in able or not able else able[0]
+
+    @classmethod
+    def waits_for(cls, _state: str, _trips: Sequence[float], _nodes: int) -> float | None:
+        """Return the round trip in ms for which each commit waits; None if it waits for none, or for a silent link.
+
+        The state is that of the node that is written to; the trips are the round trips to the other nodes, shortest
+        first, without those of silent links.
+        """
+        return None
+
+    def carries_writes(self, node: str, source: str, target: str) -> bool:  # noqa: ARG002 - only a pair needs it
+        """Return whether a link from `source` to `target` carries what clients write on `node`."""
+        return node == source
+
+    def settle(self) -> None:
+        """Bring the lab into the state of one that has run for a while, before a load is measured on it."""
+
+    def arranged(self, settings: Settings) -> AbstractContextManager[Watch]:
+        """Set the replication of a case of `lab ask` within the block; yield the watch that proves it over a load."""
+        raise NotImplementedError
+
     def prove_rows_arrive(self, source: Server, called: str) -> Proof:
         """Prove that every other node has the rows that were committed on this one, by the proofs before."""
         count = f"SELECT COUNT(*) FROM {TABLE}"
@@ -174,7 +235,7 @@ class Nodes:
 
     def prove_commit_waits(self, source: Server, whom: str, trip: float) -> Proof:
         """Prove that no commit on this node is answered sooner than a round trip in ms."""
-        fastest = min(CommitLatency(source).commits(COMMITS))
+        fastest = min(CommitLatency(source).commits_at_once(COMMITS))
         said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
         return Proof(f"a commit waits for {whom}", said, waited(fastest, trip))
 
@@ -229,6 +290,11 @@ def _describe_semisync(found: SemiSyncStatus) -> str:
 def in_round_trips(latency_ms: float, trip_ms: float) -> str:
     """Return a latency as a number of round trips, in brackets; empty if the link has no round trip."""
     return f" ({latency_ms / trip_ms:.2f} round trips)" if trip_ms else ""
+
+
+def added_ms(settings: Settings) -> float:
+    """Return the shortest round trip in ms that the toxics of a case of `lab ask` add to a link; 0 without toxics."""
+    return min((catalogue.toxic(name).shortest_trip_ms for name in settings["toxics"].values()), default=0)
 
 
 # --- the kinds that there are -----------------------------------------------------------------------------------------

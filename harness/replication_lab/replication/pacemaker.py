@@ -5,14 +5,16 @@ Pacemaker decides which machine serves: a drill waits for it, and only chooses t
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.measuring import Watch
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import PAIR
 from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.drbd import Machines
-from replication_lab.replication.kind import register
+from replication_lab.replication.kind import Settings, register
 from replication_lab.world import clock, drbd, pacemaker
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
@@ -57,6 +59,16 @@ class ManagedMachines(Machines, ChoosesServer):
             online(self.lab, serving)
             pacemaker.cluster(self.lab).wait_until_served_by(name)
 
+    def settle(self) -> None:
+        """Let the first machine serve, and fill its redo log."""
+        self.let_serve(self.lab.topology.source.name)
+        super().settle()
+
+    @contextmanager
+    def arranged(self, settings: Settings) -> Iterator[Watch]:
+        with super().arranged(settings) as watch:
+            yield _ServiceWatch(watch, self.lab)
+
     def fill_redo(self, node: str) -> None:
         with _left_alone(self.lab.node(node)):
             super().fill_redo(node)
@@ -89,6 +101,20 @@ class ManagedMachines(Machines, ChoosesServer):
             if self.lab.node(name).state()[0] == "exited":
                 self.lab.node(name).start_again()
         wait_until_whole(self.lab)
+
+
+@dataclass(frozen=True)
+class _ServiceWatch:
+    """The watch of two machines that also proves that Pacemaker did not move the service."""
+
+    watch: Watch
+    lab: Lab
+
+    def figures(self) -> Mapping[str, float]:
+        return self.watch.figures()
+
+    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
+        return [*self.watch.proofs(commits, fastest_ms), *prove_service(self.lab)]
 
 
 # --- proofs -----------------------------------------------------------------------------------------------------------

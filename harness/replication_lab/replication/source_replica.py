@@ -1,17 +1,20 @@
 """A source and its replicas: healthy when all replicate, and, with semi-sync, when the source waits for them again."""
 
-from collections.abc import Mapping
-from contextlib import suppress
+from collections.abc import Mapping, Sequence
+from contextlib import AbstractContextManager, suppress
+from typing import ClassVar
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
+from replication_lab.model.explained import Rule
+from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import CommitLatency
 from replication_lab.probes.semisync import wait_until_acknowledged
 from replication_lab.probes.waited import waited
-from replication_lab.replication import failover
+from replication_lab.replication import failover, following
 from replication_lab.replication.abilities import Counts, Promotes, TakesOver
-from replication_lab.replication.kind import COMMITS, Nodes, in_round_trips, register
+from replication_lab.replication.kind import COMMITS, Nodes, Settings, in_round_trips, register
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -20,6 +23,76 @@ from replication_lab.world.mysql.semisync import SemiSync
 
 # Tolerated lag of a replica that counts as in sync: clients write meanwhile.
 STEP_SECONDS, ACKNOWLEDGED_SECONDS = 1, 3
+SEMISYNC_ON, SEMISYNC_OFF = "semi-sync ON", "semi-sync OFF"
+ASYNC_RULES = (
+    Rule(
+        lambda now: bool(now.others),
+        lambda now: (
+            f"{now.node} answers commits without its replicas; {now.away}{now.because}: rows written now are on "
+            "one node fewer."
+        ),
+    ),
+    Rule(
+        lambda now: any(rows for _, rows in now.lag),
+        lambda now: (
+            f"{now.node} answers commits without waiting: rows that "
+            + " and ".join(f"{name} lacks ({rows})" for name, rows in now.lag if rows)
+            + f" are lost if {now.node} is lost now."
+        ),
+    ),
+    Rule(
+        lambda now: any(rows is None for _, rows in now.lag),
+        lambda now: f"{now.node} answers commits without waiting; how many rows its replicas lack is unknown.",
+    ),
+    Rule(
+        lambda _: True,
+        lambda now: f"{now.node} answers commits without waiting; its replicas had all rows when they last answered.",
+    ),
+)
+SEMISYNC_RULES = (
+    Rule(
+        lambda now: now.state == SEMISYNC_OFF,
+        lambda now: (
+            f"Semi-sync fell back to asynchronous {now.since:.0f} s ago"
+            + (f" after waiting {now.timeout_s:g} s" if now.timeout_s else "")
+            + f"{now.because}: commits are fast and unprotected."
+        ),
+    ),
+    Rule(
+        lambda now: now.state == SEMISYNC_ON and now.stalled,
+        lambda now: (
+            f"Commits have waited {now.stalled_for} for the acknowledgement of a replica{now.because}"
+            + (
+                f"; once the first of them has waited {now.timeout_s:g} s, the source continues without it."
+                if now.timeout_s
+                else "."
+            )
+        ),
+    ),
+    Rule(
+        lambda now: now.state == SEMISYNC_ON and now.is_alone,
+        lambda now: (
+            f"{now.away}{now.because}: no replica can acknowledge a commit of {now.node}"
+            + (f"; {now.timeout_s:g} s after its first wait the source continues without it." if now.timeout_s else ".")
+        ),
+    ),
+    Rule(
+        lambda now: now.state == SEMISYNC_ON and bool(now.others),
+        lambda now: (
+            f"{now.node} answers a commit once one of the other replicas has acknowledged it; {now.away}{now.because}."
+        ),
+    ),
+    Rule(
+        lambda now: now.state == SEMISYNC_ON,
+        lambda now: (
+            f"{now.node} answers a commit once a replica has acknowledged it: an acknowledged row is on two nodes."
+        ),
+    ),
+    Rule(
+        lambda now: now.state == "serving",
+        lambda now: f"{now.node} has no replica that acknowledges: a row is on one node when its commit is answered.",
+    ),
+)
 
 
 @register("async")
@@ -28,6 +101,11 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
 
     whole = "replicating"
     instead_of_failover = ""
+    why_fixed = ""
+    mixes_servers = True
+    good = "semi-sync ON|serving|replicating"
+    doubtful = "semi-sync OFF"
+    rules: ClassVar[Sequence[Rule]] = ASYNC_RULES
 
     def __init__(self, lab: Lab):
         super().__init__(lab)
@@ -44,7 +122,9 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
 
     def _as_source(self, name: str) -> str:
         state = SemiSync(self.server(name)).status()
-        return f"semi-sync {'ON' if state.active else 'OFF'}" if state.enabled else "serving"
+        if not state.enabled:
+            return "serving"
+        return SEMISYNC_ON if state.active else SEMISYNC_OFF
 
     def arrangement(self) -> tuple[dict[str, str], list[tuple[str, str, str]]]:
         """Return the roles and links by the current sources: a failover gives a node the role of another."""
@@ -88,6 +168,9 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
     def holders(self) -> dict[str, str]:
         return {name: self.sources.get(name, "") for name in self.names}
 
+    def arranged(self, settings: Settings) -> AbstractContextManager[Watch]:
+        return following.arranged(self.lab, settings)
+
     def counted(self) -> dict[str, int]:
         name = next(name for name in self.names if name not in self.sources)
         found = SemiSync(self.server(name)).status()
@@ -125,6 +208,12 @@ class AcknowledgingFollowers(Followers):
     """A source and its semi-synchronous replicas: one of them has each commit before the source answers it."""
 
     acknowledges = True
+    rules = SEMISYNC_RULES
+
+    @classmethod
+    def waits_for(cls, state: str, trips: Sequence[float], _nodes: int) -> float | None:
+        """Return the round trip of the nearest replica."""
+        return trips[0] if trips and state == SEMISYNC_ON else None
 
     def is_whole(self, name: str) -> bool:
         if name not in self.sources:
@@ -141,7 +230,7 @@ class AcknowledgingFollowers(Followers):
         source = self.writer()
         commit = CommitLatency(source)
         before = SemiSync(source).status()
-        fastest = min(commit.commits(COMMITS))
+        fastest = min(commit.commits_at_once(COMMITS))
         after = SemiSync(source).status()
         acknowledged = after.acknowledged - before.acknowledged
         # The nearest replica answers first.

@@ -1,11 +1,14 @@
 """One server without replicas: healthy when it serves."""
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 
 from replication_lab.model.evidence import View
+from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
 from replication_lab.probes.commit_latency import TABLE, CommitLatency
-from replication_lab.replication.kind import Nodes, register
+from replication_lab.replication import following
+from replication_lab.replication.kind import Nodes, Settings, register
 
 
 @register("none")
@@ -13,6 +16,7 @@ class Alone(Nodes):
     """A topology without replication."""
 
     experiment = "temporary_tables"
+    why_fixed = "it has a single server"
 
     def view(self, name: str) -> View:
         self.server(name).version()
@@ -29,3 +33,6 @@ class Alone(Nodes):
         commit.commits(1)
         after = server.value(count)
         return [Proof("a written row can be read", f"{after - before} of 1", after > before)]
+
+    def arranged(self, settings: Settings) -> AbstractContextManager[Watch]:
+        return following.arranged(self.lab, settings)

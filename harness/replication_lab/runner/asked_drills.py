@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab import faults
+from replication_lab import faults, replication
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.model.drill import Drill, Waiting
 from replication_lab.model.drill_result import Drilled
@@ -151,7 +151,7 @@ class Held:
     def _waits(self, nodes: Collection[str]) -> list[Proof]:
         """Prove that a semi-synchronous source waits at the requested wait point."""
         source = self.lab.topology.source.name
-        if self.lab.topology.replication != "semisync" or source not in nodes:
+        if not replication.kind_of(self.lab.topology).acknowledges or source not in nodes:
             return []
         found = SemiSync(self.lab.node(source).server()).status()
         asked = self.drill.semisync.wait_point if self.drill.semisync else None

@@ -22,6 +22,7 @@ from replication_lab.model.progress import Tell
 from replication_lab.model.record import Record
 from replication_lab.model.storage import Storage
 from replication_lab.model.topology import Topology
+from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
 from replication_lab.runner.drill import run_drill
@@ -146,7 +147,7 @@ def chosen(topology: str, fault: str | None, seconds: float | None) -> list[Dril
 def make_ready(topology: str, engine: str, drills: Sequence[Drill]) -> None:
     """Refuse impossible drills before anything starts, and prepare everything that containers need."""
     found = catalogue.topology(topology)
-    servers.check(found, engine, f"drill {topology}")
+    fitting_servers.check(found, engine, f"drill {topology}")
     movers = [each.name for each in drills if each.moves_clocks(faults.kinds())]
     if movers and (others := servers.others_images(found, engine)):
         raise LabError(

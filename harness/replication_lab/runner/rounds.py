@@ -26,6 +26,7 @@ from replication_lab.model.verdict import exit_code
 from replication_lab.probes.cpu_speed import Speed, measured_speed
 from replication_lab.probes.noise import NoiseMeter, wait_for_quiet
 from replication_lab.probes.round_trip import RoundTrip
+from replication_lab.replication import fitting_servers
 from replication_lab.runner import asked_drills, described
 from replication_lab.runner.session import Session
 from replication_lab.runner.watched import watching
@@ -64,7 +65,7 @@ class World:
         """
         wanted = [spec for part in together for spec in part]
         for spec in wanted:
-            servers.check(catalogue.topology(spec.topology), spec.engine, command)
+            fitting_servers.check(catalogue.topology(spec.topology), spec.engine, command)
         docker_engine.ensure()
         labs.tidy(tell)
         for spec in wanted:

@@ -223,6 +223,11 @@ def topologies_for(name: str) -> list[str]:
     return [each for each in topologies() if _replicates(name, topology(each))]
 
 
+def engines_for(topology: Topology) -> list[str]:
+    """Return the engines with the features that the topology needs."""
+    return [each for each in engines() if _replicates(each, topology)]
+
+
 def _replicates(name: str, topology: Topology) -> bool:
     return topology.replication in engines()[name].features | {"async", "none"}
 
@@ -236,7 +241,7 @@ def engine_for(topology: Topology, name: str, command: str = "") -> Engine:
     command = command or f"up {topology.name}"
     found = engine(name)
     if not _replicates(name, topology):
-        able = sorted(each for each in engines() if topology.replication in engines()[each].features)
+        able = sorted(engines_for(topology))
         why = f": {found.lacks[topology.replication]}" if topology.replication in found.lacks else ""
         raise LabError(
             f"engine {name} has no {topology.replication}, which {topology.name} needs{why}",

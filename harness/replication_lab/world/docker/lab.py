@@ -123,9 +123,8 @@ class Lab:
         node = self.node(self.topology.source.name)
         slap = node.run("sh", "-c", f"command -v {SLAPS[node.dialect.family]} || true").strip()
         known = frozenset.intersection(*(features_of(self.node(each).server()) for each in self.different_nodes))
-        # A replicated disk is a feature of the topology: the server on it cannot report it.
-        disk = {"drbd"} if self.topology.replication == "drbd" else set()
-        return known | disk | ({"own_slap"} if slap else set())
+        # A server on a replicated disk cannot report that.
+        return known | {self.topology.replication} | ({"own_slap"} if slap else set())
 
     @property
     def different_nodes(self) -> list[str]:

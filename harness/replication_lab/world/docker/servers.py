@@ -12,45 +12,14 @@ from replication_lab.model.server_version import Version, parse_version
 from replication_lab.model.topology import Topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine, images, machine
-from replication_lab.world.mysql.dialects import dialect_of
+from replication_lab.world.mysql.dialects import dialect_of, dialects
 
-# The only family of servers that supports a kind of replication.
-FAMILIES = {"galera": "mariadb", "group": "mysql"}
 ASK_VERSION = "mariadbd --version 2>/dev/null || mysqld --version"
-
-
-# The kinds of replication whose nodes may run different servers.
-MIXED = ("async", "semisync")
 
 
 def of_nodes(topology: Topology, text: str) -> dict[str, str]:
     """Return the text of each node's server; LabError for a node that is not in the topology."""
     return by_node(text, [node.name for node in topology.nodes], catalogue.default_engine(topology.name))
-
-
-def check(topology: Topology, text: str, command: str = "") -> None:
-    """Refuse servers that can be refused without Docker; `command` is as in `catalogue.engine_for`."""
-    texts = dict.fromkeys(of_nodes(topology, text).values())
-    if len(texts) > 1 and topology.replication not in MIXED:
-        raise LabError(
-            f"{text} for {topology.name}, whose nodes all start with the data of one image",
-            "one server for all nodes; or a source and replicas, which may differ",
-            "./lab up async --engine source=mysql-8.0 --engine replica=mysql",
-        )
-    for each in texts:
-        _check(topology, each, command)
-
-
-def _check(topology: Topology, text: str, command: str) -> None:
-    asked = named(text)
-    if not asked.image:
-        catalogue.engine_for(topology, text, command)
-    elif topology.replication == "drbd":
-        raise LabError(
-            f"{text} for {topology.name}, whose virtual machines contain the lab's own MariaDB",
-            "mariadb, or a topology without virtual machines",
-            f"./lab {command or f'up {topology.name}'} --engine mariadb",
-        )
 
 
 def named(text: str) -> ServerName:
@@ -135,13 +104,17 @@ def foreign(text: str) -> str:
 
 
 def _refuse_misfit(topology: Topology, found: ServerName) -> None:
-    family = FAMILIES.get(topology.replication)
-    if found.image and family and not found.engine.startswith(family):
+    able = {_family(name) for name in catalogue.engines_for(topology)}
+    if found.image and _family(found.engine) not in able:
         raise LabError(
             f"image {found.image} is {found.engine}, which has no {topology.replication}; {topology.name} needs it",
-            f"an image of {family}",
+            f"an image of {' or '.join(sorted(able))}",
             "./lab engines",
         )
+
+
+def _family(engine_name: str) -> str:
+    return dialects()[catalogue.engine(engine_name).dialect].family
 
 
 def version_of(image: str) -> Version:

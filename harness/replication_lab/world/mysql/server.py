@@ -79,6 +79,10 @@ class Server:
         other.address, other._connection, other._lock = address, None, threading.RLock()
         return other
 
+    def another(self) -> "Server":
+        """Return the same server with a connection of its own."""
+        return self.at(self.address)
+
     def close(self) -> None:
         with self._lock:
             if self._connection is not None:

@@ -1,19 +1,10 @@
-"""The cases of a user's question on a replicated disk: set DRBD's protocol before a load, and prove it afterwards."""
+"""Two machines with one replicated disk over a load: the primary stays, and DRBD's protocol is the one of the case."""
 
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 
-from replication_lab import replication
-from replication_lab.model.experiment import Case
-from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
 from replication_lab.probes.waited import none_too_fast
 from replication_lab.replication import drbd_state
-from replication_lab.replication.abilities import ChoosesServer
-from replication_lab.replication.drbd import Machines
-from replication_lab.replication.pacemaker import prove_service
-from replication_lab.world.docker.lab import Lab
 from replication_lab.world.drbd import CONNECTED, PRIMARY, Peer, Status
 
 # As the resource's file says.
@@ -25,33 +16,13 @@ FLUSH = "innodb_flush_log_at_trx_commit"
 FLUSHED = ("1", "3")
 
 
-def make_machines_ready(lab: Lab) -> None:
-    """Make the first machine serve, with a redo log as after a long run."""
-    pair, first = replication.of(lab), lab.topology.source.name
-    if isinstance(pair, ChoosesServer):
-        pair.let_serve(first)
-    if isinstance(pair, Machines):
-        pair.fill_redo(first)
-
-
-@contextmanager
-def arrange_machines(lab: Lab, case: Case, round_trip_ms: float) -> Iterator[Watch]:
-    """Set the case's protocol on both machines; yield the watch that proves their state over the load."""
-    asked = case.settings["protocol"]
-    machines, options = drbd_state.pair(lab), {"net": (f"--protocol={asked}",)} if asked else {}
-    with drbd_state.in_state(machines, options, connected=True):
-        yield _Watch(lab, machines, asked or BY_DEFAULT, round_trip_ms)
-
-
 @dataclass
-class _Watch:
+class DiskWatch:
     """The state of both machines before a load; `proofs` proves that it lasted, and that no commit was too fast.
 
-    `round_trip_ms` is the delay that the toxics add to the link. With a cluster manager the service must not have
-    moved.
+    `round_trip_ms` is the delay that the toxics add to the link.
     """
 
-    lab: Lab
     machines: list[Peer]
     protocol: str
     round_trip_ms: float
@@ -71,7 +42,6 @@ class _Watch:
             self._same_primary(after[0]),
             self._protocol_of(after),
             *(none_too_fast(fastest_ms, self.round_trip_ms) if waits else []),
-            *(prove_service(self.lab) if self.lab.topology.manager else []),
         ]
 
     def _same_primary(self, after: Status) -> Proof:

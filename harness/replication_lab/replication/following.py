@@ -1,14 +1,44 @@
-"""What several experiments arrange and prove about a source, its replicas, and the links between."""
+"""A source and its replicas in the state of an experiment's case: arranged, proved over a load, and restored."""
 
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from replication_lab import replication
+from replication_lab.model.measuring import Watch
 from replication_lab.model.proof import Proof
+from replication_lab.probes import semisync as semisync_probe
+from replication_lab.replication.kind import Settings, added_ms
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.binary_log import BinaryLog
 from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
+
+
+@contextmanager
+def arranged(lab: Lab, settings: Settings) -> Iterator[Watch]:
+    """Set the replication and the wait point of a case of `lab ask`; yield the watch that proves them over a load."""
+    source = lab.node(lab.topology.source.name).server()
+    replicas = [lab.node(node.name).server() for node in lab.topology.replicas]
+    wanted = settings["replication"]
+    # Where the question leaves it open, the server's own: it must not change during the load either.
+    wait_point = settings["wait_point"] or SemiSync(source).status().wait_point
+    with restored(lab):
+        if replication.kind_of(lab.topology).acknowledges:
+            SemiSync(source).set(False)
+        for replica, followed_server in followed(lab):
+            if wanted == "none":
+                replica.stop()
+            else:
+                replica.start()
+                replica.wait_for(BinaryLog(followed_server).position())
+        if wanted == "semisync":
+            SemiSync(source).set(True, wait_point, timeout_ms=10_000)
+            semisync_probe.wait_until_acknowledged(source)
+        trip = added_ms(settings) if wanted == "semisync" else 0
+        yield semisync_probe.Watch(
+            source, replicas, wanted, wait_point, "proxy", settings["clients"], round_trip_ms=trip
+        )
 
 
 @contextmanager
@@ -29,7 +59,7 @@ def restored(lab: Lab) -> Iterator[None]:
 
 
 def _restore(lab: Lab) -> None:
-    if lab.topology.replication == "semisync":
+    if replication.kind_of(lab.topology).acknowledges:
         SemiSync(lab.node(lab.topology.source.name).server()).set(False)
     for replica, source_of_it in followed(lab):
         # Also where it should be running: a replica that was stopped by other means must not spoil the next case.
