@@ -220,6 +220,40 @@ def test_nodes_of_different_views_are_noticed(monkeypatch):
     assert [False, True, True] == proofs(monkeypatch, **lab)
 
 
+def proofs_of_a_load(monkeypatch, meanwhile=lambda servers: None, fastest=12.0):
+    """Return the proofs of a case of `lab ask` with 10 ms on each link, when `meanwhile` happens during its load."""
+    commits(monkeypatch, 12.0)
+    monkeypatch.setattr(group.clock, "wait_until", lambda *_arguments, **_options: None)
+    servers = {name: Rows(name) for name in NODES}
+    with kind(**servers).arranged({"toxics": dict.fromkeys(WAN, "metro-10ms")}) as watch:
+        meanwhile(servers)
+        return [proof.ok for proof in watch.proofs(5, fastest)]
+
+
+def expel(servers):
+    for name in NODES[:2]:
+        servers[name].states, servers[name].view = WITHOUT_NODE3, "1:4"
+
+
+def leave_and_return(servers):
+    for server in servers.values():
+        server.view = "1:5"
+
+
+@pytest.mark.parametrize(
+    ("meanwhile", "fastest", "ok"),
+    [
+        (lambda servers: None, 12.0, [True, True, True]),
+        (lambda servers: None, 0.4, [True, False, True]),
+        (leave_and_return, 12.0, [False, True, True]),
+        (expel, 12.0, [False, True, False]),
+    ],
+)
+def test_a_load_on_a_group_that_changed_or_did_not_wait_is_noticed(monkeypatch, meanwhile, fastest, ok):
+    """Also when the group is the same three again at the end."""
+    assert proofs_of_a_load(monkeypatch, meanwhile, fastest)[:3] == ok
+
+
 def test_every_ordered_pair_of_a_group_has_a_link():
     """Two ports each, for XCom and for SQL, the same number at both ends; the one for SQL can be reached."""
     topology = catalogue.topology("group")

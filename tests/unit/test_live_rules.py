@@ -5,6 +5,7 @@ from replication_lab import replication
 from replication_lab.model.explained import Now, explain
 from replication_lab.model.live import Latency, Level, Span
 from replication_lab.model.live_rules import latency_of, law
+from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue
 
 CUT = Span(id=1, begin=0, label="source-replica cut", kind="link", target="source-replica")
@@ -14,6 +15,15 @@ KILLED = Span(id=2, begin=0, label="kill replica", kind="node", target="replica"
 def kind(topology):
     """Return the kind of replication of a topology."""
     return replication.kind_of(catalogue.topology(topology))
+
+
+@pytest.mark.parametrize("topology", sorted(catalogue.topologies()))
+def test_every_kind_can_be_shown_and_asked(topology):
+    """A kind without one of these would fail only when a lab of it is already up."""
+    found = kind(topology)
+
+    assert found.arranged is not Nodes.arranged and found.view is not Nodes.view
+    assert found.rules or not catalogue.topology(topology).links
 
 
 @pytest.mark.parametrize(
