@@ -15,16 +15,15 @@ import msgspec
 import yaml
 from replication_lab import runs
 from replication_lab.cli.bench_figure import Figure
-from replication_lab.model import comparison
 from replication_lab.model.drill import Drill
-from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, compared, drill_text, terminal, wording
+from replication_lab.report import DrillsSummary, ExperimentSummary, Summary, drill_text, terminal, wording
 from replication_lab.report.rows import CaseRow, ClaimRow, DrillRow, FigureRow
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 from rich.console import Console
 
 from tests import drill_page
-from tests.records import compared as compared_runs
+from tests.kept_comparisons import WIDTH, compare, history
 from tests.records import golden
 
 ROOT = catalogue.ROOT
@@ -34,8 +33,6 @@ BENCH = golden.HERE / "bench.json"
 PUBLISHED, ANSWERS = golden.HERE / "published.yaml", golden.HERE / "answers.yaml"
 # A claim, or a case and its figure, in the text of an answer.
 NAMED = re.compile(r"\{([^}]+)\}")
-# The width of prose in the docs.
-WIDTH = 100
 # The figures of a replicated disk that are printed without decimals.
 WHOLE = ("requests_per_second", "latency_avg_ms", "latency_p95_ms", "latency_min_ms", "latency_max_ms")
 PART = re.compile(r"^(<!-- from a kept record: ([^\n]+) -->\n\n)(```[^\n]*\n.*?^```\n|(?:[^\n]+\n)+)", re.M | re.S)
@@ -321,21 +318,6 @@ def _range(summary: ExperimentSummary, case: CaseRow, figure: str) -> str:
     return least if least == most else f"{least} to {most}"
 
 
-# --- compared runs ----------------------------------------------------------------------------------------------------
-
-
-def compare(before: str, after: str, percent: str = "10") -> str:
-    """Return what `lab compare` prints of two runs of tests/records/compared.py; nothing while none are kept."""
-    margin = int(percent) / 100
-    if not all(compared_runs.is_kept(name) for name in (before, after)):
-        return ""
-    found = comparison.compare(compared_runs.kept(before), compared_runs.kept(after), margin)
-    file = io.StringIO()
-    Console(width=WIDTH, file=file).print(compared.rendered(found, margin))
-    printed = "\n".join(line.rstrip() for line in file.getvalue().splitlines())
-    return f"```text\n{printed.strip()}\n```\n"
-
-
 # --- the benchmark ----------------------------------------------------------------------------------------------------
 
 
@@ -387,6 +369,7 @@ MAKERS: dict[str, Callable[..., str]] = {
     "published": published,
     "topologies": topologies,
     "compare": compare,
+    "history": history,
     "bench": bench,
     "bench_machine": bench_machine,
 }

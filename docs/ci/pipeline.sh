@@ -8,6 +8,7 @@
 # LAB_ENGINES     engines whose images are kept in it, separated by spaces
 # LAB_TOPOLOGIES  topologies that need further images, separated by spaces
 # LAB_BASELINE    file of `lab baseline save` to compare the run with
+# LAB_MARGIN      how much worse than the baseline a figure may be; 10% if empty
 # LAB_UNKNOWN     pass: a verdict UNKNOWN ends with status 0
 set -eu
 lab=${LAB:-$(dirname "$0")/../../lab}
@@ -52,7 +53,7 @@ else
   "$lab" report "$folder" --format markdown >"$report/verdicts.md"
   if [ -n "${LAB_BASELINE:-}" ]; then
     compared=0
-    "$lab" baseline check "$LAB_BASELINE" "$folder" --format markdown >>"$report/verdicts.md" || compared=$?
+    "$lab" baseline check "$LAB_BASELINE" "$folder" --margin "${LAB_MARGIN:-10%}" --format markdown >>"$report/verdicts.md" || compared=$?
     # 3 and 1 are worse than 2, which is worse than 0.
     case $code$compared in
       *3*) code=3 ;;

@@ -64,7 +64,7 @@ class FakeLive:
             topology="semisync",
             about="A source and a semi-synchronous replica 85 ms apart.",
             engine="mariadb",
-            replication="semisync",
+            waits_on="nearest",
             toxics=[Choice("wan-85ms", "A WAN of 85 ms round trip."), Choice("black-hole", "Nothing arrives.")],
             samples=self.samples[-600:],
         )
@@ -203,6 +203,7 @@ class FakeLive:
             ],
             links=[
                 Link(
+                    carries=True,
                     name=LINK,
                     source="source",
                     target="replica",

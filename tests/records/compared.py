@@ -1,16 +1,18 @@
-"""Measure the runs that docs/comparing.md compares, and keep what is compared of them.
+"""Measure the runs that docs/comparing.md compares and shows over time, and keep what is compared of them.
 
-`python -m tests.records.compared` writes them; `make figures` then prints the comparisons.
+`python -m tests.records.compared` writes them; `make figures` then prints the comparisons and the history.
 """
 
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
+import msgspec
 from replication_lab import runs
 from replication_lab.model.digest import Digest, decode, encode
 from replication_lab.world import catalogue
 
 HERE = Path(__file__).parent
+HISTORY = HERE / "history.json"
 
 
 def is_kept(name: str) -> bool:
@@ -21,6 +23,11 @@ def is_kept(name: str) -> bool:
 def kept(name: str) -> Digest:
     """Return what is compared of a run."""
     return decode(_file(name).read_bytes(), name)
+
+
+def history() -> list[Digest]:
+    """Return what is compared of the runs over time, the oldest first; nothing while they were not measured."""
+    return msgspec.json.decode(HISTORY.read_bytes(), type=list[Digest]) if HISTORY.is_file() else []
 
 
 def _file(name: str) -> Path:
@@ -36,6 +43,8 @@ def main() -> None:
         measured(lab, FAST)
         for name, variables in (("before", FAST), ("again", FAST), ("slower", SLOW)):
             _file(name).write_bytes(encode(runs.digest_of(str(measured(lab, variables)))))
+        series = [runs.digest_of(str(measured(lab, variables))) for variables in [FAST] * 10 + [SLOW] * 4]
+        HISTORY.write_bytes(msgspec.json.format(msgspec.json.encode(series), indent=0) + b"\n")
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 import numpy as np
 from replication_lab.model.change_points import change_points
+from replication_lab.model.over_time import FEWEST_RUNS
 
 BEFORE, MOST_AFTER = 12, 20
 NEVER = MOST_AFTER + 1
@@ -11,6 +12,16 @@ def false_alarms(runs: int, series: int, seed: int = 3) -> float:
     """Return the share of series in which a change is found although there is none."""
     dice = np.random.default_rng(seed)
     return float(np.mean([bool(change_points(dice.normal(0, 1, runs))) for _ in range(series)]))
+
+
+def false_alarms_of_looks(runs: int, series: int, seed: int = 3) -> float:
+    """Return the share of series without a change in which one is found after any run from the eighth on."""
+    dice = np.random.default_rng(seed)
+    return float(np.mean([_is_ever_seen(dice.normal(0, 1, runs)) for _ in range(series)]))
+
+
+def _is_ever_seen(values) -> bool:
+    return any(change_points(values[:n]) for n in range(FEWEST_RUNS, len(values) + 1))
 
 
 def delays(change: float, noise: float, series: int, seed: int = 3) -> list[int]:
@@ -39,3 +50,4 @@ if __name__ == "__main__":
             print(f"| {change:.0%} | {noise:.0%} | {told} | {shown:.0%} |")
     for runs in (8, 12, 20, 40):
         print(f"{runs} runs without a change: {false_alarms(runs, 1000):.1%} show one")
+    print(f"looked at after each run, up to 20: {false_alarms_of_looks(20, 300):.1%} show one at some time")

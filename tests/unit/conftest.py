@@ -153,10 +153,10 @@ def fake_world(monkeypatch):
 def ran(fake_world, runs):
     """Run an experiment in a fake world, without the cost of drawing a report: (summary, record, world)."""
 
-    def run(experiment, engines=("mariadb",), preset="quick", seed=7, noise=WAIT, **troubles):
+    def run(experiment, engines=("mariadb",), preset="quick", seed=7, noise=WAIT, tell=lambda _line: None, **troubles):
         world = fake_world(**troubles)
         book = journal.Journal(experiment.name, runs=runs)
-        Run(experiment, experiment.preset(preset), list(engines), seed, book, world, lambda _line: None, noise).run()
+        Run(experiment, experiment.preset(preset), list(engines), seed, book, world, tell, noise).run()
         return summarise(experiment, with_results(book.folder, book.record)), book.record, world
 
     return run

@@ -15,8 +15,8 @@ from replication_lab.model.verdict import Verdict
 from replication_lab.world import catalogue, own, revisions
 
 CASE = "none"
-CLAIM = f"against:{CASE}"
 OTHER = "mariadb-10.11"
+CLAIM = f"against:{OTHER}:{CASE}"
 
 
 def chosen(margin=0.1):
@@ -58,6 +58,64 @@ def test_a_slower_server_is_refuted(ran):
     assert summary.exit_code == 1
 
 
+@pytest.mark.parametrize("conditions", [{"rtt": "40ms"}, {"settings": {"sync_binlog": "1"}}])
+def test_a_comparison_is_judged_under_changed_conditions(conditions):
+    """The claims about published conditions are not, and without this one the run would compare nothing."""
+    known = experiments.load("semisync_wan", conditions.get("rtt", ""))
+    asked = Against(server=OTHER, margin=0.1)
+    found = experiments.chosen(known, "least", conditions.get("settings", {}), Only(cases=[CASE]), asked)
+    claims = {claim.id: claim for claim in found.claims}
+
+    assert found.conditions and found.not_compared(claims[CLAIM], "mariadb") is None
+    assert any(found.not_compared(claim, "mariadb") for claim in claims.values())
+
+
+def test_a_comparison_is_judged_beside_the_claims_that_are_named(ran):
+    """--claim leaves out other claims of the experiment; both servers are measured, and compared."""
+    known = experiments.load("semisync_wan")
+    named = next(claim for claim in known.claims if set(claim.relation.cases) <= {CASE, "after-sync-direct"})
+    asked = Against(server=OTHER, margin=0.1)
+    found = experiments.chosen(known, "least", {}, Only(claims=[named.id]), asked)
+    summary, _, _ = ran(found, [OTHER, "mariadb"], preset="least")
+
+    assert {claim.id for claim in summary.claims if claim.engine == "mariadb"} >= {named.id, CLAIM}
+
+
+def test_a_claim_of_its_own_measures_a_file_beside_its_cases():
+    """Named by --claim, its cases are measured with and without the file."""
+    known = experiments.load("semisync_wan")
+    named = next(claim for claim in known.claims if CASE in claim.relation.cases)
+    found = experiments.chosen(known, "least", {}, Only(claims=[named.id]), Against(cnf=FILE, margin=0.1))
+    measured = {case.name for case in found.chosen(found.preset("least"))}
+
+    assert {CASE, f"{CASE}@ours.cnf"} <= measured
+
+
+def test_cases_are_compared_by_the_figures_that_they_have(ran):
+    """When other clients see a row is no rate: such a case would leave the comparison unknown."""
+    known = experiments.chosen(experiments.load("semisync_wan"), "quick", {}, Only(), Against(server=OTHER, margin=0.1))
+    compared = {claim.id for claim in known.claims if claim.compares}
+
+    assert CLAIM in compared and not [name for name in compared if "seen" in name]
+
+
+@pytest.mark.parametrize("name", experiments.names())
+def test_every_experiment_has_figures_by_which_it_is_compared(name):
+    """Each in a file of its own; a figure that no case has would stay unknown."""
+    known = experiments.load(name)
+    asked = Against(cnf=FILE, margin=0.1) if known.side_by_side else Against(server=OTHER, margin=0.1)
+
+    assert [claim.id for claim in experiments.chosen(known, "quick", {}, Only(), asked).claims if claim.compares]
+
+
+def test_cases_without_a_compared_figure_are_refused(refused):
+    """Nothing starts: the run could only end unknown."""
+    known, asked = experiments.load("semisync_wan"), Against(server=OTHER, margin=0.1)
+    error = refused(experiments.chosen, known, "quick", {}, Only(cases=["after-sync-85ms-seen"]), asked)
+
+    assert "no chosen case of semisync_wan has a compared figure" in error.found
+
+
 def test_a_record_is_judged_again_against_the_same_server(ran, runs):
     """The record alone has the server that was compared with, and the margin."""
     summary, record, _ = ran(chosen(0.2), [OTHER, "mariadb"], preset="least")
@@ -73,6 +131,7 @@ def test_a_record_is_judged_again_against_the_same_server(ran, runs):
 # --- a my.cnf file ----------------------------------------------------------------------------------------------------
 
 FILE = GivenFile("ours.cnf", "[mysqld]\ninnodb_io_capacity = 300\n")
+WITH_FILE = f"against:ours.cnf:{CASE}"
 
 
 def with_file(**only):
@@ -95,13 +154,15 @@ def test_a_case_is_measured_with_and_without_the_file_in_the_same_rounds(ran):
     for node in ("source", "replica"):
         option = f"{node} has innodb_io_capacity=300 (ours.cnf line 2)"
         assert option in proofs(record, f"{CASE}@ours.cnf") and option not in proofs(record, CASE)
-    claim = next(claim for claim in summary.claims if claim.id == CLAIM)
-    assert claim.verdict is Verdict.HOLDS and claim.sentence.endswith("the commits/s with ours.cnf in the same rounds")
+    claim = next(claim for claim in summary.claims if claim.id == WITH_FILE)
+    assert claim.verdict is Verdict.HOLDS and claim.sentence.endswith(
+        "with ours.cnf: at least 90% of the commits/s without it in the same rounds"
+    )
 
 
 def test_a_claim_alone_measures_both_of_its_cases(ran):
     """Named by --claim."""
-    _, record, _ = ran(with_file(claims=[CLAIM]), preset="least")
+    _, record, _ = ran(with_file(claims=[WITH_FILE]), preset="least")
 
     assert {found.case for found in record.measurements} == {CASE, f"{CASE}@ours.cnf"}
 
@@ -136,7 +197,7 @@ def test_a_file_that_a_server_forgets_makes_it_unknown(ran):
             server.set_global(innodb_io_capacity=200)
 
     summary, _, _ = ran(with_file(cases=[CASE]), preset="least", meanwhile=forget)
-    claim = next(claim for claim in summary.claims if claim.id == CLAIM)
+    claim = next(claim for claim in summary.claims if claim.id == WITH_FILE)
 
     assert claim.verdict is Verdict.UNKNOWN
     assert "source has innodb_io_capacity=300 (ours.cnf line 2)" in claim.reason
@@ -221,7 +282,7 @@ def test_each_case_is_measured_on_both_revisions_and_judged_again(ran, runs):
     assert world.came_up == ["mariadb"] * 2
     assert (
         [(claim.id, claim.verdict) for claim in again.claims]
-        == [(CLAIM, Verdict.HOLDS)]
+        == [(f"against:git:{CASE}", Verdict.HOLDS)]
         == [(claim.id, claim.verdict) for claim in summary.claims]
     )
 

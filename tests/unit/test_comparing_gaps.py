@@ -78,6 +78,27 @@ def test_a_claim_that_the_second_run_lacks_is_unknown_on_another_machine(claims,
     assert [change.reason for change in found.changes] == [said]
 
 
+NO_RATIOS = {"fast": ClaimDigest("It is fast.", Verdict.HOLDS, False)}
+UNKNOWN = {"fast": ClaimDigest("It is fast.", Verdict.UNKNOWN, False)}
+
+
+@pytest.mark.parametrize(
+    ("before", "after", "said"),
+    [
+        (NO_RATIOS, None, "a round of the first run has no such ratio, or it was not verified"),
+        (UNKNOWN, NO_RATIOS, "only the verdict can be compared"),
+        (UNKNOWN, UNKNOWN, "only the verdict can be compared"),
+    ],
+)
+def test_a_claim_that_the_first_run_did_not_show_is_unknown_on_another_machine(before, after, said):
+    """Nothing says that it became no worse."""
+    second = run(seed=2) if after is None else changed(run(seed=2), claims=after)
+    found = compare(changed(run(seed=1), claims=before), on_another_machine(second), 0.1)
+
+    assert found.exit_code == 2
+    assert [change.reason for change in found.changes if change.judged] == [said]
+
+
 def test_a_run_that_stopped_is_unknown_and_says_why():
     """A server that died ends a run; the rounds before it say nothing about that."""
     whole, broken = run(seed=1), run(seed=2, stopped="the run crashed: no node")

@@ -172,7 +172,7 @@ def test_a_commit_waits_for_the_nearer_of_two_peers():
 
 def commits(monkeypatch, milliseconds):
     monkeypatch.setattr(CommitLatency, "__init__", lambda *_: None)
-    monkeypatch.setattr(CommitLatency, "commits_at_once", lambda _, count: [milliseconds] * count)
+    monkeypatch.setattr(CommitLatency, "commits", lambda _, count: [milliseconds] * count)
 
 
 WAN = {f"{one}-{other}": "wan-85ms" for one in NODES for other in NODES if one != other}

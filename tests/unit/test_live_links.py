@@ -83,7 +83,7 @@ def test_of_a_sliders_steps_only_the_newest_counts(control):
     assert changed.acquire(timeout=WAIT) and changed.acquire(timeout=WAIT)
 
     assert SlowCondition.told == ["1ms", "200ms"]
-    assert link.view().asked == "200ms"
+    assert link.view(carries=True).asked == "200ms"
 
 
 def test_a_condition_that_was_not_seen_is_said_so(control):
@@ -94,7 +94,7 @@ def test_a_condition_that_was_not_seen_is_said_so(control):
     link.ask("200ms")
     assert verified.acquire(timeout=WAIT)
 
-    assert link.view().seen is False and "found 85.2 ms" in link.view().says
+    assert link.view(carries=True).seen is False and "found 85.2 ms" in link.view(carries=True).says
 
 
 def test_a_condition_without_a_proof_was_not_seen(control):
@@ -105,7 +105,7 @@ def test_a_condition_without_a_proof_was_not_seen(control):
     link.ask("200ms")
     assert verified.acquire(timeout=WAIT)
 
-    assert link.view().seen is False and "expected a proof" in link.view().says
+    assert link.view(carries=True).seen is False and "expected a proof" in link.view(carries=True).says
 
 
 def test_the_faults_of_a_link_are_made_once_whichever_thread_is_first(control):

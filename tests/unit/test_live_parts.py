@@ -224,7 +224,9 @@ def sampled(lab, monkeypatch):
         lambda _self, link: SimpleNamespace(
             watch=SimpleNamespace(round_trip_ms=85.0),
             was="none",
-            view=lambda: Link(name=link.name, source="source", target="replica", asked="none", was="none"),
+            view=lambda carries: Link(
+                name=link.name, source="source", target="replica", asked="none", was="none", carries=carries
+            ),
         ),
     )
     monkeypatch.setattr(session.disks, "by_node", lambda _: {})
@@ -241,6 +243,7 @@ def test_a_killed_replica_is_explained_at_once(lab, monkeypatch):
     view, states = sampled(lab, monkeypatch)
     shown = []
     assert "acknowledged row is on two nodes" in view.state().explain[0]
+    assert [link.carries for link in view.state().links] == [True]
     view.subscribe(shown.append)
     states["replica"] = "exited"
     view._look_at_containers()

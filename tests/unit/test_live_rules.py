@@ -4,7 +4,7 @@ import pytest
 from replication_lab import replication
 from replication_lab.model.explained import Now, explain
 from replication_lab.model.live import Latency, Level, Span
-from replication_lab.model.live_rules import latency_of, law
+from replication_lab.model.live_rules import latency_of, law, waited
 from replication_lab.replication.kind import Nodes
 from replication_lab.world import catalogue
 
@@ -71,20 +71,30 @@ def test_clients_follow_the_node_that_accepts_writes(topology, states, now, then
 @pytest.mark.parametrize(
     ("topology", "state", "trips", "waits"),
     [
-        ("semisync", "semi-sync ON", [10.0, 85.0], 10.0),
+        ("semisync", "semi-sync ON", [85.0, 10.0], 10.0),
         ("semisync", "semi-sync OFF", [85.0], None),
-        ("semisync", "semi-sync ON", [], None),
-        ("galera", "Primary", [10.0, 85.0], 85.0),
-        ("galera", "non-Primary", [10.0, 85.0], None),
-        ("group", "PRIMARY", [10.0, 85.0], 10.0),
-        ("drbd", "Primary, Connected", [84.0, 85.0], 85.0),
-        ("drbd", "Secondary, Connected", [84.0, 85.0], None),
+        ("semisync", "semi-sync ON", [None], None),
+        ("galera", "Primary", [85.0, 10.0], 85.0),
+        ("galera", "non-Primary", [85.0, 10.0], None),
+        ("group", "PRIMARY", [85.0, None], 85.0),
+        ("group", "PRIMARY", [85.0, 10.0], 10.0),
+        ("group", "SECONDARY", [85.0, 10.0], None),
+        ("drbd", "Primary, Connected", [85.0], 85.0),
+        ("drbd", "Secondary, Connected", [85.0], None),
         ("async", "serving", [85.0], None),
     ],
 )
 def test_a_commit_waits_for_the_link_that_its_replication_waits_for(topology, state, trips, waits):
     """The nearest replica, the farthest node, a majority, the peer; or no link."""
-    assert kind(topology).waits_for(state, trips, 3) == waits
+    found = kind(topology)
+
+    assert (waited(found.waits_on, trips, 3) if found.makes_commits_wait(state) else None) == waits
+
+
+def test_a_majority_that_does_not_answer_gives_no_round_trip():
+    """Of five nodes the second nearest makes three."""
+    assert waited("majority", [10.0, 20.0, 30.0, 85.0], 5) == 20.0
+    assert waited("majority", [10.0, None, None, None], 5) is None
 
 
 @pytest.mark.parametrize(

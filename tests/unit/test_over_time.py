@@ -8,6 +8,7 @@ from click.testing import CliRunner
 from msgspec.structs import replace
 from replication_lab import cli
 from replication_lab.model.change_points import change_points
+from replication_lab.model.digest import encode
 from replication_lab.model.errors import LabError
 from replication_lab.model.over_time import FEWEST_RUNS, history
 from replication_lab.report import over_time
@@ -61,6 +62,25 @@ def test_two_changes_are_found_where_they_are():
 def test_nothing_is_found_where_nothing_can_be(values):
     """Too few values, or all the same."""
     assert change_points(values) == []
+
+
+def test_files_of_a_pipeline_are_shown_with_the_runs_there_are(tmp_path, monkeypatch):
+    """A run that is under runs/ as well counts once."""
+    monkeypatch.setattr(catalogue, "RUNS", tmp_path / "runs")
+    for number, found in enumerate(runs(*[1000] * 8, *[500] * 4)):
+        (tmp_path / f"{number:02d}.json").write_bytes(encode(found))
+    shown = CliRunner().invoke(cli.cli, ["history", "--saved", str(tmp_path), "--json"], prog_name="lab")
+    series = {each["of"]: each for each in json.loads(shown.stdout)}
+
+    assert len(series["throughput:none"]["points"]) == 12
+    assert [change["run"] for change in series["throughput:none"]["changes"]] == ["run-8"]
+
+
+def test_runs_with_another_reference_are_another_series():
+    """Their servers were measured beside others."""
+    found = history([*runs(1000, 1000), *runs(1000, against="mariadb-10.11")])
+
+    assert sorted(len(series.points) for series in found if series.of == "throughput:none") == [1, 2]
 
 
 def test_a_slower_server_shows_in_the_history():

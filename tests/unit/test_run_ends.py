@@ -211,3 +211,14 @@ def test_two_runs_in_one_second_have_folders_of_their_own(runs):
 
     assert (first.folder.name, second.folder.name) == ("20300101-120000-x", "20300101-120000-x-2")
     assert (runs / "latest").resolve() == second.folder
+
+
+def test_the_noise_of_the_first_round_is_told_after_it(ran):
+    """How many of its measurements were noisy, and by what; nothing on a quiet machine."""
+    noisy, quiet = [], []
+    ran(tiny(), noisy=lambda load: load == 2, tell=noisy.append)
+    ran(tiny(), tell=quiet.append)
+
+    [line] = [line for line in noisy if line.startswith("noise:")]
+    assert line.startswith("noise: 1 of 3 measurements so far; the last one: ") and "60%" in line
+    assert not [line for line in quiet if line.startswith("noise:")]

@@ -206,6 +206,14 @@ def test_an_image_without_the_topologys_replication_is_refused(topology, said, l
         servers.make_ready(found, "vendor.example/ours:1")
 
 
+@pytest.mark.parametrize(("topology", "lacks"), [("group", "group"), ("galera", "galera")])
+def test_a_vendors_engine_is_refused_where_its_line_says_that_it_lacks_the_replication(topology, lacks, machine):
+    """Percona Server is of MySQL's family, and its image starts no group."""
+    machine(said=MYSQL)
+    with pytest.raises(LabError, match=f"has no {lacks}"):
+        servers.make_ready(catalogue.topology(topology), "percona")
+
+
 class Running:
     """A server with these variables."""
 
@@ -241,9 +249,11 @@ def test_features_are_read_from_the_running_server(running, features):
     assert features_of(running) == features
 
 
-@pytest.mark.parametrize(("topology", "has"), [("drbd", True), ("drbd-ha", True), ("semisync", False)])
-def test_machines_of_a_replicated_disk_have_its_feature(monkeypatch, topology, has):
-    """No variable of the server tells: the disk is under it, and cases that need it were not judged."""
+@pytest.mark.parametrize(
+    ("topology", "adds"), [("drbd", {"drbd"}), ("drbd-ha", {"drbd"}), ("semisync", set()), ("async", set())]
+)
+def test_a_topology_adds_only_the_feature_that_its_servers_cannot_report(monkeypatch, topology, adds):
+    """A replicated disk is below the server. A plugin that is not loaded is no feature, whatever the topology needs."""
     made = lab.Lab("lab-x", catalogue.topology(topology), "mariadb", "")
     monkeypatch.setattr(lab, "features_of", lambda _server: frozenset({"gtid"}))
     monkeypatch.setattr(
@@ -252,7 +262,7 @@ def test_machines_of_a_replicated_disk_have_its_feature(monkeypatch, topology, h
         lambda *_: SimpleNamespace(run=lambda *_: "", server=lambda: None, dialect=SimpleNamespace(family="mariadb")),
     )
 
-    assert ("drbd" in made.features) is has
+    assert made.features == {"gtid"} | adds
 
 
 def test_a_drill_that_shifts_clocks_needs_the_labs_own_entrypoint(refused):

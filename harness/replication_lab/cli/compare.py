@@ -9,8 +9,9 @@ from replication_lab import runs
 from replication_lab.cli import names
 from replication_lab.cli.console import out, print_json, tell
 from replication_lab.cli.options import as_json, percentage
+from replication_lab.model.compared_figures import FIGURES
 from replication_lab.model.comparison import Comparison, compare
-from replication_lab.model.digest import FIGURES, Digest, decode, encode
+from replication_lab.model.digest import Digest, decode, encode
 from replication_lab.model.errors import LabError
 from replication_lab.report import compared
 
@@ -27,9 +28,9 @@ of_figures = click.option(
     "figures",
     multiple=True,
     type=click.Choice(list(FIGURES)),
-    default=("throughput",),
-    show_default=True,
-    help="Figure that decides the exit status; may be given several times.",
+    metavar="FIGURE",
+    help="Figure that decides the exit status, such as latency_p99_ms; may be given several times.  [default: the "
+    "figures by which the experiment compares a case, mostly throughput]",
 )
 
 of_format = click.option(
@@ -153,6 +154,7 @@ def _as_data(found: Comparison) -> dict[str, object]:
         "after": found.after.run,
         "differs": found.differs,
         "stopped": found.stopped,
+        "is_one_run": found.is_one_run,
         "changes": found.changes,
         "exit_code": found.exit_code,
     }

@@ -84,16 +84,17 @@ DECIDED_BY_A_FILE = (
     "--against",
     metavar="ENGINE|FILE.cnf|git:REVISION",
     shell_complete=names.completed_by(names.engines),
-    help="Reference, measured in the same rounds: another server (an engine, a vendor's version or an image), the same "
-    "servers started with a my.cnf file, or the topology's Compose file of another revision, such as git:main. In each "
-    "case, throughput may be at most --margin below the reference's.",
+    help="What to compare with in the same rounds. The reference is another server (an engine, a vendor's version or "
+    "an image), or the topology's Compose file of another revision, such as git:main. With a my.cnf file, the servers "
+    "that start with it are compared with the same servers without it. In each case, no compared figure (mostly the "
+    "throughput) may be worse by more than --margin.",
 )
 @click.option(
     "--margin",
     default="10%",
     show_default=True,
     metavar="PERCENT",
-    help="How much lower the throughput may be than that of --against, in percent.",
+    help="How much worse a figure may be in a comparison with --against, in percent.",
 )
 @click.option(
     "--set",

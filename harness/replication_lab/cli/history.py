@@ -1,11 +1,14 @@
 """The command that shows runs over time."""
 
+from pathlib import Path
+
 import click
 
 from replication_lab import runs
 from replication_lab.cli.console import out, print_json
 from replication_lab.cli.options import as_json
 from replication_lab.model import over_time as model
+from replication_lab.model.digest import Digest, decode
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.report import over_time
 
@@ -14,24 +17,35 @@ from replication_lab.report import over_time
 @click.argument("claim", required=False)
 @click.option("--experiment", metavar="NAME", help="Show only runs of this experiment.")
 @click.option("--engine", metavar="NAME", help="Show only runs on this engine.")
+@click.option(
+    "--saved",
+    type=click.Path(file_okay=False, exists=True, path_type=Path),
+    metavar="FOLDER",
+    help="Show also the runs whose files of `lab baseline save` are in FOLDER, such as one that a pipeline keeps.",
+)
 @as_json
-def history(claim: str | None, experiment: str | None, engine: str | None, json_: bool) -> None:
+def history(claim: str | None, experiment: str | None, engine: str | None, saved: Path | None, json_: bool) -> None:
     """Show the runs under runs/ over time, and where a figure's level changed.
 
-    Without CLAIM, a line for each claim's ratio and each case's throughput. With CLAIM, such as
+    Without CLAIM, a line for each claim's ratio and each case's compared figures. With CLAIM, such as
     after-sync-one-client-per-round-trip or throughput:none, a line for each run. A series holds only runs that can be
     compared: same experiment, preset, conditions, engine and kind of machine.
 
     Example: lab history throughput:none --experiment semisync_wan
+
+    Example: lab history --saved figures/
     """
+    kept = {found.run: found for found in [*runs.digests(), *_of_files(saved)]}
     found = [
         series
-        for series in model.history(runs.digests())
+        for series in model.history(kept.values())
         if experiment in (None, series.place.experiment) and engine in (None, series.place.engine)
     ]
     if not found:
         raise LabError(
-            "no recorded run matches the options", "a recorded run of an experiment under runs/", "./lab list runs"
+            "no recorded run matches the options",
+            "a recorded run of an experiment under runs/, or files of `lab baseline save` and --saved",
+            "./lab list runs",
         )
     if claim is not None:
         chosen = [series for series in found if series.of == claim]
@@ -47,6 +61,10 @@ def history(claim: str | None, experiment: str | None, engine: str | None, json_
         out.print(over_time.overview(found))
 
 
+def _of_files(folder: Path | None) -> list[Digest]:
+    return [decode(file.read_bytes(), str(file)) for file in sorted(folder.glob("*.json"))] if folder else []
+
+
 def _as_data(series: model.Series) -> dict[str, object]:
     place = series.place
     return {
@@ -54,6 +72,7 @@ def _as_data(series: model.Series) -> dict[str, object]:
         "preset": place.preset,
         "conditions": dict(place.conditions),
         "engine": place.engine,
+        "against": place.against,
         "machine": dict(place.machine),
         "of": series.of,
         "points": series.points,

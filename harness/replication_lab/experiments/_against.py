@@ -1,6 +1,6 @@
 """An experiment that is measured against another server, a my.cnf file, or the Compose files of another commit."""
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
@@ -9,11 +9,12 @@ from replication_lab.experiments._question_variables import Kept, WithSettings
 from replication_lab.lab import start_options
 from replication_lab.model.against import GIT, Against
 from replication_lab.model.claim import Claim
+from replication_lab.model.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.measuring import Watch
 from replication_lab.model.option_file import options_of
-from replication_lab.model.quantities import Figure, throughput
+from replication_lab.model.quantities import Figure, Ratio
 from replication_lab.model.question_files import CNF
 from replication_lab.world import catalogue, revisions
 from replication_lab.world.docker.lab import Lab
@@ -37,9 +38,11 @@ def _with_server(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]
             "an experiment that measures one engine after another",
             f"./lab run {experiment.name} --engine {asked.server},{experiment.default_engines[-1]}",
         )
-    claims = tuple(
-        _no_slower(case, asked, Figure(case.name, "throughput", asked.server), f"that {asked.server} does")
-        for case in experiment.cases
+    claims = _claims(
+        experiment,
+        asked,
+        lambda case, figure: Figure(case, figure).over(Figure(case, figure, asked.server)),
+        f"of {asked.server}",
     )
     return replace(
         experiment,
@@ -50,11 +53,41 @@ def _with_server(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]
     )
 
 
-def _no_slower(case: Case, asked: Against, other: Figure, whose: str) -> Claim:
+def _claims(
+    experiment: Experiment[Lab],
+    asked: Against,
+    ratio: Callable[[str, str], Ratio],
+    whose: str,
+    judged: Mapping[str, str] | None = None,
+) -> tuple[Claim, ...]:
+    """Return a claim for each compared figure of each case: it may be worse by the margin; LabError without any.
+
+    `ratio` returns the judged ratio of a case's figure, by their names. `judged` has what is judged by case, in words,
+    where that is not the case itself.
+    """
+    told = {case.name: case.about or case.name for case in experiment.cases} | dict(judged or {})
+    claims = tuple(
+        _no_worse(case.name, told[case.name], figure, asked, ratio(case.name, figure), whose)
+        for case in experiment.cases
+        for figure in experiment.compared_of(case)
+    )
+    if not claims:
+        raise LabError(
+            f"--against {asked.name}: no case of {experiment.name} has a figure by which servers are compared",
+            "an experiment with `compared` figures",
+            "./lab list experiments",
+        )
+    return claims
+
+
+def _no_worse(case: str, told: str, figure: str, asked: Against, ratio: Ratio, whose: str) -> Claim:
+    known = FIGURES[figure]
+    allowed = f"at least {1 - asked.margin:.0%}" if known.more_is_better else f"at most {1 + asked.margin:.0%}"
     return Claim(
-        f"against:{case.name}",
-        f"{case.about or case.name}: at least {1 - asked.margin:.0%} of the commits/s {whose} in the same rounds",
-        throughput(case.name).over(other).at_least(1 - asked.margin),
+        f"against:{asked.reference}:{case}{'' if figure == THROUGHPUT else f':{figure}'}",
+        f"{told}: {allowed} of the {known.words} {whose} in the same rounds",
+        ratio.at_least(1 - asked.margin) if known.more_is_better else ratio.at_most(1 + asked.margin),
+        compares=True,
     )
 
 
@@ -67,9 +100,10 @@ def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
             f"./lab run {experiment.name} --against {asked.name}",
         )
     twins = {case.name: _twin(experiment, case, asked) for case in experiment.cases}
-    claims = tuple(
-        _no_slower(case, asked, throughput(twins[case.name].name), f"with {asked.name}") for case in experiment.cases
-    )
+    names = {case: twin.name for case, twin in twins.items()}
+    judged = {case: twin.about for case, twin in twins.items()} if asked.cnf else {}
+    whose = "without it" if asked.cnf else f"with {asked.name}"
+    claims = _claims(experiment, asked, lambda case, figure: _over(case, names[case], figure, asked), whose, judged)
     return replace(
         experiment,
         cases=(*experiment.cases, *twins.values()),
@@ -78,6 +112,12 @@ def _with_twins(experiment: Experiment[Lab], asked: Against) -> Experiment[Lab]:
         arrange=_Started(experiment).arrange,
         against=asked,
     )
+
+
+def _over(case: str, twin: str, figure: str, asked: Against) -> Ratio:
+    """Return the judged ratio: a file is judged against the servers without it, the lab against another commit."""
+    own, other = Figure(case, figure), Figure(twin, figure)
+    return other.over(own) if asked.cnf else own.over(other)
 
 
 def _twin(experiment: Experiment[Lab], case: Case, asked: Against) -> Case:

@@ -46,13 +46,26 @@ def restricted(experiment: Experiment[Lab], preset: str, only: Only) -> Experime
         # A claim that the user names gets rounds even if the preset lists it as undecidable.
         undecidable={name: why for name, why in chosen.undecidable.items() if name not in only.claims},
     )
+    _refuse_no_comparison(experiment, smaller)
     return replace(experiment, only=only, presets={**experiment.presets, preset: smaller})
+
+
+def _refuse_no_comparison(experiment: Experiment[Lab], preset: Preset) -> None:
+    """Refuse --against for cases that have no figure by which servers are compared."""
+    measured = {case.name for case in experiment.chosen(preset)}
+    comparisons = [claim for claim in experiment.claims if claim.compares]
+    if experiment.against and not any(set(claim.relation.cases) <= measured for claim in comparisons):
+        raise LabError(
+            f"--against {experiment.against.name}: no chosen case of {experiment.name} has a compared figure",
+            "at least one case whose throughput, or another figure, can be compared",
+            f"./lab run {experiment.name}{experiment.against.options}",
+        )
 
 
 def _cases(experiment: Experiment[Lab], preset: Preset, only: Only) -> tuple[str, ...]:
     """Return the cases to measure, in the experiment's order; those of the preset if no option names any."""
     needed = [case for claim in experiment.claims if claim.id in only.claims for case in claim.relation.cases]
-    asked = [twin for name in only.cases for twin in twins_of(experiment, name)] or needed
+    asked = [twin for name in only.cases or needed for twin in twins_of(experiment, name)]
     return tuple(case.name for case in experiment.cases if case.name in asked) if asked else preset.cases
 
 

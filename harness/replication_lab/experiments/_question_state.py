@@ -11,7 +11,7 @@ from replication_lab.model.experiment import Case
 from replication_lab.model.measuring import ProofsOfNodes, Watch
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question
-from replication_lab.replication.following import bare_links
+from replication_lab.probes.bare_links import bare_links
 from replication_lab.world.docker.lab import Lab
 
 

@@ -87,7 +87,7 @@ def _why_no_choice(topology: Topology) -> str:
 
 
 def follows_a_source(topology: Topology) -> bool:
-    """Return whether its replicas replicate from a source, each by itself."""
+    """Return whether it is a source with replicas."""
     return issubclass(replication.kind_of(topology), Followers)
 
 

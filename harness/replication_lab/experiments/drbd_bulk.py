@@ -122,6 +122,7 @@ experiment = Experiment(
     question=__doc__,
     topology="drbd",
     cases=CASES,
+    compared=("direct_mb_per_second", "fsync_mb_per_second"),
     claims=tuple(_claims()),
     presets={
         "quick": Preset("quick", min_rounds=3, max_rounds=8, sizes={"mib": 96}),

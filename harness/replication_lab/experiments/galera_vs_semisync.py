@@ -15,7 +15,8 @@ from replication_lab.model.measuring import Watch, Workload
 from replication_lab.model.proof import Proof
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
-from replication_lab.replication.following import bare_links, restored
+from replication_lab.probes.bare_links import bare_links
+from replication_lab.replication.following import restored
 from replication_lab.workloads.bank import Bank
 from replication_lab.workloads.counters import Counters
 from replication_lab.workloads.hot_row import HotRow

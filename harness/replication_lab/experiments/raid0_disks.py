@@ -153,6 +153,7 @@ experiment = Experiment(
     question=__doc__,
     topology="raid",
     cases=_cases(),
+    compared=tuple(f"{order}_{what}_iops_per_job" for order in ("random", "sequential") for what in ("read", "write")),
     claims=_claims(),
     presets={
         "brief": Preset(

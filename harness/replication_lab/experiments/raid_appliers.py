@@ -138,6 +138,7 @@ experiment = Experiment(
     question=__doc__,
     topology="raid",
     cases=CASES,
+    compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
     claims=tuple(_claims()),
     presets={
         "quick": Preset(

@@ -121,6 +121,7 @@ experiment = Experiment(
     question=__doc__,
     topology="raid",
     cases=CASES,
+    compared=tuple(f"{array}_rows_per_second" for array in ("single", "raid0", "raid1")),
     claims=_claims(),
     presets={
         "least": Preset(

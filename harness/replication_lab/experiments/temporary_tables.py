@@ -166,6 +166,7 @@ experiment = Experiment(
     question=__doc__,
     topology="single",
     cases=_cases(),
+    compared=("average_ms",),
     claims=(
         *(_faster(table, reference) for reference in (THEN, NOW) for table in TABLES),
         _twice(),

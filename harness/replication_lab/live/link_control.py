@@ -63,7 +63,7 @@ class LinkControl:
             thread.start()
         self._verify.set()
 
-    def view(self) -> Link:
+    def view(self, carries: bool) -> Link:
         return Link(
             name=self.name,
             source=self._model.source,
@@ -74,6 +74,7 @@ class LinkControl:
             seen=self.seen,
             says=self.says,
             busy=self.seen is None,
+            carries=carries,
         )
 
     def ask(self, condition: str | None) -> str:

@@ -11,11 +11,7 @@ from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock
 from replication_lab.world.disks.spindle import Spindle
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.mysql.binary_log import BinaryLog
-from replication_lab.world.mysql.galera import GaleraNode
 
-# Replication by transactions with GTIDs, which count them.
-COUNTED = ("async", "semisync", "group")
 # An answer that is older counts as no answer.
 FRESH_SECONDS, EVERY_SECONDS, DISK_SECONDS = 2.5, 1.0, 5.0
 
@@ -47,22 +43,13 @@ class NodeWatch:
     def _look(self) -> None:
         try:
             view = self._kind.view(self.name)
-            count = self._transactions()
+            count = self._kind.transactions(self.name)
         except LabError:
             # A restarted container has other ports.
             self._kind.lab.refresh()
             self._seen = Seen(SILENT, clock.timer())
             return
         self._seen = Seen(view, clock.timer(), count)
-
-    def _transactions(self) -> int | None:
-        """Return the transactions that a node has; None where copies are not made of transactions."""
-        replication_, server = self._kind.lab.topology.replication, self._kind.server(self.name)
-        if replication_ == "galera":
-            return GaleraNode(server).status().last_committed
-        if replication_ in COUNTED and server.dialect.transactions:
-            return BinaryLog(server).transactions()
-        return None
 
 
 class DiskWatch:

@@ -117,19 +117,22 @@ class Sampler:
         followers = ("replica", "relay", "member")
         return [name for name in self._views if self.roles.roles.get(name) in followers and name != self.route.node]
 
-    def _round_trip_waited(self) -> float | None:
-        """Return the round trip in ms that a commit of the load waits for."""
-        topology, node = self.lab.topology, self.route.node
-        nodes = {each.name for each in topology.nodes}
-        names = [
+    @property
+    def carrying(self) -> list[str]:
+        """The links that carry what clients write now from one node to another."""
+        node, nodes = self.route.node, {each.name for each in self.lab.topology.nodes}
+        return [
             name
             for name, (source, target) in self.roles.links.items()
             if {source, target} <= nodes and not name.endswith(RING) and self.kind.carries_writes(node, source, target)
         ]
-        trips = [self.links[name].watch.round_trip_ms for name in names if name in self.links]
-        state = said(self._views.get(node, SILENT))
-        known = sorted(trip for trip in trips if trip is not None)
-        return self.kind.waits_for(state, known, len(topology.nodes))
+
+    def _round_trip_waited(self) -> float | None:
+        """Return the round trip in ms that a commit of the load waits for."""
+        if not self.kind.makes_commits_wait(said(self._views.get(self.route.node, SILENT))):
+            return None
+        trips = [self.links[name].watch.round_trip_ms for name in self.carrying if name in self.links]
+        return live_rules.waited(self.kind.waits_on, trips, len(self.lab.topology.nodes))
 
     # -- described -------------------------------------------------------------------------------------------------
 

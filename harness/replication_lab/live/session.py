@@ -113,7 +113,7 @@ class Session:
             topology=self.lab.topology.name,
             about=self.lab.topology.about,
             engine=self.lab.engine,
-            replication=self.lab.topology.replication,
+            waits_on=self.sampler.kind.waits_on,
             toxics=[Choice(toxic.name, toxic.about) for toxic in toxics],
             samples=list(self._samples),
         )
@@ -130,13 +130,13 @@ class Session:
 
     def state(self) -> State:
         """Return all that is shown now."""
-        at = self.sampler.at
+        at, carrying = self.sampler.at, self.sampler.carrying
         return State(
             at=at,
             wall=clock.now(),
             load=Load(clients=self.clients, rate=self.rate, node=self._route.node),
             nodes=self.sampler.nodes(),
-            links=[link.view() for link in list(self._links.values())],
+            links=[link.view(name in carrying) for name, link in list(self._links.items())],
             sample=self.sampler.newest,
             spans=self._happened.spans(at),
             ledger=self._checked.ledger(),

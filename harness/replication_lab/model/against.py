@@ -11,8 +11,8 @@ GIT = "git:"
 class Against(msgspec.Struct, frozen=True, kw_only=True):
     """The request of `lab run --against`, as a record holds it: one of a server, a my.cnf file and a commit.
 
-    The throughput of each case may be lower than on `server`, with `cnf`, or with the Compose file of `commit`, by at
-    most the share `margin`.
+    Each compared figure of a case may be worse than on `server`, or with the Compose file of `commit`, by at most the
+    share `margin`. With `cnf` it may be worse than without it.
     """
 
     server: str = ""
@@ -25,6 +25,11 @@ class Against(msgspec.Struct, frozen=True, kw_only=True):
         if self.commit:
             return f"{GIT}{self.commit[:12]}"
         return self.cnf.name if self.cnf else self.server
+
+    @property
+    def reference(self) -> str:
+        """Return what names the reference in the ids of claims; the same for all commits."""
+        return GIT.removesuffix(":") if self.commit else self.name
 
     @property
     def options(self) -> str:

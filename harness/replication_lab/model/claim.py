@@ -24,7 +24,8 @@ class Claim:
     """A sentence that can be refuted; `published` and `predicted` are in the unit that the relation measures.
 
     A `law` holds by theory under any conditions, so it is judged also under conditions other than the published ones.
-    If `engine` is set, the claim is judged on that engine only; otherwise on each.
+    If `engine` is set, the claim is judged on that engine only; otherwise on each. If it `compares` with the reference
+    of `lab run --against`, it is judged under any conditions, and beside the claims that the user names.
     """
 
     id: str
@@ -34,6 +35,7 @@ class Claim:
     predicted: Prediction = None
     law: bool = False
     engine: str = ""
+    compares: bool = False
 
     def __post_init__(self) -> None:
         """Refuse a "never" over few trials without their number: none seen in 4 still allows for a share of 53 %."""

@@ -7,7 +7,8 @@ from enum import StrEnum
 from functools import partial
 from statistics import geometric_mean
 
-from replication_lab.model.digest import FIGURES, CaseDigest, Digest, EngineDigest
+from replication_lab.model.compared_figures import FIGURES
+from replication_lab.model.digest import CaseDigest, Digest, EngineDigest
 from replication_lab.model.errors import LabError
 from replication_lab.model.statistics import (
     Interval,
@@ -66,11 +67,20 @@ class Comparison:
 
     @property
     def exit_code(self) -> int:
-        """Return 1 if a judged figure is worse; 2 if one is unknown, none is judged, or a run stopped; else 0."""
+        """Return 1 if a judged figure is worse; 2 if one is unknown, none is judged, or a run shows nothing; else 0."""
         outcomes = {change.outcome for change in self.changes if change.judged}
         if Outcome.WORSE in outcomes:
             return 1
-        return 2 if not outcomes or Outcome.UNKNOWN in outcomes or self.stopped else 0
+        return 2 if not outcomes or Outcome.UNKNOWN in outcomes or self.stopped or self.is_one_run else 0
+
+    @property
+    def is_one_run(self) -> bool:
+        """Whether both are the same run, which shows nothing: no two runs measure the same values."""
+        return self.before.engines == self.after.engines
+
+    @property
+    def judges_nothing(self) -> bool:
+        return not any(change.judged for change in self.changes)
 
     @property
     def stopped(self) -> list[str]:
@@ -84,10 +94,11 @@ class Comparison:
         return self.before.machine == self.after.machine
 
 
-def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str] = ("throughput",)) -> Comparison:
+def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str] = ()) -> Comparison:
     """Compare two runs of the same experiment or question.
 
-    Judge the figures of cases if both runs were made on the same kind of machine. Otherwise judge the ratios of claims,
+    Judge the named figures of cases, or else those by which the experiment compares a case, if both runs were made on
+    the same kind of machine. Otherwise judge the ratios of claims,
     which do not depend on the machine. A verdict that became an unexpected one is always worse. Whatever the first run
     has and the second one lacks is unknown. Raise LabError if the runs are of different experiments or have no engine
     in common.
@@ -130,7 +141,7 @@ def _pairs(before: Digest, after: Digest) -> list[tuple[str, str]]:
 
 def _differences(before: Digest, after: Digest) -> Iterator[str]:
     """Yield a line for each difference in how the runs were measured."""
-    for what in ("preset", "conditions"):
+    for what in ("preset", "conditions", "against"):
         old, new = getattr(before, what), getattr(after, what)
         if old != new:
             yield f"{what}: {_said(old)}, {_said(new)}"
@@ -151,7 +162,10 @@ def _differences(before: Digest, after: Digest) -> Iterator[str]:
             yield f"cases of {new_name} in the second run only: {', '.join(more)}"
         if old_name != new_name or old_engine.version != new_engine.version:
             yield f"server: {old_name} {old_engine.version}, {new_name} {new_engine.version}"
-        for key in sorted(old_engine.settings.keys() | new_engine.settings.keys()):
+        # An older digest lacks most of the changed settings.
+        both = old_engine.settings.keys() & new_engine.settings.keys()
+        every = old_engine.settings.keys() | new_engine.settings.keys()
+        for key in sorted(every if before.schema == after.schema else both):
             old, new = old_engine.settings.get(key), new_engine.settings.get(key)
             if old != new:
                 yield f"{key}: {old}, {new}"
@@ -160,7 +174,7 @@ def _differences(before: Digest, after: Digest) -> Iterator[str]:
 def _said(value: object) -> str:
     if isinstance(value, dict):
         return ", ".join(f"{key} {each}" for key, each in value.items()) or "as published"
-    return str(value)
+    return str(value) or "nothing"
 
 
 def _figures(
@@ -169,8 +183,8 @@ def _figures(
     for case, old in before.cases.items():
         new = after.cases.get(case)
         doubts = [*old.doubts, *(new.doubts if new else ())]
-        for figure, more_is_better in FIGURES.items():
-            blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in judged)
+        for figure, known in FIGURES.items():
+            blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in (judged or old.compared))
             has_it = figure in old.figures or (new is not None and figure in new.figures)
             if not has_it and not (doubts and blank.judged):
                 continue
@@ -179,7 +193,7 @@ def _figures(
             elif doubts:
                 yield replace(blank, reason=f"not verified: {doubts[0]}")
             elif figure in old.figures and figure in new.figures:
-                yield _of_figure(blank, old, new, _allowed(margin, more_is_better))
+                yield _of_figure(blank, old, new, _allowed(margin, known.more_is_better))
             else:
                 which = "first" if figure in new.figures else "second"
                 yield replace(blank, reason=f"a round of the {which} run has no such figure")
@@ -219,7 +233,7 @@ def _whatever_the_cpus(change: Change, slower: float, allowed: tuple[float, floa
     """
     if change.ratio is None or change.outcome is Outcome.UNKNOWN:
         return change
-    factor = slower if FIGURES[change.figure] else 1 / slower
+    factor = slower if FIGURES[change.figure].more_is_better else 1 / slower
     if _outcome(change.ratio.low * factor, change.ratio.high * factor, allowed) is change.outcome:
         return change
     does = "explain the change" if change.outcome is Outcome.WORSE else "hide a change"
@@ -244,10 +258,12 @@ def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: f
         elif old.ratios and new.ratios:
             values = old.ratios, new.ratios
             yield _judged(blank, partial(interval_between, *values, LEVEL), _allowed(margin, new.more_is_better))
-        elif old.ratios:
-            yield replace(blank, reason="a round of the second run has no such ratio, or it was not verified")
-        elif old.verdict != new.verdict:
-            outcome = Outcome.UNKNOWN if new.verdict is Verdict.UNKNOWN else Outcome.FINE
+        elif old.ratios or new.ratios:
+            which = "second" if old.ratios else "first"
+            yield replace(blank, reason=f"a round of the {which} run has no such ratio, or it was not verified")
+        elif old.verdict != new.verdict or new.verdict is Verdict.UNKNOWN:
+            unknown = Verdict.UNKNOWN in (old.verdict, new.verdict)
+            outcome = Outcome.UNKNOWN if unknown else Outcome.FINE
             yield replace(blank, outcome=outcome, reason="only the verdict can be compared")
 
 

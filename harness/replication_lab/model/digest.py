@@ -1,11 +1,13 @@
 """The digest of a run, for comparing it with another one: figures by round, verdicts, and where it was measured."""
 
 import math
+from collections.abc import Sequence
 from typing import Any
 
 import msgspec
 
 from replication_lab.model.claim import ClaimJudgement
+from replication_lab.model.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import NOISY, Lab
 from replication_lab.model.experiment import Experiment
@@ -14,11 +16,10 @@ from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds
 from replication_lab.model.verdict import Verdict
 
-SCHEMA = 3
-# The figures of a case that can be compared, and whether more is better.
-FIGURES = {"throughput": True, "latency_p50_ms": False, "latency_p95_ms": False, "latency_p99_ms": False}
+SCHEMA = 4
 # The properties of a machine that must be equal before rates (1/s) and latencies (ms) are compared.
 MACHINE = ("machine", "cpu", "cpus", "memory_mib")
+GIB = 1024
 NO_QUIET_ROUND = "no round of it was quiet"
 ENDED_BY_NOISE = "the machine was noisy, and --noise stop ended the run"
 # Significant digits in the file, so that a committed baseline stays small.
@@ -30,12 +31,14 @@ class CaseDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Of the same rounds, since schema 2: `loop_us` are the CPU times of the loop that shows the speed of the CPUs, in
     microseconds, `own_cpu` the shares of all CPUs that the lab and the harness used. Empty if a round has none.
+    `compared` are the figures that decide a comparison unless the user names others, since schema 4.
     """
 
     figures: dict[str, list[float]]
     doubts: list[str] = []
     loop_us: list[float] = []
     own_cpu: list[float] = []
+    compared: tuple[str, ...] = (THROUGHPUT,)
 
 
 class ClaimDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -63,7 +66,8 @@ class EngineDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 class Digest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=True):
     """The part of a run that is compared with another run; the contents of a baseline's file.
 
-    `stopped` is the reason why the run did not go on to its end, since schema 3; empty if it did.
+    `stopped` is the reason why the run did not go on to its end, since schema 3; empty if it did. `against` names what
+    the run itself compares with, since schema 4; an engine's settings then have all that its servers' files changed.
     """
 
     schema: int = SCHEMA
@@ -76,10 +80,14 @@ class Digest(msgspec.Struct, frozen=True, forbid_unknown_fields=True, kw_only=Tr
     environment: dict[str, Any]
     engines: dict[str, EngineDigest]
     stopped: str = ""
+    against: str = ""
 
     @property
     def machine(self) -> dict[str, Any]:
-        return {key: self.environment.get(key) for key in MACHINE}
+        """The properties that must be equal. Of the memory, the GiB that it has: a kernel's own share varies."""
+        memory = self.environment.get("memory_mib")
+        found = {key: self.environment.get(key) for key in MACHINE}
+        return found | {"memory_mib": math.ceil(memory / GIB) * GIB if memory else memory}
 
 
 def digest(run: str, experiment: Experiment[Any], record: Record) -> Digest:
@@ -94,6 +102,7 @@ def digest(run: str, experiment: Experiment[Any], record: Record) -> Digest:
         environment={key: record.opening.environment.get(key) for key in (*MACHINE, "kernel", "docker")},
         engines={engine: _engine(engine, experiment, record) for engine in record.engines},
         stopped=_stopped(record),
+        against=record.run.against.reference if record.run.against else "",
     )
 
 
@@ -121,24 +130,24 @@ def encode(found: Digest) -> bytes:
 
 def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineDigest:
     lab = record.lab(engine) or Lab(engine=engine, version="was never started", topology="")
-    measured = [case.name for case in experiment.cases if record.of(engine, case.name)]
+    measured = [case for case in experiment.cases if record.of(engine, case.name)]
     return EngineDigest(
         version=lab.version,
-        settings=lab.settings,
-        cases={case: _case(engine, case, record) for case in measured},
+        settings=lab.changed | lab.settings,
+        cases={case.name: _case(engine, case.name, record, experiment.compared_of(case)) for case in measured},
         claims={one.claim: _claim(one, experiment, record) for one in experiment.judge(record, engine)},
     )
 
 
-def _case(engine: str, case: str, record: Record) -> CaseDigest:
+def _case(engine: str, case: str, record: Record, compared: Sequence[str]) -> CaseDigest:
     taken = {figure: list(record.series(engine, case, figure).values()) for figure in FIGURES}
     quiet = record.quiet(engine, case).values()
     if not quiet:
-        return CaseDigest({}, [NO_QUIET_ROUND])
+        return CaseDigest({}, [NO_QUIET_ROUND], compared=tuple(compared))
     figures = {name: _rounded(values) for name, values in taken.items() if _is_whole(values)}
     loops, own = [m.noise.loop_us or 0.0 for m in quiet], [m.noise.own_cpu or 0.0 for m in quiet]
     measured = (_rounded(loops), _rounded(own)) if _is_whole(loops) and _is_whole(own) else ([], [])
-    return CaseDigest(figures, record.doubts(engine, quiet), *measured)
+    return CaseDigest(figures, record.doubts(engine, quiet), *measured, tuple(compared))
 
 
 def _claim(judged: ClaimJudgement, experiment: Experiment[Any], record: Record) -> ClaimDigest:
@@ -160,7 +169,8 @@ def _more_is_better(relation: Bounds) -> bool | None:
 
 
 def _of_figure(quantity: Quantity) -> bool | None:
-    return FIGURES.get(quantity.figures[0].name)
+    known = FIGURES.get(quantity.figures[0].name)
+    return known.more_is_better if known else None
 
 
 def _is_whole(values: list[float]) -> bool:

@@ -8,6 +8,7 @@ from typing import Any, Generic, TypeVar
 
 from replication_lab.model.against import Against
 from replication_lab.model.claim import Claim, ClaimJudgement, NotJudged, judge, without_its_cases
+from replication_lab.model.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.condition import Condition, parse_condition
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.given_file import GivenFile
@@ -30,7 +31,8 @@ LEAST_RTT_MS, MOST_RTT_MS = 10, 500
 class Case:
     """One setting of the experiment's variable; `needs` are the engine features that it requires.
 
-    `lab` is the lab that it is measured on; if None, a lab of the experiment's topology.
+    `lab` is the lab that it is measured on; if None, a lab of the experiment's topology. `compared` are the figures by
+    which it is compared with another run or server (compared_figures.py); if None, those of the experiment.
     """
 
     name: str
@@ -38,6 +40,7 @@ class Case:
     settings: dict[str, Any] = field(default_factory=dict)
     needs: frozenset[str] = frozenset()
     lab: LabSpec | None = None
+    compared: tuple[str, ...] | None = None
 
 
 @dataclass(frozen=True)
@@ -146,7 +149,8 @@ class Experiment(Generic[LabT]):
     `rtt_ms` is the published round trip of its links; `at(ms)` returns the same experiment with another round trip.
     `conditions` names those that differ from the published ones: then only laws are judged, and nothing is compared
     with published figures. `cnf` are the files that conditions name. `only` is the part that a run is restricted to.
-    `against` is the server to compare with.
+    `against` is the server to compare with. `compared` are the figures by which a case is compared with another run or
+    server.
     """
 
     name: str
@@ -177,6 +181,7 @@ class Experiment(Generic[LabT]):
     cnf: tuple[GivenFile, ...] = ()
     only: Only = field(default_factory=Only)
     against: Against | None = None
+    compared: tuple[str, ...] = (THROUGHPUT,)
 
     def __post_init__(self) -> None:
         cases, claims = [case.name for case in self.cases], [claim.id for claim in self.claims]
@@ -194,6 +199,8 @@ class Experiment(Generic[LabT]):
             self._refuse_unknown(f"case in curves {curves.title!r} of", curves.cases, cases)
         if self.comparison:
             self._refuse_unknown("case in the comparison of", self.comparison.cases, cases)
+        for case in self.cases:
+            self._refuse_unknown(f"compared figure of case {case.name} of", self.compared_of(case), FIGURES)
         for claim in self.claims:
             self._refuse_unknown(f"engine in claim {claim.id!r} of", claim.relation.references, self.engines)
         self._refuse_unknown("case in the published rows of", [row.case for row in self.data.published.rows], cases)
@@ -239,6 +246,10 @@ class Experiment(Generic[LabT]):
 
     def lab_of(self, case: Case) -> LabSpec:
         return case.lab or LabSpec(self.topology)
+
+    def compared_of(self, case: Case) -> tuple[str, ...]:
+        """Return the figures by which a case is compared with another run or server."""
+        return self.compared if case.compared is None else case.compared
 
     def chosen(self, preset: Preset) -> tuple[Case, ...]:
         """Return the cases that a preset measures."""
@@ -293,13 +304,13 @@ class Experiment(Generic[LabT]):
                 yield not_judged or self._judged(claim, record, name)
 
     def _not_asked(self, claim: Claim, engine: str) -> NotJudged | None:
-        if not self.only.claims or claim.id in self.only.claims:
+        if not self.only.claims or claim.id in self.only.claims or claim.compares:
             return None
         return NotJudged(claim.id, engine, "left out by --claim")
 
     def not_compared(self, claim: Claim, engine: str) -> NotJudged | None:
         """Return why a claim is not judged under changed conditions: it is about the published ones, and no law."""
-        if not self.conditions or claim.law:
+        if not self.conditions or claim.law or claim.compares:
             return None
         changed = ", ".join(f"{what} {value}" for what, value in self.conditions.items())
         return NotJudged(claim.id, engine, f"not compared: conditions changed ({changed})")

@@ -64,7 +64,8 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
 
     `asked` is a condition as in `lab toxic`, `cut` or `none`; `was` is the condition to which null resets it.
     `measured_ms` is the median of the newest round trips under this condition; None if none comes back. `seen` says
-    whether the condition was seen to act (None while it is being verified), `says` is the proof in words.
+    whether the condition was seen to act (None while it is being verified), `says` is the proof in words. `carries`
+    says whether it carries what the clients write now.
     """
 
     name: str
@@ -76,6 +77,7 @@ class Link(msgspec.Struct, frozen=True, kw_only=True):
     seen: bool | None = None
     says: str = ""
     busy: bool = False
+    carries: bool = False
 
 
 class Latency(msgspec.Struct, frozen=True):
@@ -194,14 +196,17 @@ class Choice(msgspec.Struct, frozen=True):
 
 
 class Hello(msgspec.Struct, frozen=True, kw_only=True):
-    """The first event of a stream, `hello`: what does not change, and the history."""
+    """The first event of a stream, `hello`: what does not change, and the history.
+
+    `waits_on` says which of the links that carry writes a commit waits for: one of WAITS, or nothing.
+    """
 
     version: str
     lab: str
     topology: str
     about: str
     engine: str
-    replication: str
+    waits_on: str = ""
     toxics: list[Choice] = []
     samples: list[Sample] = []
 

@@ -1,9 +1,29 @@
-"""What the live view computes of each second: the most commits that its links allow, and the commits' percentiles."""
+"""What the live view computes of each second: the trip that a commit waits for, the law, the commits' percentiles."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 
 from replication_lab.model.live import Latency
 from replication_lab.model.timeline import quantile
+
+# The link that a commit waits for, of those that carry it: its round trip is at this place, the shortest being at 0.
+WAITS: Mapping[str, Callable[[int], int]] = {
+    "nearest": lambda _nodes: 0,
+    # The node itself needs no trip: of three nodes the nearest peer makes two.
+    "majority": lambda nodes: nodes // 2 - 1,
+    "farthest": lambda _nodes: -1,
+}
+
+
+def waited(waits_on: str, trips: Sequence[float | None], nodes: int) -> float | None:
+    """Return the round trip in ms that each commit waits for; None if it waits for none, or for a silent link.
+
+    `trips` are the round trips of the links that carry it to the other nodes; None for a link that is silent.
+    """
+    known = sorted(trip for trip in trips if trip is not None)
+    if not known or not waits_on:
+        return None
+    place = WAITS[waits_on](nodes)
+    return known[place] if place < len(known) else None
 
 
 def law(clients: int, rate: float, trip_ms: float | None) -> float | None:

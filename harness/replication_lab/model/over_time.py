@@ -24,6 +24,7 @@ class Place:
     conditions: tuple[tuple[str, str], ...]
     engine: str
     machine: tuple[tuple[str, object], ...]
+    against: str = ""
 
 
 @dataclass(frozen=True)
@@ -65,7 +66,7 @@ class Change:
 
 @dataclass(frozen=True)
 class Series:
-    """A figure over time: the ratio of a claim, or the throughput of a case; the oldest run first."""
+    """A figure over time: the ratio of a claim, or a compared figure of a case; the oldest run first."""
 
     place: Place
     of: str
@@ -94,7 +95,7 @@ def _changed(before: list[Point], after: list[Point]) -> tuple[float, float | No
 
 
 def history(digests: Iterable[Digest]) -> list[Series]:
-    """Return the series of all claims' ratios and all cases' throughputs, each over the runs that can be compared."""
+    """Return the series of all claims' ratios and all cases' compared figures, each over the comparable runs."""
     series: dict[tuple[Place, str], list[Point]] = {}
     for digest in sorted(digests, key=lambda each: each.started):
         for place, of, point in _points(digest):
@@ -111,11 +112,13 @@ def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
             tuple(sorted(digest.conditions.items())),
             name,
             tuple(digest.machine.items()),
+            digest.against,
         )
         named = {claim: (found.ratios, list[float]()) for claim, found in engine.claims.items()}
         named |= {
-            f"throughput:{case}": (found.figures.get("throughput", []), found.loop_us)
+            f"{figure}:{case}": (found.figures.get(figure, []), found.loop_us)
             for case, found in engine.cases.items()
+            for figure in found.compared
             if not found.doubts
         }
         for of, (values, loops) in named.items():

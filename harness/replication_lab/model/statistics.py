@@ -82,6 +82,8 @@ class Interval:
     n: int
     level: float
     of_logs: bool = False
+    # The number of samples of about `n` values each that it is computed from: 2 for the ratio of two runs.
+    sides: int = 1
 
     def __post_init__(self) -> None:
         if not all(map(math.isfinite, (self.estimate, self.low, self.high))):
@@ -98,7 +100,8 @@ class Interval:
         from scipy.special import stdtrit
 
         half = (self._scaled(self.high) - self._scaled(self.low)) / 2
-        quantiles = stdtrit([self.n - 1, rounds - 1], (1 + self.level) / 2)
+        degrees = [self.sides * (each - 1) for each in (self.n, rounds)]
+        quantiles = stdtrit(degrees, (1 + self.level) / 2)
         return float(half * quantiles[1] / quantiles[0] * math.sqrt(self.n / rounds))
 
     def rounds_until(self, half: float) -> int:
@@ -145,7 +148,7 @@ def interval_between(before: Sequence[float], after: Sequence[float], level: flo
     half = stdtrit(degrees, (1 + level) / 2) * math.sqrt(sum(errors))
     middle = math.log(new.estimate / old.estimate)
     low, high = math.exp(middle - half), math.exp(middle + half)
-    return Interval(math.exp(middle), low, high, min(old.n, new.n), level, of_logs=True)
+    return Interval(math.exp(middle), low, high, min(old.n, new.n), level, of_logs=True, sides=2)
 
 
 def interval_between_at_equal(
@@ -180,7 +183,7 @@ def interval_between_at_equal(
     error = math.sqrt(residual * np.linalg.inv(model.T @ model)[1, 1])
     middle, half = float(found[1]), float(stdtrit(degrees, (1 + level) / 2)) * error
     low, high, n = math.exp(middle - half), math.exp(middle + half), min(len(before), len(after))
-    return Interval(math.exp(middle), low, high, n, level, of_logs=True)
+    return Interval(math.exp(middle), low, high, n, level, of_logs=True, sides=2)
 
 
 def t_interval(values: "ArrayLike", level: float) -> tuple["NDArray[np.float64]", "NDArray[np.float64]"]:

@@ -22,9 +22,10 @@ class CommitLatency:
         return [_commit(self._server) for _ in range(count)]
 
     def commits_at_once(self, count: int) -> list[float]:
-        """Return the same of inserts at the same time, each on a connection of its own: across a WAN in one round trip.
+        """Return the latencies of inserts that begin together, each on a connection of its own: faster across a WAN.
 
-        Each waits for its own round trip, also if the server writes both to its log at once.
+        Each still waits for a round trip, also if the server writes all to its log at once. One stall can delay all of
+        them, so a caller needs more than their latencies to prove that commits wait.
         """
         servers = [self._server, *(self._server.another() for _ in range(count - 1))]
         try:

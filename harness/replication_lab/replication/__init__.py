@@ -1,6 +1,6 @@
-"""Kinds of replication, one file each: its proofs, when its copies are level, promotion and rejoining.
+"""Kinds of replication, one file each: proofs, when copies are level, promotion, a measured case, a shown state.
 
-A kind registers itself (`kind.register`), so that a new one is a new module in this folder and no line elsewhere.
+A kind registers itself (`kind.register`): a new one is a new module in this folder, and a feature of engines.
 """
 
 from importlib import import_module

@@ -66,6 +66,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     images: ClassVar[Sequence[str]] = ("vm", "spindle")
     experiment = "drbd_cost"
     instead_of_failover = "./lab drbd promote NODE"
+    waits_on = "farthest"
     why_fixed = "DRBD replicates its disk, below the server"
     good = "(Primary|Secondary), Connected"
     doubtful = r"Primary, WFConnection|(Primary|Secondary), (Sync|PausedSync|Verify|WFBitMap|WFSync)\w*"
@@ -80,13 +81,8 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     def accepts_writes(cls, state: str) -> bool:
         return state.startswith(f"{drbd.PRIMARY}, ")
 
-    @classmethod
-    def waits_for(cls, state: str, trips: Sequence[float], _nodes: int) -> float | None:
-        """Return the round trip of the peer."""
-        return trips[-1] if trips and cls.accepts_writes(state) else None
-
     def carries_writes(self, _node: str, _source: str, _target: str) -> bool:
-        """Return that both machines write across their only link."""
+        """Return True: the pair has one link, whichever machine serves."""
         return True
 
     def writer(self) -> Server:

@@ -5,7 +5,6 @@ from contextlib import contextmanager
 
 from replication_lab import replication
 from replication_lab.model.measuring import Watch
-from replication_lab.model.proof import Proof
 from replication_lab.probes import semisync as semisync_probe
 from replication_lab.replication.kind import Settings, added_ms
 from replication_lab.world.docker.lab import Lab
@@ -71,11 +70,3 @@ def followed(lab: Lab) -> Iterator[tuple[Replica, Server]]:
     """Yield each replica with the server that it follows; a relay comes before its own replica, as the links do."""
     for link in lab.topology.links:
         yield Replica(lab.node(link.target).server()), lab.node(link.source).server()
-
-
-def bare_links(lab: Lab) -> Proof:
-    """Prove that no link has a toxic."""
-    slowed = [link.name for link in lab.topology.links if lab.link(link.name).toxics()]
-    return Proof(
-        what="the links have no toxics", expected="no toxic", found=", ".join(slowed) or "no toxic", ok=not slowed
-    )

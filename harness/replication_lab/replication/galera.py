@@ -1,7 +1,7 @@
 """A Galera cluster: healthy when every node is Synced in one cluster of all nodes."""
 
 import re
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 
 from replication_lab.model.evidence import View
@@ -30,6 +30,8 @@ class Cluster(Nodes, Counts, ReportsReturns):
     restarts_in_turn = True
     instead_of_failover = "every node accepts writes"
     writes_anywhere = True
+    waits_on = "farthest"
+    why_fixed = "it is a cluster"
     good = PRIMARY
     rules = (
         *members.RULES,
@@ -41,11 +43,6 @@ class Cluster(Nodes, Counts, ReportsReturns):
     @classmethod
     def accepts_writes(cls, state: str) -> bool:
         return state == PRIMARY
-
-    @classmethod
-    def waits_for(cls, state: str, trips: Sequence[float], _nodes: int) -> float | None:
-        """Return the round trip of the farthest node."""
-        return trips[-1] if trips and state == PRIMARY else None
 
     def view(self, name: str) -> View:
         found = GaleraNode(self.server(name)).status()
@@ -105,6 +102,9 @@ class Cluster(Nodes, Counts, ReportsReturns):
         servers = [self.server(name) for name in self.names]
         galera_probe.wait_until_synced(servers, len(servers))
         yield galera_probe.Watch(servers, added_ms(settings), throttled=False)
+
+    def transactions(self, name: str) -> int | None:
+        return GaleraNode(self.server(name)).status().last_committed
 
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)

@@ -1,6 +1,6 @@
 """MySQL Group Replication with a single primary: healthy when every node is ONLINE in one group of all."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 
@@ -84,6 +84,8 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     experiment = ""
     # A member that returns before the group has expelled it cannot join.
     killed_seconds = 40
+    waits_on = "majority"
+    why_fixed = "it is a cluster"
     good = f"{PRIMARY}|{SECONDARY}"
     doubtful = "RECOVERING"
     rules = (
@@ -94,12 +96,6 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     @classmethod
     def accepts_writes(cls, state: str) -> bool:
         return state == PRIMARY
-
-    @classmethod
-    def waits_for(cls, _state: str, trips: Sequence[float], nodes: int) -> float | None:
-        """Return the round trip of the farthest of the nearest nodes that make a majority with the primary."""
-        needed = nodes // 2
-        return trips[needed - 1] if len(trips) >= needed else None
 
     def member(self, name: str) -> Member:
         """Return a node's view of its group, with the nodes' names."""
@@ -168,6 +164,9 @@ class Group(Nodes, ChoosesServer, TakesOver, ReportsReturns):
     @contextmanager
     def arranged(self, settings: Settings) -> Iterator[Watch]:
         yield _Watch(self, added_ms(settings))
+
+    def transactions(self, name: str) -> int | None:
+        return self._by_gtids(name)
 
     def returned(self, log: str) -> tuple[str, int] | None:
         return how_returned(log)

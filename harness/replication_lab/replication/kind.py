@@ -56,10 +56,12 @@ class Nodes:
     instead_of_failover: ClassVar[str] = "./lab up async"
     # Whether clients may write on every node.
     writes_anywhere: ClassVar[bool] = False
-    # Why `lab ask` cannot switch its replication off or to semi-sync; empty if it can.
-    why_fixed: ClassVar[str] = "it is a cluster"
+    # Why `lab ask` cannot switch its replication off or to semi-sync; empty for a source and its replicas.
+    why_fixed: ClassVar[str]
     # Whether its nodes may run different servers.
     mixes_servers: ClassVar[bool] = False
+    # The link that a commit waits for, of those that carry it (model/live_rules.py); empty if it waits for none.
+    waits_on: ClassVar[str] = ""
     # The states (View.says) of a node that is well, and of one that is not yet or only in part, as regular expressions;
     # a node in another state is not well.
     good: ClassVar[str] = "serving"
@@ -186,6 +188,15 @@ class Nodes:
             return Level.GOOD
         return Level.WARN if re.fullmatch(cls.doubtful, state) else Level.BAD
 
+    def transactions(self, _name: str) -> int | None:
+        """Return the transactions that a node has committed or applied; None if copies are not made of transactions."""
+        return None
+
+    def _by_gtids(self, name: str) -> int | None:
+        """Return the transactions that a node's GTIDs count; None without GTIDs."""
+        server = self.server(name)
+        return BinaryLog(server).transactions() if server.dialect.transactions else None
+
     @classmethod
     def accepts_writes(cls, _state: str) -> bool:
         """Return whether a node in this state accepts writes; False where states do not show that."""
@@ -201,13 +212,9 @@ class Nodes:
         return now if now in able or not able else able[0]
 
     @classmethod
-    def waits_for(cls, _state: str, _trips: Sequence[float], _nodes: int) -> float | None:
-        """Return the round trip in ms for which each commit waits; None if it waits for none, or for a silent link.
-
-        The state is that of the node that is written to; the trips are the round trips to the other nodes, shortest
-        first, without those of silent links.
-        """
-        return None
+    def makes_commits_wait(cls, state: str) -> bool:
+        """Return whether commits wait for a link while the node that is written to has this state."""
+        return cls.accepts_writes(state)
 
     def carries_writes(self, node: str, source: str, target: str) -> bool:  # noqa: ARG002 - only a pair needs it
         """Return whether a link from `source` to `target` carries what clients write on `node`."""
@@ -235,7 +242,7 @@ class Nodes:
 
     def prove_commit_waits(self, source: Server, whom: str, trip: float) -> Proof:
         """Prove that no commit on this node is answered sooner than a round trip in ms."""
-        fastest = min(CommitLatency(source).commits_at_once(COMMITS))
+        fastest = min(CommitLatency(source).commits(COMMITS))
         said = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
         return Proof(f"a commit waits for {whom}", said, waited(fastest, trip))
 

@@ -103,8 +103,8 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
     instead_of_failover = ""
     why_fixed = ""
     mixes_servers = True
-    good = "semi-sync ON|serving|replicating"
-    doubtful = "semi-sync OFF"
+    good = f"{SEMISYNC_ON}|serving|replicating"
+    doubtful = SEMISYNC_OFF
     rules: ClassVar[Sequence[Rule]] = ASYNC_RULES
 
     def __init__(self, lab: Lab):
@@ -171,6 +171,9 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
     def arranged(self, settings: Settings) -> AbstractContextManager[Watch]:
         return following.arranged(self.lab, settings)
 
+    def transactions(self, name: str) -> int | None:
+        return self._by_gtids(name)
+
     def counted(self) -> dict[str, int]:
         name = next(name for name in self.names if name not in self.sources)
         found = SemiSync(self.server(name)).status()
@@ -208,12 +211,12 @@ class AcknowledgingFollowers(Followers):
     """A source and its semi-synchronous replicas: one of them has each commit before the source answers it."""
 
     acknowledges = True
+    waits_on = "nearest"
     rules = SEMISYNC_RULES
 
     @classmethod
-    def waits_for(cls, state: str, trips: Sequence[float], _nodes: int) -> float | None:
-        """Return the round trip of the nearest replica."""
-        return trips[0] if trips and state == SEMISYNC_ON else None
+    def makes_commits_wait(cls, state: str) -> bool:
+        return state == SEMISYNC_ON
 
     def is_whole(self, name: str) -> bool:
         if name not in self.sources:
@@ -236,13 +239,20 @@ class AcknowledgingFollowers(Followers):
         # The nearest replica answers first.
         trip = min(self.round_trips(source.name, toxics))
         took = f"at least {fastest:.1f} ms per commit{in_round_trips(fastest, trip)}"
-        all_waited = acknowledged == COMMITS and after.unacknowledged == before.unacknowledged
+        in_groups = source.dialect.acknowledged_in_groups and after.wait_point == "AFTER_SYNC"
+        # MySQL counts commits that it wrote to its log together as one.
+        least = 1 if in_groups else COMMITS
+        all_waited = least <= acknowledged <= COMMITS and after.unacknowledged == before.unacknowledged
         connected = f"{after.replicas} replica(s) connected, wait point {after.wait_point or 'AFTER_COMMIT'}"
         return [
             Proof("semi-sync is on", connected, after.active),
             Proof(
                 "a commit waits for the replica",
-                f"{took}; {acknowledged} of {COMMITS} acknowledged",
+                f"{took}; {acknowledged} of {COMMITS} acknowledged{_together(acknowledged, in_groups)}",
                 waited(fastest, trip) and all_waited,
             ),
         ]
+
+
+def _together(acknowledged: int, in_groups: bool) -> str:
+    return ", as one group" if in_groups and 0 < acknowledged < COMMITS else ""

@@ -50,8 +50,13 @@ def _head(found: Comparison) -> list[str]:
 
 
 def caveats(found: Comparison) -> Iterator[str]:
-    """Yield a line for each run that is not complete, and one if the machines differ."""
+    """Yield a line for each run that is not complete, and one for each reason why little or nothing is compared."""
     yield from found.stopped
+    if found.is_one_run:
+        yield "both are the same run, which shows nothing: measure again, and compare with that run"
+    if found.judges_nothing:
+        measured = dict.fromkeys(change.figure for change in found.changes if change.figure)
+        yield f"no figure is judged; --figure names others, measured: {', '.join(measured) or 'none'}"
     if not found.same_machine:
         yield "not compared: rates and latencies, since the machines differ"
 

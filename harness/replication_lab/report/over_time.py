@@ -39,7 +39,8 @@ def overview(series: Sequence[Series]) -> Table:
 
 def _experiment(place: Place) -> str:
     conditions = "".join(f", {name} {value}" for name, value in place.conditions)
-    return f"{place.experiment} ({place.preset}{conditions})"
+    against = f", against {place.against}" if place.against else ""
+    return f"{place.experiment} ({place.preset}{conditions}{against})"
 
 
 def _changes(series: Series) -> str:
@@ -77,7 +78,7 @@ def run_by_run(series: Series) -> Group:
     for number_, point in enumerate(series.points):
         if number_ in levels:
             table.add_row("", "", "", levels[number_])
-        told = point.run, point.version, str(point.rounds), number(point.value)
+        told = point.run, point.version.partition(" from ")[0], str(point.rounds), number(point.value)
         table.add_row(*told, _dot(point.value, least, most))
     return Group(head, table, Text("\n".join(_remarks(series))))
 

@@ -175,13 +175,14 @@ class Run:
             self.journal.write(End(why=KEPT if self.left_up else why, reason=self.left_up))
         return self.journal.folder
 
-    def wait_for_quiet(self) -> None:
-        """Wait until the machine is quiet, or the time for waiting is used up; then the caller measures in any case."""
+    def wait_for_quiet(self) -> bool:
+        """Wait until the machine is quiet, or for as long as is left; False if the time for waiting is used up."""
         if self.patience <= 0:
-            return
+            return False
         began = clock.timer()
         self.world.wait_for_quiet(self.up, min(self.patience, PATIENCE_AT_ONCE), self.tell)
         self.patience -= clock.timer() - began
+        return True
 
     def next_seed(self) -> int:
         """Return a new seed for each load: an update that repeats another changes nothing and is not logged."""
@@ -281,8 +282,15 @@ class Run:
                 if not session.measure_quietly(case, number) and self.noise == STOP:
                     return NOISY
             if number == 1 < plan.max_rounds:
+                self._tell_noise()
                 self.tell(_time_left(clock.timer() - began, plan))
         return "round limit" if self._open(sessions) else self._without_open_claims(sessions)
+
+    def _tell_noise(self) -> None:
+        """Tell how noisy the measurements were so far, and what the last noisy one was disturbed by."""
+        found = self.journal.record.measurements
+        if noisy := [each.noise for each in found if not each.noise.quiet]:
+            self.tell(f"noise: {len(noisy)} of {len(found)} measurements so far; the last one: {noisy[-1].why}")
 
     def _without_open_claims(self, sessions: list[Session]) -> str:
         judged = [one for session in sessions for one in self.experiment.judge(self.journal.record, session.engine)]

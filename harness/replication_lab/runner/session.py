@@ -162,8 +162,8 @@ class Session:
                 return True
             if self.run.noise == STOP:
                 break
-            if repeats:
-                self.run.wait_for_quiet()
+            if repeats and not self.run.wait_for_quiet():
+                break
         return False
 
     def _measure(self, case: Case, number: int) -> Measurement:

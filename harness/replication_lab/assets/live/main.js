@@ -55,7 +55,7 @@ function connection(now) {
 
 function hello(given) {
   toxics = given.toxics;
-  preview.replication = given.replication;
+  preview.waitsOn = given.waits_on;
   document.title = `${given.lab}: lab live`;
   say(by("lab"), given.lab);
   say(by("about"), `${given.about} (${given.topology}, ${given.engine})`);

@@ -19,7 +19,7 @@ from replication_lab.world.docker.namespace import Beside, Guest, Namespace
 from replication_lab.world.docker.packet_loss import PacketRules
 from replication_lab.world.docker.service import Node, Service
 from replication_lab.world.files import write_whole
-from replication_lab.world.mysql.features import features_of
+from replication_lab.world.mysql.features import BELOW_SERVERS, features_of
 from replication_lab.world.mysql.server import Server
 from replication_lab.world.toxiproxy import Toxiproxy
 
@@ -123,8 +123,8 @@ class Lab:
         node = self.node(self.topology.source.name)
         slap = node.run("sh", "-c", f"command -v {SLAPS[node.dialect.family]} || true").strip()
         known = frozenset.intersection(*(features_of(self.node(each).server()) for each in self.different_nodes))
-        # A server on a replicated disk cannot report that.
-        return known | {self.topology.replication} | ({"own_slap"} if slap else set())
+        below = BELOW_SERVERS & {self.topology.replication}
+        return known | below | ({"own_slap"} if slap else set())
 
     @property
     def different_nodes(self) -> list[str]:

@@ -105,7 +105,10 @@ def foreign(text: str) -> str:
 
 def _refuse_misfit(topology: Topology, found: ServerName) -> None:
     able = {_family(name) for name in catalogue.engines_for(topology)}
-    if found.image and _family(found.engine) not in able:
+    # An engine with a vendor's image says itself what that lacks.
+    known = catalogue.engine(found.engine)
+    lacks = bool(known.image) and topology.replication in known.lacks
+    if found.image and (lacks or _family(found.engine) not in able):
         raise LabError(
             f"image {found.image} is {found.engine}, which has no {topology.replication}; {topology.name} needs it",
             f"an image of {' or '.join(sorted(able))}",

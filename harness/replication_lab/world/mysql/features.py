@@ -15,6 +15,8 @@ BY_VARIABLE = {
     "tmp_aria": ("aria_used_for_temp_tables",),
 }
 PROVIDER = "wsrep_provider"
+# Features of a topology that lie below its servers, so that no server reports them.
+BELOW_SERVERS = frozenset({"drbd"})
 
 
 def features_of(server: Server) -> frozenset[str]:
