@@ -77,7 +77,12 @@ def _as_data(series: model.Series) -> dict[str, object]:
         "of": series.of,
         "points": series.points,
         "changes": [
-            {"run": series.points[each.at].run, "ratio": each.ratio, "cpu_time": each.cpu_time}
+            {
+                "run": series.points[each.at].run,
+                "ratio": each.ratio,
+                "cpu_time": each.cpu_time,
+                "is_of_the_cpus": each.is_of_the_cpus,
+            }
             for each in series.changes
         ],
     }
