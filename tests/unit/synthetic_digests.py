@@ -17,7 +17,7 @@ def run(
     ratios = (ratio * np.exp(dice.normal(0, noise, rounds))).tolist()
     found = Digest(
         run=f"run-{seed}",
-        started="2026-11-25",
+        started=f"2026-11-25T00:00:{seed:09.3f}",
         experiment="ask",
         question="What?",
         preset="ask",

@@ -14,6 +14,8 @@ from replication_lab.model.only import Only
 from replication_lab.model.verdict import Verdict
 from replication_lab.world import catalogue, own, revisions
 
+from tests.records import golden
+
 CASE = "none"
 OTHER = "mariadb-10.11"
 CLAIM = f"against:{OTHER}:{CASE}"
@@ -100,12 +102,45 @@ def test_cases_are_compared_by_the_figures_that_they_have(ran):
 
 
 @pytest.mark.parametrize("name", experiments.names())
-def test_every_experiment_has_figures_by_which_it_is_compared(name):
-    """Each in a file of its own; a figure that no case has would stay unknown."""
-    known = experiments.load(name)
-    asked = Against(cnf=FILE, margin=0.1) if known.side_by_side else Against(server=OTHER, margin=0.1)
+def test_every_case_has_the_figures_by_which_it_is_compared(name, tmp_path):
+    """In the kept record of each experiment; a figure that a case lacks would leave each comparison unknown."""
+    known, engines = experiments.load(name), running.digest_of(str(golden.unpack(name, tmp_path))).engines
+    compared = {case.name: {*known.compared_of(case)} for case in known.cases}
+    lacks = [
+        case for each in engines.values() for case, found in each.cases.items() if compared[case] - {*found.figures}
+    ]
 
-    assert [claim.id for claim in experiments.chosen(known, "quick", {}, Only(), asked).claims if claim.compares]
+    assert any(compared.values()) and lacks == []
+
+
+def test_a_case_that_only_one_server_can_have_leaves_the_comparison_unknown(ran):
+    """MariaDB 10.2 here has no semi-sync. Nothing says that MariaDB 11.8 is no slower with it."""
+    without = "mariadb-10.2"
+    known, asked = experiments.load("semisync_wan"), Against(server=without, margin=0.9)
+    found = experiments.chosen(known, "least", {}, Only(cases=[CASE, "after-sync-direct"]), asked)
+    alone = experiments.chosen(known, "least", {}, Only(cases=[CASE]), asked)
+
+    assert ran(found, [without, "mariadb"], preset="least")[0].exit_code == 2
+    assert ran(alone, [without, "mariadb"], preset="least")[0].exit_code == 0
+
+
+def test_a_named_comparison_is_judged_alone(ran):
+    """The other comparisons are left out like all claims that are not named."""
+    known, asked = experiments.load("semisync_wan"), Against(server=OTHER, margin=0.1)
+    found = experiments.chosen(known, "least", {}, Only(claims=[CLAIM]), asked)
+    summary, _, _ = ran(found, [OTHER, "mariadb"], preset="least")
+
+    assert {claim.id for claim in summary.claims} == {CLAIM} and summary.exit_code == 0
+
+
+def test_a_case_is_named_and_its_comparison_with_a_file_as_well():
+    """The case with the file is measured without being named."""
+    known = experiments.load("semisync_wan")
+    found = experiments.chosen(
+        known, "least", {}, Only(cases=[CASE], claims=[WITH_FILE]), Against(cnf=FILE, margin=0.1)
+    )
+
+    assert {case.name for case in found.chosen(found.preset("least"))} == {CASE, f"{CASE}@ours.cnf"}
 
 
 def test_cases_without_a_compared_figure_are_refused(refused):
@@ -280,6 +315,8 @@ def test_each_case_is_measured_on_both_revisions_and_judged_again(ran, runs):
         (1, f"{CASE}@{asked.commit[:12]}"),
     }
     assert world.came_up == ["mariadb"] * 2
+    # The next commit is compared with this one's baseline.
+    assert [*running.digest_of("latest").engines["mariadb"].cases] == [CASE, f"{CASE}@git"]
     assert (
         [(claim.id, claim.verdict) for claim in again.claims]
         == [(f"against:git:{CASE}", Verdict.HOLDS)]

@@ -78,6 +78,28 @@ def test_a_claim_that_the_second_run_lacks_is_unknown_on_another_machine(claims,
     assert [change.reason for change in found.changes] == [said]
 
 
+def test_a_compared_figure_that_neither_run_has_is_unknown():
+    """One round in which it could not be computed leaves it out of a digest."""
+    half = CaseDigest({"throughput": [1000.0, 1010.0, 990.0]}, compared=("throughput", "raid1_rows_per_second"))
+    found = compare(changed(run(seed=1), cases={"one": half}), changed(run(seed=2), cases={"one": half}), 0.1)
+
+    assert found.exit_code == 2
+    assert [(change.figure, change.reason) for change in found.changes if change.reason] == [
+        ("raid1_rows_per_second", "a round of the first and second run has no such figure")
+    ]
+
+
+def test_an_unexpected_verdict_of_a_claim_that_is_new_is_unknown():
+    """It did not become worse, and it is not green either."""
+    new = {**run(seed=2).engines["mariadb"].claims, "new": ClaimDigest("It is new.", Verdict.REFUTED, True)}
+    found = compare(run(seed=1), changed(run(seed=2), claims=new), 0.1)
+
+    assert found.exit_code == 2
+    assert [change.reason for change in found.changes if change.of == "new"] == [
+        "the verdict is REFUTED, which is unexpected, and the first run did not judge this claim"
+    ]
+
+
 NO_RATIOS = {"fast": ClaimDigest("It is fast.", Verdict.HOLDS, False)}
 UNKNOWN = {"fast": ClaimDigest("It is fast.", Verdict.UNKNOWN, False)}
 
@@ -143,4 +165,4 @@ def test_a_case_without_a_quiet_round_is_part_of_what_is_compared():
     record = Record([synthetic.run(), synthetic.lab(), noisy, End(why="decided")])
     (case,) = digest("a run", synthetic.experiment(), record).engines["mariadb"].cases.values()
 
-    assert case == CaseDigest({}, [NO_QUIET_ROUND])
+    assert case == CaseDigest({}, [NO_QUIET_ROUND], compared=("throughput",))

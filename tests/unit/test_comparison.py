@@ -276,7 +276,8 @@ def test_settings_that_an_older_baseline_does_not_hold_are_not_said_to_differ():
     after = changed(run(seed=2), settings={"sync_binlog": "0", "innodb_io_capacity": "300"})
     today, older = run(seed=1), replace(run(seed=1), schema=3)
 
-    assert [line for line in compare(older, after, 0.1).differs if ":" in line][-1:] == ["sync_binlog: 1, 0"]
+    said = compare(older, after, 0.1).differs
+    assert "sync_binlog: 1, 0" in said and not [line for line in said if "innodb_io_capacity" in line]
     assert "innodb_io_capacity: None, 300" in compare(today, after, 0.1).differs
 
 
@@ -297,4 +298,4 @@ def test_about_as_many_rounds_as_the_text_says_decide():
             decided[share] += compare(before, after, 0.1).changes[0].outcome is not Outcome.UNKNOWN
 
     assert asked > 30
-    assert decided[1.0] / asked > 0.5 and decided[0.5] < decided[1.0]
+    assert 0.5 < decided[1.0] / asked < 0.95 and decided[0.5] < decided[1.0]

@@ -7,6 +7,7 @@ import pytest
 from click.testing import CliRunner
 from msgspec.structs import replace
 from replication_lab import cli
+from replication_lab import runs as running
 from replication_lab.model.change_points import change_points
 from replication_lab.model.digest import encode
 from replication_lab.model.errors import LabError
@@ -67,6 +68,7 @@ def test_nothing_is_found_where_nothing_can_be(values):
 def test_files_of_a_pipeline_are_shown_with_the_runs_there_are(tmp_path, monkeypatch):
     """A run that is under runs/ as well counts once."""
     monkeypatch.setattr(catalogue, "RUNS", tmp_path / "runs")
+    monkeypatch.setattr(running, "digests", lambda: runs(*[1000] * 3))
     for number, found in enumerate(runs(*[1000] * 8, *[500] * 4)):
         (tmp_path / f"{number:02d}.json").write_bytes(encode(found))
     shown = CliRunner().invoke(cli.cli, ["history", "--saved", str(tmp_path), "--json"], prog_name="lab")

@@ -29,13 +29,13 @@ def history(claim: str | None, experiment: str | None, engine: str | None, saved
 
     Without CLAIM, a line for each claim's ratio and each case's compared figures. With CLAIM, such as
     after-sync-one-client-per-round-trip or throughput:none, a line for each run. A series holds only runs that can be
-    compared: same experiment, preset, conditions, engine and kind of machine.
+    compared: same experiment, preset, conditions, engine, reference of --against and kind of machine.
 
     Example: lab history throughput:none --experiment semisync_wan
 
     Example: lab history --saved figures/
     """
-    kept = {found.run: found for found in [*runs.digests(), *_of_files(saved)]}
+    kept = {(found.run, found.started): found for found in [*_of_files(saved), *runs.digests()]}
     found = [
         series
         for series in model.history(kept.values())

@@ -80,7 +80,8 @@ def _refuse_bad_claims(experiment: Experiment[Lab], only: Only) -> None:
                 "a claim that is a law, or the published conditions",
                 f"./lab run {experiment.name} --claim {name}",
             )
-        if missing := [case for case in known[name].relation.cases if only.cases and case not in only.cases]:
+        asked = [twin for case in only.cases for twin in twins_of(experiment, case)]
+        if missing := [case for case in known[name].relation.cases if asked and case not in asked]:
             raise LabError(
                 f"--claim {name} needs the case {missing[0]}, which no --case names",
                 "every case that the claim needs, or no --case",

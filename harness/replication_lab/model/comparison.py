@@ -7,7 +7,7 @@ from enum import StrEnum
 from functools import partial
 from statistics import geometric_mean
 
-from replication_lab.model.compared_figures import FIGURES
+from replication_lab.model.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.digest import CaseDigest, Digest, EngineDigest
 from replication_lab.model.errors import LabError
 from replication_lab.model.statistics import (
@@ -75,8 +75,8 @@ class Comparison:
 
     @property
     def is_one_run(self) -> bool:
-        """Whether both are the same run, which shows nothing: no two runs measure the same values."""
-        return self.before.engines == self.after.engines
+        """Whether both are the same run, which shows nothing: no two begin in the same millisecond on one machine."""
+        return self.same_machine and self.before.started == self.after.started
 
     @property
     def judges_nothing(self) -> bool:
@@ -184,9 +184,9 @@ def _figures(
         new = after.cases.get(case)
         doubts = [*old.doubts, *(new.doubts if new else ())]
         for figure, known in FIGURES.items():
-            blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in (judged or old.compared))
+            blank = Change(engine, case, figure, Outcome.UNKNOWN, figure in (judged or old.compared or (THROUGHPUT,)))
             has_it = figure in old.figures or (new is not None and figure in new.figures)
-            if not has_it and not (doubts and blank.judged):
+            if not has_it and not (blank.judged and (doubts or figure in old.compared)):
                 continue
             if new is None:
                 yield replace(blank, reason="the second run did not measure this case")
@@ -195,7 +195,7 @@ def _figures(
             elif figure in old.figures and figure in new.figures:
                 yield _of_figure(blank, old, new, _allowed(margin, known.more_is_better))
             else:
-                which = "first" if figure in new.figures else "second"
+                which = "first" if figure in new.figures else "second" if figure in old.figures else "first and second"
                 yield replace(blank, reason=f"a round of the {which} run has no such figure")
 
 
@@ -265,6 +265,11 @@ def _claims(engine: str, before: EngineDigest, after: EngineDigest, *, margin: f
             unknown = Verdict.UNKNOWN in (old.verdict, new.verdict)
             outcome = Outcome.UNKNOWN if unknown else Outcome.FINE
             yield replace(blank, outcome=outcome, reason="only the verdict can be compared")
+
+    for name, new in after.claims.items():
+        if name not in before.claims and new.unexpected:
+            reason = f"the verdict is {new.verdict}, which is unexpected, and the first run did not judge this claim"
+            yield Change(engine, name, "", Outcome.UNKNOWN, judged=True, reason=reason, after=new.verdict)
 
 
 def _allowed(margin: float, more_is_better: bool | None) -> tuple[float, float]:

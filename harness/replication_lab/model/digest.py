@@ -7,7 +7,7 @@ from typing import Any
 import msgspec
 
 from replication_lab.model.claim import ClaimJudgement
-from replication_lab.model.compared_figures import FIGURES, THROUGHPUT
+from replication_lab.model.compared_figures import FIGURES
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import NOISY, Lab
 from replication_lab.model.experiment import Experiment
@@ -31,14 +31,15 @@ class CaseDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
 
     Of the same rounds, since schema 2: `loop_us` are the CPU times of the loop that shows the speed of the CPUs, in
     microseconds, `own_cpu` the shares of all CPUs that the lab and the harness used. Empty if a round has none.
-    `compared` are the figures that decide a comparison unless the user names others, since schema 4.
+    `compared` are the figures that decide a comparison unless the user names others, since schema 4; in older digests
+    it was the throughput.
     """
 
     figures: dict[str, list[float]]
     doubts: list[str] = []
     loop_us: list[float] = []
     own_cpu: list[float] = []
-    compared: tuple[str, ...] = (THROUGHPUT,)
+    compared: tuple[str, ...] = ()
 
 
 class ClaimDigest(msgspec.Struct, frozen=True, forbid_unknown_fields=True):
@@ -130,13 +131,23 @@ def encode(found: Digest) -> bytes:
 
 def _engine(engine: str, experiment: Experiment[Any], record: Record) -> EngineDigest:
     lab = record.lab(engine) or Lab(engine=engine, version="was never started", topology="")
-    measured = [case for case in experiment.cases if record.of(engine, case.name)]
+    cases = {
+        _stable(case.name, record): _case(engine, case.name, record, experiment.compared_of(case))
+        for case in experiment.cases
+        if record.of(engine, case.name)
+    }
     return EngineDigest(
         version=lab.version,
         settings=lab.changed | lab.settings,
-        cases={case.name: _case(engine, case.name, record, experiment.compared_of(case)) for case in measured},
+        cases=cases,
         claims={one.claim: _claim(one, experiment, record) for one in experiment.judge(record, engine)},
     )
+
+
+def _stable(case: str, record: Record) -> str:
+    """Return a case's name, in which each commit that --against names is called the same."""
+    against = record.run.against
+    return case.replace(f"@{against.commit[:12]}", f"@{against.reference}") if against and against.commit else case
 
 
 def _case(engine: str, case: str, record: Record, compared: Sequence[str]) -> CaseDigest:

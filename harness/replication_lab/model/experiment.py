@@ -303,8 +303,18 @@ class Experiment(Generic[LabT]):
                 )
                 yield not_judged or self._judged(claim, record, name)
 
+    def asks_for(self, claim: Claim) -> bool:
+        """Return whether a claim is to be judged: all are, or those that the user names, beside them the comparisons.
+
+        If one of the named claims is itself a comparison, the others are not.
+        """
+        named = self.only.claims
+        if not named or claim.id in named:
+            return True
+        return claim.compares and not any(each.compares for each in self.claims if each.id in named)
+
     def _not_asked(self, claim: Claim, engine: str) -> NotJudged | None:
-        if not self.only.claims or claim.id in self.only.claims or claim.compares:
+        if self.asks_for(claim):
             return None
         return NotJudged(claim.id, engine, "left out by --claim")
 

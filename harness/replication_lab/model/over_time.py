@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from statistics import geometric_mean
 
 from replication_lab.model.change_points import change_points
+from replication_lab.model.compared_figures import THROUGHPUT
 from replication_lab.model.digest import Digest
 
 # A smaller relative change is not shown, even if it is significant.
@@ -118,7 +119,7 @@ def _points(digest: Digest) -> Iterator[tuple[Place, str, Point]]:
         named |= {
             f"{figure}:{case}": (found.figures.get(figure, []), found.loop_us)
             for case, found in engine.cases.items()
-            for figure in found.compared
+            for figure in found.compared or (THROUGHPUT,)
             if not found.doubts
         }
         for of, (values, loops) in named.items():

@@ -74,8 +74,22 @@ def summarise(experiment: Experiment, record: Record) -> ExperimentSummary:
 
 def _code(experiment: Experiment, record: Record, judgements: Sequence[ClaimJudgement]) -> int:
     """Return the exit code of the verdicts; what a user asked for and an engine cannot have counts as unknown."""
-    unanswered = experiment.asked and experiment.not_judged(record)
+    unanswered = (experiment.asked and experiment.not_judged(record)) or _not_compared(experiment, record, judgements)
     return exit_code(judgements) or (UNKNOWN if unanswered else 0)
+
+
+def _not_compared(experiment: Experiment, record: Record, judgements: Sequence[ClaimJudgement]) -> bool:
+    """Return whether --against left something open: nothing was compared, or a measured case could not be."""
+    if not experiment.against:
+        return False
+    comparisons = {claim.id: claim for claim in experiment.claims if claim.compares and experiment.asks_for(claim)}
+    measured = {found.case for found in record.measurements}
+    open_ = (
+        left
+        for left in experiment.not_judged(record)
+        if left.claim in comparisons and not left.reference and measured & {*comparisons[left.claim].relation.cases}
+    )
+    return any(open_) or not any(judged.claim in comparisons for judged in judgements)
 
 
 def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary:
