@@ -85,7 +85,7 @@ def test_a_compared_figure_that_neither_run_has_is_unknown():
 
     assert found.exit_code == 2
     assert [(change.figure, change.reason) for change in found.changes if change.reason] == [
-        ("raid1_rows_per_second", "a round of the first and second run has no such figure")
+        ("raid1_rows_per_second", "a round of the first and of the second run has no such figure")
     ]
 
 

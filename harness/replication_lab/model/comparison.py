@@ -97,11 +97,10 @@ class Comparison:
 def compare(before: Digest, after: Digest, margin: float, figures: Sequence[str] = ()) -> Comparison:
     """Compare two runs of the same experiment or question.
 
-    Judge the named figures of cases, or else those by which the experiment compares a case, if both runs were made on
-    the same kind of machine. Otherwise judge the ratios of claims,
-    which do not depend on the machine. A verdict that became an unexpected one is always worse. Whatever the first run
-    has and the second one lacks is unknown. Raise LabError if the runs are of different experiments or have no engine
-    in common.
+    If both runs were made on the same kind of machine, judge the named figures of cases, or, if none is named, the
+    figures by which the experiment compares a case. Otherwise judge the ratios of claims, which do not depend on the
+    machine. A verdict that became an unexpected one is always worse. Whatever the first run has and the second one
+    lacks is unknown. Raise LabError if the runs are of different experiments or have no engine in common.
     """
     if (before.experiment, before.question) != (after.experiment, after.question):
         raise LabError(
@@ -195,8 +194,8 @@ def _figures(
             elif figure in old.figures and figure in new.figures:
                 yield _of_figure(blank, old, new, _allowed(margin, known.more_is_better))
             else:
-                which = "first" if figure in new.figures else "second" if figure in old.figures else "first and second"
-                yield replace(blank, reason=f"a round of the {which} run has no such figure")
+                without = [each for each, found in (("first", old), ("second", new)) if figure not in found.figures]
+                yield replace(blank, reason=f"a round of the {' and of the '.join(without)} run has no such figure")
 
 
 def _of_figure(blank: Change, before: CaseDigest, after: CaseDigest, allowed: tuple[float, float]) -> Change:

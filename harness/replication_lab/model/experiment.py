@@ -304,9 +304,10 @@ class Experiment(Generic[LabT]):
                 yield not_judged or self._judged(claim, record, name)
 
     def asks_for(self, claim: Claim) -> bool:
-        """Return whether a claim is to be judged: all are, or those that the user names, beside them the comparisons.
+        """Return whether a claim is to be judged.
 
-        If one of the named claims is itself a comparison, the others are not.
+        Without --claim all are. With it the named claims are, and also the comparisons of --against, unless the user
+        names one of these.
         """
         named = self.only.claims
         if not named or claim.id in named:

@@ -5,7 +5,8 @@ from collections.abc import Callable, Mapping, Sequence
 from replication_lab.model.live import Latency
 from replication_lab.model.timeline import quantile
 
-# The link that a commit waits for, of those that carry it: its round trip is at this place, the shortest being at 0.
+# A commit waits for one of the links that carry it. Here is the place of its round trip in the list of theirs, the
+# shortest first.
 WAITS: Mapping[str, Callable[[int], int]] = {
     "nearest": lambda _nodes: 0,
     # The node itself needs no trip: of three nodes the nearest peer makes two.

@@ -60,7 +60,7 @@ class Nodes:
     why_fixed: ClassVar[str]
     # Whether its nodes may run different servers.
     mixes_servers: ClassVar[bool] = False
-    # The link that a commit waits for, of those that carry it (model/live_rules.py); empty if it waits for none.
+    # Which of the links that carry a commit it waits for: a name in WAITS of model/live_rules.py; empty if for none.
     waits_on: ClassVar[str] = ""
     # The states (View.says) of a node that is well, and of one that is not yet or only in part, as regular expressions;
     # a node in another state is not well.

@@ -1,4 +1,4 @@
-"""What the live view says of any cluster whose members exclude those that do not answer."""
+"""Sentences of the live view for a cluster that excludes members which do not answer."""
 
 from replication_lab.model.explained import Rule
 
