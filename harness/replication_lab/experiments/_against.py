@@ -5,14 +5,14 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from replication_lab.experiments._question_topologies import refuse_a_file_for_machines
-from replication_lab.experiments._question_variables import Kept, WithSettings
+from replication_lab.experiments._question_variables import Kept
 from replication_lab.lab import start_options
 from replication_lab.model.against import GIT, Against
 from replication_lab.model.claim import Claim
 from replication_lab.model.compared_figures import FIGURES, THROUGHPUT
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Case, Experiment, Preset
-from replication_lab.model.measuring import Watch
+from replication_lab.model.measuring import AlsoProves, Watch
 from replication_lab.model.option_file import options_of
 from replication_lab.model.quantities import Figure, Ratio
 from replication_lab.model.question_files import CNF
@@ -150,4 +150,4 @@ class _Started:
         file = case.lab.cnf if case.lab else None
         with self.experiment.arrange(lab, case) as watch:
             kept = Kept(lab, [], start_options.on_every_node(lab, file)) if file else None
-            yield WithSettings(watch, kept) if kept else watch
+            yield AlsoProves(watch, kept.proofs) if kept else watch

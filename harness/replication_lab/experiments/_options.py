@@ -7,13 +7,13 @@ from dataclasses import dataclass, replace
 from replication_lab.experiments._against import compared, twins_of
 from replication_lab.experiments._question_disks import on_disks, storage_of
 from replication_lab.experiments._question_topologies import nodes_with_servers, refuse_a_file_for_machines
-from replication_lab.experiments._question_variables import WithSettings, server_settings
+from replication_lab.experiments._question_variables import server_settings
 from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.measuring import Watch
+from replication_lab.model.measuring import AlsoProves, Watch
 from replication_lab.model.only import Only
 from replication_lab.model.question import OWN, Values, on_which_node, refuse_bad_setting
 from replication_lab.model.question_disks import is_of_disks
@@ -178,4 +178,4 @@ class _Setting:
     @contextmanager
     def arrange(self, lab: Lab, case: Case) -> Iterator[Watch]:
         with server_settings(lab, self.asked, self.files) as kept, self.experiment.arrange(lab, case) as watch:
-            yield WithSettings(watch, kept)
+            yield AlsoProves(watch, kept.proofs)

@@ -1,15 +1,13 @@
 """The state that a case of a user's question asks for: set before a load, and proved after it."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from replication_lab import replication
 from replication_lab.experiments._question_load import make_tables
-from replication_lab.experiments._question_variables import Kept, put, server_settings
+from replication_lab.experiments._question_variables import put, server_settings
 from replication_lab.model.experiment import Case
-from replication_lab.model.measuring import ProofsOfNodes, Watch
-from replication_lab.model.proof import Proof
+from replication_lab.model.measuring import AlsoProves, ProofsOfNodes, Watch
 from replication_lab.model.question import Question
 from replication_lab.probes.bare_links import bare_links
 from replication_lab.world.docker.lab import Lab
@@ -20,7 +18,8 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set a case's variables and its replication; yield the watch that proves both over the load."""
     settings = server_settings(lab, case.settings["variables"], case.settings["files"])
     with settings as kept, replication.of(lab).arranged(case.settings) as watch:
-        yield _Settings(watch, lab, kept, bare=bool(lab.topology.links) and not case.settings["toxics"])
+        is_bare = bool(lab.topology.links) and not case.settings["toxics"]
+        yield AlsoProves(watch, lambda: [*kept.proofs(), *([bare_links(lab)] if is_bare else [])])
 
 
 def hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
@@ -31,20 +30,3 @@ def hold(question: Question, lab: Lab, case: Case) -> ProofsOfNodes:
     if question.ledger:
         make_tables(question, replication.of(lab).writer())
     return put(lab, case.settings["variables"], case.settings["files"]).proofs_of
-
-
-@dataclass(frozen=True)
-class _Settings:
-    """A watch that also proves that each server setting kept its value, and that a link without a toxic has none."""
-
-    watch: Watch
-    lab: Lab
-    set: Kept
-    bare: bool
-
-    def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        told = [*self.watch.proofs(commits, fastest_ms), *self.set.proofs()]
-        return [*told, bare_links(self.lab)] if self.bare else told

@@ -10,7 +10,6 @@ from replication_lab.model import mysql_errors
 from replication_lab.model.errors import LabError, did_you_mean
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_options import by_node
-from replication_lab.model.measuring import Watch
 from replication_lab.model.option_file import StartOptions
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Values
@@ -63,20 +62,6 @@ class Kept:
         own = [each for each in self.set if each.server.name in nodes]
         started_with = {node: options for node, options in self.started_with.items() if node in nodes}
         return Kept(self.lab, own, started_with).proofs()
-
-
-@dataclass(frozen=True)
-class WithSettings:
-    """A watch that also proves that the settings made on servers are kept."""
-
-    watch: Watch
-    kept: Kept
-
-    def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        return [*self.watch.proofs(commits, fastest_ms), *self.kept.proofs()]
 
 
 @contextmanager

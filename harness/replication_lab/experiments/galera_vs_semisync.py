@@ -11,7 +11,7 @@ from replication_lab.experiments._galera_claims import claims
 from replication_lab.faults.cpu_limit import CpuSqueeze
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset
-from replication_lab.model.measuring import Watch, Workload
+from replication_lab.model.measuring import AlsoProves, Watch, Workload
 from replication_lab.model.proof import Proof
 from replication_lab.probes import galera as galera_probe
 from replication_lab.probes import semisync as semisync_probe
@@ -77,7 +77,7 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
     """Set up a case's state and wait for it before the load; yield the watch that proves it afterwards."""
     with _galera(lab, case) if _is_galera(lab) else _semisync(lab, case) as replicating:
         with _slowed(lab, case.settings.get("slow", ""), replicating) as watch:
-            yield watch if case.settings["toxics"] else _BareLinks(watch, lab)
+            yield watch if case.settings["toxics"] else AlsoProves(watch, lambda: [bare_links(lab)])
 
 
 @contextmanager
@@ -141,20 +141,6 @@ class _Squeezed:
     def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         # Before the watch queries the node: the cost of its answers must not be what reached the limit.
         return [*self.squeeze.end(), *self.watch.proofs(commits, fastest_ms)]
-
-
-@dataclass
-class _BareLinks:
-    """A watch that also proves that no link has a toxic, as a LAN requires."""
-
-    watch: Watch
-    lab: Lab
-
-    def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        return [*self.watch.proofs(commits, fastest_ms), bare_links(self.lab)]
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

@@ -1,6 +1,7 @@
 """The measurement of a case: a workload, its outcome, and a watch over the state that the case requires."""
 
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Protocol, TypeVar, runtime_checkable
 
 from replication_lab.model.moments import Moments
@@ -68,3 +69,17 @@ class Watch(Protocol):
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
         """Prove the state over a load of `commits` transactions, the fastest of which took `fastest_ms`."""
+
+
+@dataclass(frozen=True)
+class AlsoProves:
+    """A watch with further proofs, which are made after its own."""
+
+    watch: Watch
+    further: Callable[[], Sequence[Proof]]
+
+    def figures(self) -> Mapping[str, float]:
+        return self.watch.figures()
+
+    def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
+        return [*self.watch.proofs(commits, fastest_ms), *self.further()]

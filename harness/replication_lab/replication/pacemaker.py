@@ -5,10 +5,9 @@ Pacemaker decides which machine serves: a drill waits for it, and only chooses t
 
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError, unknown_name
-from replication_lab.model.measuring import Watch
+from replication_lab.model.measuring import AlsoProves, Watch
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.model.topology import PAIR
@@ -67,7 +66,8 @@ class ManagedMachines(Machines, ChoosesServer):
     @contextmanager
     def arranged(self, settings: Settings) -> Iterator[Watch]:
         with super().arranged(settings) as watch:
-            yield _ServiceWatch(watch, self.lab)
+            # Pacemaker must not have moved the service.
+            yield AlsoProves(watch, lambda: prove_service(self.lab))
 
     def fill_redo(self, node: str) -> None:
         with _left_alone(self.lab.node(node)):
@@ -101,20 +101,6 @@ class ManagedMachines(Machines, ChoosesServer):
             if self.lab.node(name).state()[0] == "exited":
                 self.lab.node(name).start_again()
         wait_until_whole(self.lab)
-
-
-@dataclass(frozen=True)
-class _ServiceWatch:
-    """The watch of two machines that also proves that Pacemaker did not move the service."""
-
-    watch: Watch
-    lab: Lab
-
-    def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
-        return [*self.watch.proofs(commits, fastest_ms), *prove_service(self.lab)]
 
 
 # --- proofs -----------------------------------------------------------------------------------------------------------
