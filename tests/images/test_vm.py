@@ -1,6 +1,7 @@
 """The virtual machine: does it boot, answer, keep what it must and lose no more than it may, with each launcher?"""
 
 import functools
+import re
 import threading
 from concurrent.futures import ThreadPoolExecutor
 
@@ -109,6 +110,23 @@ def test_what_is_sent_to_the_machine_cannot_reach_its_agent(pair, node, yard):
 def test_the_guests_kernel_has(bare, module):
     """What arrays and replicated disks are made of, for both kernels."""
     assert 0 == bare.attempt("modprobe", module).code
+
+
+@pytest.mark.long
+def test_a_guest_that_falls_silent_is_described(yard):
+    """Its log says how busy it is, and what each of its tasks waits for; before, nothing is said."""
+    machine = yard.machine("uml", server=False)
+    machine.wait_until_answers()
+    until(lambda: machine.container.exec_run(["test", "-e", "/tmp/connected"]).exit_code == 0, "the shared connection")
+    assert "has not answered" not in machine.console()
+    machine.run("bash", "-c", "setsid pkill -STOP dropbear </dev/null &>/dev/null &")
+    until(lambda: "has not answered" in machine.console(), "the description")
+
+    assert re.search(r"in 0.3 s its kernel used 0\.\d+ s of CPU and its \d+ programs 0\.\d+ s", machine.console())
+    assert re.search(r"task:dropbear +state:T", machine.console())
+    with pytest.raises(LabError) as told:
+        machine.attempt("true")
+    assert "its agent does not answer" in told.value.found
 
 
 # --- arrays -----------------------------------------------------------------------------------------------------------

@@ -58,7 +58,7 @@ def test_options_need_a_restart_and_a_refused_one_changes_nothing(loaded):
     [
         ("loose-no-such-option = 1", "source has no_such_option=1 (a.cnf line 2), found error (1193"),
         ("innodb_read_io_threads = 1000", "source has innodb_read_io_threads=1000 (a.cnf line 2), found 64"),
-        ("innodb_page_size = 8k", "source did not start with these options"),
+        ("innodb_page_size = 8k", "did not start with these options"),
     ],
 )
 def test_what_a_server_ignores_changes_or_does_not_start_with_is_refused(loaded, text, said):

@@ -1,4 +1,7 @@
-"""How soon a change between runs shows; `python tests/unit/change_point_simulation.py` prints the table of the docs."""
+"""How soon a change between runs shows.
+
+`python tests/unit/change_point_simulation.py` prints what docs/comparing.md says of it.
+"""
 
 import numpy as np
 from replication_lab.model.change_points import change_points
@@ -40,14 +43,28 @@ def _is_seen(values) -> bool:
     return any(abs(at - BEFORE) <= 2 for at in change_points(values))
 
 
+def table() -> str:
+    """Return the rows of how many runs it takes until a change shows."""
+    return "\n".join(_row(change, noise) for change in (0.05, 0.1, 0.2) for noise in (0.02, 0.05))
+
+
+def _row(change: float, noise: float) -> str:
+    found = delays(change, noise, 200)
+    median, shown = np.median(found), np.mean([delay < NEVER for delay in found])
+    told = f"{median:.0f}" if median < NEVER else f"more than {MOST_AFTER}"
+    return f"| {100 * change:.0f} % | {100 * noise:.0f} % | {told} | {100 * shown:.0f} % |"
+
+
+def sentences() -> list[str]:
+    """Return what the page says of false alarms."""
+    none, *others = [f"{100 * share:.1f} %" if (share := false_alarms(n, 1000)) else "none" for n in (8, 12, 20, 40)]
+    series = f"{none} of 8 runs, {others[0]} of 12, {others[1]} of 20 and {others[2]} of 40 showed one"
+    looks = f"{100 * false_alarms_of_looks(20, 300):.1f} % showed one at some time within 20 runs"
+    return [
+        f"Of 1 000 simulated series without a change, {series}",
+        f"of 300 simulated series without a change, {looks}",
+    ]
+
+
 if __name__ == "__main__":
-    for change in (0.05, 0.1, 0.2):
-        for noise in (0.02, 0.05):
-            found = delays(change, noise, 200)
-            shown = np.mean([delay < NEVER for delay in found])
-            median = np.median(found)
-            told = f"{median:.0f}" if median < NEVER else f"more than {MOST_AFTER}"
-            print(f"| {change:.0%} | {noise:.0%} | {told} | {shown:.0%} |")
-    for runs in (8, 12, 20, 40):
-        print(f"{runs} runs without a change: {false_alarms(runs, 1000):.1%} show one")
-    print(f"looked at after each run, up to 20: {false_alarms_of_looks(20, 300):.1%} show one at some time")
+    print(table(), *sentences(), sep="\n")

@@ -150,16 +150,8 @@ def order_statistics(values, level):
     return (values.min(axis=-1), values.max(axis=-1)) if enough else (np.full(len(values), -np.inf), np.inf)
 
 
-def _tables() -> None:
-    for plan in (Plan(3, 8), Plan(3, 12)):
-        _print_candidates(plan)
-        _print_speed(plan)
-    print("\n### Wrong at the boundary, corrected by a slope, rounds 3 to 8 (%)\n")
-    for cases in (2, 3, 4, 9, 27):
-        print(f"{cases} cases: {100 * wrong_with_a_slope(cases, Plan(3, 8), runs=20_000):.1f}")
-
-
-def _print_candidates(plan: Plan) -> None:
+def candidates(plan: Plan) -> str:
+    """Return the table of how often each method's verdicts are wrong at the boundary, in per cent."""
     looks = plan.max_rounds - plan.min_rounds + 1
     bonferroni = 1 - plan.alpha / looks
     methods = {
@@ -171,27 +163,43 @@ def _print_candidates(plan: Plan) -> None:
         "bootstrap BCa, Bonferroni": (bootstrap("BCa"), bonferroni, 1_000, False),
         "order statistics, Bonferroni": (order_statistics, bonferroni, 20_000, False),
     }
-    print(f"\n### HOLDS and REFUTED at the boundary, rounds {plan.min_rounds} to {plan.max_rounds} (%)\n")
-    print("| noise | " + " | ".join(methods) + " |\n" + "|---" * (1 + len(methods)) + "|")
+    rows = []
     for shape in SHAPES:
         wrong = [
             run(shape, plan, ratio=0.9, bound=0.9, runs=runs, interval=interval, level=level, gives_up=gives_up)
             for interval, level, runs, gives_up in methods.values()
         ]
-        print(f"| {shape} | " + " | ".join(f"{100 * w.holds:.1f} / {100 * w.refuted:.1f}" for w in wrong) + " |")
+        rows.append([shape, *(f"{100 * w.holds:.1f} / {100 * w.refuted:.1f}" for w in wrong)])
+    return _table(f"### HOLDS and REFUTED at the boundary, {_rounds(plan)} (%)", ["noise", *methods], rows)
 
 
-def _print_speed(plan: Plan) -> None:
+def speeds(plan: Plan) -> str:
+    """Return the table of how many claims are decided, in per cent, and after how many rounds."""
     distances = (1, 1.02, 1.05, 1.1, 1.2, 1.5)
-    print(
-        f"\n### Decided HOLDS (%) and mean rounds, true ratio above the bound, rounds {plan.min_rounds} to "
-        f"{plan.max_rounds}\n"
-    )
-    print("| noise | " + " | ".join(f"×{d}" for d in distances) + " |\n" + "|---" * (1 + len(distances)) + "|")
+    rows = []
     for shape in SHAPES:
         found = [run(shape, plan, ratio=0.9 * d, bound=0.9, runs=5_000, seed=2) for d in distances]
-        print(f"| {shape} | " + " | ".join(f"{100 * o.holds:.0f} / {o.rounds:.1f}" for o in found) + " |")
+        rows.append([shape, *(f"{100 * o.holds:.0f} / {o.rounds:.1f}" for o in found)])
+    title = f"### Decided HOLDS (%) and mean rounds, true ratio above the bound, {_rounds(plan)}"
+    return _table(title, ["noise", *(f"×{d}" for d in distances)], rows)
+
+
+def slopes(plan: Plan) -> str:
+    """Return the row of how often a claim at its boundary seems to hold, by the number of cases in the record."""
+    wrong = [100 * wrong_with_a_slope(cases, plan, runs=20_000) for cases in (2, 3, 4, 9, 27)]
+    return "| corrected by the slope of the record (%) | " + " | ".join(f"{share:.1f}" for share in wrong) + " |"
+
+
+def _rounds(plan: Plan) -> str:
+    return f"rounds {plan.min_rounds} to {plan.max_rounds}"
+
+
+def _table(title: str, head: list[str], rows: list[list[str]]) -> str:
+    lines = [title, "", f"| {' | '.join(head)} |", "|---" * len(head) + "|"]
+    return "\n".join([*lines, *(f"| {' | '.join(row)} |" for row in rows)])
 
 
 if __name__ == "__main__":
-    _tables()
+    for plan in (Plan(3, 8), Plan(3, 12)):
+        print(candidates(plan), speeds(plan), sep="\n\n", end="\n\n")
+    print(slopes(Plan(3, 8)))

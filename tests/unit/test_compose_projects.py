@@ -4,6 +4,7 @@ import os
 import signal
 import stat
 import subprocess
+from types import SimpleNamespace
 
 import psutil
 import pytest
@@ -283,6 +284,21 @@ def test_a_failing_command_in_a_container_shows_its_end(engine, refused):
 
     assert "`sysbench run` in source ended with status 1" in error.found
     assert "line 49" in error.found and "line 10" not in error.found
+
+
+def test_a_machine_whose_agent_is_silent_is_told_from_a_command_that_fails(engine, refused):
+    """With what its process does, because a guest that hangs can be asked nothing else."""
+    (source,) = engine(Thing("lab-a", "compose"))
+    doing = b"in 0.3 s its kernel used 0.30 s of CPU\n"
+
+    def answer(command, **_):
+        return Answer(255, b"", b"no banner\n") if command[0] == "guest" else SimpleNamespace(output=doing)
+
+    source.exec_run = answer
+    error = refused(project.find().node("source").run, "guest", "true")
+
+    assert error.found == "the virtual machine source does not answer (no banner): " + doing.decode().strip()
+    assert error.next_step == "./lab logs source --lab lab-a"
 
 
 # --- starting ---------------------------------------------------------------------------------------------------------

@@ -5,6 +5,7 @@ import pytest
 from replication_lab.model import drill_result
 from replication_lab.model.drill import Expectation
 from replication_lab.model.drill_result import judge
+from replication_lab.model.evidence import FaultEvidence, Looked, View
 from replication_lab.model.history import Copy
 from replication_lab.model.verdict import Verdict, exit_code
 from replication_lab.replication.galera import how_returned
@@ -22,6 +23,17 @@ def test_a_drill_that_went_as_it_should_holds():
     assert result.exit_code == 0
     assert (result.figures["view.node3"], result.figures["histories"]) == ("non-Primary", 1)
     assert result.figures["redundancy_back_s"] == 0.5
+
+
+def test_the_most_that_a_replica_lagged_is_that_of_the_time_of_the_fault():
+    """An idle applier reports none, so one look at the end would miss it; looks before and after do not count."""
+    acted = FaultEvidence(parsed().steps[0], 2, 2.5, 5, 5.5, 6, [CUT], {"node3": View("replicating", behind_s=0)})
+    lags = [(1.9, 9000), (2.6, None), (3.6, 3600), (4.6, 0), (5.1, 8000)]
+    looked = [Looked(at, "node3", View("replicating", behind_s=lag)) for at, lag in lags]
+    figures = judge(evidence(acted=[acted], looked=looked), HISTORY).figures
+
+    assert (figures["behind_s.node3"], figures["most_behind_s.node3"]) == (0, 3600)
+    assert "most_behind_s.node1" not in figures
 
 
 def test_a_lost_row_refutes():

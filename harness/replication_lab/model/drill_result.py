@@ -10,7 +10,7 @@ from replication_lab.model import application, checkers
 from replication_lab.model.checkers import Figures
 from replication_lab.model.drill import Drill, Expectation
 from replication_lab.model.event import Event
-from replication_lab.model.evidence import Evidence
+from replication_lab.model.evidence import Evidence, FaultEvidence, Looked
 from replication_lab.model.history import Attempt, Look
 from replication_lab.model.timeline import Phase, Timeline, phases, timeline
 from replication_lab.model.verdict import Judgement, Verdict, exit_code
@@ -136,10 +136,22 @@ def _of_nodes(evidence: Evidence) -> Figures:
                 figures[f"view_size.{node}"] = view.size
                 if view.behind_s is not None:
                     figures[f"behind_s.{node}"] = view.behind_s
+        figures |= _most_behind(acted, evidence.looked)
     for node, found in evidence.returns.items():
         figures[f"returned.{node}"] = found.by
         figures[f"synced_s.{node}"] = round(found.synced_s, 3)
     return figures
+
+
+def _most_behind(acted: FaultEvidence, looked: list[Looked]) -> Figures:
+    """Return the largest lag that each replica reported while the fault acted: an idle applier reports none."""
+    began, ended = acted.window
+    lags = [(node, view.behind_s) for node, view in acted.views.items()]
+    lags += [(one.node, one.view.behind_s) for one in looked if began <= one.at <= ended]
+    most: Figures = {}
+    for node, lag in sorted((node, lag) for node, lag in lags if lag is not None):
+        most[f"most_behind_s.{node}"] = lag
+    return most
 
 
 def _judge(asked: Expectation, figures: Figures, doubts: list[str], failures: list[str]) -> FigureJudgement:

@@ -13,6 +13,7 @@ from docker.models.containers import Container
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker import beside, images, labels
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.guest import IN_GUEST, SILENT
 
 if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
@@ -21,8 +22,6 @@ IMAGE = "sidecar"
 STARTED = "replication-lab.network-since"
 # In a machine's container: its guest has had scripts, so it is worth asking, which takes a tenth of a second.
 USED = "/run/lab-packets"
-# What runs a command in the guest of a container, and its exit status when nothing answers.
-SILENT, IN_GUEST = 255, ["guest"]
 _POWERS: dict[str, Any] = {"cap_drop": ["ALL"], "cap_add": ["NET_ADMIN"], "security_opt": ["no-new-privileges:true"]}
 _making = threading.Lock()
 

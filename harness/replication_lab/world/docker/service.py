@@ -15,6 +15,7 @@ from docker.models.containers import Container
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker import guest
 from replication_lab.world.docker.labels import ENGINE_LABEL
 from replication_lab.world.mysql.dialects import Dialect, dialects
 from replication_lab.world.mysql.server import Server
@@ -96,6 +97,8 @@ class Service:
         out, err = (part.decode(errors="replace") for part in pair)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
+            if command[:1] == tuple(guest.IN_GUEST) and answer.exit_code == guest.SILENT:
+                raise guest.silent(self.container, self.name, self.lab.name, last)
             raise LabError(
                 f"`{' '.join(command)[:120]}` in {self.name} ended with status {answer.exit_code}:\n  {last}",
                 "exit status 0",

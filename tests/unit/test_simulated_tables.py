@@ -1,0 +1,36 @@
+"""The figures of docs/statistics.md and docs/comparing.md that simulations make are what the simulations print."""
+
+from functools import partial
+
+import pytest
+from replication_lab.model.statistics import Plan
+from replication_lab.world import catalogue
+
+import change_point_simulation
+import simulation
+
+pytestmark = pytest.mark.whole
+
+PLANS = [Plan(3, 8), Plan(3, 12)]
+QUICK = [*(partial(simulation.speeds, plan) for plan in PLANS), partial(simulation.slopes, PLANS[0])]
+# Bootstraps resample each of a thousand runs a thousand times.
+SLOW = [pytest.param(partial(simulation.candidates, plan), marks=pytest.mark.long) for plan in PLANS]
+
+
+def page(name):
+    return (catalogue.ROOT / "docs" / f"{name}.md").read_text()
+
+
+@pytest.mark.parametrize("made", [*QUICK, *SLOW], ids=lambda made: f"{made.func.__name__}-{made.args[0].max_rounds}")
+def test_a_table_of_the_page_is_what_the_simulation_prints(made):
+    """Seeds are fixed, so each digit is."""
+    assert made() in page("statistics")
+
+
+@pytest.mark.long
+def test_what_is_said_of_change_points_is_what_the_simulation_prints():
+    """The table, and the sentences about false alarms."""
+    said = page("comparing")
+
+    assert change_point_simulation.table() in said
+    assert [each for each in change_point_simulation.sentences() if each not in " ".join(said.split())] == []
