@@ -33,7 +33,7 @@ perl -MSocket -e '
 socket(S, PF_INET, SOCK_DGRAM, 0); setsockopt(S, SOL_SOCKET, 33, pack("i", 1 << 23));
 bind(S, sockaddr_in(PORT, INADDR_ANY)) or die; open(F, ">", "/run/receives");
 while (1) {
-    my $ready = ""; vec($ready, fileno(S), 1) = 1; last unless select($ready, undef, undef, 1);
+    my $ready = ""; vec($ready, fileno(S), 1) = 1; last unless select($ready, undef, undef, $all ? 2 : 60);
     recv(S, my $number, 64, 0); $all++; if ($seen{int $number}++) { $twice++; next }
     if ($number < $last) { $late++ } else { $last = $number }
 }

@@ -69,6 +69,19 @@ def writers(lab, node, clients=4):
         yield acknowledged
 
 
+def wait_until_seen(nodes, name, state):
+    """Look until a machine has this state: a first look gives up before a starved machine has started its program."""
+    clock.wait_until(lambda: str(nodes.look(name)).startswith(state), f"{name} to be seen as {state}")
+
+
+def cpu_seconds(lab, act):
+    """Return the CPU seconds that both machines use while they are asked ten times."""
+    before = lab.cpu_seconds()
+    for _ in range(10):
+        act()
+    return sum(lab.cpu_seconds()[node.name] - before[node.name] for node in lab.topology.nodes)
+
+
 @contextmanager
 def cut(lab):
     for link in lab.topology.links:

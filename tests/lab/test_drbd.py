@@ -17,7 +17,7 @@ from replication_lab.world import clock, drbd
 from replication_lab.world.docker.service import DATA
 
 from .conftest import things_of
-from .machines import HELD, cut, texts, two_machines, write, writers
+from .machines import HELD, cpu_seconds, cut, texts, two_machines, wait_until_seen, write, writers
 
 RATE_KIB = 4096
 FILLING, FILL = "/run/lab/filling", f"dd if=/dev/zero of={DATA}/.filling bs=64K count=64 oflag=direct"
@@ -49,9 +49,8 @@ def whole(pair):
 def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     """Killed in the middle of a load: the peer has every acknowledged row, serves, and takes the dead one back."""
     dying = drbd.primary(whole).node
-    survivor = replicated_disk.other(whole, dying).node
-    nodes = replication.of(whole)
-    assert str(nodes.look(dying)).startswith("Primary, Connected")
+    survivor, nodes = replicated_disk.other(whole, dying).node, replication.of(whole)
+    wait_until_seen(nodes, dying, "Primary, Connected")
     with writers(whole, dying) as acknowledged:
         whole.node(dying).kill()
         whole.refresh()
@@ -62,7 +61,7 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
     write(whole, survivor)
     whole.node(dying).start_again()
     assert replicated_disk.online(whole, dying).role == "Secondary"
-    assert str(nodes.look(dying)).startswith("Secondary, Connected")
+    wait_until_seen(nodes, dying, "Secondary, Connected")
     assert drbd.verify(whole) == 0
 
 
@@ -70,21 +69,15 @@ def test_a_killed_primary_loses_nothing_that_was_acknowledged(whole):
 def test_reading_the_states_of_machines_takes_a_small_part_of_a_commands_time(whole):
     """So they can be read while a load is measured; a command in a machine takes a third of a second of its CPU."""
     nodes, peers = replication.of(whole), drbd.peers(whole)
-    for name, found in ((name, peer.status()) for name, peer in peers.items()):
+    for name, peer in peers.items():
+        found = peer.status()
+        wait_until_seen(nodes, name, found.role)
         assert str(nodes.view(name)) == str(View(f"{found.role}, {found.connection}", disks=found.disks()))
 
     views = cpu_seconds(whole, lambda: [nodes.view(name) for name in peers])
     commands = cpu_seconds(whole, lambda: [peer.status() for peer in peers.values()])
 
     assert views <= commands / 5, (views, commands)
-
-
-def cpu_seconds(lab, act, times=10):
-    """Return the CPU seconds that both machines use while they are asked so often."""
-    before = lab.cpu_seconds()
-    for _ in range(times):
-        act()
-    return sum(lab.cpu_seconds()[node.name] - before[node.name] for node in lab.topology.nodes)
 
 
 @pytest.mark.long

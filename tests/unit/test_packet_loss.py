@@ -89,8 +89,8 @@ def test_the_loss_is_no_part_of_what_toxiproxy_does():
         (500, 10, "500 packets are too few to verify a loss of 2 %; about 2000 are needed"),
         (0, 0, "0 packets are too few"),
         (3, 3, "not 2 %"),
-        (4000, 0, "0 % lost (0 of 4000 packets, 99.9 % interval 0–0.19 %), not 2 %"),
-        (4000, 200, "5 % lost (200 of 4000 packets, 99.9 % interval 3.9–6.2 %), not 2 %"),
+        (4000, 0, "0 % lost (0 of 4000 packets, 99.99 % interval 0–0.25 %), not 2 %"),
+        (4000, 200, "5 % lost (200 of 4000 packets, 99.99 % interval 3.8–6.5 %), not 2 %"),
         (100, 0, "100 packets are too few"),
         (-5, 0, "the counters were reset"),
         (5, 6, "the counters were reset"),
@@ -108,11 +108,11 @@ def of_1000(lost, share):
 
 
 def test_the_interval_is_that_of_the_binomial_distribution():
-    """At each end, what was counted or more extreme has a probability of 0.05 %."""
+    """At each end, what was counted or more extreme has a probability of 0.005 %."""
     low, high = (share / 100 for share in Packets(1000, 20).interval())
 
-    assert sum(of_1000(lost, high) for lost in range(21)) == pytest.approx(0.0005)
-    assert 1 - sum(of_1000(lost, low) for lost in range(20)) == pytest.approx(0.0005)
+    assert sum(of_1000(lost, high) for lost in range(21)) == pytest.approx(0.00005)
+    assert 1 - sum(of_1000(lost, low) for lost in range(20)) == pytest.approx(0.00005)
     assert Packets(10, 0).interval()[0] == 0 and Packets(10, 10).interval()[1] == 100
 
 

@@ -20,7 +20,7 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     """A toxic on a link and the proof that it acted: `asked`, `before`, `during` and `after` share `unit`.
 
     The unit is ms for round trips. For lost packets it is `% of packets down` or `% of packets up`, for others
-    `% of packets duplicated down` or `% of packets late down`, for example; `during` then has the ends of the 99.9 %
+    `% of packets duplicated down` or `% of packets late down`, for example; `during` then has the ends of the 99.99 %
     interval as `min` and `max`, the share as `p50`, and the number of packets as `n`.
     """
 

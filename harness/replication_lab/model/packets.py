@@ -4,11 +4,12 @@ from dataclasses import dataclass
 
 from replication_lab.model.toxic import PACKET_DUPLICATE, PACKET_LOSS, PACKET_REORDER
 
-# The interval of a share is wrong once in a thousand proofs: a link of a cluster has many.
-CONFIDENCE = 0.999
+# The interval of a share is wrong once in ten thousand proofs: a drill on one link may have eighteen of them.
+CONFIDENCE = 0.9999
 # A share is known well enough when its interval is within this factor of the request.
 WITHIN = 3.0
-# With this many expected packets of that share the interval is nearly always narrow enough.
+# With twice as many expected packets of that share, which the lab sends, the interval is too wide once in ten thousand
+# times.
 ENOUGH = 40
 # What happened to a packet, by the kind of toxic.
 HAPPENED = {PACKET_LOSS: "lost", PACKET_DUPLICATE: "duplicated", PACKET_REORDER: "late"}
@@ -45,10 +46,10 @@ class Packets:
         return 100 * float(low), 100 * float(high)
 
     def text(self, kind: str = PACKET_LOSS) -> str:
-        """Return "2.1 % lost (84 of 4000 packets, 99.9 % interval 1.4–3.0 %)"."""
+        """Return "2.1 % lost (84 of 4000 packets, 99.99 % interval 1.3–3.1 %)"."""
         low, high = self.interval() if self.seen > 0 else (0.0, 100.0)
         said = f"{self.percent:.3g} % {HAPPENED[kind]} ({self.hit} of {self.seen} packets"
-        return f"{said}, 99.9 % interval {low:.2g}–{high:.2g} %)"
+        return f"{said}, {100 * CONFIDENCE:g} % interval {low:.2g}–{high:.2g} %)"
 
     def why_not(self, percent: float, kind: str = PACKET_LOSS) -> str:
         """Return why the counters do not prove this share; an empty string if they do."""

@@ -57,7 +57,7 @@ class FaultRow(Row, frozen=True, kw_only=True):
     """A toxic in one measurement, and its proof. `asked`, `before`, `during` and `after` are in `unit`.
 
     The unit is ms for round trips. For lost packets it is `% of packets down` or `% of packets up`, for others
-    `% of packets duplicated down` or `% of packets late down`, for example; `during` then has the ends of the 99.9 %
+    `% of packets duplicated down` or `% of packets late down`, for example; `during` then has the ends of the 99.99 %
     interval as `min` and `max`, the share as `p50`, and the number of packets as `n`.
     """
 
