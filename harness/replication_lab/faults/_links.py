@@ -13,6 +13,8 @@ from replication_lab.world.docker.lab import Lab
 Made = TypeVar("Made")
 # A link has recovered when its round trip is as before, within the spread of a busy machine.
 NEAR_SHARE, NEAR_MS = 0.15, 10.0
+# How often the pings are repeated while all of them take longer: a machine may be starved for seconds.
+REPEATS = 20
 
 
 class Links:
@@ -53,17 +55,29 @@ class Links:
 
     def _as_before(self, name: str) -> Proof:
         before = self.before_ms[name]
+        near = before * NEAR_SHARE + NEAR_MS
         try:
             with closing(self.probe(name)) as probe:
-                found = min(probe.pings(), default=None)
+                found = _shortest(probe, before + near)
         except LabError:
             found = None
         return Proof(
             what=f"{name} is as it was before the fault",
             expected=f"round trip about {before:.1f} ms",
             found="no answer" if found is None else f"{found:.1f} ms",
-            ok=found is not None and abs(found - before) <= before * NEAR_SHARE + NEAR_MS,
+            ok=found is not None and abs(found - before) <= near,
         )
 
     def close(self) -> None:
         self._open.close()
+
+
+def _shortest(probe: RoundTrip, most_ms: float) -> float | None:
+    """Return the shortest round trip in ms, of more pings while all are above `most_ms`; None if none came back."""
+    trips = more = probe.pings()
+    for _ in range(REPEATS):
+        if not more or min(trips) <= most_ms:
+            break
+        more = probe.pings()
+        trips = trips + more
+    return min(trips, default=None)
