@@ -141,7 +141,7 @@ def test_a_load_that_does_not_reach_its_rate_is_seen(lab, doubts, monkeypatch):
         container.update(cpu_period=100_000, cpu_quota=1_000)
         return ROWS_PER_SECOND
 
-    # As above.
+    # Beside other tests a disk may be slower than its limit, and nothing would be loaded then.
     monkeypatch.setattr(array, "keeps", lambda _measured, _limits: True)
     monkeypatch.setattr(Race, "_catch_up", squeeze_instead)
     try:

@@ -148,10 +148,11 @@ def _most_behind(acted: FaultEvidence, looked: list[Looked]) -> Figures:
     began, ended = acted.window
     lags = [(node, view.behind_s) for node, view in acted.views.items()]
     lags += [(one.node, one.view.behind_s) for one in looked if began <= one.at <= ended]
-    most: Figures = {}
-    for node, lag in sorted((node, lag) for node, lag in lags if lag is not None):
-        most[f"most_behind_s.{node}"] = lag
-    return most
+    most: dict[str, int] = {}
+    for node, lag in lags:
+        if lag is not None:
+            most[node] = max(lag, most.get(node, 0))
+    return {f"most_behind_s.{node}": lag for node, lag in most.items()}
 
 
 def _judge(asked: Expectation, figures: Figures, doubts: list[str], failures: list[str]) -> FigureJudgement:
