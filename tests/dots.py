@@ -3,8 +3,10 @@
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from replication_lab.report import figure, svg
+from replication_lab.report import svg
 from replication_lab.report.svg import Scale, around
+
+from tests import picture
 
 WIDTH, LEFT, RIGHT = 760, 230, 170
 CAPTION, ROW, FOOT = 28, 24, 30
@@ -39,7 +41,7 @@ def drawn(told: str, panels: Sequence[Panel]) -> str:
         parts += _panel(panel, y)
         y += panel.height
     back = svg.rect(0, 0, WIDTH, y, class_="back")
-    return svg.picture(WIDTH, y, told, svg.tag("style", figure._style()), back, *parts, class_="chart") + "\n"
+    return svg.picture(WIDTH, y, told, svg.tag("style", picture.style()), back, *parts, class_="chart") + "\n"
 
 
 def _panel(panel: Panel, y: float) -> list[str]:

@@ -12,12 +12,12 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 from replication_lab import runs
-from replication_lab.report import charts, figure, timelines
+from replication_lab.report import charts, timelines
 from replication_lab.report.chart import Chart, Line
 from replication_lab.world import catalogue
 from replication_lab.world.journal import read
 
-from tests import badges, dots, drill_page, kept
+from tests import badges, dots, drill_page, kept, picture
 from tests.dots import Dot, Panel
 from tests.records import golden
 
@@ -84,7 +84,7 @@ def semisync_wan() -> str:
         lines.append(Line("clients / 85 ms", law, LAW, bare=True))
         title = f"{point.upper().replace('-', '_')}, 85 ms: commits a second by clients"
         panels.append(_by_clients(title, lines, list(map(float, CLIENTS))))
-    return figure.standalone(panels, "Throughput against clients at 85 ms, per engine and wait point")
+    return picture.standalone(panels, "Throughput against clients at 85 ms, per engine and wait point")
 
 
 def _of_cases(section: str, point: str) -> dict[float, str]:
@@ -101,7 +101,7 @@ def galera_vs_semisync() -> str:
         head, _, *rows = _rows(text.partition(f"\n### {title}\n")[2].partition("\n#")[0])
         lines = [_line(head[column], {float(row[0]): row[column] for row in rows}, column - 1) for column in (1, 2, 3)]
         panels.append(_by_clients(f"{title}: commits a second by clients", lines, [float(row[0]) for row in rows]))
-    return figure.standalone(panels, "Throughput by number of clients: Galera and semi-sync")
+    return picture.standalone(panels, "Throughput by number of clients: Galera and semi-sync")
 
 
 def _section(page: str, title: str) -> str:
@@ -182,7 +182,7 @@ def _kept(name: str) -> tuple:
 def raid_replica() -> str:
     """Draw the rows behind the source in a race, from the kept record."""
     summary, record, _ = _kept("raid_replica")
-    return figure.standalone(list(charts.lags("mariadb", summary, record)), "Rows behind the source over time")
+    return picture.standalone(list(charts.lags("mariadb", summary, record)), "Rows behind the source over time")
 
 
 def drill() -> str:
@@ -190,7 +190,7 @@ def drill() -> str:
     summary, _, found = _kept("drill-semisync")
     shown = next(drill for drill in summary.drills if drill.name == "lose-source-asynchronous")
     parts = timelines.charts("drill", shown, found[shown.ledger])
-    return figure.standalone(parts, "A drill over time: writes, latencies and errors, with the faults")
+    return picture.standalone(parts, "A drill over time: writes, latencies and errors, with the faults")
 
 
 if __name__ == "__main__":

@@ -23,8 +23,11 @@ def lab() -> FakeLive:
 def served(lab) -> Iterator[SimpleNamespace]:
     """Serve the page of the lab; `address` has the token of the next browser."""
     served = SimpleNamespace(end=contextlib.ExitStack())
+
+    def renewed(address: str) -> None:
+        served.address = address
+
     with served.end:
-        renewed = lambda address: setattr(served, "address", address)  # noqa: E731
         served.address = served.end.enter_context(serving(lab, 0, renewed))
         yield served
 

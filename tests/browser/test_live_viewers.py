@@ -74,7 +74,10 @@ def test_a_server_that_was_started_again_is_told(page, served, lab, monkeypatch)
 
 def test_a_file_that_did_not_arrive_is_fetched_again(served, browser, lab):
     """Here the browser refuses it at first; else a network that changes while the page is loaded."""
-    block = lambda urls: browser.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": urls})  # noqa: E731
+
+    def block(urls):
+        browser.driver.execute_cdp_cmd("Network.setBlockedURLs", {"urls": urls})
+
     block(["*/table.js"])
     browser.open(served.address)
     browser.until(lambda: browser.requests().count(served.address.partition("?")[0]), "the page to be loaded again")

@@ -80,6 +80,12 @@ class FakeNode:
     def server(self) -> FakeServer:
         return self.lab.servers[self.lab.topology.node(self.name).name]
 
+    def answers(self) -> bool:
+        try:
+            return bool(self.server().version())
+        except LabError:
+            return False
+
     @property
     def dialect(self) -> Dialect:
         return self.server().dialect

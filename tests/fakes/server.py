@@ -27,6 +27,8 @@ OPTION = re.compile(r"^(loose-)?([\w-]+) ?= ?(\w+)", re.M)
 # Those that need a restart; some variables, and the most that a server takes of one: it silently makes that of more.
 FIXED = {"innodb_page_cleaners": "4", "innodb_read_io_threads": "4"}
 VARIABLES = {"sync_binlog": "1", "innodb_flush_log_at_trx_commit": "1", "innodb_io_capacity": "200"} | FIXED
+# Galera's options are variables, too: evs.send_window is wsrep_provider_evs_send_window.
+PROVIDER = "wsrep_provider_"
 MOST = {"innodb_flush_log_at_trx_commit": 2, "innodb_read_io_threads": 64}
 
 Rows = list[dict[str, Any]]
@@ -86,7 +88,12 @@ class FakeServer:
         return f"{self.lab.engine}-fake"
 
     def settings(self, *names: str) -> dict[str, str]:
-        return {name: self.globals_[name] for name in names if name in self.globals_}
+        known = self.globals_ | {f"{PROVIDER}options": self._provider_options()}
+        return {name: known[name] for name in names if name in known}
+
+    def _provider_options(self) -> str:
+        options = {name.removeprefix(PROVIDER): value for name, value in self.globals_.items() if PROVIDER in name}
+        return "".join(f"{name.replace('_', '.', 1)} = {value}; " for name, value in options.items())
 
     def changed_settings(self) -> dict[str, str]:
         return {"sync_binlog": "0", "datadir": "/var/lib/mysql/"}

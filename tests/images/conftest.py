@@ -13,7 +13,7 @@ import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker import images
 
-from engines import ENGINES, QUICK
+from tests.images.engines import ENGINES, QUICK
 
 LABEL = "replication-lab.test"
 FLOATING = "mysql"

@@ -1,9 +1,10 @@
 """The array's container where the host gives it less than it needs."""
 
 import pytest
-from conftest import LABEL, PATIENCE_S, build, remove_container
 from replication_lab.model.disk import Limits
 from replication_lab.world.disks.spindle import arguments
+
+from tests.images.conftest import LABEL, PATIENCE_S, build, remove_container
 
 ARRAY, SPINDLE = "replication-lab/array", "replication-lab/spindle"
 # As compose/storage/_parts.yaml has it, but for the rules of the loop devices.

@@ -8,9 +8,10 @@ import tarfile
 import zipfile
 
 import pytest
-from conftest import PATIENCE_S, build
 from replication_lab.world import catalogue
 from replication_lab.world.docker import bake_file
+
+from tests.images.conftest import PATIENCE_S, build
 
 IMAGES = catalogue.IMAGES
 # Stands in for Maven, which would fetch a file; the one that is there is made by the test.
@@ -99,8 +100,8 @@ def test_an_engine_from_an_archive_is_as_small_as_promised(client, name):
 
 def test_the_bake_file_is_read_as_docker_reads_it(client):
     """The targets and folders of every image are those that `docker buildx bake --print` prints."""
-    names = [name for name in bake_file.targets() if not name.startswith("_")]
-    command = ["docker", "buildx", "bake", "-f", str(IMAGES / "docker-bake.hcl"), "--print", *names]
+    names = list(bake_file.targets())
+    command = ["docker", "buildx", "bake", "-f", str(bake_file.path()), "--print", *names]
     printed = json.loads(subprocess.run(command, check=True, capture_output=True, text=True).stdout)["target"]
 
     def used(name):

@@ -7,7 +7,8 @@ from types import SimpleNamespace
 
 import pymysql
 import pytest
-from conftest import PATIENCE_S, until
+
+from tests.images.conftest import PATIENCE_S, until
 
 HOOKS = "/docker-entrypoint-initdb.d"
 OF_ROOT = {"/var/lib/mysql": "uid=0,mode=755"}

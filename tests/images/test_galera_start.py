@@ -1,8 +1,9 @@
 """What a cluster's node and its sidecar refuse before anything starts, with the reason in their last line."""
 
 import pytest
-from conftest import PATIENCE_S
 from replication_lab.world import catalogue
+
+from tests.images.conftest import PATIENCE_S
 
 START = catalogue.IMAGES / "mariadb" / "galera-start"
 SETTINGS = {"LAB_NODE": "node1", "LAB_MEMBERS": "node1 localhost", "MYSQL_ROOT_PASSWORD": "secret"}

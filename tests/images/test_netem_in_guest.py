@@ -12,7 +12,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.world.docker.namespace import Refused
 from replication_lab.world.docker.netem import Sender, Told, refuse_unable
 
-from yard import opened_yard
+from tests.images.yard import opened_yard
 
 PORT = 21002
 MATCHES = tuple(f"match ip protocol {number} 0xff match ip dport {PORT} 0xffff" for number in (6, 17))

@@ -9,18 +9,19 @@ import urllib.request
 from pathlib import Path
 
 import pytest
-from conftest import LABEL, until
 from docker.errors import ImageNotFound
 from replication_lab.world import catalogue
 from replication_lab.world.docker import archives, bake_file, images, registry
 
+from tests.images.conftest import LABEL, until
+
 SOURCES = Path(__file__).parent / "registry"
 REGISTRY = "replication-lab-test/registry"
 BAKE = """
-target "{name}" {{
-  context = "images/{name}"
-  tags    = ["replication-lab/{name}"]
-}}
+services:
+  {name}:
+    image: replication-lab/{name}
+    build: {{context: images/{name}}}
 """
 
 pytestmark = pytest.mark.long
@@ -58,7 +59,7 @@ def name(client, tmp_path, monkeypatch):
     folder.mkdir(parents=True)
     (folder / "Dockerfile").write_text("FROM scratch\nCOPY content /\n")
     (folder / "content").write_text("first")
-    (tmp_path / "images" / "docker-bake.hcl").write_text(BAKE.format(name=chosen))
+    (tmp_path / "images" / "bake.yaml").write_text(BAKE.format(name=chosen))
     monkeypatch.setattr(catalogue, "ROOT", tmp_path)
     monkeypatch.setattr(catalogue, "IMAGES", tmp_path / "images")
     monkeypatch.setitem(images.MEGABYTES, chosen, 1)

@@ -3,7 +3,8 @@
 import secrets
 
 import pytest
-from conftest import until
+
+from tests.images.conftest import until
 
 HOOKS = "/docker-entrypoint-initdb.d"
 SOURCE_HOOK = """

@@ -4,7 +4,7 @@ import pytest
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import images
 
-import guest
+from tests.images import guest
 
 PAIR = {"LAB_NODE": "node1", "LAB_PEER": "node2", "LAB_DISKS": "disk"}
 

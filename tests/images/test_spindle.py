@@ -7,12 +7,12 @@ import statistics
 import time
 
 import pytest
-from conftest import LABEL, PATIENCE_S, build, remove_container, until
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError
 from replication_lab.world.disks.spindle import Settings, Spindle, arguments
 
-from nbd import Nbd, seconds
+from tests.images.conftest import LABEL, PATIENCE_S, build, remove_container, until
+from tests.images.nbd import Nbd, seconds
 
 # What a disk or a CPU does is measured, and compared with its limit.
 pytestmark = pytest.mark.alone

@@ -11,9 +11,9 @@ from concurrent.futures import ThreadPoolExecutor
 import docker
 import pytest
 import requests
-from conftest import LABEL, PATIENCE_S, build, until
 
-from engines import ENGINES, QUICK
+from tests.images.conftest import LABEL, PATIENCE_S, build, until
+from tests.images.engines import ENGINES, QUICK
 
 TOXIPROXY = "replication-lab/toxiproxy"
 LOAD = "replication-lab/load"

@@ -7,12 +7,12 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pymysql
 import pytest
-from conftest import LABEL, PATIENCE_S, until
+from replication_lab.model.compose_project import DATA
 from replication_lab.model.errors import LabError
-from replication_lab.world.docker.service import DATA
 
-from guest import Answer
-from yard import METADATA, MIB, SPINDLE, Pair, ask, disk_of, opened_yard
+from tests.images.conftest import LABEL, PATIENCE_S, until
+from tests.images.guest import Answer
+from tests.images.yard import METADATA, MIB, SPINDLE, Pair, ask, disk_of, opened_yard
 
 
 @pytest.fixture(scope="module")

@@ -1,12 +1,12 @@
 """Does a virtual machine that cannot start say why, and is nothing of one left behind?"""
 
 import pytest
-from conftest import PATIENCE_S
 from replication_lab.model.errors import LabError
 from replication_lab.world import vm
 from replication_lab.world.docker import labels, leftovers
 
-from yard import VM, opened_yard
+from tests.images.conftest import PATIENCE_S
+from tests.images.yard import VM, opened_yard
 
 
 @pytest.fixture(scope="module")

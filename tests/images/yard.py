@@ -4,13 +4,13 @@ import secrets
 from concurrent.futures import ThreadPoolExecutor
 
 import pymysql
-from conftest import LABEL, build, remove_container
 from replication_lab.model.disk import Limits
 from replication_lab.world import vm
 from replication_lab.world.disks.spindle import Spindle, arguments
 
-from guest import Guest, settings
-from nbd import Nbd
+from tests.images.conftest import LABEL, build, remove_container
+from tests.images.guest import Guest, settings
+from tests.images.nbd import Nbd
 
 SPINDLE, VM = "replication-lab/spindle", "replication-lab/vm"
 MIB = 1 << 20

@@ -11,7 +11,7 @@ from replication_lab.model.lab_request import LabRequest
 from replication_lab.world import catalogue, clock, drbd, signals
 from replication_lab.world.docker import images
 
-from .conftest import things_of
+from tests.lab.conftest import things_of
 
 HELD = "lab.held"
 # Small: comparing them takes time.

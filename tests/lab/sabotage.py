@@ -56,7 +56,7 @@ def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: Seq
         workload=lambda *_: Sabotaged(load, act),
     )
     run = Run(small, preset, ["mariadb"], 7, Journal("sabotage", runs=folder), tell=lambda line: None)
-    run.journal.write(run._opening())
+    run.journal.write(run.opening())
     session = Session(run, {small.lab_of(small.cases[0]).on("mariadb"): lab}, "mariadb")
     session.open()
     # A busy machine is another guard's: these loads are judged for what was done to them.

@@ -8,16 +8,16 @@ from replication_lab import replication
 from replication_lab.faults.toxic_calibration import clear
 from replication_lab.lab import status as views
 from replication_lab.lab import up
+from replication_lab.model.compose_project import DATA
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import View
 from replication_lab.model.statistics import interval_of_mean
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication.kind import SILENT
 from replication_lab.world import clock, drbd
-from replication_lab.world.docker.service import DATA
 
-from .conftest import things_of
-from .machines import HELD, cpu_seconds, cut, texts, two_machines, wait_until_seen, write, writers
+from tests.lab.conftest import things_of
+from tests.lab.machines import HELD, cpu_seconds, cut, texts, two_machines, wait_until_seen, write, writers
 
 RATE_KIB = 4096
 FILLING, FILL = "/run/lab/filling", f"dd if=/dev/zero of={DATA}/.filling bs=64K count=64 oflag=direct"
@@ -215,7 +215,7 @@ def test_commits_feel_the_link(whole, toxic):
     """
     serving = drbd.primary(whole)
     before = milliseconds_a_commit(whole, serving.node)
-    proofs = [up.set_toxic(whole, link.name, toxic) for link in whole.topology.links]
+    proofs = up.set_toxics(whole, {link.name: toxic for link in whole.topology.links})
     milliseconds = milliseconds_a_commit(whole, serving.node)
     status = serving.status()
 
@@ -236,7 +236,7 @@ def test_a_narrow_link_is_proved_while_writes_fill_it(whole):
         serving.run("guest", "touch", FILLING)
         try:
             writing = pool.submit(serving.run, "guest", "sh", "-c", filling)
-            proofs = [up.set_toxic(whole, link.name, "slow-1mbit") for link in whole.topology.links]
+            proofs = up.set_toxics(whole, {link.name: "slow-1mbit" for link in whole.topology.links})
             still_writing = not writing.done()
         finally:
             for link in whole.topology.links:

@@ -7,7 +7,7 @@ from replication_lab.lab import up
 from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.world import catalogue, clock, drbd
 
-from .machines import texts, two_machines, writers
+from tests.lab.machines import texts, two_machines, writers
 
 pytestmark = pytest.mark.long
 
@@ -25,7 +25,7 @@ def pair(docker):
 
 def lost_with_the_site(lab, protocol, place):
     """Darken the primary's site and kill it under load; return the acknowledged rows that the survivor lacks."""
-    proofs = [up.set_toxic(lab, link.name, place) for link in lab.topology.links]
+    proofs = up.set_toxics(lab, {link.name: place for link in lab.topology.links})
     assert all(proof.ok for proof in proofs), proofs
     dying = drbd.primary(lab)
     survivor = replicated_disk.other(lab, dying.node)

@@ -11,7 +11,7 @@ from replication_lab.lab.status import called
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.world import catalogue, drbd
 
-from .machines import two_machines, write
+from tests.lab.machines import two_machines, write
 
 pytestmark = pytest.mark.long
 LINK = "node1-node2"

@@ -68,7 +68,7 @@ def test_a_lab_is_shown_as_it_is_after_a_failover(pair):
     assert {node.name: node.role for node in turned.nodes} == {"source": "replica", "replica": "source"}
     assert [(link.source, link.target, link.toxics) for link in turned.links] == [("replica", "source", ["wan-85ms"])]
     assert [link.round_trip_ms > 80 for link in turned.links] == [True]
-    assert up.set_toxic(pair, "replica-source", "none").ok
+    assert all(proof.ok for proof in up.set_toxics(pair, {"replica-source": "none"}))
     assert [(link.toxics, link.round_trip_ms < 40) for link in status.view(pair).links] == [([], True)]
     answer = pair.node("replica").container.exec_run(["bash", "/usr/local/bin/lab-health"])
     assert (answer.exit_code, answer.output.decode().strip()) == (
@@ -85,7 +85,7 @@ def test_a_promoted_replica_that_starts_again_goes_on_as_the_source(pair):
     pair.node("replica").kill()
     clock.wait_until(lambda: pair.node("replica").state()[0] == "exited", "the replica's end")
     pair.node("replica").start_again()
-    clock.wait_until(lambda: failover._answers(pair, "replica"), "the replica")
+    clock.wait_until(lambda: pair.node("replica").answers(), "the replica")
 
     pair.node("replica").server().as_application().execute("CREATE TABLE lab.accepted (id INT)")
 
@@ -103,7 +103,7 @@ def test_a_semi_synchronous_pair_that_changed_places_keeps_them_when_both_start_
             pair.node(node).kill()
             clock.wait_until(lambda node=node: pair.node(node).state()[0] == "exited", f"the end of {node}")
             pair.node(node).start_again()
-            clock.wait_until(lambda node=node: failover._answers(pair, node), node)
+            clock.wait_until(lambda node=node: pair.node(node).answers(), node)
         pair.refresh()
         wait_until_acknowledged(pair.node("replica").server(), 30)
         before = SemiSync(pair.node("replica").server()).status()
@@ -221,7 +221,7 @@ def test_an_old_source_that_starts_again_refuses_writes(pair):
     clock.wait_until(lambda: pair.node("source").state()[0] == "exited", "the source's end")
     failover.failover(pair, "replica")
     pair.node("source").start_again()
-    clock.wait_until(lambda: failover._answers(pair, "source"), "the old source")
+    clock.wait_until(lambda: pair.node("source").answers(), "the old source")
 
     with pytest.raises(LabError, match="read-only"):
         pair.node("source").server().as_application().execute("CREATE TABLE lab.refused (id INT)")

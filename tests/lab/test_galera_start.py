@@ -6,10 +6,10 @@ from datetime import datetime
 
 import pytest
 from replication_lab import replication
+from replication_lab.model.compose_project import DATA
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
 from replication_lab.world.docker import leftovers
-from replication_lab.world.docker.service import DATA
 from replication_lab.world.mysql.galera import GaleraNode
 
 # What a node decides at its start is tested on the image (tests/images/test_galera_start.py); here on whole clusters.

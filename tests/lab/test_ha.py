@@ -11,7 +11,7 @@ from replication_lab.replication import drbd_roles as replicated_disk
 from replication_lab.replication import pacemaker as cluster_manager
 from replication_lab.world import clock, drbd, pacemaker
 
-from .machines import texts, two_machines, write, writers
+from tests.lab.machines import texts, two_machines, write, writers
 
 DATA, RING, ARBITER = "node1-node2", "node1-node2-ring", "{}-arbiter"
 
@@ -166,7 +166,7 @@ def _alone(lab):
 def test_a_slow_ring_moves_nothing(whole):
     """200 ms are no silence: the same machine serves, and both are members."""
     before = serving(whole)
-    proof = up.set_toxic(whole, RING, "wan-200ms")
+    (proof,) = up.set_toxics(whole, {RING: "wan-200ms"})
     clock.pause(6)
     status = pacemaker.cluster(whole).status()
 

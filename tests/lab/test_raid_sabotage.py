@@ -65,7 +65,7 @@ def doubts(lab, tmp_path, monkeypatch):
             Journal("sabotage", runs=tmp_path),
             tell=lambda line: None,
         )
-        run.journal.write(run._opening())
+        run.journal.write(run.opening())
         session = Session(run, {LabSpec(lab.topology.name, "mariadb"): lab}, "mariadb")
         session.open()
         return "; ".join(session._measure(known.case(case), 1).reasons_to_doubt)

@@ -38,7 +38,7 @@ def doubts(lab, tmp_path):
     def measured():
         preset = Preset("sabotage", 2, 2, SIZES)
         run = Run(KNOWN, preset, [lab.engine], 7, Journal("sabotage", runs=tmp_path), tell=lambda line: None)
-        run.journal.write(run._opening())
+        run.journal.write(run.opening())
         session = Session(run, {LabSpec(lab.topology.name, lab.engine): lab}, lab.engine)
         return "; ".join(session._measure(KNOWN.case(CASES[lab.engine]), 1).reasons_to_doubt)
 

@@ -10,7 +10,7 @@ from replication_lab.world import catalogue
 COMPOSE = catalogue.COMPOSE
 
 
-class Loader(LOADER):  # type: ignore[valid-type]
+class Loader(LOADER):  # type: ignore[valid-type]  # which class it is depends on whether YAML's C library is there
     """YAML as Compose reads it, with its own tags for overriding lists."""
 
 

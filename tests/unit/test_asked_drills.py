@@ -6,7 +6,7 @@ import msgspec
 import pytest
 from replication_lab import experiments, replication
 from replication_lab import runs as running
-from replication_lab.experiments._question_topologies import can_answer
+from replication_lab.experiments.question.topologies import can_answer
 from replication_lab.model.event import INTERRUPTED, Doubt
 from replication_lab.model.evidence import Evidence, FaultEvidence
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
@@ -17,7 +17,7 @@ from replication_lab.runner import asked_drills, drill_set
 from replication_lab.world import catalogue, journal
 from rich.console import Console
 
-from valid_page import check
+from tests.unit.valid_page import check
 
 LOSE = "lose-source"
 ACTED = Proof(what="source has ended", expected="137", found="137", ok=True)

@@ -5,7 +5,7 @@ from itertools import islice
 
 import pytest
 from replication_lab import experiments
-from replication_lab.experiments import _question_state
+from replication_lab.experiments.question import state
 from replication_lab.model.drawn import drawn
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.history import Outcome, parse
@@ -91,11 +91,9 @@ def test_a_ledger_of_anything_else_is_refused(change, said, refused):
 def test_the_users_tables_are_made_before_a_drill(monkeypatch):
     """On the node that accepts writes; without a ledger nothing of the user's is needed."""
     made = []
-    monkeypatch.setattr(_question_state, "make_tables", lambda asked, writer: made.append((asked.ledger, writer)))
-    monkeypatch.setattr(_question_state, "put", lambda *_: type("Kept", (), {"proofs_of": None}))
-    monkeypatch.setattr(
-        _question_state.replication, "of", lambda _lab: type("Kind", (), {"writer": lambda _: "source"})()
-    )
+    monkeypatch.setattr(state, "make_tables", lambda asked, writer: made.append((asked.ledger, writer)))
+    monkeypatch.setattr(state, "put", lambda *_: type("Kept", (), {"proofs_of": None}))
+    monkeypatch.setattr(state.replication, "of", lambda _lab: type("Kind", (), {"writer": lambda _: "source"})())
     for asked in (question(), question(ledger=False)):
         experiment = experiments.asked(asked)
         experiment.hold(None, experiment.cases[0])

@@ -14,7 +14,7 @@ from replication_lab.report.forest import against
 from replication_lab.report.rows import FigureRow, IntervalRow
 from replication_lab.report.svg import Scale
 
-from synthetic import experiment, record, run
+from tests.unit.synthetic import experiment, record, run
 
 # --- scales -----------------------------------------------------------------------------------------------------------
 

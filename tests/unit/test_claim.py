@@ -13,7 +13,7 @@ from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import Expected, Verdict, exit_code
 
-from synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
+from tests.unit.synthetic import claim, experiment, lab, measurement, record, replaced, run, toxic
 
 PLAN = Plan(3, 8)
 AS_CLAIMED = Expected()

@@ -10,8 +10,8 @@ from replication_lab.model.record import Record
 from replication_lab.model.verdict import Verdict
 from replication_lab.report.compared import markdown_text
 
-import synthetic
-from synthetic_digests import changed, on_another_machine, run
+from tests.unit import synthetic
+from tests.unit.synthetic_digests import changed, on_another_machine, run
 
 LATENCY_ONLY = {"none": CaseDigest({"latency_p50_ms": [1.0] * 6})}
 

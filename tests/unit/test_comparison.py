@@ -12,8 +12,8 @@ from replication_lab.model.measurement import Noise
 from replication_lab.model.record import Record
 from replication_lab.model.verdict import Verdict
 
-import synthetic
-from synthetic_digests import changed, on_another_machine, run
+from tests.unit import synthetic
+from tests.unit.synthetic_digests import changed, on_another_machine, run
 
 # Pairs of simulated or recorded runs.
 pytestmark = pytest.mark.whole

@@ -223,7 +223,8 @@ def test_the_proof_of_a_rate_says_that_it_is_the_links(monkeypatch, text, proxie
     link: Any = FakeLink("a-b")
     link.model = SimpleNamespace(proxies=proxies)
     monkeypatch.setattr(up, "RoundTrip", lambda running, _lanes: FakeRoundTrip(running))
-    proof = up.set_toxic(SimpleNamespace(link=lambda _name: link, topology=SimpleNamespace(links=())), "a-b", text)
+    lab: Any = SimpleNamespace(link=lambda _name: link, topology=SimpleNamespace(links=()))
+    (proof,) = up.set_toxics(lab, {"a-b": text})
 
     assert said in proof.found
 

@@ -14,7 +14,7 @@ from replication_lab.probes import forbidden_logs
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
-from synthetic_drill import FILE, GALERA, KINDS, parsed
+from tests.unit.synthetic_drill import FILE, GALERA, KINDS, parsed
 
 DOCS = catalogue.ROOT / "docs"
 CLOCK = "fault: clock, skew: 60, targets: [node1]"

@@ -11,8 +11,7 @@ from replication_lab.model.history import Copy
 from replication_lab.model.verdict import Verdict
 
 from tests import drill_page
-
-from synthetic_drill import HISTORY, evidence, parsed, recorded, summed_up
+from tests.unit.synthetic_drill import HISTORY, evidence, parsed, recorded, summed_up
 
 
 @pytest.fixture

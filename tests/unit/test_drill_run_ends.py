@@ -12,7 +12,7 @@ from replication_lab.report import DrillsSummary
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set
 
-from synthetic_drill import HISTORY, Upped, evidence, junit_of, parsed
+from tests.unit.synthetic_drill import HISTORY, Upped, evidence, junit_of, parsed
 
 
 @pytest.fixture

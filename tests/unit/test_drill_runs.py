@@ -13,8 +13,7 @@ from replication_lab.runner import drill as drill_run
 from replication_lab.runner import drill_set
 
 from tests.fakes.parts import LabOfNames
-
-from synthetic_drill import CUT, GALERA, Upped, evidence, parsed
+from tests.unit.synthetic_drill import CUT, GALERA, Upped, evidence, parsed
 
 # --- drills on a lab that misbehaves ----------------------------------------------------------------------------------
 

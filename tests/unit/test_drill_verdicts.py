@@ -12,7 +12,7 @@ from replication_lab.replication.galera import how_returned
 from replication_lab.report.drill_text import text
 from replication_lab.runner import drill_set
 
-from synthetic_drill import CUT, HISTORY, evidence, parsed, summed_up
+from tests.unit.synthetic_drill import CUT, HISTORY, evidence, parsed, summed_up
 
 
 def test_a_drill_that_went_as_it_should_holds():

@@ -8,8 +8,7 @@ from replication_lab.world.docker import bake_file
 from replication_lab.world.mysql.dialects import dialects
 
 from tests.records import tested
-
-from compose_files import COMPOSE
+from tests.unit.compose_files import COMPOSE
 
 
 @pytest.mark.parametrize("name", sorted(catalogue.engines()))

@@ -12,14 +12,14 @@ from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab.model.topology import LOADER
 
-import user_texts
-from user_texts import COMMANDS
+from tests.unit import user_texts
+from tests.unit.user_texts import COMMANDS
 
 pytestmark = pytest.mark.whole
 FORBIDDEN = Path(__file__).with_name("forbidden_words.yaml")
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 MESSAGES = SNAPSHOTS / "messages.md"
-RENEW = "PYTHONPATH=harness .venv/bin/python tests/unit/test_english.py"
+RENEW = "PYTHONPATH=harness .venv/bin/python -m tests.unit.test_english"
 # Names in the code of what is put into a text.
 PUT_IN = re.compile(r"\{[^{}]*\}")
 SOURCES = {"help": user_texts.helps, **user_texts.ALL}

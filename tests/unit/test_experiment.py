@@ -9,8 +9,8 @@ from replication_lab.model.quantities import Total, throughput
 from replication_lab.model.record import Record
 from replication_lab.model.verdict import Expected, Verdict
 
-import synthetic
-from synthetic import claim, experiment, lab, record, run
+from tests.unit import synthetic
+from tests.unit.synthetic import claim, experiment, lab, record, run
 
 ASYNC = throughput("async-85ms").over(throughput("none"))
 

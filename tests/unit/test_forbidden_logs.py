@@ -8,8 +8,7 @@ from replication_lab.report.drill_text import text
 from replication_lab.world import catalogue
 
 from tests.fakes.parts import LabOfNames
-
-from synthetic_drill import HISTORY, evidence, summed_up
+from tests.unit.synthetic_drill import HISTORY, evidence, summed_up
 
 
 class LoggingLab(LabOfNames):

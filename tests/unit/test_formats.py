@@ -19,10 +19,9 @@ from replication_lab.report import annotations, compared, figures, formats, mark
 from replication_lab.report.rows import IntervalRow
 
 from tests.records import golden
-from tests.unit.test_comparison import run as digest
-
-from synthetic import claim, experiment, record
-from synthetic_drill import parsed, summed_up
+from tests.unit.synthetic import claim, experiment, record
+from tests.unit.synthetic_digests import run as digest
+from tests.unit.synthetic_drill import parsed, summed_up
 
 CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99))
 OPEN = claim(throughput("async-85ms").over(throughput("none")).at_least(0.895))

@@ -10,7 +10,7 @@ from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import Verdict
 
-from synthetic import claim, run
+from tests.unit.synthetic import claim, run
 
 PLAN = Plan(3, 8)
 NEVER_LOST = Total("none", "lost").is_zero(trials="trials", at_least=30)

@@ -5,7 +5,7 @@ import subprocess
 import pytest
 from replication_lab.world import catalogue
 
-from bootstrap import asked, bash
+from tests.unit.bootstrap import asked, bash
 
 SCRIPT = catalogue.IMAGES / "mariadb" / "galera-start"
 

@@ -227,6 +227,35 @@ def test_a_slow_node_that_throttled_nothing_is_a_doubt(ran, monkeypatch):
     assert "flow control paused the cluster" in summary.claims[0].reason
 
 
+@pytest.fixture
+def windowed():
+    """Return the experiment with the claim about send windows alone: its cases have 128 clients, a row for each."""
+    chosen = only("windows-help-128")
+    preset = chosen.preset("brief")
+    return replace(chosen, presets={"brief": replace(preset, sizes=preset.sizes | {"rows": 128})})
+
+
+def test_send_windows_that_a_node_does_not_keep_are_unknown(ran, windowed):
+    """One node is back at the provider's own: what was measured is not wider windows."""
+
+    def narrow(lab, _load):
+        lab.node("node2").server().set_global(wsrep_provider_evs_send_window=4)
+
+    summary, _, _ = ran(windowed, preset="brief", meanwhile=narrow)
+
+    assert verdicts(summary) == {"windows-help-128": Verdict.UNKNOWN}
+    assert "node2 has its send windows" in summary.claims[0].reason
+
+
+def test_send_windows_that_all_nodes_keep_are_proved(ran, windowed):
+    """The counter-check: each node is asked, in both cases of the claim, and none is doubted."""
+    summary, record, _ = ran(windowed, preset="brief")
+    asked = {proof.what for found in record.measurements for proof in found.proofs if proof.ok}
+
+    assert {f"node{n} has its send windows" for n in (1, 2, 3)} <= asked
+    assert "send windows" not in summary.claims[0].reason
+
+
 SLOWED = {"slow-node-throttles-galera": "node3", "slow-replica-does-not-throttle-semisync": "replica2"}
 
 

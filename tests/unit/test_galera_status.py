@@ -1,5 +1,8 @@
 """Is a node that has left its cluster told from one whose status can be read?"""
 
+from types import SimpleNamespace
+from typing import Any
+
 import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world.mysql.galera import GaleraNode
@@ -44,3 +47,15 @@ def test_a_node_that_is_leaving_is_in_no_cluster(without):
     """While the provider is unloaded, SHOW STATUS returns only some variables of the cluster."""
     with pytest.raises(LabError, match="node1 is not in a Galera cluster"):
         GaleraNode(Server(without)).status()
+
+
+def test_the_options_of_the_library_are_read_from_its_own_text():
+    """As Galera 26.4 writes them, with one that has no value."""
+    text = "evs.send_window = 512; gcomm.thread_prio = ; evs.user_send_window = 256; "
+    server: Any = SimpleNamespace(settings=lambda name: {name: text})
+
+    assert GaleraNode(server).provider_options() == {
+        "evs.send_window": "512",
+        "gcomm.thread_prio": "",
+        "evs.user_send_window": "256",
+    }

@@ -6,8 +6,7 @@ from replication_lab.model.metrics import text_of
 from replication_lab.world import catalogue
 
 from tests.fakes.live import LINK, FakeLive
-
-from compose_files import read
+from tests.unit.compose_files import read
 
 FOLDER = catalogue.ROOT / "docs" / "grafana"
 

@@ -3,7 +3,7 @@
 import pytest
 from replication_lab.world import catalogue
 
-from bootstrap import asked, bash
+from tests.unit.bootstrap import asked, bash
 
 SCRIPT = catalogue.COMPOSE / "group" / "start"
 

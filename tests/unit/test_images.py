@@ -21,30 +21,18 @@ from tests.fakes.docker_engine import Image
 Usage = namedtuple("Usage", "total used free")
 
 BAKE = """
-target "_database" {
-  contexts = { database = "images/database" }
-}
-target "mariadb" {
-  inherits = ["_database"]
-  context  = "images/mariadb"
-}
-target "maven" {
-  context = "images/maven"
-}
-target "old" {
-  matrix = {
-    engine = [
-      "mysql-5.5", "mysql-8.0",
-    ]
-  }
-  name     = replace(engine, ".", "-")
-  inherits = ["_database"]
-  context  = "images/${engine}"
-  contexts = { maven = "target:maven" }
-}
-target "load" {
-  context = "images/load"
-}
+x-old: &old {database: images/database, maven: "target:maven"}
+services:
+  mariadb:
+    build: {context: images/mariadb, additional_contexts: {database: images/database}}
+  mysql-5.5:
+    build: {context: images/mysql-5.5, additional_contexts: *old}
+  mysql-8.0:
+    build: {context: images/mysql-8.0, additional_contexts: *old}
+  maven:
+    build: {context: images/maven}
+  load:
+    build: {context: images/load}
 """
 
 
@@ -55,7 +43,7 @@ def folder(monkeypatch, tmp_path) -> Path:
         path = tmp_path / "images" / name / "Dockerfile"
         path.parent.mkdir(parents=True, exist_ok=True)
         path.write_text("one")
-    (tmp_path / "images" / "docker-bake.hcl").write_text(BAKE)
+    (tmp_path / "images" / "bake.yaml").write_text(BAKE)
     monkeypatch.setattr(catalogue, "IMAGES", tmp_path / "images")
     return tmp_path / "images"
 
@@ -91,19 +79,18 @@ def test_a_recipe_changes_with_all_that_goes_into_the_image(folder, changed_by, 
 @pytest.mark.parametrize(
     ("old", "new", "images_of_it"),
     [
-        ('"images/load"\n', '"images/load"\n  args = {}\n', {"load"}),
-        ('"images/maven"\n', '"images/maven"\n  args = {}\n', {"mysql-5.5", "mysql-8.0"}),
-        ('"target:maven" }\n', '"target:maven" }\n  args = {}\n', {"mysql-5.5", "mysql-8.0"}),
-        ('"mysql-8.0",\n', '"mysql-8.0", "mysql-9.0",\n', set()),
-        ('target "load"', 'target "_unused" {\n  args = {}\n}\ntarget "load"', set()),
+        ("images/load}", "images/load, target: small}", {"load"}),
+        ("images/maven}", "images/maven, target: small}", {"mysql-5.5", "mysql-8.0"}),
+        ("images/database, maven", "images/load, maven", {"mysql-5.5", "mysql-8.0"}),
+        ("  load:", "  unused:\n    build: {context: images/load}\n  load:", set()),
+        ("services:", "# Built by bake.\nservices:", set()),
     ],
 )
 def test_a_recipe_changes_with_the_targets_that_it_takes_from_only(folder, changed_by, old, new, images_of_it):
-    """A target that is added for another image, in a matrix too, causes no rebuild."""
-    bake = folder / "docker-bake.hcl"
+    """A service that is added for another image causes no rebuild, and neither does a comment."""
     assert old in BAKE
 
-    assert changed_by(lambda: bake.write_text(BAKE.replace(old, new))) == images_of_it
+    assert changed_by(lambda: bake_file.path().write_text(BAKE.replace(old, new))) == images_of_it
 
 
 def test_a_recipe_changes_when_a_file_is_renamed(folder, changed_by):
@@ -120,7 +107,7 @@ def test_the_bake_files_own_targets_are_read_as_docker_reads_them():
     assert len(from_archives) == 7
     for name in from_archives:
         assert bake_file.images_of(name) == sorted(["archived", "maven", bake_file.target(name)])
-        assert f'"images/{name}"' in bake_file.targets()[bake_file.target(name)]
+        assert bake_file.targets()[bake_file.target(name)]["context"] == f"images/{name}"
 
 
 def test_an_image_is_current_while_its_recipe_is(engine, folder):
@@ -211,9 +198,9 @@ def test_a_build_is_labelled_with_its_recipe_and_handed_the_companys_authority(e
     monkeypatch.setattr(images, "CA_BUNDLES", ("/missing", __file__))
     images._bake(["mysql-8.0"])
 
-    assert commands[0][-1] == "mysql-8-0"
+    assert commands[0][-1] == "mysql-8_0"
     assert f"*.secrets=id=ca,src={__file__}" in commands[0]
-    assert f"mysql-8-0.labels.{images.RECIPE}={bake_file.digest('mysql-8.0')}" in commands[0]
+    assert f"mysql-8_0.labels.{images.RECIPE}={bake_file.digest('mysql-8.0')}" in commands[0]
 
 
 def test_a_build_that_is_stopped_ends_its_builder(engine, folder, monkeypatch):

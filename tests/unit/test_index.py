@@ -11,10 +11,10 @@ from replication_lab.report import index, summarise
 from replication_lab.report.index import Run
 from replication_lab.report.summary import encode
 
-from synthetic import experiment, record
-from synthetic_drill import HISTORY, evidence, summed_up
-from synthetic_runs import tiny
-from valid_page import check
+from tests.unit.synthetic import experiment, record
+from tests.unit.synthetic_drill import HISTORY, evidence, summed_up
+from tests.unit.synthetic_runs import tiny
+from tests.unit.valid_page import check
 
 
 @pytest.fixture(scope="module")

@@ -14,8 +14,8 @@ from replication_lab.report import page, round_timelines, summarise
 from replication_lab.report.chart import Chart
 from replication_lab.workloads.sequential_inserts import parse
 
-from synthetic import LAN, WAN, experiment, lab, measurement, record, run
-from valid_page import check
+from tests.unit.synthetic import LAN, WAN, experiment, lab, measurement, record, run
+from tests.unit.valid_page import check
 
 # The reports are those of long runs.
 pytestmark = pytest.mark.whole

@@ -8,7 +8,7 @@ from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan
 from replication_lab.model.verdict import Expected, Verdict
 
-from synthetic import claim, run
+from tests.unit.synthetic import claim, run
 
 ARIA = Loops("aria", "average_ms")
 # The same work, if it takes as much longer as the loop. The CPUs were half as fast in the second round, and two thirds

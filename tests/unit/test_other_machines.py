@@ -26,8 +26,7 @@ from replication_lab.world.docker import lab as labs
 from replication_lab.world.docker.machine import facts_of
 
 from tests.fakes.lab import FakeLab
-
-from synthetic import experiment, record
+from tests.unit.synthetic import experiment, record
 
 # `docker info` of a usual engine on a usual machine, and what is different elsewhere.
 LINUX = {

@@ -17,9 +17,8 @@ from replication_lab.world import catalogue
 from scipy.special import bdtrc
 
 from tests.records import golden
-from tests.unit.test_comparison import on_another_machine, run
-
-import change_point_simulation
+from tests.unit import change_point_simulation
+from tests.unit.synthetic_digests import on_another_machine, run
 
 # Series of simulated runs.
 pytestmark = pytest.mark.whole

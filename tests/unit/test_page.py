@@ -16,9 +16,9 @@ from replication_lab.report import evidence as evidence_of
 from replication_lab.report.rows import ExperimentSummary
 from replication_lab.runner import described
 
-from synthetic import experiment, lab, record, replaced, run, toxic
-from synthetic_drill import HISTORY, evidence, parsed, summed_up
-from valid_page import check, without_assets
+from tests.unit.synthetic import experiment, lab, record, replaced, run, toxic
+from tests.unit.synthetic_drill import HISTORY, evidence, parsed, summed_up
+from tests.unit.valid_page import check, without_assets
 
 
 @pytest.fixture(scope="module")

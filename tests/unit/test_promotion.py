@@ -1,6 +1,7 @@
 """Promotion and rejoining, and the errors where they are refused; against servers that are only state."""
 
 import io
+from contextlib import suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 
@@ -130,6 +131,11 @@ class Standing(LabOfNames):
 
     def server(self, node):
         return self.nodes[node]
+
+    def answers(self, node):
+        with suppress(LabError):
+            return bool(self.nodes[node].version())
+        return False
 
     def link(self, name):
         return SimpleNamespace(add=lambda body: self.toxiproxy.add(name, body))

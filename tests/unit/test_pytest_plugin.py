@@ -25,8 +25,7 @@ from replication_lab.world import catalogue, places
 
 from tests.fakes.fault import FakeFault
 from tests.fakes.link import FakeLink, FakeRoundTrip
-
-from synthetic_runs import FAR, tiny
+from tests.unit.synthetic_runs import FAR, tiny
 
 FASTER = Claim("faster", "semi-sync is ten times as fast", throughput(FAR).over(throughput("none")).at_least(10))
 LISTS = """

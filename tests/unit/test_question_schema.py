@@ -9,17 +9,13 @@ from click.testing import CliRunner
 from replication_lab import cli, experiments, runs
 from replication_lab.model.errors import LabError
 from replication_lab.model.question import Question
-from replication_lab.model.question_schema import DESCRIBED, schema
 from replication_lab.world import catalogue
 
 from tests.json_schema import errors
+from tests.question_schema import DESCRIBED, schema
 
 DOCUMENT = catalogue.ROOT / "docs" / "question.schema.json"
-RENEW = (
-    "PYTHONPATH=harness .venv/bin/python -c "
-    "'from replication_lab.model.question_schema import schema; print(end=schema().decode())' "
-    "> docs/question.schema.json"
-)
+RENEW = "PYTHONPATH=harness .venv/bin/python -m tests.question_schema > docs/question.schema.json"
 
 
 def wrong(text: str) -> list[str]:
@@ -50,7 +46,7 @@ def test_the_documented_schema_is_that_of_the_question():
 
 
 def test_every_field_is_described():
-    """Describe a new setting in model/question_schema.py; then renew the schema."""
+    """Describe a new setting in tests/question_schema.py; then renew the schema."""
     assert list(DESCRIBED) == list(Question.__struct_fields__), f"describe it in DESCRIBED, then {RENEW}"
 
 

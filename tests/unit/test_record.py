@@ -10,8 +10,8 @@ from replication_lab.model.measurement import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.record import Record, Run, encode
 
-import synthetic
-from synthetic import measurement, run, toxic
+from tests.unit import synthetic
+from tests.unit.synthetic import measurement, run, toxic
 
 
 def lines(record: Record) -> list[bytes]:

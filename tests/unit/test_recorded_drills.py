@@ -17,8 +17,8 @@ from replication_lab.report.summary import encode as encode_summary
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue, journal
 
-import synthetic
-from synthetic_drill import HISTORY, evidence, junit_of, parsed, recorded, summed_up
+from tests.unit import synthetic
+from tests.unit.synthetic_drill import HISTORY, evidence, junit_of, parsed, recorded, summed_up
 
 # --- records ----------------------------------------------------------------------------------------------------------
 

@@ -19,7 +19,7 @@ from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSumma
 from replication_lab.report.summary import encode, schema
 from rich.console import Console
 
-from synthetic import DATA, claim, experiment, lab, record, replaced, run
+from tests.unit.synthetic import DATA, claim, experiment, lab, record, replaced, run
 
 DOCS = Path(report.__file__).parents[3] / "docs"
 CHANGED = claim(throughput("async-85ms").over(throughput("none")).at_least(0.99))

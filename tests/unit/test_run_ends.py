@@ -19,8 +19,7 @@ from rich.console import Console
 
 from tests.conftest import run_to_its_end
 from tests.fakes import troubles
-
-from synthetic_runs import at, tiny
+from tests.unit.synthetic_runs import at, tiny
 
 
 def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):

@@ -22,8 +22,7 @@ from replication_lab.report import wording
 from replication_lab.runner.rounds import PATIENCE, PATIENCE_AT_ONCE
 
 from tests.fakes import troubles
-
-from synthetic_runs import COMMIT_COSTS_A_TRIP, FAR, at, tiny
+from tests.unit.synthetic_runs import COMMIT_COSTS_A_TRIP, FAR, at, tiny
 
 # The model keeps the laws, so that nothing is expected of it but that they hold; what real engines refute is data.
 LAWFUL = replace(semisync_wan, data=structs.replace(semisync_wan.data, expected=[]))

@@ -8,8 +8,7 @@ from replication_lab.model.measurement import Fault, Spread
 from replication_lab.runner.session import all_at_once, trips
 
 from tests.fakes.link import FakeLink
-
-from synthetic_runs import tiny
+from tests.unit.synthetic_runs import tiny
 
 
 def fault(link, low, middle, asked=85.0, unit="ms") -> Fault:

@@ -6,8 +6,7 @@ import pytest
 from replication_lab.model.statistics import Plan
 from replication_lab.world import catalogue
 
-import change_point_simulation
-import simulation
+from tests.unit import change_point_simulation, simulation
 
 pytestmark = pytest.mark.whole
 

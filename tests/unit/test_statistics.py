@@ -24,7 +24,7 @@ from replication_lab.model.statistics import (
 from replication_lab.model.verdict import Verdict
 from scipy.special import bdtrc
 
-import simulation
+from tests.unit import simulation
 
 # Each property is that of thousands of simulated runs.
 pytestmark = pytest.mark.whole

@@ -9,7 +9,6 @@ from docker.errors import APIError
 from replication_lab.lab import disks, up
 from replication_lab.model.disk import Limits
 from replication_lab.model.storage import MOST_DISKS, Backend, Needs, Storage, parse_storage
-from replication_lab.model.topology import LOADER
 from replication_lab.world import catalogue, vm
 from replication_lab.world.disks import array
 from replication_lab.world.disks import overlay as storage_overlay
@@ -17,6 +16,7 @@ from replication_lab.world.docker import leftovers
 
 from tests.fakes.lab import FakeLab
 from tests.fakes.parts import LabOfNames
+from tests.unit.compose_files import Loader
 
 NODES, REPLICAS = ["source", "near", "far"], ["near", "far"]
 # What this kernel could say: btrfs, no md.
@@ -111,20 +111,13 @@ def test_a_kernel_without_fuse_is_told_so():
 # --- the overlay ------------------------------------------------------------------------------------------------------
 
 
-class Overlay(LOADER):  # type: ignore[valid-type]
-    """YAML as Compose merges it: a list may say that it takes the place of another."""
-
-
-Overlay.add_constructor("!override", lambda loader, node: loader.construct_sequence(node))
-
-
 def overlay_of(backend, launcher=""):
     """Return the overlay of two nodes, as Compose reads it."""
     storages = {
         "near": Storage(level="raid0", disk="sata-7200", disks=3, backend=backend, launcher=launcher),
         "far": Storage(level="single", backend=backend, launcher=launcher),
     }
-    return yaml.load(storage_overlay.overlay("lab-x", "fanout", storages), Overlay)
+    return yaml.load(storage_overlay.overlay("lab-x", "fanout", storages), Loader)
 
 
 @pytest.fixture(params=sorted({*catalogue.backends()} - {"vm"}))

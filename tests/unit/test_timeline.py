@@ -15,7 +15,7 @@ from replication_lab.runner import watched as watched_module
 from replication_lab.runner.watched import watching
 from replication_lab.world import clock
 
-from synthetic_drill import HISTORY, evidence, fault
+from tests.unit.synthetic_drill import HISTORY, evidence, fault
 
 OK, NO, LOST = Outcome.ACKNOWLEDGED, Outcome.FAILED, Outcome.UNKNOWN
 # Counted by hand below: when each statement was sent and answered, where, and how.
@@ -282,6 +282,6 @@ def test_a_steady_rate_does_not_fall_at_the_end_of_the_load():
     steady = [Attempt(n, 1, "node1", n / 5, n / 5 + 0.01, OK) for n in range(17)]
     whole, short = timeline(steady, (0.0, 3.6)), timeline(steady, (0.0, 3.3))
 
-    assert [rate for _, rate in timelines._rates(whole, lambda n: whole.tallies[n].acknowledged)] == [5, 5, 5, 3.333]
-    assert [rate for _, rate in timelines._rates(short, lambda n: short.tallies[n].acknowledged)][-1] is None
+    assert [rate for _, rate in timelines._rates(whole, whole.by_node["node1"])] == [5, 5, 5, 3.333]
+    assert [rate for _, rate in timelines._rates(short, short.by_node["node1"])][-1] is None
     assert "at most 5;" in timelines.spark(row_of(judge(evidence(), HISTORY)), whole)

@@ -8,7 +8,7 @@ from replication_lab.model.topology import _can_be_halved, parse_topology
 from replication_lab.world import catalogue
 from replication_lab.world.docker import labels, project
 
-from compose_files import COMPOSE, all_mounts, read, resolved, services
+from tests.unit.compose_files import COMPOSE, all_mounts, read, resolved, services
 
 OWNER = "${LAB_OWNER:-compose}"
 # The last digits of a link's ports in a cluster.

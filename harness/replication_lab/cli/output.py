@@ -15,7 +15,7 @@ from replication_lab.model.bottleneck import Diagnosis, Sample
 from replication_lab.model.condition import FORMS
 from replication_lab.model.proof import Proof
 from replication_lab.model.server_name import VENDORS
-from replication_lab.model.topology import Topology
+from replication_lab.model.topology import EQUAL_ROLES, Topology
 from replication_lab.model.toxic import Toxic
 from replication_lab.world.docker.lab import Lab
 
@@ -184,7 +184,7 @@ def tree(out: Console, lab: LabView) -> None:
     nodes = {node.name: node for node in lab.nodes}
     targets = {link.target for link in lab.links}
     for node in lab.nodes:
-        if node.role in ("member", "peer"):
+        if node.role in EQUAL_ROLES:
             _spread(root, node, lab.links)
         elif node.name not in targets:
             _grow(root, node, nodes, lab.links)

@@ -67,7 +67,7 @@ def _loaded(name: str) -> Experiment:
 
 def asked(question: Question) -> Experiment:
     """Return the experiment that answers a user's question."""
-    return importlib.import_module("replication_lab.experiments._question").experiment_of(question)
+    return importlib.import_module("replication_lab.experiments.question.experiment").experiment_of(question)
 
 
 def from_file(path: str | Path) -> Experiment:

@@ -4,8 +4,8 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
-from replication_lab.experiments._question_topologies import refuse_a_file_for_machines
-from replication_lab.experiments._question_variables import Kept
+from replication_lab.experiments.question.topologies import refuse_a_file_for_machines
+from replication_lab.experiments.question.variables import Kept
 from replication_lab.lab import start_options
 from replication_lab.model.against import GIT, Against
 from replication_lab.model.claim import Claim

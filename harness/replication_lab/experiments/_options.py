@@ -5,9 +5,9 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 
 from replication_lab.experiments._against import compared, twins_of
-from replication_lab.experiments._question_disks import on_disks, storage_of
-from replication_lab.experiments._question_topologies import nodes_with_servers, refuse_a_file_for_machines
-from replication_lab.experiments._question_variables import server_settings
+from replication_lab.experiments.question.disks import on_disks, storage_of
+from replication_lab.experiments.question.topologies import nodes_with_servers, refuse_a_file_for_machines
+from replication_lab.experiments.question.variables import server_settings
 from replication_lab.model.against import Against
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Case, Experiment, Preset

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from replication_lab.experiments._data import data_beside
 from replication_lab.faults import disk_limits
 from replication_lab.model.claim import Claim
+from replication_lab.model.compose_project import DATA
 from replication_lab.model.disk import Limits
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.proof import Proof
@@ -19,7 +20,6 @@ from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 from replication_lab.world import catalogue
 from replication_lab.world.disks.spindle import Stats
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.service import DATA
 from replication_lab.world.drbd import STAND_ALONE, Peer, Status
 from replication_lab.world.mysql.flush import write_pages
 

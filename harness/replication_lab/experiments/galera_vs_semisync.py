@@ -1,15 +1,15 @@
 """Is a Galera cluster a faster replacement for semi-synchronous replication?"""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from replication_lab.experiments._data import data_beside
 from replication_lab.experiments._far import PUBLISHED, Far, far
 from replication_lab.experiments._galera_cases import CLIENTS, LAN, SYSTEMS, THREE, TWO, System, cases
 from replication_lab.experiments._galera_claims import claims
 from replication_lab.faults.cpu_limit import CpuSqueeze
-from replication_lab.faults.injected import Injected, injected
+from replication_lab.faults.injected import injected
 from replication_lab.model.experiment import Case, Curves, Experiment, Preset
 from replication_lab.model.measuring import AlsoProves, Watch, Workload
 from replication_lab.model.proof import Proof
@@ -23,12 +23,15 @@ from replication_lab.workloads.hot_row import HotRow
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.mysql.galera import GaleraNode
 from replication_lab.world.mysql.semisync import SemiSync
+from replication_lab.world.mysql.server import Server
 
 # As published; a semi-synchronous source of that time did not sync its binary log either. Set on every copy.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0}
 RELAXED_LOG = {"sync_binlog": 0}
-# The provider's own send windows, in messages.
+# How many messages may be in flight: the group's, and a node's own, which may never be wider. The provider's defaults.
+SEND_WINDOWS = ("evs.send_window", "evs.user_send_window")
 WINDOWS = (4, 2)
 # As a share of one CPU.
 SLOW_SHARE = 0.1
@@ -69,7 +72,7 @@ def prepare(lab: Lab) -> None:
 
 
 def _is_galera(lab: Lab) -> bool:
-    return lab.topology.replication == "galera"
+    return any(each.is_galera for each in SYSTEMS.values() if each.topology == lab.topology.name)
 
 
 @contextmanager
@@ -81,21 +84,33 @@ def arrange(lab: Lab, case: Case) -> Iterator[Watch]:
 
 
 @contextmanager
-def _galera(lab: Lab, case: Case) -> Iterator[galera_probe.Watch]:
+def _galera(lab: Lab, case: Case) -> Iterator[Watch]:
     servers = [lab.node(node.name).server() for node in lab.topology.nodes]
     galera_probe.wait_until_synced(servers, len(servers))
+    windows = case.settings.get("windows", WINDOWS)
     try:
-        _set_windows(servers, *case.settings.get("windows", WINDOWS))
-        yield galera_probe.Watch(servers, _round_trip_ms(case), throttled="slow" in case.settings)
+        _set_windows(servers, windows)
+        watch = galera_probe.Watch(servers, _round_trip_ms(case), throttled="slow" in case.settings)
+        yield AlsoProves(watch, lambda: [_windows_in_force(server, windows) for server in servers])
     finally:
-        _set_windows(servers, *WINDOWS)
+        _set_windows(servers, WINDOWS)
 
 
-def _set_windows(servers: list, group: int, own: int) -> None:
-    """Set the send windows: a node's own window may never be wider than the group's."""
+def _set_windows(servers: list[Server], windows: tuple[int, int]) -> None:
+    """Set the send windows: (the group's, a node's own)."""
+    group, own = windows
     for server in servers:
         server.set_global(wsrep_provider_evs_user_send_window=min(own, WINDOWS[1]))
         server.set_global(wsrep_provider_evs_send_window=group, wsrep_provider_evs_user_send_window=own)
+
+
+def _windows_in_force(server: Server, windows: tuple[int, int]) -> Proof:
+    options = GaleraNode(server).provider_options()
+    expected, found = (
+        ", ".join(f"{name}={value}" for name, value in zip(SEND_WINDOWS, values, strict=True))
+        for values in (windows, map(options.get, SEND_WINDOWS))
+    )
+    return Proof(what=f"{server.name} has its send windows", expected=expected, found=found, ok=found == expected)
 
 
 @contextmanager
@@ -125,22 +140,8 @@ def _slowed(lab: Lab, node: str, watch: Watch) -> Iterator[Watch]:
         yield watch
         return
     with injected(CpuSqueeze(lab, [node], SLOW_SHARE)) as squeeze:
-        yield _Squeezed(watch, squeeze)
-
-
-@dataclass
-class _Squeezed:
-    """A watch that also proves that a node's limit was set and throttled it."""
-
-    watch: Watch
-    squeeze: Injected
-
-    def figures(self) -> Mapping[str, float]:
-        return self.watch.figures()
-
-    def proofs(self, commits: int, fastest_ms: float | None = None) -> list[Proof]:
         # Before the watch queries the node: the cost of its answers must not be what reached the limit.
-        return [*self.squeeze.end(), *self.watch.proofs(commits, fastest_ms)]
+        yield AlsoProves(watch, squeeze.end, first=True)
 
 
 # --- laws ---------------------------------------------------------------------------------------------------------

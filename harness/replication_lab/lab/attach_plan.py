@@ -10,7 +10,7 @@ from replication_lab.model import attach_checks
 from replication_lab.model.attachment import AskedLink, AttachedLink, Attachment, ComposeCall, Consumer
 from replication_lab.model.compose_project import Project
 from replication_lab.model.errors import LabError
-from replication_lab.replication.recognised import CLUSTERS, Recognised, outside, recognised
+from replication_lab.replication.recognised import Recognised, outside, recognised
 from replication_lab.world.docker import attached as attached_labs
 from replication_lab.world.docker import attachments, compose_call, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
@@ -257,7 +257,7 @@ def _check_log_names(node: str, server: Server, container: Container) -> None:
 
 
 def _not_between(source: str, target: str, set_of: Recognised) -> LabError:
-    if set_of.replication in CLUSTERS:
+    if set_of.is_cluster:
         return LabError(
             f"{source} and {target} are members of one cluster, whose members reach each other by their addresses: a "
             "link between them would carry no traffic",

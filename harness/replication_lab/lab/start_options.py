@@ -163,18 +163,11 @@ def _start_again(lab: Lab, name: str, text: str) -> None:
     if node.state()[0] == "running":
         # A server that is still starting ignores SIGTERM, and Docker would kill it after half a minute.
         with suppress(LabError):
-            clock.wait_until(lambda: _answers(lab, name), f"the server of {name} to answer", ANSWER_SECONDS)
+            clock.wait_until(node.answers, f"the server of {name} to answer", ANSWER_SECONDS)
         node.stop()
     for path in PATHS:
         node.put(path, text.encode())
     node.start_again()
-
-
-def _answers(lab: Lab, name: str) -> bool:
-    try:
-        return bool(lab.node(name).server().version())
-    except LabError:
-        return False
 
 
 def _are_up(lab: Lab, names: Iterable[str]) -> bool:

@@ -318,11 +318,6 @@ def refuse_in_use(lab: Lab) -> None:
         raise LabError(f"{lab.name} is in use by another lab command", "that command to finish", "./lab status")
 
 
-def set_toxic(lab: Lab, link: str, toxic: str) -> Proof:
-    """Put a toxic on a link of a running lab (or remove all: none), and measure the result."""
-    return set_toxics(lab, {link: toxic})[0]
-
-
 def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
     """Put a toxic on each of these links of a running lab (none removes all of a link's), and measure the result."""
     found = {lab.link(link).name: known_toxic(toxic) for link, toxic in toxics.items()}

@@ -152,7 +152,7 @@ def actions(state: str, role: str, kind: Nodes, *, writes_here: bool, has_disks:
         return [*possible]
     found = [*possible, RESTART]
     if isinstance(kind, TakesOver) and not writes_here:
-        found.append(REJOIN if role == "alone" else PROMOTE)
+        found.append(REJOIN if kind.was_replaced(role) else PROMOTE)
     if kind.writes_anywhere and not writes_here:
         found.append(WRITE_HERE)
     return [*found, DISK_LIMIT] if has_disks else found

@@ -6,12 +6,13 @@ from replication_lab import replication
 from replication_lab.live.route import Route
 from replication_lab.live.ticking import Ticking
 from replication_lab.model.errors import LabError
+from replication_lab.replication.failover import ALONE
 from replication_lab.replication.source_replica import Followers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.mysql.semisync import SemiSync
 
 EVERY_SECONDS = 5.0
-ALONE, SOURCE, FORMER = "alone", "source", "former source"
+SOURCE, FORMER = "source", "former source"
 
 
 class Roles:

@@ -114,7 +114,7 @@ class Sampler:
     @property
     def replicas(self) -> list[str]:
         """The nodes whose lag is shown: replicas, and the members of a cluster that are not written to."""
-        followers = ("replica", "relay", "member")
+        followers = self.kind.followers
         return [name for name in self._views if self.roles.roles.get(name) in followers and name != self.route.node]
 
     @property

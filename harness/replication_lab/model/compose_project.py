@@ -13,6 +13,7 @@ MYSQL = 3306
 # Ports that a server's image exposes besides the one for clients: the X protocol, and those of a cluster.
 NOT_FOR_CLIENTS = frozenset({33060, 33061, 33062, 4444, 4567, 4568})
 SERVERS = ("mysqld", "mariadbd")
+# The data directory of every server.
 DATA = "/var/lib/mysql"
 DATADIR = re.compile(r"--datadir[= ](\S+)")
 OF_SERVER = re.compile(r"mysql|mariadb")

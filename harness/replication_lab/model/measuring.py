@@ -73,13 +73,16 @@ class Watch(Protocol):
 
 @dataclass(frozen=True)
 class AlsoProves:
-    """A watch with further proofs, which are made after its own."""
+    """A watch with further proofs, which are made after its own, or before them."""
 
     watch: Watch
     further: Callable[[], Sequence[Proof]]
+    first: bool = False
 
     def figures(self) -> Mapping[str, float]:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
-        return [*self.watch.proofs(commits, fastest_ms), *self.further()]
+        further = self.further() if self.first else []
+        own = self.watch.proofs(commits, fastest_ms)
+        return [*further, *own] if self.first else [*own, *self.further()]

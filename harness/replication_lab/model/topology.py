@@ -26,6 +26,8 @@ RING = "-ring"
 PEER, MEMBERS = "LAB_PEER", "LAB_MEMBERS"
 # The number of machines of a DRBD resource.
 PAIR = 2
+# The roles of nodes of which none is above another, as a source is above its replicas.
+EQUAL_ROLES = frozenset({"member", "peer"})
 # PyYAML's safe loader in C if it is available, for speed: every command reads topologies first.
 LOADER = getattr(yaml, "CSafeLoader", yaml.SafeLoader)
 

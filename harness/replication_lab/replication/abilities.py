@@ -42,6 +42,10 @@ class TakesOver(ABC):
     def take_over(self, name: str, allow_data_loss: bool) -> None:
         """Let clients write on this node; LabError if writes may be lost and that is not allowed."""
 
+    def was_replaced(self, _role: str) -> bool:
+        """Return whether a node with this role has to be taken back before it can take over."""
+        return False
+
     def take_back(self, name: str, discard_errant: bool) -> None:  # noqa: B027 - most kinds take a node back by themselves
         """Take a node back that was replaced; LabError if it has writes of its own that may not be discarded."""
 

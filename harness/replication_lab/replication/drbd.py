@@ -61,6 +61,7 @@ class Machines(Nodes, RunsMachines, Promotes, TakesOver, TakesOptions, ComparesD
     """The machines of a DRBD resource; the server runs on the primary only."""
 
     roles = frozenset({"peer"})
+    followers = frozenset[str]()
     whole = "UpToDate on both disks"
     options = ("disk", "net", MOUNT)
     images: ClassVar[Sequence[str]] = ("vm", "spindle")

@@ -83,19 +83,12 @@ def _refuse_old_data(peer: Peer, partner: Peer) -> None:
 
 def wait_until_serves(lab: Lab, node: str) -> None:
     clock.wait_until(
-        lambda: _serves(lab, node),
+        lab.node(node).answers,
         f"the server on {node} to answer",
         SERVE_SECONDS,
         every=0.1,
         hint=f"./lab logs {node} --lab {lab.name}",
     )
-
-
-def _serves(lab: Lab, node: str) -> bool:
-    try:
-        return bool(lab.node(node).server().version())
-    except LabError:
-        return False
 
 
 def fill_redo(lab: Lab, node: str) -> None:

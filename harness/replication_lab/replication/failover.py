@@ -25,6 +25,8 @@ FENCE = b"# Written by lab failover: another server is the source now.\n[mysqld]
 # Ports of links that are not in the Compose file: 22000 + 100 × source + target, by their places in the topology.
 FIRST_PORT = 22_000
 CATCH_UP_SECONDS, ANSWER_SECONDS = 20, 60
+# The role of a node that has neither a source nor a replica.
+ALONE = "alone"
 
 
 class Promoted(msgspec.Struct, frozen=True):
@@ -82,7 +84,7 @@ def _role(node: str, found: dict[str, str]) -> str:
     followed = node in found.values()
     if found[node]:
         return "relay" if followed else "replica"
-    return "source" if followed else "alone"
+    return "source" if followed else ALONE
 
 
 def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:
@@ -99,13 +101,6 @@ def links(lab: Lab, found: dict[str, str]) -> list[tuple[str, str, str]]:
 def link_name(source: str, target: str) -> str:
     """Return the name of a link that a failover made."""
     return f"{source}-{target}"
-
-
-def _answers(lab: Lab, node: str) -> bool:
-    try:
-        return bool(lab.node(node).server().version())
-    except LabError:
-        return False
 
 
 def _takes_writes(lab: Lab, node: str) -> bool:
@@ -204,7 +199,7 @@ def _fence(lab: Lab, node: str):
 def _lacks(lab: Lab, new: Server, others: list[str]) -> str:
     """Return what another answering server has and the new source lacks after a while; else an empty string."""
     for name in others:
-        if not _answers(lab, name):
+        if not lab.node(name).answers():
             continue
         other = lab.node(name).server()
         with suppress(LabError):
@@ -261,7 +256,7 @@ def rejoin(lab: Lab, node: str, discard_errant: bool = False) -> Rejoined:
     source = lab.node(_source_for(lab, node)).server()
     old = lab.node(node).server()
     replica = Replica(old)
-    clock.wait_until(lambda: _answers(lab, node), f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
+    clock.wait_until(lab.node(node).answers, f"the server of {node} to answer", ANSWER_SECONDS, every=0.1)
     if replica.status():
         # A replica that a failover could not repoint.
         replica.stop_following()

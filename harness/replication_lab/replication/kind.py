@@ -40,6 +40,8 @@ class Nodes:
 
     # The roles that nodes can have, by how the services of the Compose file name each other.
     roles: ClassVar[Set[str]] = frozenset({"source", "relay", "replica"})
+    # The roles of nodes that apply what is written on another node: their lag is shown.
+    followers: ClassVar[Set[str]] = frozenset({"relay", "replica", "member"})
     # The word for the nodes' state when all are healthy.
     whole: ClassVar[str] = "serving"
     # What it needs from images/ besides the server and Toxiproxy.
@@ -93,7 +95,12 @@ class Nodes:
         found = self.lab.node(name).run("sh", "-c", "command -v mariadb || true").strip()
         return ["mariadb" if found else "mysql"]
 
-    def inside(self, _service: str, command: Sequence[str], terminal: bool = False) -> list[str]:  # noqa: ARG002
+    def inside(
+        self,
+        _service: str,
+        command: Sequence[str],
+        terminal: bool = False,  # noqa: ARG002 - only the guest of a machine has to be told
+    ) -> list[str]:
         """Return a command of a service's container as it has to be run there; `terminal`: with the caller's own."""
         return [*command]
 

@@ -26,6 +26,10 @@ class Recognised:
     follows: Mapping[str, str] = field(default_factory=dict)
     dialled: Mapping[str, str] = field(default_factory=dict)
 
+    @property
+    def is_cluster(self) -> bool:
+        return self.replication in CLUSTERS
+
 
 def recognised(servers: Mapping[str, Server], names: Mapping[str, Sequence[str]], wanted: str) -> Recognised:
     """Return the set of servers that `wanted` belongs to; `names` are those by which each can be reached.

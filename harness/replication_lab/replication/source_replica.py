@@ -189,6 +189,9 @@ class Followers(Nodes, Promotes, TakesOver, Counts):
     def take_over(self, name: str, allow_data_loss: bool) -> None:
         failover.failover(self.lab, name, allow_data_loss)
 
+    def was_replaced(self, role: str) -> bool:
+        return role == failover.ALONE
+
     def take_back(self, name: str, discard_errant: bool) -> None:
         failover.rejoin(self.lab, name, discard_errant)
 

@@ -4,6 +4,7 @@ import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import groupby
+from typing import Any
 
 from replication_lab.model.load_timeline import Answered, LoadTimeline, Stay, widened
 from replication_lab.model.measurement import Measurement
@@ -131,14 +132,15 @@ def charts(rounds: Rounds) -> list[Chart]:
     ]
 
 
-def _chart(name: str, rounds: Rounds, told: str, **parts: object) -> Chart:
+def _chart(name: str, rounds: Rounds, told: str, **parts: Any) -> Chart:
+    others: dict[str, Any] = {"height": LOW, "bands": list(_bands(rounds)), **parts}
     return Chart(
         told=told,
         x=X,
         x_ends=(0.0, round(rounds.end, 2)),
         group=name.rpartition("-")[0],
         name=name,
-        **{"height": LOW, "bands": list(_bands(rounds)), **parts},  # type: ignore[arg-type]
+        **others,
     )
 
 
@@ -192,10 +194,7 @@ def _rate(number: int, seconds: float) -> float:
 
 def _latency(name: str, rounds: Rounds) -> Iterator[Chart]:
     fields = (("p50", "p50_ms"), ("p95", "p95_ms"), ("p99", "p99_ms"))
-    lines = [
-        rounds.line(label, look, lambda answers, _, field=field: getattr(answers, field))  # type: ignore[misc]
-        for look, (label, field) in enumerate(fields)
-    ]
+    lines = [rounds.line(label, look, _percentile(field)) for look, (label, field) in enumerate(fields)]
     known = [ms for line in lines for _, ms in line.points if ms]
     if known:
         log = max(known) / min(known) >= DECADE
@@ -209,6 +208,10 @@ def _latency(name: str, rounds: Rounds) -> Iterator[Chart]:
             log_y=log,
             lines=lines,
         )
+
+
+def _percentile(field: str) -> Callable[[Answered, float], float | None]:
+    return lambda answers, _: getattr(answers, field)
 
 
 def _lost(name: str, rounds: Rounds) -> Iterator[Chart]:

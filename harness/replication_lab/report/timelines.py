@@ -3,6 +3,7 @@
 from collections.abc import Callable, Iterator, Sequence
 from itertools import pairwise, zip_longest
 from statistics import median
+from typing import Any
 
 from replication_lab.model.evidence import Looked
 from replication_lab.model.timeline import AFTER, INJECTION, Phase, Tally, Timeline
@@ -33,13 +34,14 @@ def charts(name: str, drill: DrillRow, found: Timeline) -> list[Chart]:
     ]
 
 
-def _chart(name: str, drill: DrillRow, found: Timeline, told: str, **parts: object) -> Chart:
+def _chart(name: str, drill: DrillRow, found: Timeline, told: str, **parts: Any) -> Chart:
+    others: dict[str, Any] = {"height": LOW, "bands": bands(drill), **parts}
     return Chart(
         name=name,
         told=f"{drill.name}: {told}",
         x=X,
         x_ends=found.load,
-        **{"height": LOW, "bands": bands(drill), **parts},  # type: ignore[arg-type]
+        **others,
     )
 
 
@@ -65,7 +67,7 @@ def _commits(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
         + (", a line for each node that clients wrote to." if several else "."),
         y="writes/s",
         lines=[
-            Line(node, _rates(found, lambda number, counts=counts: counts[number]), look, steps=True)  # type: ignore[misc]
+            Line(node, _rates(found, counts), look, steps=True)
             for look, (node, counts) in enumerate(found.by_node.items())
         ],
         group=name,
@@ -73,14 +75,14 @@ def _commits(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
     )
 
 
-def _rates(found: Timeline, count: Callable[[int], int]) -> list[tuple[float, float | None]]:
+def _rates(found: Timeline, counts: Sequence[int]) -> list[tuple[float, float | None]]:
     """Return a rate for each interval; the last one has none if it is short, since its rate would be chance."""
     return [
         (
             found.begin(number),
-            round(count(number) / found.seconds(number), 3) if found.seconds(number) >= found.width / 2 else None,
+            round(count / found.seconds(number), 3) if found.seconds(number) >= found.width / 2 else None,
         )
-        for number in range(len(found.tallies))
+        for number, count in enumerate(counts)
     ]
 
 
@@ -115,7 +117,7 @@ def _errors(name: str, drill: DrillRow, found: Timeline) -> Iterator[Chart]:
         ("unknown: the answer was lost", lambda tally: tally.unknown),
     ]
     lines = [
-        Line(label, _rates(found, lambda number, of=of: of(found.tallies[number])), look, steps=True)  # type: ignore[misc]
+        Line(label, _rates(found, [of(tally) for tally in found.tallies]), look, steps=True)
         for look, (label, of) in enumerate(kinds, 1)
         if any(map(of, found.tallies))
     ]
@@ -226,7 +228,7 @@ def spark(drill: DrillRow, found: Timeline) -> str:
         ((one - begin) / whole, (other - begin) / whole)
         for one, other in ((each.broke, each.healed) for each in drill.acted)
     ]
-    rates = [rate for _, rate in _rates(found, lambda number: found.tallies[number].acknowledged)]
+    rates = [rate for _, rate in _rates(found, [tally.acknowledged for tally in found.tallies])]
     most = max(filter(None, rates), default=0)
     told = f"{drill.name}: acknowledged writes a second, at most {most:g}; the fault is shaded"
     return strips.spark(rates, spans, told)

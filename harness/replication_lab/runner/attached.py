@@ -78,8 +78,7 @@ def _use_of(lab: AttachedLab, kind: type[Nodes], link: AttachedLink, writer: str
     """Return what a link is used for: replication, or `link` or `reads` of an application (see _Template)."""
     if link.consumer in lab.attached.nodes:
         return "replication"
-    takes_writes = lab.attached.nodes[link.server] == "member" and not issubclass(kind, ChoosesServer)
-    return "link" if takes_writes or link.server == writer else "reads"
+    return "link" if kind.writes_anywhere or link.server == writer else "reads"
 
 
 def _clients(nodes: Collection[str]) -> str:

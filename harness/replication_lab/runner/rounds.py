@@ -163,7 +163,7 @@ class Run:
 
     def run(self) -> Path:
         """Run and return the run's folder. End the record in any case; raise errors again, except interruptions."""
-        with self.journal.recording(self._opening()):
+        with self.journal.recording(self.opening()):
             whys: list[str] = []
             for engines in self.experiment.together(self.engines):
                 if not self.left_up and NOISY not in whys:
@@ -188,7 +188,8 @@ class Run:
         """Return a new seed for each load: an update that repeats another changes nothing and is not logged."""
         return self.seed * 1000 + len(self.journal.record.measurements) + 1
 
-    def _opening(self) -> record.Run:
+    def opening(self) -> record.Run:
+        """Return the first event of the record: what is run, with which settings, and where."""
         plan = {"min_rounds": self.preset.min_rounds, "max_rounds": self.preset.max_rounds, "alpha": self.preset.alpha}
         return record.Run(
             experiment=self.experiment.name,

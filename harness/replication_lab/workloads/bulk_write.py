@@ -4,9 +4,9 @@ import re
 from dataclasses import dataclass
 from typing import ClassVar
 
+from replication_lab.model.compose_project import DATA
 from replication_lab.model.errors import LabError
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.service import DATA
 
 FILE = f"{DATA}/.bulk"
 # Direct I/O waits for each block: writing a block has to take long compared with a round trip.

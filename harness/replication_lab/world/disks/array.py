@@ -10,6 +10,7 @@ from typing import ClassVar, TypeVar
 import msgspec
 from docker.errors import APIError, ContainerError
 
+from replication_lab.model.compose_project import DATA
 from replication_lab.model.disk import Limits
 from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.storage import Storage
@@ -18,12 +19,11 @@ from replication_lab.world.disks.overlay import MACHINE, array_name, disk_names,
 from replication_lab.world.disks.spindle import Spindle, Stats
 from replication_lab.world.docker import engine, images
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.docker.service import DATA, Node, Service
+from replication_lab.world.docker.service import Node, Service
 
 Answer = TypeVar("Answer")
 
-STORAGE, NODE = "replication-lab.storage", "replication-lab.node"
-IMAGE = "replication-lab/array"
+STORAGE, NODE, IMAGE = "replication-lab.storage", "replication-lab.node", "replication-lab/array"
 WITHIN = 0.05
 # How often a disk that misses its limits is measured. The seconds of the first measurement are enough for a disk of
 # SLOW requests a second; a faster one serves as many in less time, at least in fio's least.

@@ -173,8 +173,7 @@ class Spindle:
     def _run(self, *command: str) -> tuple[int | None, bytes]:
         """Run a command in its container; return its exit status and what it printed."""
         done = self.container.exec_run(list(command))
-        # The stubs do not know that the output is complete.
-        return done.exit_code, bytes(done.output)  # type: ignore[arg-type]
+        return done.exit_code, bytes(done.output)  # type: ignore[arg-type]  # no stream was asked for
 
     def _silent(self, reason: str) -> LabError:
         name = self.container.name

@@ -12,6 +12,7 @@ from docker.models.containers import Container
 from replication_lab.model.attachment import DOOR, AttachedLink, Attachment
 from replication_lab.model.errors import LabError
 from replication_lab.model.server_name import text_of_nodes
+from replication_lab.model.topology import EQUAL_ROLES
 from replication_lab.world.docker import attachments, compose_call
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
@@ -221,7 +222,7 @@ class AttachedLab(Lab):
     def down(self) -> None:
         """Restore the project, and remove all that the lab added; nothing of the project's is removed."""
         # What a killed drill left in the servers. It arrives at the others by itself; any member of a cluster takes it.
-        members = [node for node in self.topology.nodes if node.role == "member"]
+        members = [node for node in self.topology.nodes if node.role in EQUAL_ROLES]
         for node in members or [self.topology.source]:
             with suppress(LabError):
                 own_schema.remove(self.node(node.name).server())
@@ -264,11 +265,10 @@ def accounts_for(
 def _said(container: Container, *command: str) -> str:
     """Return the output of a command in a container; an empty string if it fails or cannot be run."""
     try:
-        # The stubs do not know that the output is complete.
         code, output = container.exec_run(list(command))
     except APIError:
         return ""
-    return "" if code else bytes(output).decode(errors="replace")  # type: ignore[arg-type]
+    return "" if code else bytes(output).decode(errors="replace")  # type: ignore[arg-type]  # no stream was asked for
 
 
 def _of_container(service: str, containers: Mapping[str, Container]) -> Iterator[Account]:

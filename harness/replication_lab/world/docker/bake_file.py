@@ -1,70 +1,67 @@
-"""The sources of an image: its target in docker-bake.hcl, the targets that it uses, and all their folders.
-
-Read here, and not by `docker buildx bake --print`, which takes 0.08 s at each start of a lab and needs Docker where
-only a name is printed; tests/images/test_building.py compares the two.
-"""
+"""The sources of an image: its service in images/bake.yaml, the services that it uses, and all their folders."""
 
 import hashlib
-import re
+import json
+from pathlib import Path
+from typing import Any
 
+import yaml
+
+from replication_lab.model.topology import LOADER
 from replication_lab.world import catalogue
 
 # The label of an image that holds the digest of its recipe.
 RECIPE = "replication-lab.recipe"
-_TARGET = re.compile(r'^target "([^"]+)" (\{.*?^\})', re.S | re.M)
-_MATRIX = re.compile(r"^  matrix = \{\n    engine = \[(.*?)\]\n  \}\n", re.S | re.M)
-# "target:NAME" of contexts, "_NAME" of inherits.
-_TAKEN = re.compile(r'"(?:target:|(?=_))([^"]+)"')
-_FOLDER = re.compile(r'"(images/[^"]+)"')
+_TARGET = "target:"
+
+
+def path() -> Path:
+    return catalogue.IMAGES / "bake.yaml"
 
 
 def target(name: str) -> str:
-    """Return the bake target of an image: HCL allows no dot in a name."""
-    return name.replace(".", "-")
+    """Return the bake target of an image: bake allows no dot in a name."""
+    return name.replace(".", "_")
 
 
-def targets() -> dict[str, str]:
-    """Return the block of each target in docker-bake.hcl, by name; a matrix gives a target for each of its engines."""
-    found = _TARGET.findall((catalogue.IMAGES / "docker-bake.hcl").read_text())
-    return dict(each for name, block in found for each in _expanded(name, block))
+def targets() -> dict[str, dict[str, Any]]:
+    """Return the `build` of each service in bake.yaml, by the name of its target."""
+    services = yaml.load(path().read_text(), LOADER)["services"]
+    return {target(name): service["build"] for name, service in services.items()}
 
 
-def _expanded(name: str, block: str) -> list[tuple[str, str]]:
-    matrix = _MATRIX.search(block)
-    if not matrix:
-        return [(name, block)]
-    block = block.replace(matrix[0], "")
-    return [(target(engine), block.replace("${engine}", engine)) for engine in re.findall(r'"([^"]+)"', matrix[1])]
-
-
-def targets_of(name: str) -> dict[str, str]:
-    """Return the targets that go into an image: its own, and those that it uses or inherits, directly or indirectly."""
+def targets_of(name: str) -> dict[str, dict[str, Any]]:
+    """Return the targets that go into an image, by name: its own, and those that it uses, directly or indirectly."""
     known, found, left = targets(), {}, [target(name)]
     while left:
         each = left.pop()
         if each not in found:
             found[each] = known[each]
-            left += _TAKEN.findall(known[each])
+            left += [used.removeprefix(_TARGET) for used in _contexts(known[each]) if used.startswith(_TARGET)]
     return found
+
+
+def _contexts(build: dict[str, Any]) -> list[str]:
+    return [build["context"], *build.get("additional_contexts", {}).values()]
 
 
 def images_of(name: str) -> list[str]:
     """Return the targets that are built and tagged along with an image, its own among them."""
-    return sorted(each for each in targets_of(name) if not each.startswith("_"))
+    return sorted(targets_of(name))
 
 
 def folders_of(name: str) -> set[str]:
     """Return the folders that go into an image, such as images/database."""
-    return {folder for block in targets_of(name).values() for folder in _FOLDER.findall(block)}
+    builds = targets_of(name).values()
+    return {used for build in builds for used in _contexts(build) if not used.startswith(_TARGET)}
 
 
 def digest(name: str) -> str:
-    """Return a digest of all that goes into an image: the text of its targets, and every file of their folders."""
-    blocks = sorted(targets_of(name).items())
+    """Return a digest of all that goes into an image: its targets, and every file of their folders."""
+    found = hashlib.sha256(json.dumps(targets_of(name), sort_keys=True).encode())
     folders = [catalogue.IMAGES.parent / folder for folder in folders_of(name)]
-    found = hashlib.sha256(repr(blocks).encode())
-    for path in sorted(path for folder in folders for path in folder.rglob("*") if path.is_file()):
-        found.update(path.relative_to(catalogue.IMAGES).as_posix().encode() + b"\0" + path.read_bytes())
+    for file in sorted(file for folder in folders for file in folder.rglob("*") if file.is_file()):
+        found.update(file.relative_to(catalogue.IMAGES).as_posix().encode() + b"\0" + file.read_bytes())
     return found.hexdigest()[:16]
 
 

@@ -28,7 +28,7 @@ class WholeOutput(Container):
     program that part, or all of it, is then missing: https://github.com/docker/docker-py/issues/3332
     """
 
-    def exec_run(  # type: ignore[override]
+    def exec_run(  # type: ignore[override]  # it has only the options that the lab uses
         self,
         cmd: str | list[str],
         *,
@@ -38,7 +38,7 @@ class WholeOutput(Container):
         demux: bool = False,
     ) -> Ended:
         """Run a command to its end, or only start it (`detach`); docker.errors.APIError if that is impossible."""
-        api = self.client.api  # type: ignore[union-attr]
+        api = self.client.api  # type: ignore[union-attr]  # None only if no client returned the container
         made = api.exec_create(self.id, cmd, user=user, environment=environment)["Id"]
         if detach:
             return Ended(0, api.exec_start(made, detach=True))

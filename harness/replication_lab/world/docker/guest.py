@@ -23,6 +23,5 @@ def _doing(container: Container) -> str:
         answer = container.exec_run(["silence"])
     except APIError as error:
         return str(error.explanation or error)
-    # Without a stream the output is bytes, which the stubs do not know.
-    said: bytes = answer.output  # type: ignore[assignment]
+    said: bytes = answer.output  # type: ignore[assignment]  # no stream was asked for
     return said.decode(errors="replace").strip()

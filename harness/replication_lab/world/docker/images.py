@@ -186,7 +186,7 @@ def _bootstrap_base() -> None:
 
 
 def _bake(names: list[str]) -> None:
-    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(catalogue.IMAGES / "docker-bake.hcl")]
+    command = ["docker", "buildx", "bake", "--progress", "plain", "-f", str(bake_file.path())]
     for bundle in CA_BUNDLES:
         if Path(bundle).exists():
             command += ["--set", f"*.secrets=id=ca,src={bundle}"]

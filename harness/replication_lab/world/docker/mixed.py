@@ -29,7 +29,7 @@ def overlay(topology: Topology, text: str) -> str:
         server = servers.ready(texts[node.name])
         configs = _configs(server.engine)
         given: dict[str, tuple[str, ...]] = {"settings": ("/etc/mysql/conf.d/lab.cnf", "/etc/my.cnf.d/lab.cnf")}
-        if node.role != "source":
+        if node.name in topology.sources:
             given["replicate"] = ("/docker-entrypoint-initdb.d/2-replicate.sql",)
         service: dict[str, Any] = {
             "image": server.image or images.PREFIX + server.engine,

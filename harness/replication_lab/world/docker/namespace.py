@@ -149,7 +149,7 @@ def _run(container: Container, prefix: list[str], script: str) -> str:
         answer = container.exec_run([*prefix, "bash", "-c", script], demux=True)
     except APIError as error:
         raise _unusable(str(container.name), error) from error
-    pair: Iterable[bytes] = answer.output  # type: ignore[assignment]
+    pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
     out, err = (part.decode(errors="replace") for part in pair)
     if answer.exit_code:
         raise (Silent if prefix and answer.exit_code == SILENT else Refused)(err or out)

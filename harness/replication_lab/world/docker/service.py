@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from docker.errors import APIError, NotFound
 from docker.models.containers import Container
 
+from replication_lab.model.compose_project import DATA
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine as docker_engine
@@ -24,8 +25,6 @@ if TYPE_CHECKING:
     from replication_lab.world.docker.lab import Lab
 
 STOP_SECONDS = 30
-# The data directory of every server.
-DATA = "/var/lib/mysql"
 # As in images/database/docker-entrypoint.sh.
 CLOCK = "/run/mysqld/clock"
 
@@ -92,8 +91,7 @@ class Service:
                 "a running container",
                 f"./lab status --lab {self.lab.name}",
             ) from error
-        # With demux the output is a pair, which the stubs do not know.
-        pair: Iterable[bytes] = answer.output  # type: ignore[assignment]
+        pair: Iterable[bytes] = answer.output  # type: ignore[assignment]  # with demux a pair, which the stubs lack
         out, err = (part.decode(errors="replace") for part in pair)
         if answer.exit_code:
             last = "\n  ".join((err or out).strip().splitlines()[-8:])
@@ -240,6 +238,13 @@ class Node(Service):
         if self.name not in self.lab.servers:
             self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.password)
         return self.lab.servers[self.name]
+
+    def answers(self) -> bool:
+        """Return whether its server answers a query."""
+        try:
+            return bool(self.server().version())
+        except LabError:
+            return False
 
     @property
     def dialect(self) -> Dialect:

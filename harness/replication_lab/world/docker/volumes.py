@@ -5,6 +5,7 @@ from contextlib import suppress
 from docker.errors import NotFound
 from docker.models.containers import Container
 
+from replication_lab.model.compose_project import DATA
 from replication_lab.model.errors import LabError
 from replication_lab.model.storage import Storage
 from replication_lab.world import signals
@@ -12,7 +13,6 @@ from replication_lab.world.disks.overlay import array_name, disk_names, volume_n
 from replication_lab.world.docker import engine, leftovers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.labels import LABEL, PROJECT, SERVICE
-from replication_lab.world.docker.service import DATA
 
 # Read the copy again and compare: a full or failing disk may have truncated it.
 COPY = (

@@ -62,6 +62,12 @@ class GaleraNode:
             addresses=tuple(part.partition(":")[0] for part in status["wsrep_incoming_addresses"].split(",") if part),
         )
 
+    def provider_options(self) -> dict[str, str]:
+        """Return the options of Galera's library by name, as it uses them now."""
+        (text,) = self.server.settings("wsrep_provider_options").values()
+        parts = (part.partition("=") for part in text.split(";") if part.strip())
+        return {name.strip(): value.strip() for name, _, value in parts}
+
     def wait_for_writesets(self) -> None:
         """Wait until this node has applied all writesets that its group had ordered before this call."""
         self.server.execute("SET STATEMENT wsrep_sync_wait = 1 FOR SELECT 1")

@@ -3,7 +3,6 @@
 from typing import Any
 
 import msgspec
-
 from replication_lab.model.load import INSERTS, OTHER, SYSBENCH
 from replication_lab.model.question import CHOICES, CLIENTS, ENGINE, LIMITS, OWN, RATE, RTT, VALUE, VARIABLE, Question
 from replication_lab.model.question_disks import DISK, NONE, STORAGE
@@ -99,3 +98,7 @@ def _describe_settings(
         f"^(?!(?:{own})$|(?:.*\\.)?(?:{names})$)(?:{of_variable})$": variable
     }
     field["additionalProperties"] = False
+
+
+if __name__ == "__main__":
+    print(end=schema().decode())

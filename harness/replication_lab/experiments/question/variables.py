@@ -4,7 +4,7 @@ from collections.abc import Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from dataclasses import dataclass
 
-from replication_lab.experiments._question_topologies import follows_a_source, nodes_with_servers
+from replication_lab.experiments.question.topologies import follows_a_source, nodes_with_servers
 from replication_lab.lab import start_options
 from replication_lab.model import mysql_errors
 from replication_lab.model.errors import LabError, did_you_mean

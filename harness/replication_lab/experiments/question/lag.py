@@ -3,8 +3,8 @@
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
-from replication_lab.experiments._question_load import Load
-from replication_lab.experiments._question_topologies import follows_a_source
+from replication_lab.experiments.question.load import Load
+from replication_lab.experiments.question.topologies import follows_a_source
 from replication_lab.model.asked_claim import LAG, asks_for
 from replication_lab.model.errors import LabError
 from replication_lab.model.question import Question

@@ -20,10 +20,10 @@ def standalone(charts: Sequence[Chart], told: str) -> str:
         parts.append(drawn)
         y += CAPTION + one.height
     back = svg.rect(0, 0, chart.WIDTH, y, class_="back")
-    return svg.picture(chart.WIDTH, y, told, svg.tag("style", _style()), back, *parts) + "\n"
+    return svg.picture(chart.WIDTH, y, told, svg.tag("style", style()), back, *parts) + "\n"
 
 
-def _style() -> str:
+def style() -> str:
     """Return the rules of the charts with the colours written out: no viewer has to know variables."""
     theme, rules = templates.asset("theme.css"), templates.asset("chart.css")
     rules = re.sub(r"/\*.*?\*/\s*", "", rules, flags=re.DOTALL)

@@ -3,7 +3,7 @@
 from collections.abc import Callable, Collection, Iterator, Mapping
 from contextlib import AbstractContextManager, ExitStack, contextmanager
 
-from replication_lab.experiments._question_engines import engine_of
+from replication_lab.experiments.question.engines import engine_of
 from replication_lab.faults.disk_limits import DiskLimits
 from replication_lab.faults.injected import Injected, injected
 from replication_lab.lab import up

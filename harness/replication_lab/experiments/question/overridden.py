@@ -2,7 +2,7 @@
 
 from collections.abc import Sequence
 
-from replication_lab.experiments._question_topologies import nodes_with_servers
+from replication_lab.experiments.question.topologies import nodes_with_servers
 from replication_lab.model.errors import LabError
 from replication_lab.model.question import OWN, Question
 from replication_lab.model.question_disks import is_of_disks

@@ -4,8 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from replication_lab import replication
-from replication_lab.experiments._question_load import make_tables
-from replication_lab.experiments._question_variables import put, server_settings
+from replication_lab.experiments.question.load import make_tables
+from replication_lab.experiments.question.variables import put, server_settings
 from replication_lab.model.experiment import Case
 from replication_lab.model.measuring import AlsoProves, ProofsOfNodes, Watch
 from replication_lab.model.question import Question

@@ -6,15 +6,15 @@ from dataclasses import replace
 from functools import partial
 
 from replication_lab import replication
-from replication_lab.experiments._question_disks import lab_of, on_disks
-from replication_lab.experiments._question_engines import engines_of, on_its_engine
-from replication_lab.experiments._question_lag import WithLag, refuse_lag_without_replicas
-from replication_lab.experiments._question_load import Load, load_of
-from replication_lab.experiments._question_load import prepare as prepare_load
-from replication_lab.experiments._question_overridden import refuse_overridden
-from replication_lab.experiments._question_state import arrange, hold
-from replication_lab.experiments._question_topologies import refuse_what_a_topology_cannot, replication_of
-from replication_lab.experiments._question_variables import server_settings
+from replication_lab.experiments.question.disks import lab_of, on_disks
+from replication_lab.experiments.question.engines import engines_of, on_its_engine
+from replication_lab.experiments.question.lag import WithLag, refuse_lag_without_replicas
+from replication_lab.experiments.question.load import Load, load_of
+from replication_lab.experiments.question.load import prepare as prepare_load
+from replication_lab.experiments.question.overridden import refuse_overridden
+from replication_lab.experiments.question.state import arrange, hold
+from replication_lab.experiments.question.topologies import refuse_what_a_topology_cannot, replication_of
+from replication_lab.experiments.question.variables import server_settings
 from replication_lab.model.asked_claim import ERRORS, LAG, OF_DRILLS, AskedClaim, asks_for, parse_claim
 from replication_lab.model.claim import Claim
 from replication_lab.model.drilled import Drills, WorstOfDrills
