@@ -100,7 +100,9 @@ def test_service_moves_to_the_peer_and_back(whole, command):
     assert drbd.primary(whole).node == first
 
 
+# It measures what a busy machine does not reach.
 @pytest.mark.long
+@pytest.mark.alone
 def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, command):
     """At 4 MiB/s what a peer missed is copied at 4 MiB/s, and the status says how much is done."""
     serving = drbd.primary(whole)
@@ -227,7 +229,9 @@ def test_commits_feel_the_link(whole, toxic):
         assert milliseconds >= 2 * before
 
 
+# It measures what a busy machine does not reach.
 @pytest.mark.long
+@pytest.mark.alone
 def test_a_narrow_link_is_proved_while_writes_fill_it(whole):
     """The disk's writes go to the peer; the rate of the other direction must not wait for them."""
     serving = whole.node(drbd.primary(whole).node)
