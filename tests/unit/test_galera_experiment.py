@@ -252,7 +252,7 @@ def test_send_windows_that_all_nodes_keep_are_proved(ran, windowed):
     summary, record, _ = ran(windowed, preset="brief")
     asked = {proof.what for found in record.measurements for proof in found.proofs if proof.ok}
 
-    assert {f"node{n} has its send windows" for n in (1, 2, 3)} <= asked
+    assert {f"node{n} has its send windows (evs.send_window, evs.user_send_window)" for n in (1, 2, 3)} <= asked
     assert "send windows" not in summary.claims[0].reason
 
 

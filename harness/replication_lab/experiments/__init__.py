@@ -1,6 +1,6 @@
-"""Experiments: one question a file, with the figures from the literature in the YAML beside it.
+"""Experiments: one a file, with the figures from the literature in the YAML beside it.
 
-A file whose name begins with "_" is a part of one: its cases, or its claims.
+A file whose name begins with "_" is a part of experiments. `question/` makes an experiment of a user's question.
 """
 
 import importlib

@@ -30,9 +30,11 @@ from replication_lab.world.mysql.server import Server
 # As published; a semi-synchronous source of that time did not sync its binary log either. Set on every copy.
 RELAXED = {"innodb_flush_log_at_trx_commit": 0}
 RELAXED_LOG = {"sync_binlog": 0}
-# How many messages may be in flight: the group's, and a node's own, which may never be wider. The provider's defaults.
+# How many messages may be in flight: the group's, and a node's own, which may never be wider.
 SEND_WINDOWS = ("evs.send_window", "evs.user_send_window")
+# The provider's defaults.
 WINDOWS = (4, 2)
+GALERA = frozenset(system.topology for system in SYSTEMS.values() if system.is_galera)
 # As a share of one CPU.
 SLOW_SHARE = 0.1
 HOT_CLIENTS = 6
@@ -72,7 +74,7 @@ def prepare(lab: Lab) -> None:
 
 
 def _is_galera(lab: Lab) -> bool:
-    return any(each.is_galera for each in SYSTEMS.values() if each.topology == lab.topology.name)
+    return lab.topology.name in GALERA
 
 
 @contextmanager
@@ -106,11 +108,14 @@ def _set_windows(servers: list[Server], windows: tuple[int, int]) -> None:
 
 def _windows_in_force(server: Server, windows: tuple[int, int]) -> Proof:
     options = GaleraNode(server).provider_options()
-    expected, found = (
-        ", ".join(f"{name}={value}" for name, value in zip(SEND_WINDOWS, values, strict=True))
-        for values in (windows, map(options.get, SEND_WINDOWS))
+    found = tuple(options.get(name, "unknown") for name in SEND_WINDOWS)
+    expected = tuple(map(str, windows))
+    return Proof(
+        what=f"{server.name} has its send windows ({', '.join(SEND_WINDOWS)})",
+        expected=" and ".join(expected),
+        found=" and ".join(found),
+        ok=found == expected,
     )
-    return Proof(what=f"{server.name} has its send windows", expected=expected, found=found, ok=found == expected)
 
 
 @contextmanager

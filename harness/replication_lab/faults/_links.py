@@ -73,7 +73,7 @@ class Links:
 
 
 def _shortest(probe: RoundTrip, most_ms: float) -> float | None:
-    """Return the shortest round trip in ms, of more pings while all are above `most_ms`; None if none came back."""
+    """Return the shortest round trip in ms; ping again while all are above `most_ms`. None if none came back."""
     trips = more = probe.pings()
     for _ in range(REPEATS):
         if not more or min(trips) <= most_ms:

@@ -73,7 +73,7 @@ class Watch(Protocol):
 
 @dataclass(frozen=True)
 class AlsoProves:
-    """A watch with further proofs, which are made after its own, or before them."""
+    """A watch with further proofs, which are made after its own, or `first`."""
 
     watch: Watch
     further: Callable[[], Sequence[Proof]]
@@ -83,6 +83,6 @@ class AlsoProves:
         return self.watch.figures()
 
     def proofs(self, commits: int, fastest_ms: float | None = None, /) -> list[Proof]:
-        further = self.further() if self.first else []
-        own = self.watch.proofs(commits, fastest_ms)
-        return [*further, *own] if self.first else [*own, *self.further()]
+        if self.first:
+            return [*self.further(), *self.watch.proofs(commits, fastest_ms)]
+        return [*self.watch.proofs(commits, fastest_ms), *self.further()]

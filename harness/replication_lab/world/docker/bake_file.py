@@ -31,7 +31,7 @@ def targets() -> dict[str, dict[str, Any]]:
 
 
 def targets_of(name: str) -> dict[str, dict[str, Any]]:
-    """Return the targets that go into an image, by name: its own, and those that it uses, directly or indirectly."""
+    """Return an image's target and all targets that are built into it, by name."""
     known, found, left = targets(), {}, [target(name)]
     while left:
         each = left.pop()

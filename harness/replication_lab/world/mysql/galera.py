@@ -63,8 +63,8 @@ class GaleraNode:
         )
 
     def provider_options(self) -> dict[str, str]:
-        """Return the options of Galera's library by name, as it uses them now."""
-        (text,) = self.server.settings("wsrep_provider_options").values()
+        """Return the options that Galera's library uses now, by name; none if the server has no such library."""
+        text = self.server.settings("wsrep_provider_options").get("wsrep_provider_options", "")
         parts = (part.partition("=") for part in text.split(";") if part.strip())
         return {name.strip(): value.strip() for name, _, value in parts}
 
