@@ -100,7 +100,7 @@ def test_service_moves_to_the_peer_and_back(whole, command):
     assert drbd.primary(whole).node == first
 
 
-# It measures what a busy machine does not reach.
+# A busy machine copies more slowly.
 @pytest.mark.long
 @pytest.mark.alone
 def test_a_resynchronisation_keeps_to_its_rate_and_shows_how_far_it_is(whole, command):
@@ -229,7 +229,7 @@ def test_commits_feel_the_link(whole, toxic):
         assert milliseconds >= 2 * before
 
 
-# It measures what a busy machine does not reach.
+# A busy machine answers late, as across a slower link.
 @pytest.mark.long
 @pytest.mark.alone
 def test_a_narrow_link_is_proved_while_writes_fill_it(whole):

@@ -83,7 +83,7 @@ def test_a_cut_link_is_relayed_in_less_time_than_an_exclusion_takes(done):
     """No node leaves; the gap is shorter than after a kill."""
     result, killed = done("cut-link"), done("kill-node")
 
-    # What commits wait for beside other tests is mostly a CPU. The next test has the link alone.
+    # Beside other tests, commits wait for a CPU more than for the link. The next test runs alone.
     assert_as_expected(result, but="latency_ratio")
     assert result.figures["rto_s"] < killed.figures["rto_s"]
     assert result.figures["stall_s.node1"] < killed.figures["stall_s.node2"]
