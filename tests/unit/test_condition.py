@@ -229,6 +229,19 @@ def test_the_proof_of_a_rate_says_that_it_is_the_links(monkeypatch, text, proxie
     assert said in proof.found
 
 
+def test_a_further_measurement_leaves_the_toxic_on_its_link(monkeypatch):
+    """Clients of a lab in use would notice a moment without it."""
+    link: Any = FakeLink("a-b")
+    link.model = SimpleNamespace(proxies=("a-b",))
+    monkeypatch.setattr(up, "RoundTrip", FakeRoundTrip)
+    lab: Any = SimpleNamespace(link=lambda _name: link, topology=SimpleNamespace(links=()))
+    asked = catalogue.toxic("40ms")
+    calibrated(link, asked, FakeRoundTrip(link))
+    monkeypatch.setattr(link, "remove", lambda name: pytest.fail(f"{name} was removed"))
+
+    assert up._measured_there(lab, "a-b", asked, 0.0).ok
+
+
 def test_several_links_are_refused_before_any_is_touched(refused):
     """The second text is wrong: the first link stays as it is."""
     lab = SimpleNamespace(link=FakeLink)
