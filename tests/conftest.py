@@ -14,6 +14,8 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 from xdist.scheduler import LoadScopeScheduling
 
+from tests.noise import ignoring_noise
+
 pytest_plugins = ["replication_lab.pytest_plugin", "tests.chromium"]
 # Projects of their own: tests/lab/test_consumer.py and tests/lab/test_outside.py run their tests.
 collect_ignore = ["consumer", "lab/attached"]
@@ -198,7 +200,8 @@ def drilled(drill_labs, tmp_path):
 
     def do(topology, name, seed=7):
         ledger = tmp_path / f"{name}-{seed}"
-        evidence = drill_labs(topology).do(drill_set.load(topology, name), seed, ledger)
+        with ignoring_noise():
+            evidence = drill_labs(topology).do(drill_set.load(topology, name), seed, ledger)
         return drill_set.judged(evidence, ledger)
 
     return do

@@ -13,7 +13,7 @@ from typing import Any
 
 from replication_lab.model.evidence import Evidence, Looked, View
 from replication_lab.model.lab_spec import LabSpec
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.topology import Topology
 from replication_lab.probes.cpu_speed import Speed
 from replication_lab.world import catalogue

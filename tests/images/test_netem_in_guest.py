@@ -44,7 +44,7 @@ printf "%d %d %d", $all, $twice, $late'
 # Another kernel, on an emulated processor.
 @pytest.fixture(scope="module", params=["uml", pytest.param("tcg", marks=pytest.mark.long)])
 def guest(client, request):
-    for yard in opened_yard(client):
+    with opened_yard(client) as yard:
         machine = yard.machine(request.param, server=False)
         machine.wait_until_healthy()
         yield machine

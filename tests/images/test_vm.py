@@ -17,7 +17,8 @@ from tests.images.yard import METADATA, MIB, SPINDLE, Pair, ask, disk_of, opened
 
 @pytest.fixture(scope="module")
 def yard(client):
-    yield from opened_yard(client)
+    with opened_yard(client) as yard:
+        yield yard
 
 
 @pytest.fixture(scope="module")

@@ -11,7 +11,8 @@ from tests.images.yard import VM, opened_yard
 
 @pytest.fixture(scope="module")
 def yard(client):
-    yield from opened_yard(client)
+    with opened_yard(client) as yard:
+        yield yard
 
 
 def test_a_guest_that_never_boots_says_so_with_its_console(yard):

@@ -2,6 +2,7 @@
 
 import secrets
 from concurrent.futures import ThreadPoolExecutor
+from contextlib import contextmanager
 
 import pymysql
 from replication_lab.model.disk import Limits
@@ -77,13 +78,16 @@ class Pair:
         self.bare = yard.machine(launcher, self.bare_disks, server=False)
 
 
+@contextmanager
 def opened_yard(client):
     """Build the images, yield a yard, and take everything in it away."""
     for image in (SPINDLE, VM):
         build(image)
     yard = Yard(client)
-    yield yard
-    yard.clear()
+    try:
+        yield yard
+    finally:
+        yard.clear()
 
 
 def ask(node, statement):

@@ -3,16 +3,16 @@
 import threading
 from dataclasses import dataclass, replace
 from typing import Any
-from unittest.mock import patch
 
 from replication_lab.model.experiment import Experiment, Preset
-from replication_lab.probes import noise
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.workloads.sequential_inserts import SequentialInserts
 from replication_lab.workloads.timed_script import TimedScript
 from replication_lab.world.clock import wait_until
 from replication_lab.world.journal import Journal
+
+from tests.noise import ignoring_noise
 
 ROUNDS = 2
 
@@ -60,7 +60,7 @@ def judgement_of(experiment: Experiment, claim: str, lab, act, folder, load: Seq
     session = Session(run, {small.lab_of(small.cases[0]).on("mariadb"): lab}, "mariadb")
     session.open()
     # A busy machine is another guard's: these loads are judged for what was done to them.
-    with patch.multiple(noise, FOREIGN_LIMIT=1.0, STEAL_LIMIT=1.0):
+    with ignoring_noise():
         run.rounds([session])
     (judgement,) = small.judge(run.journal.record)
     record = run.journal.record

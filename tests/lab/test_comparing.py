@@ -4,10 +4,7 @@ One lab stays up for all runs, so that a run takes seconds. Each run measures th
 """
 
 import json
-import os
 import secrets
-import subprocess
-import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -29,6 +26,8 @@ from replication_lab.world.disks import overlay
 from replication_lab.world.docker import images, project
 from replication_lab.world.docker.lab import Lab
 
+from tests.noise import other_programs
+
 pytestmark = [pytest.mark.long, pytest.mark.alone, pytest.mark.timeout(2400)]
 
 ROUNDS, EQUAL, SLOWER = 8, 21, 3
@@ -38,7 +37,6 @@ DISK = "sata-7200"
 # A commit waits for one flush, or for two.
 FAST = {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 0}
 SLOW = {"innodb_flush_log_at_trx_commit": 1, "sync_binlog": 1}
-HOG = "while True: pass"
 
 
 @dataclass
@@ -63,18 +61,6 @@ def measured(lab: Lab, variables: dict[str, int], noise: str = WAIT) -> Path:
     folder, summary = runs.run(replace(asked, presets={NAME: plan}), [], NAME, 7, print, world=KeptUp(lab), noise=noise)
     assert not summary.interrupted, "Ctrl-C ends a run, and so the tests"
     return folder
-
-
-@contextmanager
-def other_programs() -> Iterator[None]:
-    """Keep all CPUs busy within the block."""
-    hogs = [subprocess.Popen([sys.executable, "-c", HOG]) for _ in range(os.cpu_count() or 1)]
-    try:
-        yield
-    finally:
-        for hog in hogs:
-            hog.kill()
-            hog.wait()
 
 
 @dataclass

@@ -13,6 +13,7 @@ from replication_lab.world.docker.service import Node
 
 from tests.lab.conftest import things_of
 from tests.lab.test_bad_luck import read_until
+from tests.noise import ignoring_noise
 
 SEED = 7
 
@@ -34,7 +35,8 @@ def done(cluster, tmp_path_factory):
     def do(name, what=None):
         if name not in known:
             ledger = folder / name
-            evidence = drill_set.run_drill(cluster, what or drill_set.load("galera", name), SEED, ledger, print)
+            with ignoring_noise():
+                evidence = drill_set.run_drill(cluster, what or drill_set.load("galera", name), SEED, ledger, print)
             known[name] = drill_set.judged(evidence, ledger)
         return known[name]
 

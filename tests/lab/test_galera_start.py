@@ -7,6 +7,7 @@ from datetime import datetime
 import pytest
 from replication_lab import replication
 from replication_lab.model.compose_project import DATA
+from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
 from replication_lab.world.docker import leftovers
@@ -76,7 +77,14 @@ def test_a_node_that_was_away_for_long_gets_all_data_and_shows_progress(whole):
     whole.node("node3").kill()
     whole.node("node3").start_again()
     seen = set()
-    wait_until(lambda: seen.update(health_said(whole, "node3")) or whole.node("node3").is_healthy(), "node3 healthy")
+    try:
+        wait_until(
+            lambda: seen.update(health_said(whole, "node3")) or whole.node("node3").is_healthy(), "node3 healthy"
+        )
+    except LabError:
+        for name in NODES:
+            print(f"--- {name}\n{whole.node(name).logs(60)}")
+        raise
 
     assert any("MiB of data so far" in said for said in seen)
     assert "interrupted; starting over" in whole.node("node3").logs(lines=10_000)

@@ -5,7 +5,8 @@ from random import Random
 from replication_lab.model.claim import Claim
 from replication_lab.model.event import End, Lab
 from replication_lab.model.experiment import Case, Experiment, Preset, schedule
-from replication_lab.model.measurement import Fault, Measurement, Noise, Spread
+from replication_lab.model.measurement import Fault, Measurement, Spread
+from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.published import parse_data
 from replication_lab.model.quantities import PerRoundTrip, Total, latency_p50, rtt, throughput

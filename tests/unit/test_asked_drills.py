@@ -8,8 +8,9 @@ from replication_lab import experiments, replication
 from replication_lab import runs as running
 from replication_lab.experiments.question.topologies import can_answer
 from replication_lab.model.event import INTERRUPTED, Doubt
-from replication_lab.model.evidence import Evidence, FaultEvidence
+from replication_lab.model.evidence import Evidence, FaultEvidence, NoiseWhile
 from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome, encode
+from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question
 from replication_lab.report import junit, page, terminal
@@ -245,6 +246,39 @@ def test_what_is_not_proved_is_no_number(changes, why, ran):
     assert summary.exit_code == 2
     assert f"not verified: topology=async: drill 2 of 3: {first.not_proved[0].partition(': ')[2]}"[:90] in told(summary)
     assert junit.render(summary).count(b"<error") == 3
+
+
+NOISY = Noise(foreign_cpu=0.6, quiet=False, why="other programs used 60% of the CPUs (limit 25%)")
+
+
+def test_a_time_without_service_that_others_may_have_lengthened_refutes_nothing(ran):
+    """Rows that are lost are lost, and a service that was back soon enough is so on a quiet machine, too."""
+    noise = [NoiseWhile(0.0, 1.0, Noise()), NoiseWhile(1.0, 5.0, NOISY)]
+    of_async_alone = ("rto{} <= 5", "rto{} <= 3", "rto{} >= 1", "lost{} <= 2", "lost{} <= 3")
+    claims = [text.format("[topology=async]") for text in of_async_alone]
+    summary, _, _ = ran(
+        experiments.asked(question("async", claims=claims)),
+        preset="ask",
+        drill=lambda run, engine, what: done(
+            run, engine, what, lost=what.run, rto=1.0 + what.run, noise=noise if what.run == 2 else []
+        ),
+    )
+    found = {claim.id: claim for claim in summary.claims}
+
+    assert [found[f"claim-{number}.1"].verdict for number in range(1, 6)] == [
+        "HOLDS",
+        # The third drill, on a quiet machine, took 4 s.
+        "REFUTED",
+        "UNKNOWN",
+        "REFUTED",
+        "HOLDS",
+    ]
+    assert found["lost:topology=async"].verdict == "HOLDS"
+    assert found["rto_s:topology=async"].verdict == "UNKNOWN"
+    assert "but on a noisy machine: from 1.0 to 5.0 s other programs used 60%" in found["rto_s:topology=async"].reason
+    assert [why for why in summary.environment.noise.why if "lose-source" in why] == [
+        "topology=async lose-source, from 1.0 to 5.0 s other programs used 60% of the CPUs (limit 25%)"
+    ]
 
 
 def test_a_service_that_does_not_come_back_is_no_number(ran):

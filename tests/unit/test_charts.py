@@ -6,7 +6,7 @@ from dataclasses import replace
 import msgspec
 import pytest
 from replication_lab.model.experiment import Curves
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.record import Record
 from replication_lab.report import chart, charts, forest, forest_rows, strips, summarise, svg
 from replication_lab.report.chart import Band, Chart, Line, Strip

@@ -6,7 +6,8 @@ import pytest
 from msgspec import structs
 from replication_lab.model.claim import NotJudged, judge
 from replication_lab.model.event import Doubt, End
-from replication_lab.model.measurement import Measurement, Noise
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.quantities import Figure, PerRoundTrip, Sum, Total, rtt, throughput
 from replication_lab.model.record import Record

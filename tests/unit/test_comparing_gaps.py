@@ -5,7 +5,7 @@ from msgspec.structs import replace
 from replication_lab.model.comparison import compare
 from replication_lab.model.digest import ENDED_BY_NOISE, NO_QUIET_ROUND, CaseDigest, ClaimDigest, digest
 from replication_lab.model.event import NOISY, End
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.record import Record
 from replication_lab.model.verdict import Verdict
 from replication_lab.report.compared import markdown_text

@@ -8,7 +8,7 @@ from msgspec.structs import replace
 from replication_lab.model.comparison import Outcome, compare
 from replication_lab.model.digest import CaseDigest, ClaimDigest, Digest, decode, digest, encode
 from replication_lab.model.errors import LabError
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.record import Record
 from replication_lab.model.verdict import Verdict
 

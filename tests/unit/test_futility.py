@@ -4,7 +4,8 @@ import math
 
 import pytest
 from replication_lab.model.claim import judge
-from replication_lab.model.measurement import Measurement, Noise
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.noise import Noise
 from replication_lab.model.quantities import Figure, Total
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan

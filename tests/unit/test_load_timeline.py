@@ -7,8 +7,8 @@ from replication_lab.experiments import load
 from replication_lab.model import load_timeline
 from replication_lab.model.evidence import Looked, View
 from replication_lab.model.load_timeline import Answered, LoadTimeline, Stay, timeline_of, widened
-from replication_lab.model.measurement import Noise
 from replication_lab.model.moments import Moments
+from replication_lab.model.noise import Noise
 from replication_lab.model.record import Record, encode
 from replication_lab.report import page, round_timelines, summarise
 from replication_lab.report.chart import Chart

@@ -2,7 +2,8 @@
 
 import pytest
 from replication_lab.model.claim import judge
-from replication_lab.model.measurement import Measurement, Noise
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.noise import Noise
 from replication_lab.model.quantities import Figure, Loops
 from replication_lab.model.record import Record
 from replication_lab.model.statistics import Plan

@@ -16,7 +16,8 @@ class Machine:
     """A lab and a host with given CPU seconds."""
 
     def __init__(self, monkeypatch):
-        self.cpu, self.used, self.containers = host.CpuTime(busy=0, stolen=0, total=0, own=0), {"source": 0.0}, {}
+        self.cpu, self.used = host.CpuTime(busy=0, stolen=0, total=0, own=0), {"source": 0.0}
+        self.every_container: dict = {}
         self.pinned, self.cpus = {}, {0: (0.0, 0.0), 1: (0.0, 0.0)}
         monkeypatch.setattr(host.CpuTime, "read", lambda: self.cpu)
         monkeypatch.setattr(host, "seconds_by_cpu", lambda: self.cpus)
@@ -81,6 +82,18 @@ def test_the_cpus_that_nodes_are_pinned_to_have_the_limit_of_all(busy, own, why,
 
     assert found.quiet == (not why)
     assert found.why.startswith(why)
+
+
+def test_a_container_that_was_started_again_counts_from_zero(monkeypatch):
+    """A drill kills and restarts servers: what one uses afterwards is the lab's own work, not that of others."""
+    machine = Machine(monkeypatch)
+    machine.used = {"source": 500.0, "replica": 3.0}
+    meter = noise.NoiseMeter.start([machine])
+    machine.used = {"source": 30.0, "replica": 13.0}
+    machine.cpu = host.CpuTime(busy=60, stolen=0, total=100, own=0)
+    found = meter.read()
+
+    assert (found.own_cpu, found.foreign_cpu) == (0.4, 0.2)
 
 
 def test_this_machine_tells_the_seconds_of_each_cpu():

@@ -11,8 +11,8 @@ import msgspec
 import pytest
 from replication_lab import experiments
 from replication_lab.lab import doctor, memory, status, stock
-from replication_lab.model.measurement import Measurement, Noise
-from replication_lab.model.noise import ACCEPT, STOP, WAIT
+from replication_lab.model.measurement import Measurement
+from replication_lab.model.noise import ACCEPT, STOP, WAIT, Noise
 from replication_lab.model.record import Record
 from replication_lab.model.storage import Storage
 from replication_lab.probes import noise

@@ -10,8 +10,10 @@ from replication_lab.model import history
 from replication_lab.model.drill import parse_drill
 from replication_lab.model.drill_result import judge
 from replication_lab.model.fault import NODES, Setting
+from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.verdict import Verdict
+from replication_lab.probes.noise import NoiseMeter
 from replication_lab.runner.drill import run_drill
 from replication_lab.world import catalogue
 
@@ -83,6 +85,23 @@ def refuse():
     FAULTS.update(known)
 
 
+class QuietMeter:
+    """A meter of a machine on which nothing else runs."""
+
+    def read(self):
+        return Noise()
+
+    def restarted(self):
+        return self
+
+
+@pytest.fixture
+def ledger_lab(fake_world, monkeypatch):
+    """Return a lab that drills can be run on."""
+    monkeypatch.setattr(NoiseMeter, "start", lambda _labs: QuietMeter())
+    return LedgerLab(fake_world(), SINGLE, "mariadb")
+
+
 # --- what it is injected into -----------------------------------------------------------------------------------------
 
 
@@ -131,10 +150,10 @@ def parsed(text=FILE):
     return parse_drill("refuse", SINGLE, text, faults.kinds())
 
 
-def test_a_fault_that_was_registered_is_done_in_a_drill(refuse, fake_world, tmp_path):
+def test_a_fault_that_was_registered_is_done_in_a_drill(refuse, ledger_lab, tmp_path):
     """No other file knows of it."""
-    lab, told = LedgerLab(fake_world(), SINGLE, "mariadb"), []
-    evidence = run_drill(lab, parsed(), 7, tmp_path / "ledger", told.append)
+    told = []
+    evidence = run_drill(ledger_lab, parsed(), 7, tmp_path / "ledger", told.append)
     with (tmp_path / "ledger").open("rb") as lines:
         result = judge(evidence, *history.parse(lines))
 
@@ -144,11 +163,11 @@ def test_a_fault_that_was_registered_is_done_in_a_drill(refuse, fake_world, tmp_
     assert any("refuse code +1290 on server: verified" in line for line in told)
 
 
-def test_a_fault_that_does_nothing_and_proves_nothing_is_never_green(refuse, fake_world, monkeypatch, tmp_path):
+def test_a_fault_that_does_nothing_and_proves_nothing_is_never_green(refuse, ledger_lab, monkeypatch, tmp_path):
     """All rows are there, as they would be without any fault."""
     monkeypatch.setattr(Refuse, "inject", lambda _: None)
     monkeypatch.setattr(Refuse, "verify", lambda _: [])
-    evidence = run_drill(LedgerLab(fake_world(), SINGLE, "mariadb"), parsed(), 7, tmp_path / "ledger", lambda _: None)
+    evidence = run_drill(ledger_lab, parsed(), 7, tmp_path / "ledger", lambda _: None)
     with (tmp_path / "ledger").open("rb") as lines:
         result = judge(evidence, *history.parse(lines))
 

@@ -9,7 +9,7 @@ from replication_lab.model.comparison import compare
 from replication_lab.model.digest import digest
 from replication_lab.model.drill_result import judge, not_done
 from replication_lab.model.history import Copy
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.record import Record
 from replication_lab.report import answers, compared_page, page, summarise
 from replication_lab.report import evidence as evidence_of

@@ -6,7 +6,7 @@ import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import Doubt, End
 from replication_lab.model.lines import Lines
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.record import Record, Run, encode
 

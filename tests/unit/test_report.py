@@ -11,7 +11,7 @@ import pytest
 from junitparser import JUnitXml
 from replication_lab import report
 from replication_lab.model.event import End
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
 from replication_lab.report import charts, files, junit, summarise, terminal, wording

@@ -9,6 +9,7 @@ import msgspec
 from replication_lab.model import application, checkers
 from replication_lab.model.checkers import Figures
 from replication_lab.model.drill import Drill, Expectation
+from replication_lab.model.drill_noise import disturbance
 from replication_lab.model.event import Event
 from replication_lab.model.evidence import Evidence, FaultEvidence, Looked
 from replication_lab.model.history import Attempt, Look
@@ -88,7 +89,7 @@ def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] 
     doubts = [*evidence.doubts, *_unproved(evidence)]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
-    judgements = [_judge(each, figures, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
+    judgements = [_judge(each, figures, evidence, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]
     return Result(
         evidence.drill,
         figures,
@@ -155,7 +156,9 @@ def _most_behind(acted: FaultEvidence, looked: list[Looked]) -> Figures:
     return {f"most_behind_s.{node}": lag for node, lag in most.items()}
 
 
-def _judge(asked: Expectation, figures: Figures, doubts: list[str], failures: list[str]) -> FigureJudgement:
+def _judge(
+    asked: Expectation, figures: Figures, evidence: Evidence, doubts: list[str], failures: list[str]
+) -> FigureJudgement:
     found = figures.get(asked.figure, _none_counted(asked.figure))
     if doubts:
         return _judgement(asked, Verdict.UNKNOWN, found, doubts[0])
@@ -166,7 +169,10 @@ def _judge(asked: Expectation, figures: Figures, doubts: list[str], failures: li
         verdict = Verdict.HOLDS if asked.holds(found) else Verdict.REFUTED
     except TypeError:
         return _judgement(asked, Verdict.UNKNOWN, found, f"{found!r} cannot be compared with {asked.bound}")
-    return _judgement(asked, verdict, found, f"{asked.figure} is {found}, expected {asked.bound}")
+    reason = f"{asked.figure} is {found}, expected {asked.bound}"
+    if noise := disturbance(asked, found, evidence):
+        return _judgement(asked, Verdict.UNKNOWN, found, f"{reason}, but on a noisy machine: {noise}")
+    return _judgement(asked, verdict, found, reason)
 
 
 def _judgement(asked: Expectation, verdict: Verdict, found: float | str | None, reason: str) -> FigureJudgement:

@@ -1,11 +1,12 @@
 """Claims about the drills of a user's question: the rows lost, and the time without service, in the worst of them."""
 
 import math
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import ClassVar
 
-from replication_lab.model.drill_result import Drilled, not_proved
+from replication_lab.model.drill_noise import noisiest, possible
+from replication_lab.model.drill_result import Drilled, Result, not_proved
 from replication_lab.model.measurement import Measurement
 from replication_lab.model.record import Record
 from replication_lab.model.relations import Finding, Place
@@ -65,13 +66,29 @@ class Drills:
         missing = list(gaps(record, engine, self.case, self.runs))
         if missing:
             return Finding(Verdict.UNKNOWN, "; ".join(missing), settled=True)
-        found = drilled(record, engine, self.case)
-        values = [float(found[run].result.figures[self.figure]) for run in sorted(found)]
-        return self._compare(values)
+        results = [each.result for _, each in sorted(drilled(record, engine, self.case).items())]
+        values = [float(result.figures[self.figure]) for result in results]
+        held, reason, measured = self._compare(values)
+        verdict = Verdict.HOLDS if held else Verdict.REFUTED
+        if noise := self._disturbance(results, values, held):
+            verdict, reason = Verdict.UNKNOWN, f"{reason}, but on a noisy machine: {noise}"
+        return Finding(verdict, reason, measured, None, len(values), settled=True)
 
-    def _compare(self, values: list[float]) -> Finding:
-        reason = f"{min(values):g} to {max(values):g} in {len(values)} drills"
-        return Finding(Verdict.HOLDS, reason, max(values), None, len(values), settled=True)
+    def _compare(self, values: list[float]) -> tuple[bool, str, float]:
+        """Return whether the claim is true of these values, why, and the value that decides it."""
+        return True, f"{min(values):g} to {max(values):g} in {len(values)} drills", max(values)
+
+    def _disturbance(self, results: Sequence[Result], values: list[float], held: bool) -> str:
+        """Return why the verdict may be another one on a quiet machine; empty if it is certain."""
+        evidence = [result.evidence for result in results if result.evidence]
+        ranges = [possible(self.figure, value, each) for value, each in zip(values, evidence, strict=True)]
+        if self._is_certain(ranges, held):
+            return ""
+        return next(str(noisy) for each in evidence if (noisy := noisiest(self.figure, each)))
+
+    def _is_certain(self, ranges: Sequence[tuple[float, float]], _held: bool) -> bool:
+        # A time that others lengthened is not known.
+        return all(low == high for low, high in ranges)
 
 
 @dataclass(frozen=True)
@@ -86,9 +103,10 @@ class WorstOfDrills(Drills):
         bound = f"≥ {self.low:g}" if math.isinf(self.high) else f"≤ {self.high:g}"
         return f"{self.figure}({self.case}) {bound} in each of {self.runs} drills"
 
-    def _compare(self, values: list[float]) -> Finding:
+    def _compare(self, values: list[float]) -> tuple[bool, str, float]:
         worst = min(values) if math.isinf(self.high) else max(values)
-        held = self.low <= worst <= self.high
-        verdict = Verdict.HOLDS if held else Verdict.REFUTED
         reason = f"the worst of {len(values)} drills has {worst:g} ({', '.join(f'{one:g}' for one in values)})"
-        return Finding(verdict, reason, worst, None, len(values), settled=True)
+        return self.low <= worst <= self.high, reason, worst
+
+    def _is_certain(self, ranges: Sequence[tuple[float, float]], held: bool) -> bool:
+        return all(self._compare(list(ends))[0] == held for ends in zip(*ranges, strict=True))

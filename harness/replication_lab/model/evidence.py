@@ -6,6 +6,7 @@ from replication_lab.model.application import Application
 from replication_lab.model.drill import Drill, Step
 from replication_lab.model.event import Event, Opening
 from replication_lab.model.history import Copy
+from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 
 
@@ -72,6 +73,17 @@ class Return(msgspec.Struct, frozen=True):
     synced_s: float
 
 
+class NoiseWhile(msgspec.Struct, frozen=True):
+    """The noise during a part of a drill's load, from `begin` to `end` seconds after the clients began."""
+
+    begin: float
+    end: float
+    noise: Noise
+
+    def __str__(self) -> str:
+        return f"from {self.begin:.1f} to {self.end:.1f} s {self.noise.why or 'the machine was noisy'}"
+
+
 class Drills(Opening, frozen=True, kw_only=True, tag="drills"):
     """The first line of a run of drills: the drills, and the topology of their labs."""
 
@@ -90,6 +102,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     repetition, from 1. `ledger` is the name of its ledger's file. `conditions` prove that the case's settings applied
     just before the first fault, and at the end as well unless a fault undid them. `looked` are the nodes' views, about
     one a second of each; records of older versions have none. `application` are the answers of the user's own probe.
+    `noise` is that of the load before, during and after each fault; records of older versions have none.
     """
 
     drill: Drill
@@ -114,6 +127,7 @@ class Evidence(Event, frozen=True, kw_only=True, tag="evidence"):
     conditions: list[Proof] = []
     looked: list[Looked] = []
     application: Application | None = None
+    noise: list[NoiseWhile] = []
 
     @property
     def mended(self) -> float:

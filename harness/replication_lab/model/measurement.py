@@ -4,6 +4,7 @@ import msgspec
 
 from replication_lab.model.event import Event
 from replication_lab.model.load_timeline import LoadTimeline
+from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 
 
@@ -43,30 +44,6 @@ class Fault(msgspec.Struct, frozen=True, kw_only=True):
     def _figures(self) -> str:
         found = f"{self.during.p50:g} {self.unit}" if self.during else "not measured"
         return f"requested {self.asked} {self.unit} of {self.toxic} on link {self.link}, found {found} during the load"
-
-
-class Noise(msgspec.Struct, frozen=True, kw_only=True):
-    """Other work of the host during a measurement; shares are 0…1 of all CPUs, `why` is the reason if not `quiet`.
-
-    `accepted` means that figures count despite noise, since the user wanted it, or since the load of the engine's
-    machine is not `readable`; each of them is then in doubt. `own_cpu` is the share that the lab and the harness used.
-    `loop_us` is the CPU time in microseconds of a loop that is the same in every measurement: the speed of the CPUs.
-    """
-
-    foreign_cpu: float | None = None
-    own_cpu: float | None = None
-    steal: float | None = None
-    psi_cpu_some: float | None = None
-    load1: float | None = None
-    loop_us: float | None = None
-    quiet: bool = True
-    why: str = ""
-    readable: bool = True
-    accepted: bool = False
-
-    @property
-    def counts(self) -> bool:
-        return self.quiet or self.accepted
 
 
 class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):

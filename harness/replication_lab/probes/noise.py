@@ -5,7 +5,7 @@ from collections.abc import Iterable
 from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.measurement import Noise
+from replication_lab.model.noise import Noise
 from replication_lab.model.progress import Tell
 from replication_lab.world import clock, host
 from replication_lab.world.docker import machine
@@ -25,22 +25,23 @@ WINDOW, QUIET_WINDOWS = 1.0, 3
 
 @dataclass(frozen=True)
 class Used:
-    """CPU seconds so far of the machine, of each CPU (busy, total), and of containers by the CPUs they are pinned to.
+    """CPU seconds so far of the machine, of each CPU (busy, total), and of each container.
 
-    Containers that are not pinned are under an empty text.
+    The key of a container is its lab's number, its name, and the CPUs that it is pinned to, empty if it is not.
     """
 
     machine: host.CpuTime
     cpus: dict[int, tuple[float, float]]
-    containers: dict[str, float]
+    containers: dict[tuple[int, str, str], float]
 
     @classmethod
     def read(cls, labs: Iterable[Lab]) -> "Used":
-        containers: dict[str, float] = defaultdict(float)
-        for lab in labs:
-            for service, seconds in lab.cpu_seconds().items():
-                containers[lab.pinned.get(service, "")] += seconds
-        return cls(host.CpuTime.read(), host.seconds_by_cpu(), dict(containers))
+        containers = {
+            (number, name, lab.pinned.get(name, "")): seconds
+            for number, lab in enumerate(labs)
+            for name, seconds in lab.cpu_seconds().items()
+        }
+        return cls(host.CpuTime.read(), host.seconds_by_cpu(), containers)
 
     def steal_since(self, before: "Used") -> float:
         return (self.machine.stolen - before.machine.stolen) / self._seconds_since(before)
@@ -77,7 +78,15 @@ class Used:
         return self.machine.own - before.machine.own
 
     def _containers_since(self, before: "Used") -> dict[str, float]:
-        return {cpus: seconds - before.containers.get(cpus, 0.0) for cpus, seconds in self.containers.items()}
+        """Return the CPU seconds of containers since then, by the CPUs that they are pinned to.
+
+        A container that was started again counts from zero. What it used before it ended is then not known.
+        """
+        used: dict[str, float] = defaultdict(float)
+        for key, seconds in self.containers.items():
+            had = before.containers.get(key, 0.0)
+            used[key[-1]] += seconds - had if seconds >= had else seconds
+        return used
 
 
 @dataclass(frozen=True)
@@ -154,7 +163,7 @@ def wait_for_quiet(labs: Iterable[Lab], seconds: float, tell: Tell) -> bool:
 
 
 def _ids(labs: tuple[Lab, ...]) -> list[str]:
-    return [container.id or "" for lab in labs for container in lab.containers.values()]
+    return [container.id or "" for lab in labs for container in lab.every_container.values()]
 
 
 def _why_foreign(foreign: float, of_pinned: dict[str, float]) -> str:

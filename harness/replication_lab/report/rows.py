@@ -32,8 +32,9 @@ class LabRow(Row, frozen=True, kw_only=True):
 class NoiseRow(Row, frozen=True, kw_only=True):
     """The host's noise: measurements taken, how many were noisy, the worst shares (0…1) and the reasons.
 
-    `accepted` of the noisy ones count all the same, and are in doubt. `slowest_cpus` says how many times as long the
-    same loop took in the slowest measurement of a case as in its fastest; the largest of all cases.
+    A drill's load counts as several: before, during and after each fault. `accepted` of the noisy ones count all the
+    same, and are in doubt. `slowest_cpus` says how many times as long the same loop took in the slowest measurement of
+    a case as in its fastest; the largest of all cases.
     """
 
     measurements: int

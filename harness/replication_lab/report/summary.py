@@ -10,6 +10,7 @@ import msgspec
 from replication_lab.model.claim import ClaimJudgement, NotJudged, Relation
 from replication_lab.model.drill_result import Result
 from replication_lab.model.event import Lab
+from replication_lab.model.evidence import Evidence
 from replication_lab.model.experiment import Comparison, Curves, Experiment
 from replication_lab.model.latencies import pooled
 from replication_lab.model.measurement import Measurement
@@ -139,9 +140,7 @@ def schema() -> bytes:
 
 def _environment(record: Record) -> Environment:
     labs = [lab for engine in record.engines for lab in record.labs(engine)]
-    return Environment(
-        host=record.opening.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record.measurements)
-    )
+    return Environment(host=record.opening.environment, labs=[_lab(lab) for lab in labs], noise=_noise(record))
 
 
 def _lab(lab: Lab) -> LabRow:
@@ -203,16 +202,21 @@ def _line(label: str, points: dict[float, str], measured: set[str]) -> LineRow |
     return LineRow(label=label, points=known) if known else None
 
 
-def _noise(measurements: list[Measurement]) -> NoiseRow:
-    noisy = [m for m in measurements if not m.noise.quiet]
+def _noise(record: Record) -> NoiseRow:
+    found = [
+        (f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}", m.noise) for m in record.measurements
+    ]
+    drills = [each for each in record.events if isinstance(each, Evidence)]
+    found += [(f"{each.case} {each.drill.name}, {part}".strip(), part.noise) for each in drills for part in each.noise]
+    noises = [noise for _, noise in found]
     return NoiseRow(
-        measurements=len(measurements),
-        noisy=len(noisy),
-        accepted=sum(m.noise.accepted for m in noisy),
-        worst_foreign_cpu=max((m.noise.foreign_cpu or 0.0 for m in measurements), default=None),
-        worst_steal=max((m.noise.steal or 0.0 for m in measurements), default=None),
-        slowest_cpus=_slowest_cpus(measurements),
-        why=[f"{m.engine}, {m.case}, round {m.round}: {m.noise.why or 'noisy host'}" for m in noisy],
+        measurements=len(noises),
+        noisy=sum(not noise.quiet for noise in noises),
+        accepted=sum(noise.accepted and not noise.quiet for noise in noises),
+        worst_foreign_cpu=max((noise.foreign_cpu or 0.0 for noise in noises), default=None),
+        worst_steal=max((noise.steal or 0.0 for noise in noises), default=None),
+        slowest_cpus=_slowest_cpus(record.measurements),
+        why=[said for said, noise in found if not noise.quiet],
     )
 
 

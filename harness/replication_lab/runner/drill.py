@@ -23,12 +23,13 @@ from replication_lab import faults, replication
 from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model.drill import Drill, Step
 from replication_lab.model.errors import LabError
-from replication_lab.model.evidence import Evidence, FaultEvidence, Return
+from replication_lab.model.evidence import Evidence, FaultEvidence, NoiseWhile, Return
 from replication_lab.model.measuring import ProofsOfNodes
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
 from replication_lab.model.sql_load import Transaction
 from replication_lab.probes import forbidden_logs
+from replication_lab.probes.noise import NoiseMeter
 from replication_lab.replication.abilities import (
     ChoosesServer,
     ComparesDisks,
@@ -112,6 +113,7 @@ class DrillRun:
     acted: list[FaultEvidence] = field(default_factory=list)
     seen: dict = field(default_factory=dict)
     _began: float = 0.0
+    _noise: NoiseMeter = field(init=False, repr=False)
     _whole_s: dict[str, float] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
@@ -150,6 +152,7 @@ class DrillRun:
         with ledger_file.open("ab", buffering=0) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
+                self._noise = NoiseMeter.start([self.lab])
                 with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
                     clock.pause(self.wait_before)
                     self.seen["conditions"] = self.conditions(self.nodes.names)
@@ -157,6 +160,7 @@ class DrillRun:
                         self._act(step, each)
                         clock.pause(self.what.after)
                     self.seen["conditions"] += self.conditions(self._untouched())
+                self._note_noise()
                 self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
 
@@ -168,6 +172,15 @@ class DrillRun:
             return
         with self.probe.watching(self._began) as self.seen["application"]:
             yield
+
+    def _note_noise(self) -> None:
+        """Record the noise since the last reading, and tell it if there was any."""
+        parts = self.seen.setdefault("noise", [])
+        found = NoiseWhile(parts[-1].end if parts else 0.0, self._time(), self._noise.read())
+        if not found.noise.quiet:
+            self.tell(f"  noisy: {found}")
+        parts.append(found)
+        self._noise = self._noise.restarted()
 
     def _untouched(self) -> list[str]:
         """Return the nodes that were no target of a fault and have the same role as before."""
@@ -258,6 +271,7 @@ class DrillRun:
 
     def _act(self, step: Step, each: FaultSchedule) -> None:
         """Do T1 to T5 of one step."""
+        self._note_noise()
         broke = self._time()
         try:
             each.inject()
@@ -269,6 +283,7 @@ class DrillRun:
             proofs += each.verify()
             views = self.nodes.looks()
             self._promote(step)
+            self._note_noise()
         finally:
             healed = self._time()
             each.recover()

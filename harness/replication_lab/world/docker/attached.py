@@ -99,6 +99,11 @@ class AttachedLab(Lab):
         """The containers of each service of the project, in the order of their numbers."""
         return compose_call.containers(self.name)
 
+    @property
+    def every_container(self) -> dict[str, Container]:
+        """All containers of the project, by their own names."""
+        return {each.name or "": each for found in self.all_containers.values() for each in found}
+
     def refresh(self) -> None:
         super().refresh()
         for name in ("all_containers", "_hosts"):

@@ -165,12 +165,17 @@ class Lab:
         return RunningLink(self, model)
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time that each of the lab's containers has used since it started, in seconds, by service."""
-        api = docker_engine.client().api
+        """Return the CPU time that each of the lab's containers has used since it started, in seconds."""
+        api, containers = docker_engine.client().api, self.every_container
         with ThreadPoolExecutor(8) as pool:
-            answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), self.containers.values())
+            answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), containers.values())
             used = [answer["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9 for answer in answers]
-        return dict(zip(self.containers, used, strict=True))
+        return dict(zip(containers, used, strict=True))
+
+    @property
+    def every_container(self) -> dict[str, Container]:
+        """All containers of the lab, by service: a service has one."""
+        return self.containers
 
     def pin_cpus(self, *sites: tuple[str, ...]) -> dict[str, str]:
         """Pin each site (a tuple of services) to CPUs of its own, like separate machines; return {service: CPUs}.

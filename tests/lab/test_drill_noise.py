@@ -1,0 +1,44 @@
+"""Is a drill's ratio UNKNOWN while another program keeps a CPU busy, and judged on a quiet machine?"""
+
+import pytest
+from replication_lab.model.verdict import Verdict
+from replication_lab.runner import drill_set
+
+from tests.conftest import skip_if_busy
+from tests.noise import other_programs
+
+RATIO = "throughput_ratio"
+
+
+@pytest.fixture
+def limited(drill_labs, tmp_path):
+    """Return a function that limits the CPU of the only server, and returns the judgements by figure."""
+
+    def do():
+        what = drill_set.load("single", "cpu").with_duration(2)
+        evidence = drill_labs("single").do(what, 7, tmp_path / "ledger")
+        return {one.figure: one for one in drill_set.judged(evidence, tmp_path / "ledger").judgements}
+
+    return do
+
+
+@pytest.mark.alone
+def test_a_ratio_is_unknown_while_another_program_computes(limited):
+    """It is named; rows that were counted are judged all the same."""
+    with other_programs(1):
+        found = limited()
+
+    assert found[RATIO].verdict is Verdict.UNKNOWN
+    assert "on a noisy machine: from" in found[RATIO].reason and "python" in found[RATIO].reason, found[RATIO].reason
+    assert found[RATIO].measured <= 0.5
+    assert {name for name, one in found.items() if one.verdict is not Verdict.HOLDS} == {RATIO}
+
+
+@pytest.mark.long
+@pytest.mark.alone
+def test_the_same_drill_is_judged_on_a_quiet_machine(limited, noise_beforehand):
+    """The lab's own servers and clients are no noise, although they keep the CPUs busy."""
+    skip_if_busy(False, lambda: noise_beforehand)
+    found = limited()
+
+    assert {name: one.reason for name, one in found.items() if one.verdict is not Verdict.HOLDS} == {}
