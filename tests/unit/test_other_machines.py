@@ -146,7 +146,7 @@ def test_all_engines_are_those_that_this_processor_can_run(platform):
 
 
 def meter() -> noise.NoiseMeter:
-    return noise.NoiseMeter((), noise.Used(host.CpuTime(0, 0, 0, 0), {}, {}), noise.CpuByProcess({}, {}), 0.0)
+    return noise.NoiseMeter((), noise.Used(host.CpuTime(0, 0, 0, 0), {}, {}, {}), noise.CpuByProcess({}, {}), 0.0)
 
 
 def test_a_load_that_cannot_be_read_is_not_quiet(at):

@@ -25,23 +25,25 @@ WINDOW, QUIET_WINDOWS = 1.0, 3
 
 @dataclass(frozen=True)
 class Used:
-    """CPU seconds so far of the machine, of each CPU (busy, total), and of each container.
+    """CPU seconds so far of the machine, of each CPU (busy, total), and of each container, by its lab and its name.
 
-    The key of a container is its lab's number, its name, and the CPUs that it is pinned to, empty if it is not.
+    `pinned` holds the CPUs of the containers that are pinned to some.
     """
 
     machine: host.CpuTime
     cpus: dict[int, tuple[float, float]]
-    containers: dict[tuple[int, str, str], float]
+    containers: dict[tuple[int, str], float]
+    pinned: dict[tuple[int, str], str]
 
     @classmethod
     def read(cls, labs: Iterable[Lab]) -> "Used":
-        containers = {
-            (number, name, lab.pinned.get(name, "")): seconds
-            for number, lab in enumerate(labs)
-            for name, seconds in lab.cpu_seconds().items()
-        }
-        return cls(host.CpuTime.read(), host.seconds_by_cpu(), containers)
+        labs = tuple(labs)
+        return cls(
+            host.CpuTime.read(),
+            host.seconds_by_cpu(),
+            {(at, name): seconds for at, lab in enumerate(labs) for name, seconds in lab.cpu_seconds().items()},
+            {(at, name): cpus for at, lab in enumerate(labs) for name, cpus in lab.pinned.items()},
+        )
 
     def steal_since(self, before: "Used") -> float:
         return (self.machine.stolen - before.machine.stolen) / self._seconds_since(before)
@@ -78,14 +80,14 @@ class Used:
         return self.machine.own - before.machine.own
 
     def _containers_since(self, before: "Used") -> dict[str, float]:
-        """Return the CPU seconds of containers since then, by the CPUs that they are pinned to.
+        """Return the CPU seconds of containers since then by the CPUs they are pinned to, empty for those that are not.
 
         A container that was started again counts from zero. What it used before it ended is then not known.
         """
         used: dict[str, float] = defaultdict(float)
         for key, seconds in self.containers.items():
             had = before.containers.get(key, 0.0)
-            used[key[-1]] += seconds - had if seconds >= had else seconds
+            used[self.pinned.get(key, "")] += seconds - had if seconds >= had else seconds
         return used
 
 
