@@ -3,6 +3,7 @@
 import pytest
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill_set
+from replication_lab.world.clock import wait_until
 
 from tests.conftest import skip_if_busy
 from tests.noise import other_programs
@@ -42,3 +43,17 @@ def test_the_same_drill_is_judged_on_a_quiet_machine(limited, noise_beforehand):
     found = limited()
 
     assert {name: one.reason for name, one in found.items() if one.verdict is not Verdict.HOLDS} == {}
+
+
+@pytest.mark.alone
+def test_what_a_server_used_before_it_was_killed_still_counts(drill_labs):
+    """Docker counts each run of a container from zero; without the first one the lab's own work would be noise."""
+    lab = drill_labs("single").lab()
+    server, used = lab.node("server"), [lab.cpu_seconds()["server"]]
+    server.kill()
+    used.append(lab.cpu_seconds()["server"])
+    server.start_again()
+    wait_until(server.is_healthy, "the server to be back")
+    used.append(lab.cpu_seconds()["server"])
+
+    assert 0.05 < used[0] <= used[1] < used[2]

@@ -84,16 +84,16 @@ def test_the_cpus_that_nodes_are_pinned_to_have_the_limit_of_all(busy, own, why,
     assert found.why.startswith(why)
 
 
-def test_a_container_that_was_started_again_counts_from_zero(monkeypatch):
-    """A drill kills and restarts servers: what one uses afterwards is the lab's own work, not that of others."""
+def test_a_container_that_ended_by_itself_hides_no_other_program(monkeypatch):
+    """What it used is not known then, and it is never deducted from what others used."""
     machine = Machine(monkeypatch)
     machine.used = {"source": 500.0, "replica": 3.0}
     meter = noise.NoiseMeter.start([machine])
-    machine.used = {"source": 30.0, "replica": 13.0}
+    machine.used = {"source": 5.0, "replica": 13.0}
     machine.cpu = host.CpuTime(busy=60, stolen=0, total=100, own=0)
     found = meter.read()
 
-    assert (found.own_cpu, found.foreign_cpu) == (0.4, 0.2)
+    assert (found.own_cpu, found.foreign_cpu) == (0.1, 0.5)
 
 
 def test_this_machine_tells_the_seconds_of_each_cpu():

@@ -82,12 +82,11 @@ class Used:
     def _containers_since(self, before: "Used") -> dict[str, float]:
         """Return the CPU seconds of containers since then by the CPUs they are pinned to, empty for those that are not.
 
-        A container that was started again counts from zero. What it used before it ended is then not known.
+        What a container used before it ended by itself is not known.
         """
         used: dict[str, float] = defaultdict(float)
         for key, seconds in self.containers.items():
-            had = before.containers.get(key, 0.0)
-            used[self.pinned.get(key, "")] += seconds - had if seconds >= had else seconds
+            used[self.pinned.get(key, "")] += max(seconds - before.containers.get(key, 0.0), 0.0)
         return used
 
 

@@ -101,8 +101,9 @@ class AttachedLab(Lab):
 
     @property
     def every_container(self) -> dict[str, Container]:
-        """All containers of the project, by their own names."""
-        return {each.name or "": each for found in self.all_containers.values() for each in found}
+        """All containers of the project: the first of each service by the service, others by their own names."""
+        others = {each.name or "": each for found in self.all_containers.values() for each in found[1:]}
+        return {**others, **self.containers}
 
     def refresh(self) -> None:
         super().refresh()

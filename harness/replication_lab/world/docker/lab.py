@@ -17,7 +17,7 @@ from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.namespace import Beside, Guest, Namespace
 from replication_lab.world.docker.packet_loss import PacketRules
-from replication_lab.world.docker.service import Node, Service
+from replication_lab.world.docker.service import Node, Service, seconds_of
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.features import BELOW_SERVERS, features_of
 from replication_lab.world.mysql.server import Server
@@ -165,12 +165,20 @@ class Lab:
         return RunningLink(self, model)
 
     def cpu_seconds(self) -> dict[str, float]:
-        """Return the CPU time that each of the lab's containers has used since it started, in seconds."""
+        """Return the CPU time that each of the lab's containers has used, in seconds.
+
+        Earlier runs of a container count up to the moment when this process ended them.
+        """
         api, containers = docker_engine.client().api, self.every_container
         with ThreadPoolExecutor(8) as pool:
             answers = pool.map(lambda one: api.stats(one.id, stream=False, one_shot=True), containers.values())
-            used = [answer["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9 for answer in answers]
-        return dict(zip(containers, used, strict=True))
+            used = dict(zip(containers, map(seconds_of, answers), strict=True))
+        return {name: seconds + self.cpu_of_ended.get(name, 0.0) for name, seconds in used.items()}
+
+    @cached_property
+    def cpu_of_ended(self) -> dict[str, float]:
+        """The CPU seconds of the earlier runs of containers, by the names in `every_container`."""
+        return {}
 
     @property
     def every_container(self) -> dict[str, Container]:

@@ -4,6 +4,7 @@ import io
 import socket
 import tarfile
 from collections.abc import Callable, Iterable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -144,11 +145,19 @@ class Service:
 
     def kill(self) -> None:
         """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
+        self.keep_cpu_seconds()
         self._apply(lambda container: container.kill())
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if the container has not ended after STOP_SECONDS."""
+        self.keep_cpu_seconds()
         self._apply(lambda container: container.stop(timeout=STOP_SECONDS))
+
+    def keep_cpu_seconds(self) -> None:
+        """Keep the CPU time that the container has used, before it ends: Docker counts each run from zero."""
+        with suppress(APIError):
+            used = seconds_of(self.usage())
+            self.lab.cpu_of_ended[self.name] = self.lab.cpu_of_ended.get(self.name, 0.0) + used
 
     def pause(self) -> None:
         self._apply(lambda container: container.pause())
@@ -259,6 +268,11 @@ class Node(Service):
         """Return MAJOR:MINOR of the device that a node's data directory is on, in the kernel's notation."""
         mounts = [line.split() for line in self.run("cat", "/proc/self/mountinfo").splitlines()]
         return next((fields[2] for fields in reversed(mounts) if fields[4] == DATA), "")
+
+
+def seconds_of(usage: dict[str, Any]) -> float:
+    """Return the CPU seconds of a sample of the Docker API's statistics; zero for a container that has ended."""
+    return usage["cpu_stats"]["cpu_usage"]["total_usage"] / 1e9
 
 
 def reachable(address: str, port: int) -> bool:
