@@ -43,7 +43,7 @@ def test_a_latency_is_realised_to_the_millisecond(loaded, probe, toxic):
 
     wait_until(is_realised, f"{asked.round_trip_ms} ms", CORRECTED_SECONDS)
     clear(loaded.link(LINK))
-    assert min(probe.pings()) < 5
+    assert min(probe.pings()) < asked.round_trip_ms / 2
 
 
 def test_jitter_spreads_round_trips_around_its_latency(loaded, probe):
@@ -58,11 +58,11 @@ def test_jitter_spreads_round_trips_around_its_latency(loaded, probe):
 
 
 def test_a_lan_is_the_bare_proxy(loaded, probe):
-    """No toxic, a round trip far below a WAN's."""
+    """No toxic, a round trip far below a WAN's, also where every ping waits for a CPU."""
     put(loaded.link(LINK), catalogue.toxic("lan"))
 
     assert [] == loaded.link(LINK).toxics()
-    assert min(probe.pings()) < 5
+    assert min(probe.pings()) < catalogue.toxic("wan-85ms").round_trip_ms / 2
 
 
 def test_a_black_hole_answers_nothing_while_its_connections_stay(loaded, probe):
