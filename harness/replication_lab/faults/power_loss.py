@@ -39,8 +39,8 @@ class PowerCut(Kill):
     def end(self, node: str) -> None:
         """End the machine before its disk: a machine without its disk answers no command."""
         super().end(node)
-        self.lab.service(f"{node}-{drbd.DISK}").keep_cpu_seconds()
-        self._peers[node].disk.power_cut()
+        with self.lab.service(f"{node}-{drbd.DISK}").ending():
+            self._peers[node].disk.power_cut()
 
     def verify(self) -> list[Proof]:
         return [*super().verify(), *(self._without_disk(node) for node in self.nodes)]

@@ -80,9 +80,9 @@ class Used:
         return self.machine.own - before.machine.own
 
     def _containers_since(self, before: "Used") -> dict[str, float]:
-        """Return the CPU seconds of containers since then by the CPUs they are pinned to, empty for those that are not.
+        """Return the CPU seconds that containers used since then, by the CPUs that they are pinned to.
 
-        What a container used before it ended by itself is not known.
+        Containers that are not pinned are under an empty text. What one used before it ended by itself is not known.
         """
         used: dict[str, float] = defaultdict(float)
         for key, seconds in self.containers.items():

@@ -3,8 +3,8 @@
 import io
 import socket
 import tarfile
-from collections.abc import Callable, Iterable, Mapping
-from contextlib import suppress
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -145,19 +145,23 @@ class Service:
 
     def kill(self) -> None:
         """Send SIGKILL to a container's first process: like a power cut for a server, but the page cache survives."""
-        self.keep_cpu_seconds()
-        self._apply(lambda container: container.kill())
+        with self.ending():
+            self._apply(lambda container: container.kill())
 
     def stop(self) -> None:
         """Send SIGTERM, and SIGKILL if the container has not ended after STOP_SECONDS."""
-        self.keep_cpu_seconds()
-        self._apply(lambda container: container.stop(timeout=STOP_SECONDS))
+        with self.ending():
+            self._apply(lambda container: container.stop(timeout=STOP_SECONDS))
 
-    def keep_cpu_seconds(self) -> None:
-        """Keep the CPU time that the container has used, before it ends: Docker counts each run from zero."""
+    @contextmanager
+    def ending(self) -> Iterator[None]:
+        """Keep the CPU time of a container that the block ends: Docker counts each run from zero."""
+        used = 0.0
         with suppress(APIError):
             used = seconds_of(self.usage())
-            self.lab.cpu_of_ended[self.name] = self.lab.cpu_of_ended.get(self.name, 0.0) + used
+        yield
+        # Not after an error: a container that is still running would count twice.
+        self.lab.cpu_of_ended[self.name] = self.lab.cpu_of_ended.get(self.name, 0.0) + used
 
     def pause(self) -> None:
         self._apply(lambda container: container.pause())
