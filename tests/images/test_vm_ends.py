@@ -1,11 +1,13 @@
 """Does a virtual machine that cannot start say why, and is nothing of one left behind?"""
 
+import re
+
 import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world import vm
 from replication_lab.world.docker import labels, leftovers
 
-from tests.images.conftest import PATIENCE_S
+from tests.images.conftest import PATIENCE_S, until
 from tests.images.yard import VM, opened_yard
 
 
@@ -43,6 +45,39 @@ def test_a_machine_does_not_start_with(loose_image, environment, message):
 
     assert 1 == container.wait(timeout=PATIENCE_S)["StatusCode"]
     assert message in container.logs().decode()
+
+
+# A stopped process stands for a kernel that hangs: it does not end by itself either.
+@pytest.mark.long
+@pytest.mark.parametrize("launcher", ["uml", "tcg"])
+def test_a_guest_that_hangs_at_its_boot_is_started_once_more(yard, launcher):
+    """Its log says what it did; the second one serves, and is no longer watched for its boot."""
+    machine = yard.machine(launcher, server=False)
+    until(lambda: stop_guest(machine), "the guest's process")
+    machine.wait_until_healthy()
+
+    said = machine.console()
+    assert re.search(r"not answered within 45 s of the start: in 0.3 s its kernel used 0.00 s .* state T", said)
+    assert said.count("starting the guest") == 2
+    assert machine.runs()
+
+
+@pytest.mark.long
+def test_a_guest_that_hangs_again_is_left_as_it_is(yard):
+    """Only the first start is repeated: whoever waits for the machine gets an error with the console's end."""
+    machine = yard.machine("uml", server=False)
+    until(lambda: stop_guest(machine), "the guest's process")
+    until(lambda: machine.console().count("starting the guest") == 2 and stop_guest(machine), "the second start")
+    with pytest.raises(LabError) as told:
+        machine.wait_until_answers(60)
+
+    assert "waited 60 s and its agent did not answer" in told.value.found
+    assert machine.console().count("starting the guest") == 2
+
+
+def stop_guest(machine):
+    """Return whether the guest's process was there and is stopped now; it has not booted this early."""
+    return machine.container.exec_run(["sh", "-c", "kill -STOP $(cat /tmp/guest.pid)"]).exit_code == 0
 
 
 # Any command that starts something sweeps such a machine.

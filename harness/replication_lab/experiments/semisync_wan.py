@@ -228,6 +228,12 @@ def _semisync_claims(short: str, wan: Far) -> tuple[Claim, ...]:
     return single + many
 
 
+# On two CPUs, MySQL 8.0 made 0.76 to 0.81 times 64 commits per round trip; the limit is 0.75.
+UNDECIDABLE = {
+    "after-sync-64-clients-pipeline": "with 64 clients the value is too close to the limit on a machine with few CPUs"
+}
+
+
 # What a commit costs with and without semi-sync, on a LAN and across a WAN, and what a client sees too early.
 def _least(wan: Far) -> tuple[str, ...]:
     return (
@@ -242,7 +248,7 @@ def _presets(wan: Far) -> dict[str, Preset]:
     large = {"near_rows": 10_000, "near_seconds": 0, "far_rows": 1_000, "far_seconds": wan.lasting(30), "seen_rows": 30}
     return {
         "least": Preset("least", min_rounds=3, max_rounds=12, sizes=small, cases=_least(wan)),
-        "quick": Preset("quick", min_rounds=3, max_rounds=12, sizes=small),
+        "quick": Preset("quick", min_rounds=3, max_rounds=12, sizes=small, undecidable=UNDECIDABLE),
         "full": Preset("full", min_rounds=3, max_rounds=12, sizes=large),
     }
 

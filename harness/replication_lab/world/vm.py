@@ -30,7 +30,8 @@ GUEST_MIB, AROUND_MIB = 640, 120
 # With a working KVM a guest answers within two seconds; with a broken one most hang before their first message.
 KVM_TRIAL_SECONDS = 15
 UNUSABLE = f"{KVM} is there, but a guest did not boot with it in {KVM_TRIAL_SECONDS} s"
-BOOT_SECONDS = 90
+# A guest that does not answer within 45 s is killed and started once more (images/vm/machine).
+BOOT_SECONDS = 120
 CONSOLE_LINES = 15
 
 
