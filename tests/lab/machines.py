@@ -29,7 +29,7 @@ def two_machines(topology="drbd"):
         for peer in drbd.peers(lab).values():
             peer.disk.limit(Limits(write_cache=True))
         serving = lab.node(drbd.primary(lab).node).server()
-        serving.execute(f"CREATE TABLE {HELD} (id INT PRIMARY KEY AUTO_INCREMENT, text VARCHAR(255))")
+        serving.execute(f"CREATE TABLE {HELD} (id INT PRIMARY KEY AUTO_INCREMENT, text TEXT)")
         yield lab
     finally:
         with signals.signals_held():

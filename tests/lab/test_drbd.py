@@ -213,10 +213,9 @@ def test_a_comparison_that_breaks_off_finds_nothing_and_says_so(whole):
 def test_commits_feel_the_link(whole, toxic):
     """A silent peer is noticed, and the primary goes on alone; a commit waits for a long link and a slow one.
 
-    On the slow link the page of 4 KiB that a commit writes takes 33 ms.
+    The row of 4 KiB that a commit writes takes 33 ms on the slow link, which may be 2 ms ahead of its rate.
     """
     serving = drbd.primary(whole)
-    before = milliseconds_a_commit(whole, serving.node)
     proofs = up.set_toxics(whole, {link.name: toxic for link in whole.topology.links})
     milliseconds = milliseconds_a_commit(whole, serving.node)
     status = serving.status()
@@ -226,7 +225,7 @@ def test_commits_feel_the_link(whole, toxic):
     if toxic == "wan-85ms":
         assert milliseconds >= 85
     if toxic == "slow-1mbit":
-        assert milliseconds >= 2 * before
+        assert milliseconds >= 30
 
 
 # A busy machine answers late, as across a slower link.
@@ -252,8 +251,10 @@ def test_a_narrow_link_is_proved_while_writes_fill_it(whole):
 
 
 def milliseconds_a_commit(lab, node, commits=5):
+    server = lab.node(node).server()
     began = clock.timer()
-    write(lab, node, commits)
+    for _ in range(commits):
+        server.execute(f"INSERT INTO {HELD} (text) VALUES (REPEAT('x', 4096))")
     return (clock.timer() - began) * 1000 / commits
 
 
