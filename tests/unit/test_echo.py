@@ -103,6 +103,17 @@ def test_an_echo_that_does_not_answer_is_an_error(link, program):
         RoundTrip(link(program))
 
 
+def test_an_echo_that_does_not_answer_leaves_no_connection_open(link, monkeypatch):
+    """A proof that a link is cut tries again and again."""
+    silent = link("true")
+    opened, dialled = [], echo.dialled
+    monkeypatch.setattr(echo, "dialled", lambda address: opened.append(dialled(address)) or opened[-1])
+    with pytest.raises(LabError):
+        RoundTrip(silent)
+
+    assert [-1] == [near._end.fileno() for near in opened]
+
+
 def test_a_request_that_the_far_end_does_not_know_ends_it():
     """A misspelt request is no ping."""
     found = subprocess.run([FAR_END], input="pong\n", capture_output=True, text=True, check=False)

@@ -1,6 +1,7 @@
 """The echo of a link: a service at its far end that answers where no database server does (images/vm/guest/far-end)."""
 
 import socket
+from contextlib import ExitStack
 from dataclasses import dataclass
 
 from replication_lab.model.errors import LabError
@@ -67,14 +68,17 @@ class Echo:
 
     def connect(self, address: tuple[str, int], answer_seconds: float) -> EchoConnection:
         """Return a new connection, by a link's address, after its first answer. The caller closes it."""
-        try:
-            connection = EchoConnection(address, answer_seconds)
-            connection.ping()
-        except OSError as error:
-            host, port = address
-            raise LabError(
-                f"the echo service of {self.name} at {host}:{port} does not answer: {error}",
-                "a connection",
-                "./lab status",
-            ) from error
+        with ExitStack() as undo:
+            try:
+                connection = EchoConnection(address, answer_seconds)
+                undo.callback(connection.close)
+                connection.ping()
+            except OSError as error:
+                host, port = address
+                raise LabError(
+                    f"the echo service of {self.name} at {host}:{port} does not answer: {error}",
+                    "a connection",
+                    "./lab status",
+                ) from error
+            undo.pop_all()
         return connection
