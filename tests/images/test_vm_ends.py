@@ -51,7 +51,7 @@ def test_a_machine_does_not_start_with(loose_image, environment, message):
 @pytest.mark.long
 @pytest.mark.parametrize("launcher", ["uml", "tcg"])
 def test_a_guest_that_hangs_at_its_boot_is_started_once_more(yard, launcher):
-    """Its log says what it did; the second one serves, and is no longer watched for its boot."""
+    """Its log says why it was killed, and that it was started again; the second one is healthy."""
     machine = yard.machine(launcher, server=False)
     until(lambda: stop_guest(machine), "the guest's process")
     machine.wait_until_healthy()
@@ -59,7 +59,6 @@ def test_a_guest_that_hangs_at_its_boot_is_started_once_more(yard, launcher):
     said = machine.console()
     assert re.search(r"not answered within 45 s of the start: in 0.3 s its kernel used 0.00 s .* state T", said)
     assert said.count("starting the guest") == 2
-    assert machine.runs()
 
 
 @pytest.mark.long

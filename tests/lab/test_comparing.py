@@ -128,11 +128,11 @@ def test_equal_runs_are_not_worse_in_nineteen_of_twenty_pairs(measured_runs):
 
     assert 1 not in codes, found
     assert len(codes) >= len(found) / 2, found
-    assert codes.count(0) >= len(codes) - 1, found
+    assert codes.count(0) >= 0.95 * len(codes), found
 
 
 def test_a_slower_server_is_found(measured_runs):
-    """A server that also flushes its binary log commits less often, in each pair whose CPUs were as fast."""
+    """A server that also flushes its binary log commits less often, if the CPUs were equally fast in both runs."""
     found = [told("compare", measured_runs.equal[-1], slower) for slower in measured_runs.slower]
 
     assert set(judged(found)) == {1}, found
