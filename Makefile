@@ -41,10 +41,11 @@ test: .venv/installed.txt  ## run unit tests, images, labs and claims, without t
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --durations=20
 	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --durations=20
 
-test-all: .venv/developing.txt  ## run every test on every engine, also those marked long
+test-all: .venv/developing.txt  ## run every test on every engine, also those marked long, and the claims that `make test` judges
 	@$(UNIT) tests/unit -n auto --dist worksteal --lab-engine all
 	@$(PYTHON) -m pytest tests/images tests/lab tests/browser $(BESIDE) --lab-engine all --durations=40
-	@$(PYTHON) -m pytest tests/images tests/lab tests/claims $(ALONE) --lab-engine all --durations=40
+	@$(PYTHON) -m pytest tests/images tests/lab $(ALONE) --lab-engine all --durations=40
+	@$(PYTHON) -m pytest tests/claims --durations=20
 
 test-unit: .venv/developing.txt  ## run the short unit tests, without Docker, in seconds
 	@$(MAKE) --no-print-directory --output-sync -j 2 unit-a-to-i unit-j-to-z
@@ -62,8 +63,8 @@ unit-whole: unit-a-to-i unit-j-to-z
 test-images: .venv/installed.txt  ## build the images that `make test` needs and that are missing, all at once
 	@PYTHONPATH=harness $(PYTHON) -m tests.build_images
 
-claims: .venv/developing.txt  ## run the experiments as regression checks, and images and starts, on all engines
-	@$(PYTHON) -m pytest tests/images/test_database.py tests/images/test_replication.py tests/lab/test_engines.py tests/lab/test_drbd.py tests/lab/test_drbd_losses.py tests/lab/test_drills.py tests/lab/test_ha.py tests/lab/test_compose_alone.py tests/claims --lab-engine all
+claims: .venv/developing.txt  ## judge every claim of every experiment, on every engine that it runs on
+	@$(PYTHON) -m pytest tests/claims --lab-engine all --durations=20
 
 bench: .venv/installed.txt  ## measure the lab's own performance, as ratios from one run, into runs/
 	@$(PYTHON) -m replication_lab.cli.bench

@@ -56,6 +56,9 @@ class FakeLink:
     def toxics(self) -> list[dict[str, Any]]:
         return [msgspec.to_builtins(body) for body in self._bodies.values()]
 
+    def latency_ms(self) -> int:
+        return sum(body.attributes["latency"] for body in self._bodies.values() if body.type == "latency")
+
     def add(self, body: ToxicBody) -> None:
         if body.name in self._bodies or body.name in self.refused:
             raise LabError(f"Toxiproxy refused the toxic {body.name} on {self.name}")

@@ -5,7 +5,7 @@ import socket
 import socketserver
 import tarfile
 import threading
-import time
+import timeit
 from concurrent.futures import ThreadPoolExecutor
 
 import docker
@@ -19,6 +19,8 @@ TOXIPROXY = "replication-lab/toxiproxy"
 LOAD = "replication-lab/load"
 # Then Docker kills it, and its status says so.
 GRACE_S = 10
+# How often connections are limited together.
+TIMES = 3
 
 
 @pytest.fixture
@@ -96,17 +98,17 @@ def test_toxiproxy_limits_the_sum_of_all_connections_of_a_link(loose_image, send
         requests.post(f"{api}/proxies", json=proxy, timeout=2).raise_for_status()
         requests.post(f"{api}/proxies/{port}/toxics", json=toxic, timeout=2).raise_for_status()
 
-    began = time.monotonic()
-    with ThreadPoolExecutor(4) as pool:
-        list(pool.map(lambda each: received(address[ports[each % 2]], size), range(4)))
-    seconds = time.monotonic() - began
+    def together() -> None:
+        with ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda each: received(address[ports[each % 2]], size), range(4)))
 
-    # A busy machine makes it slower, never faster.
+    # A busy machine makes some of them slower, and none faster.
+    seconds = min(timeit.repeat(together, number=1, repeat=TIMES))
+
     alone = 4 * size / 1000 / rate
     assert (seconds >= 0.95 * alone) is shared, seconds
-    assert (
-        f'link_bandwidth_bytes_total{{link="a-b/down"}} {4 * size:g}' in requests.get(f"{api}/metrics", timeout=2).text
-    ) is shared
+    carried = f'link_bandwidth_bytes_total{{link="a-b/down"}} {TIMES * 4 * size:g}'
+    assert (carried in requests.get(f"{api}/metrics", timeout=2).text) is shared
 
 
 def test_toxiproxy_image_can_check_itself(loose_image):

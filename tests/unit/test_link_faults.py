@@ -1,11 +1,20 @@
 """Is a link that works again told from one that does not, also on a machine that is starved for a while?"""
 
+import math
+from types import SimpleNamespace
+
 import pytest
 from replication_lab.faults import _links
-from replication_lab.faults._links import REPEATS, Links
+from replication_lab.faults._links import PATIENCE_SECONDS, Links
+
+from tests.fakes.clock import FakeClock
 
 BEFORE = [90.0, 85.0, 88.0]
-SLOW = [110.0, 109.0, 120.0]
+SLOW = [118.1, 109.0, 120.0]
+# What Toxiproxy adds to each round trip.
+LATENCY_MS = 84
+# How often pings are made until one has waited long enough.
+PATIENT = math.ceil(PATIENCE_SECONDS * 1000 / sum(SLOW))
 
 
 class Probe:
@@ -19,6 +28,7 @@ class Probe:
     def pings(self):
         self.made += 1
         self.last = next(self.calls, self.last)
+        _links.clock.pause(sum(self.last) / 1000)
         return self.last
 
     def close(self):
@@ -26,17 +36,52 @@ class Probe:
 
 
 @pytest.fixture
-def recovered(monkeypatch):
+def links(monkeypatch):
+    """Return the links of one whose probes, each with the calls of its pings, are made one after another."""
+
+    def make(*probes):
+        made = iter(probes)
+        monkeypatch.setattr(_links, "clock", FakeClock())
+        monkeypatch.setattr(_links.Links, "probe", lambda *_: next(made))
+        lab = SimpleNamespace(link=lambda _: SimpleNamespace(latency_ms=lambda: LATENCY_MS))
+        return Links(lab, ["a-b"])
+
+    return make
+
+
+@pytest.fixture
+def recovered(links):
     """Return the proof of a link that had BEFORE and now has these pings, and how often they were made."""
 
     def judge(*calls):
         after = Probe(calls)
-        probes = iter([Probe([BEFORE]), after])
-        monkeypatch.setattr(_links.Links, "probe", lambda *_: next(probes))
-        (proof,) = Links(None, ["a-b"]).as_before()
+        (proof,) = links(Probe([BEFORE]), after).as_before()
         return proof, after.made
 
     return judge
+
+
+def test_a_round_trip_before_a_fault_is_not_that_of_a_starved_machine(links):
+    """Otherwise the link would be faster after the fault, which is how a lost latency shows."""
+    before = Probe([SLOW, SLOW, BEFORE])
+
+    (proof,) = links(before, Probe([BEFORE])).as_before()
+
+    assert (before.made, proof.doubt) == (3, None)
+
+
+def test_a_link_that_is_always_slower_than_its_latency_has_that_round_trip(links):
+    """The far end itself may be slow: an emulated machine."""
+    before = Probe([SLOW])
+
+    (proof,) = links(before, Probe([SLOW])).as_before()
+
+    assert (before.made, proof.expected, proof.doubt) == (PATIENT, "round trip about 109.0 ms", None)
+
+
+def test_a_link_that_does_not_answer_cannot_be_broken(links, refused):
+    """The error comes before any fault."""
+    assert "does not answer before the fault" in refused(links, Probe([[]])).found
 
 
 def test_a_link_is_as_before_once_a_round_trip_is(recovered):
@@ -52,7 +97,7 @@ def test_a_link_that_stays_slower_has_not_recovered(recovered):
     proof, made = recovered(SLOW)
 
     assert (proof.ok, proof.found) == (False, "109.0 ms")
-    assert made == 1 + REPEATS
+    assert made == PATIENT
 
 
 @pytest.mark.parametrize(

@@ -7,14 +7,14 @@ from typing import TypeVar
 from replication_lab.model.errors import LabError
 from replication_lab.model.proof import Proof
 from replication_lab.probes.round_trip import RoundTrip
-from replication_lab.world import at_once
+from replication_lab.world import at_once, clock
 from replication_lab.world.docker.lab import Lab
 
 Made = TypeVar("Made")
 # A link has recovered when its round trip is as before, within the spread of a busy machine.
 NEAR_SHARE, NEAR_MS = 0.15, 10.0
-# How often the pings are repeated while all of them take longer: a machine may be starved for seconds.
-REPEATS = 20
+# How long pings are repeated while all of them take longer: a machine may be starved for seconds.
+PATIENCE_SECONDS = 8
 
 
 class Links:
@@ -43,11 +43,11 @@ class Links:
         self._open.callback(probe.close)
 
     def _trip(self, name: str) -> float:
-        found = self.probes[name].pings()
-        if not found:
+        latency = self.lab.link(name).latency_ms()
+        found = _shortest(self.probes[name], latency + _near(latency))
+        if found is None:
             raise LabError(f"link {name} does not answer before the fault", "a working link", "./lab status")
-        # A busy machine lengthens a round trip and never shortens one.
-        return min(found)
+        return found
 
     def as_before(self) -> list[Proof]:
         """Prove that each link carries new connections again, as fast as before."""
@@ -55,7 +55,7 @@ class Links:
 
     def _as_before(self, name: str) -> Proof:
         before = self.before_ms[name]
-        near = before * NEAR_SHARE + NEAR_MS
+        near = _near(before)
         try:
             with closing(self.probe(name)) as probe:
                 found = _shortest(probe, before + near)
@@ -72,12 +72,19 @@ class Links:
         self._open.close()
 
 
+def _near(trip_ms: float) -> float:
+    """Return by how many ms two readings of a round trip may differ."""
+    return trip_ms * NEAR_SHARE + NEAR_MS
+
+
 def _shortest(probe: RoundTrip, most_ms: float) -> float | None:
-    """Return the shortest round trip in ms; ping again while all are above `most_ms`. None if none came back."""
+    """Return the shortest round trip in ms; ping again while all are above `most_ms`. None if none came back.
+
+    A busy machine lengthens a round trip and never shortens one.
+    """
+    until = clock.timer() + PATIENCE_SECONDS
     trips = more = probe.pings()
-    for _ in range(REPEATS):
-        if not more or min(trips) <= most_ms:
-            break
+    while more and min(trips) > most_ms and clock.timer() < until:
         more = probe.pings()
         trips = trips + more
     return min(trips, default=None)

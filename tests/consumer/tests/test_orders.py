@@ -1,6 +1,7 @@
 """The shop while its replica is well, far away, or lost."""
 
 import time
+import timeit
 
 import pymysql
 import pytest
@@ -26,9 +27,9 @@ def test_an_order_reaches_the_replica(orders, lab_cluster):
 def test_orders_do_not_wait_for_a_slow_line(orders, lab_cluster):
     """Replication is asynchronous: the line slows the replica, not the shop."""
     with lab_cluster.link("source-replica").toxic("500ms"):
-        began = time.monotonic()
-        orders.place("coffee")
-        assert time.monotonic() - began < 0.5
+        seconds = timeit.repeat(lambda: orders.place("coffee"), number=1, repeat=10)
+    # A busy machine makes some orders slower, and none faster.
+    assert min(seconds) < 0.5
 
 
 def test_the_replica_is_behind_while_the_line_is_cut(orders, lab_cluster):
@@ -62,7 +63,5 @@ def test_a_reader_across_the_line_waits_for_it(lab_cluster):
 
 
 def _seconds(connection):
-    began = time.monotonic()
     with connection.cursor() as cursor:
-        cursor.execute("SELECT 1")
-    return time.monotonic() - began
+        return min(timeit.repeat(lambda: cursor.execute("SELECT 1"), number=1, repeat=10))

@@ -64,6 +64,11 @@ class RunningLink:
         found = {toxic["name"]: toxic for proxy in self.model.proxies for toxic in self._toxics_of(proxy)}
         return [*found.values(), *map(msgspec.to_builtins, self.of_packets())]
 
+    def latency_ms(self) -> int:
+        """Return what Toxiproxy adds to a round trip: the sum of both directions, in ms."""
+        found = self._toxics_of(self.model.proxies[0])
+        return sum(toxic["attributes"]["latency"] for toxic in found if toxic["type"] == "latency")
+
     def _toxics_of(self, proxy: str) -> list[dict[str, Any]]:
         return self.toxiproxy.call("GET", f"/proxies/{proxy}/toxics")
 
