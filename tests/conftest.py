@@ -163,8 +163,8 @@ def noise_beforehand(docker):
 def judged(docker, request):
     """Return the summary of an experiment on an engine (or several, with commas) by a preset, run once a session.
 
-    With `claims` only these are judged, and the run ends once they are decided. `make test` skips them on a machine
-    that is busy before the first one; `make claims` and `make test-all` do not.
+    With `claims` only these are judged, and the run ends once they are decided. `make test` and `make test-all`
+    skip them on a machine that is busy before the first one; `make claims` does not.
     """
     known = {}
 

@@ -19,7 +19,7 @@ TOXIPROXY = "replication-lab/toxiproxy"
 LOAD = "replication-lab/load"
 # Then Docker kills it, and its status says so.
 GRACE_S = 10
-# How often connections are limited together.
+# How often the connections are timed.
 TIMES = 3
 
 

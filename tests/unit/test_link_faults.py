@@ -13,7 +13,7 @@ BEFORE = [90.0, 85.0, 88.0]
 SLOW = [118.1, 109.0, 120.0]
 # What Toxiproxy adds to each round trip.
 LATENCY_MS = 84
-# How often pings are made until one has waited long enough.
+# How often slow pings are made before the lab gives up.
 PATIENT = math.ceil(PATIENCE_SECONDS * 1000 / sum(SLOW))
 
 
@@ -37,7 +37,7 @@ class Probe:
 
 @pytest.fixture
 def links(monkeypatch):
-    """Return the links of one whose probes, each with the calls of its pings, are made one after another."""
+    """Return a function that makes Links of one link with these probes, used in this order."""
 
     def make(*probes):
         made = iter(probes)
