@@ -13,6 +13,8 @@
 
 static int64_t free_at, answered_at;
 static int in_hand;
+/* nbdkit serves a request, from its start to its answer, in one thread. */
+static _Thread_local int64_t lasts_ns;
 
 int64_t arm_now(void)
 {
@@ -64,17 +66,19 @@ static bool follows(int64_t now, int64_t lasts)
 
 int64_t arm_take(enum kind kind, uint32_t bytes)
 {
-    int64_t now = arm_now(), lasts = failed ? 0 : cost(kind, bytes);
+    int64_t now = arm_now();
+    lasts_ns = failed ? 0 : cost(kind, bytes);
     /* A wait that ended late is made up for by the next ones, so that errors do not add up. */
-    free_at = (follows(now, lasts) ? larger(free_at, now - MADE_UP_NS) : now) + lasts;
+    free_at = (follows(now, lasts_ns) ? larger(free_at, now - MADE_UP_NS) : now) + lasts_ns;
     in_hand++;
-    counters.busy_ns += lasts;
     return free_at;
 }
 
 void arm_answer(void)
 {
     in_hand--;
+    /* With the answer, when the request is counted as well: two readings of the counters never disagree about it. */
+    counters.busy_ns += lasts_ns;
     answered_at = arm_now();
 }
 

@@ -31,7 +31,7 @@ class Stats(msgspec.Struct, frozen=True):
     """A spindle's counters since its start. Rates are differences of two, by `clock_us`, its own clock.
 
     `errors` counts requests answered with EIO. `dirty_bytes` is the size of all blocks with unflushed data. `busy_us`
-    is the time for which the arm had work.
+    is the time that the answered requests took; one that still waits is in none of the counters.
     """
 
     reads: int
