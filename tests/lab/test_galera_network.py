@@ -15,6 +15,8 @@ from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.galera import GaleraNode
 
 NODES = ("node1", "node2", "node3")
+# As long as a busy machine may spoil one measurement after the other.
+MEASURED_SECONDS = 60
 TABLE = "CREATE TABLE IF NOT EXISTS lab.crossed (id INT AUTO_INCREMENT PRIMARY KEY, text VARCHAR(200))"
 
 
@@ -160,7 +162,7 @@ def test_the_ports_of_a_link_share_its_rate(whole):
             for link, _ in ways:
                 toxic_fault.put(link, asked)
             writing = pool.submit(write_on)
-            found = [measured(link, body) for link, body in ways]
+            wait_until(lambda: are_full(ways, asked), f"links that carry {asked.rate_kbps} KB/s", MEASURED_SECONDS)
         finally:
             ended.set()
             for link, _ in ways:
@@ -168,8 +170,16 @@ def test_the_ports_of_a_link_share_its_rate(whole):
         writing.result()
 
     assert all(link.shares(body) is False for link, body in ways)
-    assert all(0.9 <= rate / asked.rate_kbps <= 1.1 for rate, _ in found), found
-    assert max(share for _, share in found) > 1.1, found
+
+
+def are_full(ways, asked):
+    """Return whether both links carry nine tenths of the rate, and one of them the group's data as well.
+
+    More than the rate fails at once. Less may be the fault of a busy machine.
+    """
+    found = [measured(link, body) for link, body in ways]
+    assert all(rate <= 1.1 * asked.rate_kbps for rate, _ in found), found
+    return all(rate >= 0.9 * asked.rate_kbps for rate, _ in found) and max(share for _, share in found) > 1.1
 
 
 def measured(link, body):
