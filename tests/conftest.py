@@ -6,8 +6,10 @@ from pathlib import Path
 import pytest
 from replication_lab import experiments, runs
 from replication_lab.model.only import Only
+from replication_lab.model.run_request import RunRequest
 from replication_lab.probes import noise
 from replication_lab.runner import drill_set
+from replication_lab.runner.drill import DrillRequest
 from replication_lab.runner.rounds import PATIENCE_AT_ONCE
 from replication_lab.world import clock, signals
 from replication_lab.world.docker import engine as docker_engine
@@ -112,7 +114,7 @@ def run_to_its_end(experiment, engines, preset, claims=()):
     With `claims` only these are judged, as by `lab run --claim`.
     """
     asked = experiments.chosen(experiments.load(experiment), preset, {}, Only(claims=list(claims)))
-    folder, summary = runs.run(asked, engines.split(","), preset, 7, print)
+    folder, summary = runs.run(RunRequest(asked, engines.split(","), preset, 7), print)
     print(f"record and report: {folder}")
     runs.raise_interruption(summary)
     return summary
@@ -187,7 +189,9 @@ def drill_labs(docker):
     def of(topology):
         for other in set(known) - {topology}:
             known.pop(other).renew()
-        return known.setdefault(topology, drill_set.Labs(topology, "mariadb", print, clocks_move=True))
+        return known.setdefault(
+            topology, drill_set.Labs(drill_set.lab_request(topology, "mariadb", drill_set.known()[topology]), print)
+        )
 
     yield of
     for own in known.values():
@@ -201,7 +205,7 @@ def drilled(drill_labs, tmp_path):
     def do(topology, name, seed=7):
         ledger = tmp_path / f"{name}-{seed}"
         with ignoring_noise():
-            evidence = drill_labs(topology).do(drill_set.load(topology, name), seed, ledger)
+            evidence = drill_labs(topology).do(DrillRequest(drill_set.load(topology, name), seed), ledger)
         return drill_set.judged(evidence, ledger)
 
     return do

@@ -16,10 +16,9 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Drills
 from replication_lab.model.experiment import Experiment, Preset
 from replication_lab.model.live_record import Live
-from replication_lab.model.noise import WAIT
 from replication_lab.model.progress import Tell
-from replication_lab.model.question import RTT
 from replication_lab.model.record import Record
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.timeline import Timeline
 from replication_lab.report import (
     DrillsSummary,
@@ -49,32 +48,16 @@ class _Verdict(msgspec.Struct):
     verdict: str
 
 
-def run(
-    experiment: Experiment,
-    engines: list[str],
-    preset: str,
-    seed: int,
-    tell: Tell,
-    *,
-    world: World | None = None,
-    noise: str = WAIT,
-    keep: bool = False,
-) -> tuple[Path, ExperimentSummary]:
-    """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts.
-
-    `noise` is one of model.noise.NOISE: what to do while the machine is busy with other work.
-
-    With `keep` the labs of the engines that do not come out as expected stay up, and the run ends there.
-    """
-    world = world or World()
-    engines = engines or list(experiment.default_engines)
-    of_preset = experiment.preset(preset)
-    _check_toxics(experiment, of_preset)
-    _check_cases(experiment, of_preset, engines)
+def run(asked: RunRequest, tell: Tell, world: World | None = None) -> tuple[Path, ExperimentSummary]:
+    """Run an experiment and write its report; return folder and summary. Refuse bad names before anything starts."""
+    experiment, preset = asked.experiment, asked.experiment.preset(asked.preset)
+    engines = list(dict.fromkeys(asked.engines or experiment.default_engines))
+    _check_toxics(experiment, preset)
+    _check_cases(experiment, preset, engines)
     for engine in engines:
         asked_drills.planned(experiment, engine)
-    with exported({name: os.environ.get(name, value) for name, value in of_preset.compose_env.items()}):
-        return _run(experiment, engines, of_preset, seed, tell=tell, world=world, noise=noise, keep=keep)
+    with exported({name: os.environ.get(name, value) for name, value in preset.compose_env.items()}):
+        return _run(asked, engines, tell, world or World())
 
 
 def _check_toxics(experiment: Experiment, preset: Preset) -> None:
@@ -112,29 +95,14 @@ def _check_cases(experiment: Experiment, preset: Preset, engines: list[str]) -> 
             )
 
 
-def _run(
-    experiment: Experiment,
-    engines: list[str],
-    chosen: Preset,
-    seed: int,
-    *,
-    tell: Tell,
-    world: World,
-    noise: str,
-    keep: bool,
-) -> tuple[Path, ExperimentSummary]:
-    command = f"ask {','.join(experiment.asked.topologies)}" if experiment.asked else f"run {experiment.name}"
-    command += "" if experiment.asked or chosen.name == "quick" else f" --preset {chosen.name}"
-    changed = experiment.conditions.items()
-    command += "".join(f" --{name} {value}" if name == RTT else f" --set {name}={value}" for name, value in changed)
-    command += experiment.only.options + (experiment.against.options if experiment.against else "")
-    engines = list(dict.fromkeys(engines))
+def _run(asked: RunRequest, engines: list[str], tell: Tell, world: World) -> tuple[Path, ExperimentSummary]:
+    experiment, preset = asked.experiment, asked.experiment.preset(asked.preset)
     together = [
-        [lab for engine in part for lab in experiment.labs(chosen, engine)] for part in experiment.together(engines)
+        [lab for engine in part for lab in experiment.labs(preset, engine)] for part in experiment.together(engines)
     ]
-    world.make_ready(together, tell, command, _toxics(experiment, chosen, engines))
+    world.make_ready(together, tell, asked.command, _toxics(experiment, preset, engines))
     journal = Journal(experiment.name)
-    started = Run(experiment, chosen, engines, seed, journal, world, tell, noise=noise, keep=keep)
+    started = Run(experiment, preset, engines, asked.seed, journal, world, tell, noise=asked.noise, keep=asked.keep)
     return _reported(
         journal,
         started.run,
@@ -150,10 +118,11 @@ def drill(
     With `keep` the lab of the first drill that fails stays up, and the run ends there.
     """
     drill_set.make_ready(topology, engine, drills)
+    asked = drill_set.lab_request(topology, engine, drills)
     journal = Journal(f"drill-{topology}")
     return _reported(
         journal,
-        lambda: drill_set.run(topology, engine, drills, seed, journal=journal, tell=tell, keep=keep),
+        lambda: drill_set.run(asked, drills, seed, journal=journal, tell=tell, keep=keep),
         lambda: _of_drills(journal.folder, journal.record),
     )
 

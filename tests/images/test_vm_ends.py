@@ -83,8 +83,8 @@ def stop_guest(machine):
 @pytest.mark.alone
 def test_a_machine_whose_owner_was_killed_is_found(yard):
     """By its labels, as any lab; `lab clean` takes it away."""
-    marks = vm._labels("replication-lab-orphan-vm") | {labels.LABEL: "1-0.00"}
-    vm.start("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"}, labels=marks)
+    orphan = vm.container("replication-lab-orphan-vm", "uml", {"LAB_SERVER": "off"})
+    yard.client.containers.run(detach=True, **orphan | {"labels": orphan["labels"] | {labels.LABEL: "1-0.00"}})
     found = "replication-lab-orphan-vm" in leftovers.left_behind()
     leftovers.remove("replication-lab-orphan-vm")
 

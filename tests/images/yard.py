@@ -47,17 +47,16 @@ class Yard:
 
     def machine(self, launcher, disks=(), array=None, server=True, flags=(), **environment):
         hosts = [disk.container.name for disk in disks]
-        started = vm.start(
-            f"{self.name}-{len(self._made)}",
-            launcher,
-            {**settings(hosts, array, server), "MYSQL_ROOT_PASSWORD": PASSWORD, **environment},
-            flags,
-            labels={LABEL: "1"},
-            network=self.name,
-            ports={"3306/tcp": ("127.0.0.1", None)},
-        )
-        self._made.append(started.container)
-        return Guest(started.container)
+        environment = {**settings(hosts, array, server), "MYSQL_ROOT_PASSWORD": PASSWORD, **environment}
+        own = {
+            "command": list(flags),
+            "labels": {LABEL: "1"},
+            "network": self.name,
+            "ports": {"3306/tcp": ("127.0.0.1", None)},
+        }
+        wanted = vm.container(f"{self.name}-{len(self._made)}", launcher, environment) | own
+        self._made.append(self.client.containers.run(detach=True, **wanted))
+        return Guest(self._made[-1])
 
     def clear(self):
         with ThreadPoolExecutor() as together:

@@ -20,6 +20,7 @@ from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.model.noise import ACCEPT, WAIT
 from replication_lab.model.question import NAME, Question
+from replication_lab.model.run_request import RunRequest
 from replication_lab.runner.rounds import World
 from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay
@@ -60,7 +61,8 @@ def measured(lab: Lab, variables: dict[str, int], noise: str = WAIT) -> Path:
     asked = experiments.asked(Question(topologies=["single"], vary={"clients": ["1"]}, seconds=1, rounds=ROUNDS))
     plan = Preset(NAME, ROUNDS, ROUNDS, {"seconds": 1})
     lab.node(lab.topology.source.name).server().set_global(**variables)
-    folder, summary = runs.run(replace(asked, presets={NAME: plan}), [], NAME, 7, print, world=KeptUp(lab), noise=noise)
+    request = RunRequest(replace(asked, presets={NAME: plan}), [], NAME, 7, noise)
+    folder, summary = runs.run(request, print, KeptUp(lab))
     assert not summary.interrupted, "Ctrl-C ends a run, and so the tests"
     return folder
 

@@ -8,6 +8,7 @@ from replication_lab.lab import up
 from replication_lab.model.errors import LabError
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill_set
+from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world.docker.link import RunningLink
 from replication_lab.world.docker.service import Node
 
@@ -36,7 +37,7 @@ def done(cluster, tmp_path_factory):
         if name not in known:
             ledger = folder / name
             with ignoring_noise():
-                evidence = drill_set.run_drill(cluster, what or drill_set.load("galera", name), SEED, ledger, print)
+                evidence = run_drill(cluster, DrillRequest(what or drill_set.load("galera", name), SEED), ledger, print)
             known[name] = drill_set.judged(evidence, ledger)
         return known[name]
 

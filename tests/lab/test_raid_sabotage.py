@@ -12,7 +12,7 @@ from replication_lab.model.experiment import Preset
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.lab_spec import LabSpec
 from replication_lab.runner import drill_set
-from replication_lab.runner.drill import run_drill
+from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.runner.rounds import Run
 from replication_lab.runner.session import Session
 from replication_lab.workloads import catch_up_setup
@@ -79,7 +79,7 @@ def test_the_drill_of_slow_disks_comes_out_as_its_file_says(docker, tmp_path):
     """On a lab that `lab up` has proved: every proof there, and every verdict the known one."""
     lab = up.up(asked())
     try:
-        evidence = run_drill(lab, drill_set.load("raid", "slow-disks"), 7, tmp_path / "ledger", print)
+        evidence = run_drill(lab, DrillRequest(drill_set.load("raid", "slow-disks"), 7), tmp_path / "ledger", print)
     finally:
         with signals.signals_held():
             lab.down()

@@ -13,6 +13,7 @@ from replication_lab.model.history import Attempt, Copy, Ended, Invoked, Outcome
 from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.question import Question
+from replication_lab.model.run_request import RunRequest
 from replication_lab.report import junit, page, terminal
 from replication_lab.runner import asked_drills, drill_set
 from replication_lab.world import catalogue, journal
@@ -331,9 +332,8 @@ def test_engines_that_vary_stand_in_one_table(ran, undrawn):
 def test_labs_that_are_kept_wait_for_no_drill(topologies, claims, drills, fake_world, runs, undrawn):
     """What a drill has yet to find fails nothing; after a load whose labs are left up, the run ends."""
     asked = experiments.asked(question(*topologies, claims=claims))
-    _, summary = running.run(
-        asked, list(asked.engines), "ask", 7, lambda _line: None, world=fake_world(drill=done), keep=True
-    )
+    request = RunRequest(asked, asked.engines, "ask", 7, keep=True)
+    _, summary = running.run(request, lambda _line: None, fake_world(drill=done))
 
     assert {len(row.drills) for row in summary.drilled} == {drills}
     assert summary.ended == ("decided" if drills else "kept")

@@ -8,7 +8,7 @@ from replication_lab.model.drill_result import judge
 from replication_lab.model.evidence import NoiseWhile
 from replication_lab.model.noise import Noise
 from replication_lab.model.verdict import Verdict
-from replication_lab.runner.drill import DrillRun
+from replication_lab.runner.drill import DrillRequest, DrillRun
 
 from tests.fakes.parts import LabOfNames
 from tests.unit.synthetic_drill import GALERA, HISTORY, evidence, parsed
@@ -118,7 +118,7 @@ def test_the_noise_is_read_from_one_moment_to_the_next(monkeypatch):
             return self
 
     told, moments = [], iter([1.0, 4.0, 6.0])
-    going = DrillRun(Cluster(), parsed(), 0, told.append)
+    going = DrillRun(Cluster(), DrillRequest(parsed(), 7), told.append)
     going._noise = Meter()
     monkeypatch.setattr(going, "_time", lambda: next(moments))
     for _ in range(3):

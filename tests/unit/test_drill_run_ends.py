@@ -25,7 +25,8 @@ def drilling(monkeypatch, runs):
         return labs[-1]
 
     def run(second=lambda: None, keep=False, doubts=()):
-        def run_drill(_lab, what, _seed, ledger, _tell):
+        def run_drill(_lab, asked, ledger, _tell):
+            what = asked.drill
             if what.name == "second":
                 second()
             with ledger.open("wb") as file:

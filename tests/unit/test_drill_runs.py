@@ -15,6 +15,13 @@ from replication_lab.runner import drill_set
 from tests.fakes.parts import LabOfNames
 from tests.unit.synthetic_drill import CUT, GALERA, Upped, evidence, parsed
 
+ASYNC = drill_set.lab_request("async", "mariadb", [])
+
+
+def going_on(lab, drill):
+    return drill_run.DrillRun(lab, drill_run.DrillRequest(drill, 7), print)
+
+
 # --- drills on a lab that misbehaves ----------------------------------------------------------------------------------
 
 
@@ -29,7 +36,7 @@ class EndedLab(LabOfNames):
 
 def test_a_node_that_ends_instead_of_coming_back_is_not_waited_for(refused):
     """Its exit status is the reason."""
-    going = drill_run.DrillRun(EndedLab(), parsed(), 0, print)
+    going = going_on(EndedLab(), parsed())
 
     assert "exited with status 1 instead of restarting" in refused(going._until_back, 0.0).found
 
@@ -78,7 +85,7 @@ class SettableLab(LabOfNames):
 def test_settings_are_put_on_every_node_and_taken_back():
     """Also after a failure; the server's words become the numbers that it takes."""
     lab, wanted = SettableLab(), {"innodb_flush_log_at_trx_commit": 0, "binlog_format": "MIXED"}
-    going = drill_run.DrillRun(lab, msgspec.structs.replace(parsed(), settings=wanted), 0, print)
+    going = going_on(lab, msgspec.structs.replace(parsed(), settings=wanted))
 
     with pytest.raises(LabError, match="broken"):
         with going._settings():
@@ -99,7 +106,7 @@ def test_an_interruption_that_a_failing_undo_covers_stops_the_drill(monkeypatch,
 
     monkeypatch.setattr(drill_run, "DrillRun", lambda *_: SimpleNamespace(run=stopped))
     with pytest.raises(KeyboardInterrupt, match="SIGINT"):
-        drill_run.run_drill(None, parsed(), 7, tmp_path / "ledger", lambda _: None)
+        drill_run.run_drill(None, drill_run.DrillRequest(parsed(), 7), tmp_path / "ledger", lambda _: None)
 
 
 def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
@@ -111,7 +118,7 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
         told.append(line)
         lab.reads_no_more = "to be Synced" in line or lab.reads_no_more
 
-    found = drill_run.run_drill(lab, parsed(), 7, tmp_path / "ledger", tell)
+    found = drill_run.run_drill(lab, drill_run.DrillRequest(parsed(), 7), tmp_path / "ledger", tell)
 
     assert "to be Synced" in found.doubts[0]
     assert "    25 lines of node1" in told and any("node2: does not answer" in line for line in told)
@@ -123,7 +130,7 @@ def test_a_lab_that_fails_is_a_doubt_not_a_crash(monkeypatch, tmp_path):
 def test_who_serves_first_is_arranged_before_anything_is_written(tmp_path, monkeypatch):
     """As soon as every node is whole."""
     what = msgspec.structs.replace(parsed(), initial_primary="node2")
-    going = drill_run.DrillRun(DeadLab(), what, 0, print)
+    going = going_on(DeadLab(), what)
     monkeypatch.setattr(going, "_until_whole", lambda: None)
     monkeypatch.setattr(going.nodes, "let_serve", refuse_to_serve, raising=False)
 
@@ -160,7 +167,7 @@ def test_drills_share_a_lab_until_it_is_renewed(ups):
     ups += [first, second]
 
     own: Any
-    with drill_set.Labs("async", "mariadb", print) as own:
+    with drill_set.Labs(ASYNC, print) as own:
         assert own.lab() is own.lab() is first
         own.renew()
         assert first.gone and own.lab() is second
@@ -187,9 +194,9 @@ def test_a_lab_on_which_nothing_can_be_proved_any_more_is_taken_away(ups, monkey
     lab, what = Upped(), drill_set.load(*drill)
     ups.append(lab)
     monkeypatch.setattr(drill_set, "run_drill", lambda *_: evidence(drill=what, **seen))
-    own = drill_set.Labs("async", "mariadb", print)
+    own = drill_set.Labs(ASYNC, print)
 
-    assert own.do(what, 7, tmp_path / "ledger") == evidence(drill=what, **seen)
+    assert own.do(drill_run.DrillRequest(what, 7), tmp_path / "ledger") == evidence(drill=what, **seen)
     assert lab.gone is renewed
 
 
@@ -200,7 +207,7 @@ def test_a_start_that_was_interrupted_is_not_tried_again(ups):
     ups += [covering, Upped()]
 
     with pytest.raises(KeyboardInterrupt, match="SIGTERM"):
-        drill_set.Labs("async", "mariadb", print).lab()
+        drill_set.Labs(ASYNC, print).lab()
     assert len(ups) == 1
 
 
@@ -209,7 +216,7 @@ def test_a_lab_that_was_not_proved_is_tried_again(ups, refused):
     late = LabError("the link is too slow", "a proof")
     ups += [late, Upped(), late, late, late]
 
-    with drill_set.Labs("async", "mariadb", print) as own:
+    with drill_set.Labs(ASYNC, print) as own:
         own.lab()
-    assert "too slow" in refused(drill_set.Labs("async", "mariadb", print).lab).found
+    assert "too slow" in refused(drill_set.Labs(ASYNC, print).lab).found
     assert ups == []

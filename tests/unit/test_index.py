@@ -7,6 +7,7 @@ from click.testing import CliRunner
 from replication_lab import cli
 from replication_lab import runs as running
 from replication_lab.model.drill_result import judge
+from replication_lab.model.run_request import RunRequest
 from replication_lab.report import index, summarise
 from replication_lab.report.index import Run
 from replication_lab.report.summary import encode
@@ -71,7 +72,7 @@ def test_a_summary_that_cannot_be_read_is_not_reported(text):
 
 def test_the_page_is_written_whenever_a_run_ends(fake_world, runs, brief):
     """Also with the report that is written again; `lab open --index` prints its path."""
-    running.run(tiny(), ["mariadb"], "quick", 7, lambda _line: None, world=fake_world())
+    running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), lambda _line: None, fake_world())
     page = runs / "index.html"
     assert "semisync_wan" in page.read_text()
     page.unlink()

@@ -14,7 +14,7 @@ from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
 from replication_lab.model.verdict import Verdict
 from replication_lab.probes.noise import NoiseMeter
-from replication_lab.runner.drill import run_drill
+from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue
 
 from tests.fakes.lab import FakeLab
@@ -153,7 +153,7 @@ def parsed(text=FILE):
 def test_a_fault_that_was_registered_is_done_in_a_drill(refuse, ledger_lab, tmp_path):
     """No other file knows of it."""
     told = []
-    evidence = run_drill(ledger_lab, parsed(), 7, tmp_path / "ledger", told.append)
+    evidence = run_drill(ledger_lab, DrillRequest(parsed(), 7), tmp_path / "ledger", told.append)
     with (tmp_path / "ledger").open("rb") as lines:
         result = judge(evidence, *history.parse(lines))
 
@@ -167,7 +167,7 @@ def test_a_fault_that_does_nothing_and_proves_nothing_is_never_green(refuse, led
     """All rows are there, as they would be without any fault."""
     monkeypatch.setattr(Refuse, "inject", lambda _: None)
     monkeypatch.setattr(Refuse, "verify", lambda _: [])
-    evidence = run_drill(ledger_lab, parsed(), 7, tmp_path / "ledger", lambda _: None)
+    evidence = run_drill(ledger_lab, DrillRequest(parsed(), 7), tmp_path / "ledger", lambda _: None)
     with (tmp_path / "ledger").open("rb") as lines:
         result = judge(evidence, *history.parse(lines))
 

@@ -176,8 +176,8 @@ def asked_by(monkeypatch, *arguments) -> Question:
     """Return the question that a command asks."""
     found = []
 
-    def stop(experiment, *_others, **_more):
-        found.append(experiment.asked)
+    def stop(asked, *_others):
+        found.append(asked.experiment.asked)
         raise KeyboardInterrupt
 
     monkeypatch.setattr(running, "run", stop)

@@ -7,6 +7,7 @@ from replication_lab import runs as running
 from replication_lab.model.measurement import Measurement
 from replication_lab.model.question import Question
 from replication_lab.model.record import Record
+from replication_lab.model.run_request import RunRequest
 from replication_lab.report import summarise
 from replication_lab.world import catalogue
 
@@ -128,7 +129,7 @@ def test_an_engine_that_cannot_be_compared_is_refused(fake_world, runs, asked, s
 
     def ask():
         found = Question(**{"topologies": ["semisync"], "vary": {"engine": BOTH}} | asked)
-        running.run(experiments.asked(found), found.engines, "ask", 7, lambda _line: None, world=world)
+        running.run(RunRequest(experiments.asked(found), found.engines, "ask", 7), lambda _line: None, world)
 
     assert said in refused(ask).found
     assert not world.came_up and not runs.exists()
@@ -137,7 +138,7 @@ def test_an_engine_that_cannot_be_compared_is_refused(fake_world, runs, asked, s
 def test_an_unknown_engine_is_told_the_nearest(fake_world, refused):
     """A slip of the pen."""
     asked = question({"engine": ["mariadb", "mysql-8.00"]})
-    error = refused(running.run, experiments.asked(asked), asked.engines, "ask", 7, print, world=fake_world())
+    error = refused(running.run, RunRequest(experiments.asked(asked), asked.engines, "ask", 7), print, fake_world())
 
     assert "mysql-8.0" in f"{error}"
 
@@ -176,7 +177,7 @@ def test_topologies_on_their_own_engines_are_compared(answered, monkeypatch):
 def test_a_named_engine_is_that_of_every_topology(fake_world, runs, refused):
     """One that a topology cannot have is refused, with an engine that it can."""
     asked = Question(topologies=["async", "group"], engine="mariadb")
-    error = refused(running.run, experiments.asked(asked), [], "ask", 7, print, world=fake_world())
+    error = refused(running.run, RunRequest(experiments.asked(asked), [], "ask", 7), print, fake_world())
 
     assert "engine mariadb has no group, which group needs" in error.found
     assert "./lab ask async,group --engine mysql" in error.next_step

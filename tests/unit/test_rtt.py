@@ -12,6 +12,7 @@ from replication_lab.model.claim import Claim
 from replication_lab.model.experiment import Case, Experiment, Preset
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record, encode
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import terminal, write
 from replication_lab.world import catalogue
@@ -76,7 +77,7 @@ def test_a_case_with_a_bad_condition_is_refused_before_its_lab_starts(fake_world
     case = Case("far", "a case", {"toxics": {link: toxic}})
     claim = Claim("a-claim", "a sentence", throughput("far").at_least(1))
     world, found = fake_world(), Experiment("x", "?", "semisync", (case,), (claim,), {"quick": Preset("quick")})
-    error = refused(lambda: running.run(found, ["mariadb"], "quick", 7, print, world=world))
+    error = refused(lambda: running.run(RunRequest(found, ["mariadb"], "quick", 7), print, world))
 
     assert link in error.found or "toxic of case far in x" in error.found
     assert world.came_up == [] and not runs.exists()

@@ -10,6 +10,7 @@ from replication_lab.experiments.semisync_wan import experiment as semisync_wan
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import End
 from replication_lab.model.experiment import Preset
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import terminal
 from replication_lab.runner.rounds import _time_left
@@ -25,7 +26,7 @@ from tests.unit.synthetic_runs import at, tiny
 def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs, undrawn):
     """After SIGTERM in a load the record says so, the report exists, the lab is gone and the exit status is not 0."""
     world = fake_world(meanwhile=at(3, troubles.interrupt))
-    folder, summary = running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
+    folder, summary = running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), lambda _: None, world)
 
     assert summary.interrupted == "SIGTERM"
     assert summary.exit_code == 2
@@ -41,7 +42,7 @@ def test_an_interrupted_run_is_recorded_reported_and_taken_down(fake_world, runs
 def test_the_first_round_tells_how_long_the_others_take(fake_world, runs, undrawn):
     """By the plan's fewest and most rounds; a run that is decided sooner ends sooner."""
     told: list[str] = []
-    running.run(tiny(), ["mariadb"], "quick", 7, told.append, world=fake_world())
+    running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), told.append, fake_world())
 
     assert len([line for line in told if line.startswith("  round 1 took ")]) == 1
     assert _time_left(90, Preset("quick", 3, 8, {})) == "  round 1 took 90 s; the others take 3.0 to 10.5 minutes"
@@ -75,7 +76,7 @@ def test_a_crashed_run_is_recorded_reported_and_taken_down(fake_world, runs, und
     """A defect of the harness leaves a record that says crashed, a report with status 3, no lab, and is raised."""
     world = fake_world(meanwhile=at(3, troubles.crash))
     with pytest.raises(ZeroDivisionError):
-        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
+        running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), lambda _: None, world)
     folder, record = journal.read(str(runs / "latest"))
 
     assert record.crashed == "ZeroDivisionError: a defect of the harness"
@@ -92,7 +93,7 @@ def test_a_lab_is_taken_down_when_it_cannot_be_prepared(fake_world, runs):
 
     world = fake_world()
     with pytest.raises(LabError, match="no table"):
-        running.run(tiny(prepare=fail), ["mariadb"], "quick", 7, lambda _: None, world=world)
+        running.run(RunRequest(tiny(prepare=fail), ["mariadb"], "quick", 7), lambda _: None, world)
 
     assert world.taken_down == ["mariadb"]
 
@@ -101,7 +102,7 @@ def kept(fake_world, engines=("mariadb", "mysql-5.5"), **troubles):
     """Run with --keep in a fake world: (the world, what was told)."""
     world, told = fake_world(**troubles), []
     try:
-        running.run(tiny(), list(engines), "quick", 7, told.append, world=world, keep=True)
+        running.run(RunRequest(tiny(), list(engines), "quick", 7, keep=True), told.append, world)
     except ZeroDivisionError:
         told.append("crashed")
     return world, told
@@ -135,9 +136,9 @@ def test_a_run_that_did_not_fail_leaves_nothing_up(fake_world, runs, undrawn, tr
 def test_bad_names_are_refused_before_anything_starts(fake_world, runs, refused):
     """An unknown engine or preset leaves no folder and no lab."""
     world = fake_world()
-    error = refused(lambda: running.run(tiny(), ["mariadbb"], "quick", 7, print, world=world))
+    error = refused(lambda: running.run(RunRequest(tiny(), ["mariadbb"], "quick", 7), print, world))
     assert "did you mean mariadb?" in error.found
-    error = refused(lambda: running.run(tiny(), ["mariadb"], "quik", 7, print, world=world))
+    error = refused(lambda: running.run(RunRequest(tiny(), ["mariadb"], "quik", 7), print, world))
     assert "did you mean quick?" in error.found
 
     assert not runs.exists() and not world.came_up
@@ -150,7 +151,7 @@ WITHOUT_SEMI_SYNC = [name for name, each in catalogue.engines().items() if "semi
 def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_world, runs, refused):
     """Beside a server that has it too: the pair is impossible, so nothing of the run is begun."""
     world = fake_world()
-    error = refused(lambda: running.run(semisync_wan, ["mysql-8.0", engine], "quick", 7, print, world=world))
+    error = refused(lambda: running.run(RunRequest(semisync_wan, ["mysql-8.0", engine], "quick", 7), print, world))
 
     said = f"engine {engine} has no semisync, which semisync needs: in this version, semi-sync is a plugin"
     assert said in error.found
@@ -161,7 +162,7 @@ def test_a_server_without_semi_sync_is_refused_with_the_reason(engine, fake_worl
 def test_a_run_is_judged_again_from_its_record_alone(fake_world, runs, brief, undrawn):
     """`lab judge` of a finished run gives the same summary, here where no unit test can reach Docker."""
     known = replace(semisync_wan, presets={"quick": brief})
-    _, first = running.run(known, ["mariadb"], "quick", 7, lambda _: None, world=fake_world())
+    _, first = running.run(RunRequest(known, ["mariadb"], "quick", 7), lambda _: None, fake_world())
 
     assert running.judge("latest") == first
 
@@ -192,7 +193,7 @@ def test_a_latest_run_without_results_says_so_and_names_the_one_before(ran, runs
     assert running.remark_on_latest() == ""
     world = fake_world(meanwhile=at(1, troubles.crash))
     with pytest.raises(ZeroDivisionError):
-        running.run(tiny(), ["mariadb"], "quick", 7, lambda _: None, world=world)
+        running.run(RunRequest(tiny(), ["mariadb"], "quick", 7), lambda _: None, world)
 
     said = running.remark_on_latest()
     assert said.startswith("nothing was measured in ") and "the run crashed: ZeroDivisionError" in said

@@ -16,6 +16,7 @@ from replication_lab.model.noise import ACCEPT, STOP
 from replication_lab.model.published import Data, KnownVerdict
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.toxic import ToxicBody
 from replication_lab.model.verdict import Verdict
 from replication_lab.report import wording
@@ -376,7 +377,7 @@ def test_a_preset_has_the_room_that_it_needs_unless_the_caller_says_otherwise(fa
     for step in ("make_ready", "lab"):
         monkeypatch.setattr(world, step, _looking(getattr(world, step), seen))
     roomy = Preset("quick", 2, 3, compose_env={"LAB_DISK_SIZE": "4G", "LAB_MEMORY": "2560"})
-    running.run(tiny(presets={"quick": roomy}), ["mariadb"], "quick", 7, lambda _: None, world=world)
+    running.run(RunRequest(tiny(presets={"quick": roomy}), ["mariadb"], "quick", 7), lambda _: None, world)
 
     assert seen == [("4G", "1024")] * 2
     assert "LAB_DISK_SIZE" not in os.environ and os.environ["LAB_MEMORY"] == "1024"

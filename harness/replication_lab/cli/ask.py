@@ -31,6 +31,7 @@ from replication_lab.model.load import INSERTS
 from replication_lab.model.question import ENGINE, NAME, Question
 from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.server_name import lab_text, server_text
 from replication_lab.world import catalogue, given_texts
 
@@ -179,7 +180,7 @@ def ask(
     question.refuse_a_single_case()
     if save:
         _write(Path(save), question)
-    folder, summary = runs.run(experiment, list(experiment.engines), NAME, seed, tell, noise=noise, keep=keep)
+    folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)

@@ -20,6 +20,7 @@ from replication_lab.model import history
 from replication_lab.model.errors import LabError
 from replication_lab.model.experiment import Preset
 from replication_lab.model.lab_request import LabRequest
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.storage import Storage
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import catalogue, clock, files, host, journal, places
@@ -182,7 +183,7 @@ def _on_the_link() -> Iterator[Figure]:
         presets={PRESET: preset},
         data=type(whole.data)(),
     )
-    folder, _ = runs.run(small, ["mariadb"], PRESET, seed=7, tell=tell)
+    folder, _ = runs.run(RunRequest(small, ["mariadb"], PRESET, seed=7), tell)
     _, record = journal.read(str(folder))
     doubts = [reason for measured in record.measurements for reason in measured.reasons_to_doubt]
     if doubts:

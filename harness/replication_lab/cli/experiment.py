@@ -31,6 +31,7 @@ from replication_lab.model.only import Only
 from replication_lab.model.question import NAME
 from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.server_name import server_text
 from replication_lab.world import catalogue, given_texts
 
@@ -151,7 +152,7 @@ def run(
     if found.against and found.against.server:
         engines = [found.against.server, *(engines or found.default_engines)]
         _refuse_the_same(engines)
-    folder, summary = runs.run(found, engines, preset, seed, tell, noise=noise, keep=keep)
+    folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
     print_summary(summary, json_)
     tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)

@@ -53,14 +53,14 @@ class Recorder:
         if self._journal is not None:
             self._journal.write(Second(sample=state.sample, ledger=state.ledger, explain=state.explain))
 
-    def end(self, spans: list[Span], why: str = "done") -> Path | None:
+    def end(self, spans: list[Span]) -> Path | None:
         """End the record and return its folder; None if there is none."""
         journal, self._journal = self._journal, None
         if journal is None:
             return None
         self._tally.also = nowhere
         journal.write(Acted(spans=spans))
-        journal.write(End(why=why))
+        journal.write(End(why="done"))
         journal.close()
         if self._ledger is not None:
             self._ledger.close()

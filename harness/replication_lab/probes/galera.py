@@ -10,14 +10,16 @@ from replication_lab.world.clock import wait_until
 from replication_lab.world.mysql.galera import GaleraNode, GaleraStatus
 from replication_lab.world.mysql.server import Server
 
+SYNCED_SECONDS = 60
 
-def wait_until_synced(servers: Iterable[Server], size: int, seconds: float = 60) -> None:
+
+def wait_until_synced(servers: Iterable[Server], size: int) -> None:
     """Wait until each of these nodes reports Synced in a Primary cluster of `size` nodes."""
     for server in servers:
         wait_until(
             partial(_has_synced, server, size),
             f"{server.name} to be Synced in a cluster of {size}",
-            seconds,
+            SYNCED_SECONDS,
             hint=f"./lab sql {server.name} -e \"SHOW STATUS LIKE 'wsrep%'\"",
         )
 

@@ -10,6 +10,7 @@ from replication_lab.model.errors import LabError, unknown_name
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.progress import Tell
 from replication_lab.model.question import NAME
+from replication_lab.model.run_request import RunRequest
 from replication_lab.model.verdict import Verdict
 from replication_lab.pytest_plugin.answers import Answer, unknown
 from replication_lab.report import DrillsSummary, ExperimentSummary, wording
@@ -142,9 +143,8 @@ class Experiments:
         # A question's file decides its engines and its extent.
         servers = list(asked.engines) if asked.asked else [each for each in engine.split(",") if each]
         extent = NAME if asked.asked else preset
-        folder, summary = runs.run(
-            asked, servers, extent, seed, self._tell, noise=noise or self._noise, keep=self._keeps
-        )
+        request = RunRequest(asked, servers, extent, seed, noise or self._noise, self._keeps)
+        folder, summary = runs.run(request, self._tell)
         self._tell(f"record and report: {relpath(folder)}")
         runs.raise_interruption(summary)
         return Judged(folder, summary, self._policy)

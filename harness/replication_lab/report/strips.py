@@ -10,13 +10,13 @@ WIDTH, HEIGHT, MARGIN = 200, 24, 8
 MIDDLE = HEIGHT / 2
 
 
-def scale(values: Iterable[float | None], log: bool = True) -> Scale | None:
-    """Return the common scale of some rows; None without a value that has a place on it."""
-    known = [value for value in values if value is not None and (value > 0 or not log)]
+def scale(values: Iterable[float | None]) -> Scale | None:
+    """Return the common logarithmic scale of some rows; None without a value that has a place on it."""
+    known = [value for value in values if value is not None and value > 0]
     if not known:
         return None
-    low, high = svg.around(known, log)
-    return Scale(low, high, MARGIN, WIDTH - MARGIN, log)
+    low, high = svg.around(known, log=True)
+    return Scale(low, high, MARGIN, WIDTH - MARGIN, log=True)
 
 
 def axis(on: Scale, told: str) -> str:

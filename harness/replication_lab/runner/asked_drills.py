@@ -2,14 +2,14 @@
 
 from collections.abc import Collection, Iterator
 from contextlib import closing
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from statistics import median
 from typing import Any
 
 import msgspec
 
-from replication_lab import faults, replication
+from replication_lab import replication
 from replication_lab.faults.packet_watch import realised_packets
 from replication_lab.model.drill import Drill, Waiting
 from replication_lab.model.drill_result import Drilled
@@ -23,7 +23,7 @@ from replication_lab.model.question import Question, on_which_node
 from replication_lab.model.record import Record
 from replication_lab.probes.round_trip import RoundTrip
 from replication_lab.runner import drill_set
-from replication_lab.runner.drill import run_drill
+from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.journal import ledger
@@ -214,13 +214,14 @@ def _drilled(
     spec = experiment.lab_of(what.case)
     links = catalogue.topology(spec.topology).links
     toxics = {link.name: asked["toxics"].get(link.name, BARE) for link in links}
-    clocks_move = what.drill.moves_clocks(faults.kinds())
-    storage = dict(spec.storage or ())
-    with drill_set.Labs(spec.topology, engine, tell, clocks_move, toxics=toxics, storage=storage) as own:
+    wanted = drill_set.lab_request(spec.topology, engine, [what.drill])
+    with drill_set.Labs(replace(wanted, toxics=toxics, storage=dict(spec.storage or ())), tell) as own:
         lab = own.lab()
         conditions = Held(lab, what.drill, toxics, experiment.hold(lab, what.case)).proofs
         transactions = question.transactions if question and question.ledger else []
-        return run_drill(lab, what.drill, seed + what.run - 1, ledger_file, tell, conditions, transactions)
+        return run_drill(
+            lab, DrillRequest(what.drill, seed + what.run - 1, conditions, transactions), ledger_file, tell
+        )
 
 
 # --- what was recorded ------------------------------------------------------------------------------------------------

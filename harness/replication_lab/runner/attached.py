@@ -15,7 +15,7 @@ from replication_lab.replication.abilities import ChoosesServer
 from replication_lab.replication.kind import Nodes
 from replication_lab.runner import described, drill_set
 from replication_lab.runner.application import Probe
-from replication_lab.runner.drill import run_drill
+from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue, clock, own, web
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.journal import Journal, ledger
@@ -162,7 +162,7 @@ def _one(lab: AttachedLab, drill: Drill, seed: int, *, journal: Journal, tell: T
         kind = replication.of(lab)
         writer = kind.writer()
         with own_schema(writer):
-            evidence = run_drill(lab, drill, seed, ledger(journal.folder, drill.name), tell, probe=probe)
+            evidence = run_drill(lab, DrillRequest(drill, seed, probe=probe), ledger(journal.folder, drill.name), tell)
             journal.write(evidence)
             if isinstance(kind, ChoosesServer) and not evidence.doubts:
                 kind.let_serve(writer.name)

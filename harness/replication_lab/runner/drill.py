@@ -56,24 +56,31 @@ def no_conditions(_nodes: Collection[str]) -> list[Proof]:
     return []
 
 
-def run_drill(
-    lab: Lab,
-    what: Drill,
-    seed: int,
-    ledger_file: Path,
-    tell: Tell,
-    conditions: ProofsOfNodes = no_conditions,
-    transactions: Sequence[Transaction] = (),
-    probe: Probe | None = None,
-) -> Evidence:
-    """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error.
+@dataclass(frozen=True)
+class DrillRequest:
+    """A drill that is asked for, and what it is done with.
 
     `conditions` proves further conditions of the drill on given nodes. It is called for all nodes just before the first
     fault, and at the end for those that no fault ended. `transactions` are what the clients run instead of one insert.
     `probe` is asked all through the load.
     """
-    tell(f"{what.name}: {what.about}")
-    run = DrillRun(lab, what, what.wait_before(seed), tell, conditions, transactions, seed, probe)
+
+    drill: Drill
+    seed: int
+    conditions: ProofsOfNodes = no_conditions
+    transactions: Sequence[Transaction] = ()
+    probe: Probe | None = None
+
+    @property
+    def wait_before(self) -> float:
+        """The seconds before the first fault."""
+        return self.drill.wait_before(self.seed)
+
+
+def run_drill(lab: Lab, asked: DrillRequest, ledger_file: Path, tell: Tell) -> Evidence:
+    """Run one drill on a lab that is up; return its evidence. A failure of the lab is a doubt, not an error."""
+    tell(f"{asked.drill.name}: {asked.drill.about}")
+    run = DrillRun(lab, asked, tell)
     try:
         run.run(ledger_file)
     except LabError as error:
@@ -83,7 +90,7 @@ def run_drill(
         for line in run.last_log_lines():
             tell(f"  {line}")
         tell(f"  the nodes' logs: {', '.join(run.keep_logs(ledger_file.parent))}")
-    return Evidence(drill=what, at=clock.now(), wait_before=run.wait_before, acted=run.acted, **run.seen)
+    return Evidence(drill=asked.drill, at=clock.now(), wait_before=asked.wait_before, acted=run.acted, **run.seen)
 
 
 @dataclass(frozen=True)
@@ -103,13 +110,8 @@ class DrillRun:
     """
 
     lab: Lab
-    what: Drill
-    wait_before: float
+    asked: DrillRequest
     tell: Tell
-    conditions: ProofsOfNodes = no_conditions
-    transactions: Sequence[Transaction] = ()
-    seed: int = 0
-    probe: Probe | None = None
     acted: list[FaultEvidence] = field(default_factory=list)
     seen: dict = field(default_factory=dict)
     _began: float = 0.0
@@ -118,10 +120,9 @@ class DrillRun:
 
     def __post_init__(self) -> None:
         self.nodes: Nodes = replication.of(self.lab)
-        what = self.what
-        self.ledger = Ledger(
-            what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, self.transactions, self.seed
-        )
+        self.what = what = self.asked.drill
+        users, seed = self.asked.transactions, self.asked.seed
+        self.ledger = Ledger(what.clients, what.hot_row, what.reads, what.think_ms, what.watchers, users, seed)
 
     def run(self, ledger_file: Path) -> None:
         baseline = self.prepare()
@@ -154,12 +155,12 @@ class DrillRun:
                 used = host.own_cpu_seconds()
                 self._noise = NoiseMeter.start([self.lab])
                 with watching(self.nodes, self._began) as self.seen["looked"], self._probing():
-                    clock.pause(self.wait_before)
-                    self.seen["conditions"] = self.conditions(self.nodes.names)
+                    clock.pause(self.asked.wait_before)
+                    self.seen["conditions"] = self.asked.conditions(self.nodes.names)
                     for step, each in zip(self.what.steps, schedules, strict=True):
                         self._act(step, each)
                         clock.pause(self.what.after)
-                    self.seen["conditions"] += self.conditions(self._untouched())
+                    self.seen["conditions"] += self.asked.conditions(self._untouched())
                 self._note_noise()
                 self.seen["load"] = (0.0, self._time())
                 self.seen["harness"] = self._costs(host.own_cpu_seconds() - used)
@@ -167,10 +168,10 @@ class DrillRun:
     @contextmanager
     def _probing(self) -> Iterator[None]:
         """Probe the application within the block, if the user gave a probe."""
-        if self.probe is None:
+        if self.asked.probe is None:
             yield
             return
-        with self.probe.watching(self._began) as self.seen["application"]:
+        with self.asked.probe.watching(self._began) as self.seen["application"]:
             yield
 
     def _note_noise(self) -> None:

@@ -2,6 +2,7 @@
 
 import secrets
 from collections.abc import Callable, Iterable, Sequence
+from dataclasses import replace
 from functools import cache
 from pathlib import Path
 
@@ -20,12 +21,11 @@ from replication_lab.model.given_file import GivenFile
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.progress import Tell
 from replication_lab.model.record import Record
-from replication_lab.model.storage import Storage
 from replication_lab.model.topology import Topology
 from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import ChoosesServer, Promotes, RunsMachines, TakesOptions
 from replication_lab.runner import described
-from replication_lab.runner.drill import run_drill
+from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue, clock, given_texts, own, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import packet_ability, servers
@@ -174,31 +174,36 @@ def toxics(drills: Iterable[Drill]) -> set[tuple[str, str]]:
 
 
 def run(
-    topology: str, engine: str, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, keep: bool = False
+    asked: LabRequest, drills: Sequence[Drill], seed: int, *, journal: Journal, tell: Tell, keep: bool = False
 ) -> None:
     """Run drills one after another on dedicated labs, which are removed at the end in any case.
 
     With `keep` the run ends at the first drill whose verdicts are not the expected ones, and its lab stays up.
     """
-    clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
-    with journal.recording(_opening(topology, engine, drills, seed)):
-        with Labs(topology, engine, tell, clocks_move, lambda lab: journal.write(_came_up(lab)), keep) as own:
+    with journal.recording(_opening(asked, drills, seed)):
+        with Labs(asked, tell, lambda lab: journal.write(_came_up(lab)), keep) as own:
             for each in drills:
                 if own.left_up:
                     break
-                journal.write(own.do(each, seed, ledger(journal.folder, each.name)))
+                journal.write(own.do(DrillRequest(each, seed), ledger(journal.folder, each.name)))
         journal.write(End(why=KEPT if own.left_up else "done", reason=own.left_up))
 
 
-def _opening(topology: str, engine: str, drills: Sequence[Drill], seed: int) -> Drills:
+def _opening(asked: LabRequest, drills: Sequence[Drill], seed: int) -> Drills:
     return Drills(
-        topology=topology,
-        engines=[engine],
+        topology=asked.topology.name,
+        engines=[asked.engine],
         drills=list(drills),
         seed=seed,
         started=clock.now(),
         environment=described.environment(),
     )
+
+
+def lab_request(topology: str, engine: str, drills: Iterable[Drill]) -> LabRequest:
+    """Return the request of a lab on which these drills can be done."""
+    clocks_move = any(each.moves_clocks(faults.kinds()) for each in drills)
+    return LabRequest(catalogue.topology(topology), engine, f"drill-{topology}", keep=False, clocks_move=clocks_move)
 
 
 class Labs:
@@ -209,22 +214,13 @@ class Labs:
 
     def __init__(
         self,
-        topology: str,
-        engine: str,
+        asked: LabRequest,
         tell: Tell,
-        clocks_move: bool = False,
         note: Callable[[Lab], None] = lambda _: None,
         keep: bool = False,
-        toxics: dict[str, str] | None = None,
-        storage: dict[str, Storage] | None = None,
     ):
-        """Set the topology and the engine; `note` is called with each lab that comes up.
-
-        `toxics` of links and `storage` of nodes replace the topology's own.
-        """
-        self._topology, self._engine, self._tell, self._clocks_move = topology, engine, tell, clocks_move
-        self._note, self._keep = note, keep
-        self._toxics, self._storage = toxics or {}, storage or {}
+        """Set the request, whose name is the beginning of each lab's. `note` is called with each lab that comes up."""
+        self._asked, self._tell, self._note, self._keep = asked, tell, note, keep
         self.left_up = ""
         self._lab: Lab | None = None
 
@@ -236,16 +232,7 @@ class Labs:
         return self._lab
 
     def _up(self) -> Lab:
-        name, topology = f"drill-{self._topology}-{secrets.token_hex(3)}", catalogue.topology(self._topology)
-        asked = LabRequest(
-            topology,
-            self._engine,
-            name,
-            toxics=self._toxics,
-            storage=self._storage,
-            keep=False,
-            clocks_move=self._clocks_move,
-        )
+        asked = replace(self._asked, name=f"{self._asked.name}-{secrets.token_hex(3)}")
         try:
             return up.up(asked, self._tell)
         except LabError as error:
@@ -253,12 +240,12 @@ class Labs:
             signals.raise_interruption(error)
             raise
 
-    def do(self, what: Drill, seed: int, ledger: Path) -> Evidence:
+    def do(self, asked: DrillRequest, ledger: Path) -> Evidence:
         """Run one drill on the lab, and remove the lab if nothing can be proved on it afterwards."""
-        evidence = run_drill(self.lab(), what, seed, ledger, self._tell)
+        evidence = run_drill(self.lab(), asked, ledger, self._tell)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
-        elif evidence.doubts or evidence.failed_proofs or what.changes_roles:
+        elif evidence.doubts or evidence.failed_proofs or asked.drill.changes_roles:
             self.renew()
         return evidence
 

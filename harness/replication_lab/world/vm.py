@@ -3,10 +3,11 @@
 import os
 import re
 import secrets
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import msgspec
 import psutil
@@ -181,33 +182,25 @@ def _labels(name: str) -> dict[str, str]:
     }
 
 
-def start(
-    name: str,
-    launcher: str,
-    environment: dict[str, str],
-    arguments: Sequence[str] = (),
-    labels: dict[str, str] | None = None,
-    network: str | None = None,
-    ports: Mapping[str, tuple[str, int | None]] | None = None,
-) -> "Machine":
-    """Start a single machine, as compose/_parts.yaml does for a topology's."""
-    container = engine.client().containers.run(  # type: ignore[call-overload]  # the stubs know no host port of None
-        images.PREFIX + IMAGE,
-        list(arguments),
-        name=name,
-        detach=True,
-        environment={"LAB_VM": launcher, **environment},
-        labels=labels or _labels(name),
-        cap_drop=["ALL"],
-        cap_add=["NET_ADMIN"],
-        security_opt=["no-new-privileges"],
-        devices=["/dev/net/tun", *([str(KVM)] if launcher == "kvm" else [])],
-        tmpfs={"/tmp": "exec,mode=1777"},
-        sysctls={"net.ipv4.ip_forward": "1"},
-        network=network,
-        ports=ports,
-    )
-    return Machine(container)
+def start(name: str, launcher: str, environment: dict[str, str]) -> "Machine":
+    """Start a single machine."""
+    return Machine(engine.client().containers.run(detach=True, **container(name, launcher, environment)))
+
+
+def container(name: str, launcher: str, environment: dict[str, str]) -> dict[str, Any]:
+    """Return what Docker needs to start a single machine, as compose/_parts.yaml does for a topology's."""
+    return {
+        "image": images.PREFIX + IMAGE,
+        "name": name,
+        "environment": {"LAB_VM": launcher, **environment},
+        "labels": _labels(name),
+        "cap_drop": ["ALL"],
+        "cap_add": ["NET_ADMIN"],
+        "security_opt": ["no-new-privileges"],
+        "devices": ["/dev/net/tun", *([str(KVM)] if launcher == "kvm" else [])],
+        "tmpfs": {"/tmp": "exec,mode=1777"},
+        "sysctls": {"net.ipv4.ip_forward": "1"},
+    }
 
 
 # -- a running one -----------------------------------------------------------------------------------------------------

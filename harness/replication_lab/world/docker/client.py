@@ -28,7 +28,7 @@ class WholeOutput(Container):
     program that part, or all of it, is then missing: https://github.com/docker/docker-py/issues/3332
     """
 
-    def exec_run(  # type: ignore[override]  # it has only the options that the lab uses
+    def exec_run(  # type: ignore[override]  # it has only the options that the lab and its tests use
         self,
         cmd: str | list[str],
         *,

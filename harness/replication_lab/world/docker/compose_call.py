@@ -72,9 +72,9 @@ def _environment(given: Variables | None) -> dict[str, str]:
     return {name: value for name, value in {**others, **given}.items() if value is not None}
 
 
-def document(options: Sequence[str], environment: Variables | None = None) -> dict[str, Any]:
+def document(options: Sequence[str]) -> dict[str, Any]:
     """Return the project as Compose resolves its files."""
-    return json.loads(run(options, ["config", "--format", "json"], environment))
+    return json.loads(run(options, ["config", "--format", "json"]))
 
 
 def used_variables(options: Sequence[str]) -> dict[str, str | None]:

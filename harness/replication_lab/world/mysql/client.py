@@ -30,8 +30,8 @@ class Client:
     `find` returns the server each time: after a restart it may have another port.
     """
 
-    def __init__(self, find: Callable[[], Server], database: str = "lab"):
-        self._find, self._database = find, database
+    def __init__(self, find: Callable[[], Server]):
+        self._find = find
         self._connection: pymysql.Connection | None = None
 
     def transact(self, statements: Sequence[str]) -> Answer:
@@ -64,7 +64,7 @@ class Client:
 
     def _connect(self) -> pymysql.Connection:
         if self._connection is None:
-            self._connection = self._find().connect(database=self._database, answer_seconds=ANSWER_SECONDS)
+            self._connection = self._find().connect(database="lab", answer_seconds=ANSWER_SECONDS)
         return self._connection
 
     def _after(self, connection: pymysql.Connection, error: Exception, is_last: bool) -> Answer:

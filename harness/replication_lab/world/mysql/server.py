@@ -165,9 +165,9 @@ class Server:
         return self.rows(f"CHECKSUM TABLE {table}")[0]["Checksum"]
 
     @contextmanager
-    def session(self, database: str = "lab", answer_seconds: float = ANSWER_SECONDS) -> Iterator[pymysql.Connection]:
+    def session(self, answer_seconds: float = ANSWER_SECONDS) -> Iterator[pymysql.Connection]:
         """Yield a new connection, and close it at the end of the block."""
-        connection = self.connect(database=database, answer_seconds=answer_seconds)
+        connection = self.connect(database="lab", answer_seconds=answer_seconds)
         try:
             yield connection
         except (pymysql.err.MySQLError, OSError) as error:
