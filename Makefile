@@ -16,7 +16,7 @@ BESIDE = -m "not alone" -n 4 --dist loadscope --no-loadscope-reorder
 ALONE = -m alone
 
 .DEFAULT_GOAL := help
-.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-i unit-j-to-z unit-whole test-images claims bench drills figures pictures transcript lint
+.PHONY: docs readability help lab-up lab-down lab-status lab-doctor lab-clean test test-all test-unit unit-a-to-i unit-j-to-z unit-whole test-images claims bench drills figures texts pictures transcript lint
 
 help:  ## print this list
 	@awk -F ':.*## ' '/^[a-z-]+:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
@@ -74,6 +74,9 @@ drills: .venv/installed.txt  ## run every drill of every topology, into runs/
 
 figures: .venv/developing.txt  ## write the tables and outputs of the docs that kept records make, and draw the figures
 	@PYTHONPATH=harness $(PYTHON) -m tests.figures
+
+texts: .venv/developing.txt  ## write what the program says of itself: the docs' table of faults, their schemas, tests/snapshots
+	@for each in fault_table schemas unit.test_english; do PYTHONPATH=harness $(PYTHON) -m tests.$$each || exit; done
 
 pictures: .venv/developing.txt  ## write the pictures of pages in docs/images, as Chromium shows them in the tests
 	@$(PYTHON) -m pytest tests/lab/test_live_browser.py --lab-engine all --pictures

@@ -1,4 +1,4 @@
-"""The JSON schemas of the files that a reader may write: `python -m tests.schemas` writes them into docs/.
+"""The JSON schemas of the files that a reader may write: `make texts` writes them into docs/.
 
 They are made from the types that read the files. A question's and a summary's are made by the program itself.
 """

@@ -3,7 +3,7 @@
 import pytest
 from replication_lab.faults.schedule import FaultSchedule
 from replication_lab.model import drill
-from replication_lab.model.drill import parse_drill
+from replication_lab.model.drill import Drill, Step, parse_drill
 from replication_lab.model.errors import LabError
 from replication_lab.model.evidence import Evidence, FaultEvidence
 from replication_lab.model.fault import links_of
@@ -14,9 +14,9 @@ from replication_lab.probes import forbidden_logs
 from replication_lab.runner import drill_set
 from replication_lab.world import catalogue
 
+from tests import fault_table
 from tests.unit.synthetic_drill import FILE, GALERA, KINDS, parsed
 
-DOCS = catalogue.ROOT / "docs"
 CLOCK = "fault: clock, skew: 60, targets: [node1]"
 
 
@@ -57,12 +57,17 @@ def test_there_are_drills_of_all_kinds():
 
 def test_the_documented_faults_are_those_that_there_are():
     """docs/drills.md has a row for each, of what it says of itself."""
-    head = "| fault | targets | what it does | its proof |\n|---|---|---|---|\n"
-    rows = (DOCS / "drills.md").read_text().partition(head)[2].partition("\n\n")[0].splitlines()
+    assert "| `kill` | nodes | all targets get SIGKILL" in fault_table.page()
+    assert fault_table.PAGE.read_text() == fault_table.page(), "make texts"
 
-    assert sorted(rows) == sorted(
-        f"| `{name}` | {kind.targets} | {kind.does} | {kind.proof} |" for name, kind in KINDS.items()
-    )
+
+def test_the_documented_keys_are_those_that_a_file_may_have():
+    """An unknown key is refused with the words: only the keys that docs/drills.md lists."""
+    table = fault_table.PAGE.read_text().partition("| key | meaning |\n")[2].partition("\n\n")[0]
+    of_faults = {setting.name for kind in KINDS.values() for setting in kind.settings}
+    keys = {*Drill.__struct_fields__, *Step.__struct_fields__, *of_faults} - {"name", "topology"}
+
+    assert {key for key in keys if f"`{key}`" not in table} == set()
 
 
 def test_the_clock_of_a_virtual_machine_is_refused(refused):

@@ -19,7 +19,7 @@ pytestmark = pytest.mark.whole
 FORBIDDEN = Path(__file__).with_name("forbidden_words.yaml")
 SNAPSHOTS = Path(__file__).parent.parent / "snapshots"
 MESSAGES = SNAPSHOTS / "messages.md"
-RENEW = "PYTHONPATH=harness .venv/bin/python -m tests.unit.test_english"
+RENEW = "make texts"
 # Names in the code of what is put into a text.
 PUT_IN = re.compile(r"\{[^{}]*\}")
 SOURCES = {"help": user_texts.helps, **user_texts.ALL}

@@ -9,7 +9,7 @@ from replication_lab.world import catalogue
 from tests import schemas
 from tests.json_schema import errors
 
-RENEW = "PYTHONPATH=harness .venv/bin/python -m tests.schemas"
+RENEW = "make texts"
 FILES = {
     "toxic": catalogue.TOXICS.glob("*.json"),
     # Files of attached/ are filled in for each link and server of a project: tests/unit/test_attached_drills.py.

@@ -308,7 +308,7 @@ ALL = {
 
 def page() -> str:
     """Return all texts but the help, which has snapshots of its own, by the file that they come from."""
-    lines = ["# Every text that a user sees", "", "Written by `python -m tests.unit.test_english`; read the diff."]
+    lines = ["# Every text that a user sees", "", "Written by `make texts`; read the diff."]
     for heading, found in ALL.items():
         lines += ["", f"## {heading}"]
         where, known = "", set()

@@ -2,7 +2,7 @@
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
@@ -16,6 +16,7 @@ from replication_lab.cli.record import print_summary
 from replication_lab.lab.attach import find_attached
 from replication_lab.model.drill import Drill
 from replication_lab.model.errors import LabError
+from replication_lab.model.verdict import worst
 from replication_lab.report import DrillsSummary, drill_text, wording
 from replication_lab.runner import attached, drill_set
 from replication_lab.world import catalogue, places
@@ -125,7 +126,7 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
     if count > 1:
         good = sum(summary.exit_code == 0 for summary in summaries)
         tell(f"{good} of {len(summaries)} runs came out as expected, {count - len(summaries)} were not run")
-    sys.exit(_worst(summaries))
+    sys.exit(worst(summary.exit_code for summary in summaries))
 
 
 def _on_attached(
@@ -164,10 +165,6 @@ def _chosen(given: str, fault: str | None, seconds: float | None) -> tuple[str, 
     return found.topology, [found.with_duration(seconds)]
 
 
-def _worst(summaries: Sequence[DrillsSummary]) -> int:
-    return next((code for code in (3, 1, 2) if code in {each.exit_code for each in summaries}), 0)
-
-
 def _with_fault(fault: str | None) -> str:
     """Return the first topology that has this drill; an empty string if none has."""
     return next((name for name in catalogue.topologies() if fault in catalogue.drills(name)), "")
@@ -180,7 +177,7 @@ def every() -> None:
     Exit status 0: as expected, 1: a verdict is unexpected, 2: unknown.
     """
     places.need_checkout("this command")
-    sys.exit(_worst([_do_all(topology) for topology in drill_set.known()]))
+    sys.exit(worst([_do_all(topology).exit_code for topology in drill_set.known()]))
 
 
 def _do_all(topology: str) -> DrillsSummary:

@@ -7,7 +7,7 @@ from replication_lab.faults._links import Links
 from replication_lab.faults.fault import register
 from replication_lab.faults.packet_watch import realised_packets, said_of_packets
 from replication_lab.faults.toxic_rate import realised_rate
-from replication_lab.faults.toxic_watch import JITTER_PINGS, varies_enough
+from replication_lab.faults.toxic_watch import JITTER_PINGS, SILENCE_SECONDS, varies_enough
 from replication_lab.model.errors import LabError
 from replication_lab.model.fault import LINKS, Setting
 from replication_lab.model.proof import Proof
@@ -15,7 +15,6 @@ from replication_lab.model.toxic import PACKET_KINDS
 from replication_lab.world import catalogue
 from replication_lab.world.docker.lab import Lab
 
-SILENCE_SECONDS = 0.5
 # A share of the requested latency. The proxy's timers are late, never early, and the link's own round trip varies.
 SEEN_SHARE = 0.9
 # The number of round trips that prove a delay without a jitter.

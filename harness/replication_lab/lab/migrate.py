@@ -208,7 +208,7 @@ class Steps:
 
     def finish(self) -> Migrated:
         """Finish the migration after the switch: the new data directory is a complete copy, so there is no way back."""
-        self._run_again()
+        self._run_again("new", 90)
         server = self.migrated.server()
         lag_at_start = self._lag()
         with self._step("wait until in sync"):
@@ -232,12 +232,7 @@ class Steps:
     def back(self) -> None:
         """Put the old data directory into service again, and remove the new array."""
         self.tell(f"  rolled back: {self.node} runs on {self.plan.before} again")
-        self.lab.refresh()
-        if self.migrated.state()[0] != "running":
-            self.migrated.start_again()
-        clock.wait_until(self.migrated.is_healthy, f"{self.node} to be healthy with its old data", 60)
-        self.lab.refresh()
-        self.replica.start()
+        self._run_again("old", 60)
         volumes.remove_array(self.lab, self.storage, self.node)
         self._next_overlay.unlink(missing_ok=True)
         _plan_file(self.lab).unlink(missing_ok=True)
@@ -253,11 +248,11 @@ class Steps:
         yield
         self.seconds[what] = round(clock.timer() - began, 1)
 
-    def _run_again(self) -> None:
+    def _run_again(self, which: str, seconds: float) -> None:
         self.lab.refresh()
         if self.migrated.state()[0] != "running":
             self.migrated.start_again()
-        clock.wait_until(self.migrated.is_healthy, f"{self.node} to be healthy with its new data", 90)
+        clock.wait_until(self.migrated.is_healthy, f"{self.node} to be healthy with its {which} data", seconds)
         self.lab.refresh()
         self.replica.start()
 

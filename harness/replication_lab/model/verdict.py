@@ -53,7 +53,10 @@ class Judgement:
 
 def exit_code(judged: Iterable[Judgement]) -> int:
     """Return 1 when a verdict is not the expected one, else 2 when one is UNKNOWN or there is none at all, else 0."""
-    judged = list(judged)
-    if any(one.changed for one in judged):
-        return 1
-    return 2 if not judged or any(one.verdict is Verdict.UNKNOWN for one in judged) else 0
+    return worst(1 if one.changed else 2 if one.verdict is Verdict.UNKNOWN else 0 for one in judged)
+
+
+def worst(codes: Iterable[int]) -> int:
+    """Return the exit code of a whole by those of its parts: 3 a crash, 1 unexpected, 2 unknown or no part, else 0."""
+    found = set(codes)
+    return next((code for code in (3, 1, 2) if code in found), 0 if found else 2)

@@ -18,7 +18,7 @@ from replication_lab.model.quantities import unit_of
 from replication_lab.model.record import Record
 from replication_lab.model.relations import Bounds
 from replication_lab.model.statistics import Interval, NoInterval, interval_of_mean
-from replication_lab.model.verdict import exit_code
+from replication_lab.model.verdict import exit_code, worst
 from replication_lab.report.drill_rows import of_any_judgement, row_of
 from replication_lab.report.drilled import drilled_rows
 from replication_lab.report.effects import effects
@@ -95,9 +95,8 @@ def _not_compared(experiment: Experiment, record: Record, judgements: Sequence[C
 
 def summarise_drills(record: Record, results: Sequence[Result]) -> DrillsSummary:
     """Sum up the results of a record's drills."""
-    codes = {result.exit_code for result in results}
     return DrillsSummary(
-        **_of_any_run(record, 1 if 1 in codes else 0 if codes == {0} else UNKNOWN),
+        **_of_any_run(record, worst(result.exit_code for result in results)),
         topology=record.drills.topology,
         drills=[row_of(result) for result in results],
     )
