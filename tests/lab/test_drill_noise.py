@@ -3,6 +3,7 @@
 import pytest
 from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill_set
+from replication_lab.runner.drill import DrillRequest
 from replication_lab.world.clock import wait_until
 
 from tests.conftest import skip_if_busy
@@ -17,7 +18,7 @@ def limited(drill_labs, tmp_path):
 
     def do():
         what = drill_set.load("single", "cpu").with_duration(2)
-        evidence = drill_labs("single").do(what, 7, tmp_path / "ledger")
+        evidence = drill_labs("single").do(DrillRequest(what, 7), tmp_path / "ledger")
         return {one.figure: one for one in drill_set.judged(evidence, tmp_path / "ledger").judgements}
 
     return do
