@@ -5,6 +5,7 @@ from replication_lab.model.verdict import Verdict
 from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest
 from replication_lab.world.clock import wait_until
+from replication_lab.world.processes import of_published_ports
 
 from tests.conftest import skip_if_busy
 from tests.noise import other_programs
@@ -43,6 +44,24 @@ def test_the_same_drill_is_judged_on_a_quiet_machine(limited, noise_beforehand):
     found = limited()
 
     assert {name: one.reason for name, one in found.items() if one.verdict is not Verdict.HOLDS} == {}
+
+
+def test_what_publishes_a_labs_ports_is_found_by_its_networks(drill_labs):
+    """Its CPU time grows with the lab's connections; that of another lab's is not this lab's."""
+    lab = drill_labs("single").lab()
+    before = of_published_ports(lab.subnets)
+    if not before:
+        pytest.skip("this engine publishes ports without docker-proxy")
+    wait_until(lambda: carried_by(lab) > sum(before.values()), "connections to use CPU time")
+
+    assert of_published_ports(["203.0.113.0/24"]) == {}
+
+
+def carried_by(lab):
+    """Return the CPU seconds of what publishes the lab's ports, after some connections across them."""
+    for _ in range(20):
+        lab.node("server").server().value("SELECT REPEAT('x', 100000)")
+    return sum(of_published_ports(lab.subnets).values())
 
 
 def test_what_a_server_used_before_it_was_killed_still_counts(drill_labs):

@@ -18,8 +18,10 @@ class Machine:
     def __init__(self, monkeypatch):
         self.cpu, self.used = host.CpuTime(busy=0, stolen=0, total=0, own=0), {"source": 0.0}
         self.every_container: dict = {}
+        self.subnets, self.ports = (), {}
         self.pinned, self.cpus = {}, {0: (0.0, 0.0), 1: (0.0, 0.0)}
         monkeypatch.setattr(host.CpuTime, "read", lambda: self.cpu)
+        monkeypatch.setattr(noise, "of_published_ports", lambda _subnets: self.ports)
         monkeypatch.setattr(host, "seconds_by_cpu", lambda: self.cpus)
         monkeypatch.setattr(host, "load1", lambda: 0.5)
         monkeypatch.setattr(host, "cpu_pressure", lambda: None)
@@ -84,6 +86,18 @@ def test_the_cpus_that_nodes_are_pinned_to_have_the_limit_of_all(busy, own, why,
     assert found.why.startswith(why)
 
 
+def test_what_publishes_the_labs_ports_is_no_other_program(monkeypatch):
+    """Of 40 CPU seconds of others it used 30; one that was replaced meanwhile counts from zero."""
+    machine = Machine(monkeypatch)
+    machine.ports = {(1, 0.0): 500.0, (2, 0.0): 7.0}
+    meter = noise.NoiseMeter.start([machine])
+    machine.ports = {(1, 0.0): 520.0, (3, 1.0): 10.0}
+    machine.cpu = host.CpuTime(busy=40, stolen=0, total=100, own=0)
+    found = meter.read()
+
+    assert found.quiet and (found.own_cpu, found.foreign_cpu) == (0.3, 0.1)
+
+
 def test_a_container_that_ended_by_itself_hides_no_other_program(monkeypatch):
     """What it used is not known then, and it is never deducted from what others used."""
     machine = Machine(monkeypatch)
@@ -141,7 +155,7 @@ def busy_since(before):
 def test_noise_names_who_made_it(monkeypatch):
     """So that the user knows what to stop."""
     times = iter([by_process(backup=0.0), by_process(backup=1.5)])
-    monkeypatch.setattr(noise.CpuByProcess, "read", lambda _containers: next(times))
+    monkeypatch.setattr(noise.CpuByProcess, "read", lambda *_: next(times))
     monkeypatch.setattr(noise.clock, "timer", iter([0.0, 2.0]).__next__)
 
     found = Machine(monkeypatch).after(busy=40)
@@ -156,7 +170,7 @@ def test_waiting_for_quiet_ends_when_it_is_or_when_the_time_is_over(becomes_quie
     monkeypatch.setattr(noise.clock, "timer", fake.timer)
     monkeypatch.setattr(noise.clock, "pause", fake.pause)
     monkeypatch.setattr(noise.clock, "wait_until", fake.wait_until)
-    monkeypatch.setattr(noise.CpuByProcess, "read", lambda _containers: by_process(backup=2 * fake.timer()))
+    monkeypatch.setattr(noise.CpuByProcess, "read", lambda *_: by_process(backup=2 * fake.timer()))
     monkeypatch.setattr(host, "load1", lambda: 0.5)
     monkeypatch.setattr(host, "cpu_pressure", lambda: None)
 

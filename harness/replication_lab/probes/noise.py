@@ -1,8 +1,11 @@
-"""Noise: CPU time that neither the lab's containers nor the harness used, by whom, and stolen time."""
+"""Noise: CPU time that neither the lab's containers nor the harness used, by whom, and stolen time.
+
+The processes by which Docker publishes the lab's ports count as the lab's own.
+"""
 
 from collections import defaultdict
 from collections.abc import Iterable
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.noise import Noise
@@ -10,7 +13,7 @@ from replication_lab.model.progress import Tell
 from replication_lab.world import clock, host
 from replication_lab.world.docker import machine
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.processes import CpuByProcess
+from replication_lab.world.processes import CpuByProcess, Process, of_published_ports
 
 # The engine, its shims and the kernel's own work for the lab count as foreign too: measured at 2-9 % of two cores
 # under full load. A quarter means another program. The same limit holds for the CPUs that nodes are pinned to: on two
@@ -27,13 +30,14 @@ WINDOW, QUIET_WINDOWS = 1.0, 3
 class Used:
     """CPU seconds so far of the machine, of each CPU (busy, total), and of each container, by its lab and its name.
 
-    `pinned` holds the CPUs of the containers that are pinned to some.
+    `pinned` holds the CPUs of the containers that are pinned to some, `ports` the CPU seconds of what publishes ports.
     """
 
     machine: host.CpuTime
     cpus: dict[int, tuple[float, float]]
     containers: dict[tuple[int, str], float]
     pinned: dict[tuple[int, str], str]
+    ports: dict[Process, float] = field(default_factory=dict)
 
     @classmethod
     def read(cls, labs: Iterable[Lab]) -> "Used":
@@ -43,13 +47,14 @@ class Used:
             host.seconds_by_cpu(),
             {(at, name): seconds for at, lab in enumerate(labs) for name, seconds in lab.cpu_seconds().items()},
             {(at, name): cpus for at, lab in enumerate(labs) for name, cpus in lab.pinned.items()},
+            of_published_ports(subnet for lab in labs for subnet in lab.subnets),
         )
 
     def steal_since(self, before: "Used") -> float:
         return (self.machine.stolen - before.machine.stolen) / self._seconds_since(before)
 
     def own_since(self, before: "Used") -> float:
-        """Return the share of all CPUs that the containers and the harness used since then."""
+        """Return the share of all CPUs that the containers, their ports and the harness used since then."""
         used = sum(self._containers_since(before).values()) + self._own_since(before)
         return used / self._seconds_since(before)
 
@@ -77,7 +82,9 @@ class Used:
         return max(self.machine.total - before.machine.total, 1e-3)
 
     def _own_since(self, before: "Used") -> float:
-        return self.machine.own - before.machine.own
+        """Return the CPU seconds of the harness and of what publishes the containers' ports."""
+        of_ports = sum(seconds - before.ports.get(process, 0.0) for process, seconds in self.ports.items())
+        return self.machine.own - before.machine.own + of_ports
 
     def _containers_since(self, before: "Used") -> dict[str, float]:
         """Return the CPU seconds that containers used since then, by the CPUs that they are pinned to.
@@ -102,8 +109,8 @@ class NoiseMeter:
     @classmethod
     def start(cls, labs: Iterable[Lab]) -> "NoiseMeter":
         labs = tuple(labs)
-        processes = CpuByProcess.read(_ids(labs))
-        return cls(labs, Used.read(labs), processes, clock.timer())
+        used = Used.read(labs)
+        return cls(labs, used, CpuByProcess.read(_ids(labs), used.ports), clock.timer())
 
     def restarted(self) -> "NoiseMeter":
         """Return another meter for the same labs, started now."""
@@ -118,7 +125,7 @@ class NoiseMeter:
         now = Used.read(self.labs)
         foreign, steal = now.foreign_since(self.used), now.steal_since(self.used)
         why = _why_foreign(foreign, now.foreign_of_pinned_since(self.used))
-        why = why + self._by_whom() if why else _why_stolen(steal)
+        why = why + self._by_whom(now) if why else _why_stolen(steal)
         return Noise(
             foreign_cpu=round(foreign, 4),
             own_cpu=round(now.own_since(self.used), 4),
@@ -129,10 +136,10 @@ class NoiseMeter:
             why=why,
         )
 
-    def _by_whom(self) -> str:
+    def _by_whom(self, now: Used) -> str:
         """Return the names of the busiest processes with their shares of one CPU; empty if none stands out."""
         seconds = max(clock.timer() - self.began, 1e-3)
-        spent = CpuByProcess.read(_ids(self.labs)).busiest_since(self.processes)
+        spent = CpuByProcess.read(_ids(self.labs), now.ports).busiest_since(self.processes)
         named = [f"{name} {used / seconds:.0%} of a CPU" for name, used in spent if used / seconds >= NAMED]
         return f": {', '.join(named)}" if named else ""
 

@@ -1,14 +1,16 @@
 """The host's other processes and their CPU time, to name those that disturb a measurement."""
 
-from collections.abc import Iterable
+from collections.abc import Collection, Iterable
 from contextlib import suppress
 from dataclasses import dataclass
+from ipaddress import ip_address, ip_network
 from pathlib import Path
 
 import psutil
 
 # A process by its number and its start time: a later process with the same number is a different one.
 Process = tuple[int, float]
+PROXY = "docker-proxy"
 
 
 @dataclass(frozen=True)
@@ -19,13 +21,13 @@ class CpuByProcess:
     names: dict[Process, str]
 
     @classmethod
-    def read(cls, containers: Iterable[str] = ()) -> "CpuByProcess":
+    def read(cls, containers: Iterable[str] = (), but: Collection[Process] = ()) -> "CpuByProcess":
         ids, used, names = tuple(containers), {}, {}
         for process in psutil.process_iter(["pid", "create_time", "name", "cpu_times"]):
             info = process.info
-            if info["pid"] == psutil.Process().pid or info["cpu_times"] is None or _is_in(info["pid"], ids):
-                continue
             key = (info["pid"], info["create_time"])
+            if info["pid"] == psutil.Process().pid or info["cpu_times"] is None or key in but or _is_in(key[0], ids):
+                continue
             used[key], names[key] = info["cpu_times"].user + info["cpu_times"].system, info["name"]
         return cls(used, names)
 
@@ -36,6 +38,24 @@ class CpuByProcess:
             spent = seconds - before.used.get(key, 0.0)
             by_name[self.names[key]] = by_name.get(self.names[key], 0.0) + spent
         return sorted(by_name.items(), key=lambda item: -item[1])[:most]
+
+
+def of_published_ports(subnets: Iterable[str]) -> dict[Process, float]:
+    """Return the CPU seconds of the processes by which Docker publishes ports of containers in these networks.
+
+    Docker starts a `docker-proxy` for each port; it carries every connection from this machine to the container.
+    """
+    networks, found = [ip_network(each) for each in subnets], {}
+    for process in psutil.process_iter(["pid", "create_time", "name"]):
+        if networks and process.info["name"] == PROXY:
+            # It may end meanwhile.
+            with suppress(psutil.Error, ValueError):
+                words = process.cmdline()
+                address = ip_address(words[words.index("-container-ip") + 1])
+                times = process.cpu_times()
+                if any(address in each for each in networks):
+                    found[process.info["pid"], process.info["create_time"]] = times.user + times.system
+    return found
 
 
 def _is_in(pid: int, containers: tuple[str, ...]) -> bool:

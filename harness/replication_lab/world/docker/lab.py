@@ -180,6 +180,12 @@ class Lab:
         """The CPU seconds of the earlier runs of containers, by the names in `every_container`."""
         return {}
 
+    @cached_property
+    def subnets(self) -> tuple[str, ...]:
+        """The address ranges of the lab's networks."""
+        found = docker_engine.client().networks.list(filters={"label": f"{labels.PROJECT}={self.name}"})
+        return tuple(part["Subnet"] for each in found for part in each.attrs["IPAM"]["Config"] or ())
+
     @property
     def every_container(self) -> dict[str, Container]:
         """All containers of the lab, by service: a service has one."""
