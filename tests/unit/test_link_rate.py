@@ -66,6 +66,15 @@ def test_a_busy_moment_is_measured_again_and_too_much_is_not(link, rates, proved
     assert realised(asked, FakeRoundTrip(link))[1] is proved
 
 
+@pytest.mark.parametrize(("trip", "proved"), [(0.5, True), (24.0, True), (28.0, False)])
+def test_a_ping_may_wait_for_a_packet_of_others_in_each_direction(link, trip, proved):
+    """At 125 KB/s a packet of 1500 bytes takes 12 ms; more is a delay that nobody requested."""
+    asked = catalogue.toxic("slow-1mbit")
+    put(link, asked)
+
+    assert realised(asked, FakeRoundTrip(link), bare_ms=0.5, measured=[trip])[1] is proved
+
+
 def test_a_port_without_the_links_rate_is_noticed(link):
     """What is measured crosses one port; the others are read back."""
     asked = catalogue.toxic("slow-100mbit")

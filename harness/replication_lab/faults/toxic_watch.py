@@ -17,6 +17,9 @@ SHARE, PROXY_MS = 0.10, 3.0
 # A single round trip may be shorter than the calibrated median by this much, because of the proxy's timers.
 TIMERS_MS = 2.0
 SILENCE_SECONDS = 0.5
+# On a link with a rate, connections take turns by pieces of this time, but never smaller than this size
+# (images/toxiproxy/link_bandwidth.go).
+TURN_MS, PIECE_KB = 5.0, 1.5
 # In this number of round trips some differ by half of the jitter, but rarely by all of it: both directions seldom
 # reach their extremes at the same time.
 JITTER_PINGS, JITTER_SHARE = 20, 0.5
@@ -60,7 +63,8 @@ def _realised_streams(  # noqa: PLR0911 - one for each kind
     # A busy machine lengthens a round trip and never shortens it, so the shortest one proves the link's own delay.
     trip = median(trips) if toxic.jitter_ms else min(trips)
     asked = toxic.round_trip_ms or min(trip, bare_ms)
-    near = abs(trip - asked) <= toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05) and trip >= asked / 2
+    most = toxic.jitter_ms + max(PROXY_MS, toxic.round_trip_ms * 0.05)
+    near = -most <= trip - asked <= most + _behind_others_ms(toxic) and trip >= asked / 2
     said = f"round trip {trip:.1f} ms (requested {toxic.round_trip_ms} ms)"
     if toxic.jitter_ms:
         near = near and varies_enough(trips, toxic.jitter_ms)
@@ -70,6 +74,11 @@ def _realised_streams(  # noqa: PLR0911 - one for each kind
         return said, near
     carried, proved = realised_rate(toxic, probe)
     return f"{said}, {carried}", near and proved
+
+
+def _behind_others_ms(toxic: Toxic) -> float:
+    """Return the longest time that a ping waits for a piece of another connection's data, once in each direction."""
+    return 2 * max(TURN_MS, 1000 * PIECE_KB / toxic.rate_kbps) if toxic.rate_kbps else 0.0
 
 
 @dataclass
