@@ -1,4 +1,4 @@
-"""The table of faults in docs/drills.md: `make texts` writes what each fault says of itself."""
+"""The table of faults in docs/drills.md: `make texts` writes it from the descriptions in the code."""
 
 from replication_lab import faults
 from replication_lab.world import catalogue

@@ -46,8 +46,8 @@ def test_the_same_drill_is_judged_on_a_quiet_machine(limited, noise_beforehand):
     assert {name: one.reason for name, one in found.items() if one.verdict is not Verdict.HOLDS} == {}
 
 
-def test_what_publishes_a_labs_ports_is_found_by_its_networks(drill_labs):
-    """Its CPU time grows with the lab's connections; that of another lab's is not this lab's."""
+def test_the_processes_that_publish_a_labs_ports_are_found_by_its_networks(drill_labs):
+    """Their CPU time grows with the lab's connections. Those of other networks are not found."""
     lab = drill_labs("single").lab()
     before = of_published_ports(lab.subnets)
     if not before:
@@ -58,7 +58,7 @@ def test_what_publishes_a_labs_ports_is_found_by_its_networks(drill_labs):
 
 
 def carried_by(lab):
-    """Return the CPU seconds of what publishes the lab's ports, after some connections across them."""
+    """Return the CPU seconds of the processes that publish the lab's ports, after some connections across them."""
     for _ in range(20):
         lab.node("server").server().value("SELECT REPEAT('x', 100000)")
     return sum(of_published_ports(lab.subnets).values())

@@ -56,7 +56,7 @@ def test_there_are_drills_of_all_kinds():
 
 
 def test_the_documented_faults_are_those_that_there_are():
-    """docs/drills.md has a row for each, of what it says of itself."""
+    """docs/drills.md has a row for each, with its description in the code."""
     assert "| `kill` | nodes | all targets get SIGKILL" in fault_table.page()
     assert fault_table.PAGE.read_text() == fault_table.page(), "make texts"
 

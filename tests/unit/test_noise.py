@@ -86,8 +86,8 @@ def test_the_cpus_that_nodes_are_pinned_to_have_the_limit_of_all(busy, own, why,
     assert found.why.startswith(why)
 
 
-def test_what_publishes_the_labs_ports_is_no_other_program(monkeypatch):
-    """Of 40 CPU seconds of others it used 30; one that was replaced meanwhile counts from zero."""
+def test_the_processes_that_publish_a_labs_ports_are_no_other_program(monkeypatch):
+    """They used 30 of 40 CPU seconds. One that was started meanwhile counts from zero."""
     machine = Machine(monkeypatch)
     machine.ports = {(1, 0.0): 500.0, (2, 0.0): 7.0}
     meter = noise.NoiseMeter.start([machine])

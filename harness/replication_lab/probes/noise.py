@@ -1,6 +1,6 @@
 """Noise: CPU time that neither the lab's containers nor the harness used, by whom, and stolen time.
 
-The processes by which Docker publishes the lab's ports count as the lab's own.
+The processes that publish the lab's ports (`docker-proxy`) count as the lab's own.
 """
 
 from collections import defaultdict
@@ -30,7 +30,7 @@ WINDOW, QUIET_WINDOWS = 1.0, 3
 class Used:
     """CPU seconds so far of the machine, of each CPU (busy, total), and of each container, by its lab and its name.
 
-    `pinned` holds the CPUs of the containers that are pinned to some, `ports` the CPU seconds of what publishes ports.
+    `pinned` holds the CPUs of the containers that are pinned to some, `ports` the CPU seconds of each `docker-proxy`.
     """
 
     machine: host.CpuTime
@@ -54,7 +54,7 @@ class Used:
         return (self.machine.stolen - before.machine.stolen) / self._seconds_since(before)
 
     def own_since(self, before: "Used") -> float:
-        """Return the share of all CPUs that the containers, their ports and the harness used since then."""
+        """Return the share of all CPUs that the containers, each `docker-proxy` of theirs and the harness used."""
         used = sum(self._containers_since(before).values()) + self._own_since(before)
         return used / self._seconds_since(before)
 
@@ -82,7 +82,7 @@ class Used:
         return max(self.machine.total - before.machine.total, 1e-3)
 
     def _own_since(self, before: "Used") -> float:
-        """Return the CPU seconds of the harness and of what publishes the containers' ports."""
+        """Return the CPU seconds of the harness and of the processes that publish the containers' ports."""
         of_ports = sum(seconds - before.ports.get(process, 0.0) for process, seconds in self.ports.items())
         return self.machine.own - before.machine.own + of_ports
 

@@ -58,7 +58,7 @@ def no_conditions(_nodes: Collection[str]) -> list[Proof]:
 
 @dataclass(frozen=True)
 class DrillRequest:
-    """A drill that is asked for, and what it is done with.
+    """A drill to be run, with its seed and what a caller adds to it.
 
     `conditions` proves further conditions of the drill on given nodes. It is called for all nodes just before the first
     fault, and at the end for those that no fault ended. `transactions` are what the clients run instead of one insert.

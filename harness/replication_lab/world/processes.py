@@ -41,9 +41,9 @@ class CpuByProcess:
 
 
 def of_published_ports(subnets: Iterable[str]) -> dict[Process, float]:
-    """Return the CPU seconds of the processes by which Docker publishes ports of containers in these networks.
+    """Return the CPU seconds of each `docker-proxy` that publishes a port of a container in these networks.
 
-    Docker starts a `docker-proxy` for each port; it carries every connection from this machine to the container.
+    Docker starts one for each port; it carries every connection from this machine to the container.
     """
     networks, found = [ip_network(each) for each in subnets], {}
     for process in psutil.process_iter(["pid", "create_time", "name"]):
