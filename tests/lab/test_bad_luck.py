@@ -27,7 +27,7 @@ def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
 
     process.send_signal(number)
 
-    assert process.wait(30) == 130
+    assert process.wait(30) == 128 + number
     assert [] == things_of(name)
 
 

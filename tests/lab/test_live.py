@@ -42,7 +42,7 @@ def test_a_slider_slows_a_real_lab_and_the_end_leaves_nothing(start_command, nam
     assert samples <= 8
     page.send_signal(signal.SIGTERM)
 
-    assert page.wait(SECONDS) == 130
+    assert page.wait(SECONDS) == 143
     assert things_of(name) == []
 
 

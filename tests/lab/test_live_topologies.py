@@ -130,7 +130,7 @@ def show(command, lab, more=lambda _page: None):
         break_a_node(page)
         compare_the_ledger(page)
     command.send_signal(signal.SIGTERM)
-    assert command.wait(SECONDS) == 130
+    assert command.wait(SECONDS) == 143
 
 
 @pytest.mark.parametrize("topology", catalogue.topologies())

@@ -22,7 +22,7 @@ from replication_lab.probes import round_trip
 from replication_lab.report import summarise
 from replication_lab.runner.asked_drills import with_results
 from replication_lab.runner.rounds import Run
-from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, packet_rules
+from replication_lab.world import at_once, catalogue, clock, installing, journal, lock, packet_rules, signals
 from replication_lab.world.docker import compose_version, machine
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.client import Client
@@ -101,7 +101,7 @@ def lab(monkeypatch, capsys):
 
     def typed(*arguments):
         monkeypatch.setattr(sys, "argv", ["lab", *arguments])
-        handlers = [(number, signal.getsignal(number)) for number in (signal.SIGTERM, signal.SIGINT)]
+        handlers = [(number, signal.getsignal(number)) for number in signals.ENDING]
         try:
             cli.main()
             status = 0

@@ -95,6 +95,7 @@ def test_help_loads_no_command():
     assert not found & HEAVY
     assert {name for name in found if name.startswith("replication_lab.")} == {
         "replication_lab.cli",
+        "replication_lab.cli.streams",
         "replication_lab.model",
         "replication_lab.model.command",
         "replication_lab.model.errors",
@@ -138,7 +139,7 @@ def test_an_installed_package_names_its_own_command(lab, monkeypatch, tmp_path):
     try:
         _, _, err = lab("up", "semisink")
         out = io.StringIO()
-        cli.Installed(out).write("./lab up; /x/./lab ./lab/mine ./lab-a `./lab`")
+        cli.streams.Output(out, installed=True).write("./lab up; /x/./lab ./lab/mine ./lab-a `./lab`")
     finally:
         sys.stdout, sys.stderr = streams
 
@@ -239,10 +240,15 @@ def test_square_brackets_in_an_error_are_shown_as_they_are(lab, monkeypatch):
 
 
 @pytest.mark.parametrize(
-    ("stop", "said"), [(KeyboardInterrupt("SIGTERM"), "stopped (SIGTERM)"), (KeyboardInterrupt(), "stopped (SIGINT)")]
+    ("stop", "said", "expected"),
+    [
+        (KeyboardInterrupt("SIGTERM"), "stopped (SIGTERM)", 143),
+        (KeyboardInterrupt("SIGHUP"), "stopped (SIGHUP)", 129),
+        (KeyboardInterrupt(), "stopped (SIGINT)", 130),
+    ],
 )
-def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said):
-    """Status 130, no traceback."""
+def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said, expected):
+    """No traceback; the status is the one by which a shell reports the signal."""
 
     def interrupted(*_):
         raise stop
@@ -250,7 +256,7 @@ def test_an_interruption_is_said_in_one_line(lab, monkeypatch, stop, said):
     monkeypatch.setattr(up, "down", interrupted)
     status, _, err = lab("down")
 
-    assert status == 130 and said in err and len(err.strip().splitlines()) == 1
+    assert status == expected and said in err and len(err.strip().splitlines()) == 1
 
 
 def test_a_defect_of_the_harness_has_a_status_of_its_own(lab, monkeypatch):

@@ -1,4 +1,4 @@
-"""Ctrl-C and SIGTERM: no interruption gets lost, and none stops the cleanup that follows it."""
+"""Ctrl-C, SIGTERM and SIGHUP: no interruption gets lost, and none stops the cleanup that follows it."""
 
 import signal
 from collections.abc import Callable
@@ -10,14 +10,13 @@ from replication_lab.world import signals
 
 @pytest.fixture(autouse=True)
 def handler(monkeypatch):
-    """Handle SIGTERM as a command does, with a short pause before it is raised again."""
+    """Handle signals as a command does, with a short pause before one is raised again."""
     monkeypatch.setattr(signals, "REPEAT_SECONDS", 0.02)
-    before = {number: signal.getsignal(number) for number in (signal.SIGTERM, signal.SIGALRM)}
-    signal.signal(signal.SIGTERM, signals.interrupt)
+    alarm = signal.getsignal(signal.SIGALRM)
+    before = signals.handle()
     yield
     signals.noticed()
-    for number, handled in before.items():
-        signal.signal(number, handled)
+    signals.restore({**before, signal.SIGALRM: alarm})
 
 
 @pytest.fixture
@@ -63,8 +62,41 @@ def work() -> None:
         signal.pause()
 
 
-def test_a_signal_becomes_an_interruption_with_its_name():
-    """What the record calls it is what was sent."""
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_a_signal_becomes_an_interruption_with_its_name(number):
+    """What the record calls it is what was sent: Ctrl-C, `kill`, or the end of the terminal."""
+    assert interruption_of(lambda: signal.raise_signal(number)) == number.name
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_no_signal_stops_a_removal(number):
+    """A second one, of any kind, is ignored until it is done."""
+    with signals.signals_held():
+        assert interruption_of(lambda: signal.raise_signal(number)) == "none"
+    assert interruption_of(lambda: signal.raise_signal(number)) == number.name
+
+
+@pytest.mark.parametrize("number", signals.ENDING)
+def test_a_signal_waits_for_the_end_of_what_must_not_be_half_done(number):
+    """It is raised then."""
+    done = []
+
+    def work_and_stop():
+        with signals.signals_deferred():
+            signal.raise_signal(number)
+            done.append("whole")
+
+    assert interruption_of(work_and_stop) == number.name
+    assert done == ["whole"]
+
+
+def test_a_command_that_may_outlive_its_terminal_does(monkeypatch):
+    """`nohup lab run …` ignores SIGHUP, and only that."""
+    for number in signals.ENDING:
+        signal.signal(number, signal.SIG_IGN)
+    signals.handle()
+
+    assert interruption_of(lambda: signal.raise_signal(signal.SIGHUP)) == "none"
     assert interruption_of(stop) == "SIGTERM"
 
 

@@ -6,16 +6,15 @@ here by its line in COMMANDS until it is used.
 
 import gc
 import importlib
-import signal
 import sys
 import traceback
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any
 
 import click
 
 from replication_lab import VERSION
-from replication_lab.model import command as typed
+from replication_lab.cli import streams
 from replication_lab.model.errors import LabError
 from replication_lab.world import signals
 
@@ -117,19 +116,6 @@ SECTIONS = {
 }
 
 
-class Installed:
-    """A stream of an installed package: the command in its texts is `lab`, and not the checkout's `./lab`."""
-
-    def __init__(self, stream: TextIO) -> None:
-        self._stream = stream
-
-    def write(self, text: str) -> int:
-        return self._stream.write(typed.installed(text))
-
-    def __getattr__(self, name: str) -> Any:
-        return getattr(self._stream, name)
-
-
 class Deferred(click.Command):
     """A command whose module is imported only when it is used; its name and short help are known before."""
 
@@ -197,36 +183,53 @@ def cli() -> None:
 
 def main(command: click.Command = cli, name: str = "lab") -> None:
     """Run a command and exit: errors are three lines and status 3, defects a traceback; signals clean up first."""
-    if not LAUNCHER.is_file():
-        sys.stdout, sys.stderr = Installed(sys.stdout), Installed(sys.stderr)
     # What a command imports stays. To look for garbage in it, as often as by default, takes 40 ms.
     gc.set_threshold(50_000)
-    for number in (signal.SIGTERM, signal.SIGINT):
-        signal.signal(number, signals.interrupt)
+    signals.handle()
+    with streams.wrapped(installed=not LAUNCHER.is_file()):
+        try:
+            status = _status(command, name)
+            sys.stdout.flush()
+        except streams.Unwritable as error:
+            status = _unwritten(error)
+    sys.exit(status)
+
+
+def _status(command: click.Command, name: str) -> Any:
+    """Run a command; return the status with which it ends, after its error was told."""
     try:
         command(prog_name=name, standalone_mode=False)
+        return 0
+    except SystemExit as end:
+        return end.code
+    except streams.Unwritable:
+        raise
     except click.UsageError as error:
         _complain("[red]error:[/] ", str(_with_the_way_on(error)))
-        sys.exit(FAILED)
     except click.ClickException as error:
         error.show()
-        sys.exit(FAILED)
     except LabError as error:
         _complain("[red]error:[/] ", str(error))
-        sys.exit(FAILED)
     except (KeyboardInterrupt, click.Abort) as stop:
         signals.noticed()
         # click wraps an interruption; the signal's name is in the wrapped exception.
-        _complain(
-            "", f"stopped ({str(stop.__cause__ or stop) or 'SIGINT'}); everything that this command started was removed"
-        )
-        sys.exit(130)
+        sent = str(stop.__cause__ or stop) or "SIGINT"
+        _complain("", f"stopped ({sent}); everything that this command started was removed")
+        return signals.exit_status(sent)
     except Exception as error:
         if extra := _missing_extra(error):
             _complain("[red]error:[/] ", str(_without(extra)))
         else:
             traceback.print_exc()
-        sys.exit(FAILED)
+    return FAILED
+
+
+def _unwritten(error: streams.Unwritable) -> int:
+    """Return the status of a command whose output could not be written, as if a signal ended it if nobody reads."""
+    if error.is_unread:
+        return signals.exit_status("SIGPIPE")
+    _complain("[red]error:[/] ", str(LabError(f"standard output cannot be written: {error.reason}", "a place for it")))
+    return FAILED
 
 
 def _missing_extra(error: Exception) -> str:

@@ -2,15 +2,62 @@
 
 import os
 import sys
+from collections.abc import Iterable
 from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
+from rich.console import Console, ConsoleOptions, RenderableType
+from rich.measure import Measurement
+from rich.segment import Segment
+from rich.table import Table
 
-# A pipe has no width of its own; addresses and sentences must not be broken.
-out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
-err = Console(stderr=True, highlight=False, soft_wrap=True)
+# NO_COLOR: no escape sequence at all, not for bold text either.
+STYLES = None if os.environ.get("NO_COLOR") else "auto"
+
+
+class Out(Console):
+    """Standard output; a table that does not fit without cutting words is printed a row after the other."""
+
+    def render(self, renderable: RenderableType, options: ConsoleOptions | None = None) -> Iterable[Segment]:
+        """Render as rich does, also what is within other things."""
+        room = options or self.options
+        if isinstance(renderable, Table) and _width(self, room, renderable) > room.max_width:
+            renderable = _row_by_row(renderable)
+        return super().render(renderable, options)
+
+
+def _width(console: Console, room: ConsoleOptions, table: Table) -> int:
+    """Return the width that a table needs if no word is cut."""
+    unbound = room.update(max_width=sys.maxsize)
+    wanted = 0
+    for column in table.columns:
+        sizes = [Measurement.get(console, unbound, cell) for cell in (column.header, *column.cells)]
+        wanted += max((size.maximum if column.no_wrap else size.minimum for size in sizes), default=0)
+    return wanted + len(table.columns) - 1
+
+
+def _row_by_row(table: Table) -> Table:
+    """Return a table of two columns: for each row a line with each heading and value, then an empty line."""
+    found = Table(box=None, pad_edge=False, show_header=False)
+    for _ in ("heading", "value"):
+        found.add_column(overflow="fold")
+    for row in zip(*(column.cells for column in table.columns), strict=True):
+        for column, cell in zip(table.columns, row, strict=True):
+            if cell != "":
+                found.add_row(column.header, cell)
+        found.add_row("", "")
+    return found
+
+
+def printer(width: int) -> Console:
+    """Return a console for standard output; `width` is that of a pipe, which has none of its own."""
+    return Out(highlight=False, width=None if sys.stdout.isatty() else width, color_system=STYLES)
+
+
+# In a pipe, addresses and sentences must not be broken.
+out = printer(140)
+err = Console(stderr=True, highlight=False, soft_wrap=True, color_system=STYLES)
 
 
 def has_desktop() -> bool:
@@ -26,4 +73,4 @@ def tell(line: str) -> None:
 
 def print_json(data: Any) -> None:
     """Print data for programs."""
-    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())

@@ -6,7 +6,7 @@ import click
 
 from replication_lab import runs
 from replication_lab.cli import names
-from replication_lab.cli.console import has_desktop, out, print_json, tell
+from replication_lab.cli.console import has_desktop, out, print_json, printer, tell
 from replication_lab.cli.options import as_json
 from replication_lab.model.errors import LabError
 from replication_lab.report import DrillsSummary, Summary, drill_text, terminal
@@ -87,8 +87,8 @@ def _remark(run: str) -> None:
 def print_summary(summary: Summary, json_: bool) -> None:
     """Print a run's summary, for people or as data."""
     if json_:
-        click.echo(summaries.encode(summary))
+        click.echo(summaries.encode(summary).decode())
     elif isinstance(summary, DrillsSummary):
         click.echo(drill_text.text(summary))
     else:
-        terminal.show(summary)
+        terminal.show(summary, printer(terminal.width_in_a_pipe(summary)))

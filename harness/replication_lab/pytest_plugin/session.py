@@ -44,12 +44,12 @@ class Session:
 
     def __enter__(self) -> "Session":
         self._project.__enter__()
-        # A job that is cancelled gets SIGTERM: fixtures then remove what they started, as after Ctrl-C.
-        self._before = signal.signal(signal.SIGTERM, signals.interrupt)
+        # A job that is cancelled, or whose terminal is closed: fixtures remove what they started, as after Ctrl-C.
+        self._before = signals.handle((signal.SIGTERM, signal.SIGHUP))
         return self
 
     def __exit__(self, *_: object) -> None:
-        signal.signal(signal.SIGTERM, self._before)
+        signals.restore(self._before)
         self._project.__exit__(None, None, None)
 
     def engine(self) -> Any:

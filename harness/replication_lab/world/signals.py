@@ -1,13 +1,36 @@
-"""Ctrl-C and SIGTERM: raised again until they are handled; ignored or deferred while work must not be half done."""
+"""Ctrl-C, SIGTERM, SIGHUP: raised again until they are handled; held or deferred while work must not be half done."""
 
 import functools
 import signal
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from types import FrameType
+from typing import Any
 
 REPEAT_SECONDS = 1.0
+# What ends a command: Ctrl-C, `kill` or a cancelled job, and a terminal or connection that was closed.
+ENDING = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
+
+def handle(numbers: Sequence[signal.Signals] = ENDING) -> dict[signal.Signals, Any]:
+    """Let these signals raise an interruption; return the handlers before. `nohup` ignores SIGHUP, which stays so."""
+    before = {number: signal.getsignal(number) for number in numbers}
+    for number, handler in before.items():
+        if number != signal.SIGHUP or handler is not signal.SIG_IGN:
+            signal.signal(number, interrupt)
+    return before
+
+
+def restore(before: Mapping[signal.Signals, Any]) -> None:
+    """Set the handlers again that `handle` returned."""
+    for number, handler in before.items():
+        signal.signal(number, handler)
+
+
+def exit_status(name: str) -> int:
+    """Return the exit status of a command that a signal ended, as a shell reports it."""
+    return 128 + signal.Signals[name]
 
 
 def interrupt(number: int, _frame: FrameType | None) -> None:
@@ -35,20 +58,19 @@ def noticed() -> None:
 
 
 class signals_held:  # noqa: N801 - it is used as contextlib's lower-case classes are
-    """Ignore Ctrl-C and SIGTERM within the block, so that a second one cannot stop the removal of interrupted work."""
+    """Ignore what ends a command within the block, so that a second one cannot stop the removal of interrupted work."""
 
     def __enter__(self) -> None:
-        self._before = {number: signal.signal(number, signal.SIG_IGN) for number in (signal.SIGINT, signal.SIGTERM)}
+        self._before = {number: signal.signal(number, signal.SIG_IGN) for number in ENDING}
 
     def __exit__(self, *_: object) -> None:
-        for number, handler in self._before.items():
-            signal.signal(number, handler)
+        restore(self._before)
 
 
 @contextmanager
 def signals_deferred() -> Iterator[None]:
-    """Defer Ctrl-C and SIGTERM to the end of the block: an unfinished object has no name yet by which to remove it."""
-    before = signal.pthread_sigmask(signal.SIG_BLOCK, {signal.SIGINT, signal.SIGTERM, signal.SIGALRM})
+    """Defer what ends a command to the end of the block: an unfinished object has no name yet by which to remove it."""
+    before = signal.pthread_sigmask(signal.SIG_BLOCK, {*ENDING, signal.SIGALRM})
     try:
         yield
     finally:

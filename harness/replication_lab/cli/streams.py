@@ -1,0 +1,88 @@
+"""Standard output and standard error of a command: one that is closed, full, or gone with its terminal."""
+
+import errno
+import os
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from typing import Any, TextIO
+
+from replication_lab.model import command
+
+# What a write reports if nobody reads: the pipe's other end is closed, or the terminal is.
+NOBODY = (errno.EPIPE, errno.EIO)
+
+
+class Unwritable(Exception):
+    """Standard output cannot be written. It is no OSError: click and rich would end with a status of a verdict."""
+
+    def __init__(self, error: OSError) -> None:
+        super().__init__(error.strerror)
+        self.reason = str(error.strerror)
+        self.is_unread = error.errno in NOBODY
+
+
+class Output:
+    """A stream that raises Unwritable; for an installed package, the command in its texts is `lab`, not `./lab`."""
+
+    def __init__(self, stream: TextIO, installed: bool = False) -> None:
+        self._stream, self._installed = stream, installed
+        self._error: Unwritable | None = None
+
+    def write(self, text: str) -> int:
+        self._try(self._stream.write, command.installed(text) if self._installed else text)
+        return len(text)
+
+    def flush(self) -> None:
+        self._try(self._stream.flush)
+
+    def _try(self, act: Callable[..., object], *text: str) -> None:
+        try:
+            act(*text)
+        except OSError as error:
+            _discard(self._stream)
+            self._error = Unwritable(error)
+        # Again at each later call: click tries to write nothing at first, and ignores the error.
+        self._tell(self._error)
+
+    def _tell(self, error: Unwritable | None) -> None:
+        if error:
+            raise error
+
+    def __getattr__(self, name: str) -> Any:
+        return getattr(self._stream, name)
+
+
+class Remarks(Output):
+    """Standard error. Without a reader its text is dropped: progress that nobody sees must not stop a cleanup."""
+
+    def _tell(self, _: Unwritable | None) -> None:
+        pass
+
+
+def _discard(stream: TextIO) -> None:
+    """Let a stream lead to nowhere, so that the text that it still holds is no second error."""
+    nowhere = os.open(os.devnull, os.O_WRONLY)
+    os.dup2(nowhere, stream.fileno())
+    os.close(nowhere)
+
+
+@contextmanager
+def wrapped(installed: bool) -> Iterator[None]:
+    """Wrap this process's standard streams within the block."""
+    _open_closed()
+    before = sys.stdout, sys.stderr
+    sys.stdout, sys.stderr = Output(sys.stdout, installed), Remarks(sys.stderr, installed)
+    try:
+        yield
+    finally:
+        sys.stdout, sys.stderr = before
+
+
+def _open_closed() -> None:
+    """Open the standard streams that the caller closed: another file would get their numbers."""
+    for number, name in enumerate(("stdin", "stdout", "stderr")):
+        if getattr(sys, name) is None:
+            # The lowest free number is that of the closed stream.
+            opened = os.open(os.devnull, os.O_RDWR)
+            setattr(sys, name, os.fdopen(opened, "w" if number else "r"))
