@@ -54,13 +54,14 @@ def start_module():
     """Start a module of Python's in the background; gives its Popen, killed at the end if a test forgot it."""
     started = []
 
-    def start(*arguments):
+    def start(*arguments, **environment):
         process = subprocess.Popen(
             [sys.executable, "-u", "-m", *arguments],
             cwd=ROOT,
             stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT,
             text=True,
+            env={**os.environ, **environment},
         )
         started.append(process)
         return process

@@ -1,8 +1,12 @@
-"""Ctrl-C, SIGTERM and SIGKILL at any moment: nothing is left, or the next command finds and removes it."""
+"""Ctrl-C, SIGTERM, SIGHUP and SIGKILL at any moment: nothing is left, or the next command finds and removes it."""
 
 import json
+import os
+import pty
 import signal
 import socket
+import subprocess
+import sys
 
 import pytest
 from replication_lab.model.lab_request import LabRequest
@@ -28,6 +32,20 @@ def test_up_that_is_stopped_leaves_nothing(start_command, name, number):
     process.send_signal(number)
 
     assert process.wait(30) == 128 + number
+    assert [] == things_of(name)
+
+
+def test_up_whose_terminal_is_closed_leaves_nothing(name):
+    """A window that is closed, or a connection that breaks: SIGHUP comes, and nothing can be printed any more."""
+    ours, theirs = pty.openpty()
+    terminal = ["setsid", "--ctty", "--wait", sys.executable, "-m", "replication_lab"]
+    process = subprocess.Popen([*terminal, "up", "semisync", "--lab", name], stdin=theirs, stdout=theirs, stderr=theirs)
+    os.close(theirs)
+    wait_until(lambda: its_containers(name), "the first container")
+
+    os.close(ours)
+
+    assert process.wait(30) == 129
     assert [] == things_of(name)
 
 

@@ -4,15 +4,20 @@ import _socket
 import json
 import socket
 import struct
+import subprocess
 import threading
 from http.server import BaseHTTPRequestHandler
 from socketserver import ThreadingMixIn, UnixStreamServer
+from types import SimpleNamespace
 from typing import ClassVar
 
 import docker
 import pytest
-from docker.errors import NotFound
-from replication_lab.world.docker.client import Client
+import requests
+from docker.errors import APIError, NotFound
+from replication_lab.world.docker import compose_call, project
+from replication_lab.world.docker.client import UNANSWERED, Client, EngineGone, explained
+from requests import ReadTimeout
 
 
 def frame(stream, text):
@@ -27,6 +32,8 @@ class OneCommand(BaseHTTPRequestHandler):
 
     protocol_version = "HTTP/1.1"
     asked: ClassVar[list[dict]] = []
+    # What the command came to, and what of its output is sent.
+    code, said = 3, SAID
 
     def address_string(self):
         return "a client"
@@ -35,7 +42,14 @@ class OneCommand(BaseHTTPRequestHandler):
         """Say nothing."""
 
     def do_GET(self):
-        self._answer({"Id": "one", "ExitCode": 3, "Config": {"Tty": False}})
+        if self.path.endswith("/logs?stderr=1&stdout=1&timestamps=0&follow=0&tail=all"):
+            # An engine that ends while it answers.
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Length: 1000\r\n\r\n" + SAID)
+            self.close_connection = True
+        elif self.path.endswith("/failing/json"):
+            self._answer({"message": "no space left on device"}, 500)
+        else:
+            self._answer({"Id": "one", "ExitCode": self.code, "Config": {"Tty": False}})
 
     def do_POST(self):
         asked = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
@@ -43,7 +57,7 @@ class OneCommand(BaseHTTPRequestHandler):
             self._answer({"message": "No such container: gone"}, 404)
         elif self.path.endswith("/start"):
             # As the engine does: no length, and the connection ends with the output.
-            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n" + SAID)
+            self.wfile.write(b"HTTP/1.1 200 OK\r\nContent-Type: application/vnd.docker.raw-stream\r\n\r\n" + self.said)
             self.close_connection = True
         else:
             self.asked.append(asked)
@@ -99,3 +113,72 @@ def test_an_error_of_the_engine_is_raised(client_of):
 def test_the_sdk_itself_loses_output(client_of):
     """The reason for a client of our own: remove it once this fails."""
     assert client_of(docker.DockerClient).containers.get("one").exec_run(["a"]).output == b""
+
+
+# --- an engine that is gone -------------------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize(("code", "said"), [(None, SAID), (3, SAID[:-30])])
+def test_a_command_whose_connection_ends_before_it_is_not_taken_for_a_whole_one(client_of, monkeypatch, code, said):
+    """It goes on in its container, or its output is truncated."""
+    monkeypatch.setattr(OneCommand, "code", code)
+    monkeypatch.setattr(OneCommand, "said", said)
+    container = client_of(Client).containers.get("one")
+
+    with pytest.raises(EngineGone, match="the connection ended before the command did"):
+        container.exec_run(["a"])
+
+
+def test_an_engine_that_ends_while_it_answers_is_gone(client_of):
+    """The answer is shorter than the engine said."""
+    container = client_of(Client).containers.get("one")
+
+    with pytest.raises(EngineGone, match="the Docker engine does not answer any more"):
+        container.logs()
+
+
+def test_an_engine_whose_socket_refuses_is_gone(client_of, tmp_path):
+    """The error names the system's reason, and not a library's chain of objects."""
+    client = client_of(Client)
+    client.ping()
+    (tmp_path / "engine").unlink()
+    client.api.close()
+
+    with pytest.raises(EngineGone) as gone:
+        client.containers.get("one")
+    assert gone.value.found == "the Docker engine does not answer any more: No such file or directory"
+
+
+def test_an_engine_that_is_silent_is_gone(client_of, monkeypatch):
+    """A request has a limit of time."""
+
+    def silent(*_, **__):
+        raise ReadTimeout("read timed out")
+
+    client = client_of(Client)
+    monkeypatch.setattr(requests.Session, "send", silent)
+
+    with pytest.raises(EngineGone, match="no answer in time"):
+        client.ping()
+
+
+def test_an_engine_that_fails_is_told_in_words_and_a_wrong_request_is_a_defect(client_of):
+    """A full disk of the engine's is no fault of the lab's."""
+    with pytest.raises(APIError) as failed:
+        client_of(Client).containers.get("failing")
+
+    assert "the Docker engine failed: no space left on device" in str(explained(failed.value))
+    assert explained(NotFound("no such container")) is None and explained(KeyError("x")) is None
+
+
+@pytest.mark.parametrize("said", UNANSWERED)
+def test_a_program_of_docker_that_finds_no_engine_says_the_same(monkeypatch, said):
+    """`docker compose` of an attached project, and that of a lab."""
+    text = f"unable to get image: {said} at unix:///var/run/docker.sock"
+    ended = subprocess.CompletedProcess([], 1, "", text)
+    monkeypatch.setattr(subprocess, "run", lambda *_, **__: ended)
+
+    with pytest.raises(EngineGone, match=said):
+        compose_call.run([], ["up"])
+    failed = subprocess.CalledProcessError(1, [], stderr=text.encode())
+    assert isinstance(project._why_not_started(SimpleNamespace(containers={}), failed), EngineGone)

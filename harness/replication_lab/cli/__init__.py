@@ -217,11 +217,20 @@ def _status(command: click.Command, name: str) -> Any:
         _complain("", f"stopped ({sent}); everything that this command started was removed")
         return signals.exit_status(sent)
     except Exception as error:
-        if extra := _missing_extra(error):
-            _complain("[red]error:[/] ", str(_without(extra)))
+        if told := _explained(error):
+            _complain("[red]error:[/] ", str(told))
         else:
             traceback.print_exc()
     return FAILED
+
+
+def _explained(error: Exception) -> LabError | None:
+    """Return the error of a missing extra, or of an engine that failed; None for a defect."""
+    if extra := _missing_extra(error):
+        return _without(extra)
+    # Its library is loaded if the error is one of Docker's; to load it takes long.
+    client = sys.modules.get("replication_lab.world.docker.client")
+    return client.explained(error) if client else None
 
 
 def _unwritten(error: streams.Unwritable) -> int:

@@ -3,7 +3,7 @@
 import os
 import sys
 from collections.abc import Iterable
-from typing import Any
+from typing import Any, Literal
 
 import click
 import msgspec
@@ -13,7 +13,7 @@ from rich.segment import Segment
 from rich.table import Table
 
 # NO_COLOR: no escape sequence at all, not for bold text either.
-STYLES = None if os.environ.get("NO_COLOR") else "auto"
+STYLES: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
 
 
 class Out(Console):

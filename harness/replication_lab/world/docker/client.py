@@ -1,17 +1,66 @@
-"""The Docker SDK's client, which returns all that a command in a container prints."""
+"""The Docker SDK's client: it returns all that a command in a container prints, and says when the engine is gone."""
 
 import struct
 from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import docker
-from docker.errors import create_api_error_from_http_exception
+from docker.errors import APIError, create_api_error_from_http_exception
 from docker.models.containers import Container, ContainerCollection
-from requests import HTTPError, Response
+from requests import HTTPError, RequestException, Response, Timeout
+
+from replication_lab.model.errors import LabError
 
 # A frame of the engine's answer: its stream (1 is standard output, 2 is standard error), and the bytes that follow.
 FRAME = struct.Struct(">BxxxL")
 OUT, ERR = 1, 2
+CUT_OFF = "the connection ended before the command did"
+# What `docker compose` and other programs of Docker print if no engine answers.
+UNANSWERED = ("Cannot connect to the Docker daemon", "error during connect", "Is the docker daemon running")
+
+
+class EngineGone(LabError):
+    """The Docker engine was there and does not answer any more: it ended, restarts, or its connection broke."""
+
+    def __init__(self, reason: object) -> None:
+        super().__init__(
+            f"the Docker engine does not answer any more: {reason}",
+            "an engine that runs until the command ends",
+            "start the engine, then ./lab clean, which removes what was left behind",
+        )
+
+
+@contextmanager
+def unreachable_told() -> Iterator[None]:
+    """Raise EngineGone for an error of the connection to the engine within the block."""
+    try:
+        yield
+    except Timeout as error:
+        raise EngineGone("no answer in time") from error
+    except RequestException as error:
+        if isinstance(error, HTTPError):
+            raise
+        raise EngineGone(_cause(error)) from error
+
+
+def _cause(error: BaseException) -> object:
+    """Return the system's error behind one of a library, such as `Connection refused`."""
+    found: BaseException | None = error
+    while found is not None:
+        if isinstance(found, OSError) and found.strerror:
+            return found.strerror
+        found = found.__cause__ or found.__context__
+    return error
+
+
+def explained(error: BaseException) -> LabError | None:
+    """Return what a user is told for an error of the engine that nothing handled; None for a defect of the lab."""
+    if isinstance(error, APIError) and error.is_server_error():
+        return LabError(
+            f"the Docker engine failed: {error.explanation or error}", "an engine that does it", "./lab doctor"
+        )
+    return None
 
 
 class Ended(NamedTuple):
@@ -47,9 +96,12 @@ class WholeOutput(Container):
             f"{api.base_url}/v{api.api_version}/exec/{made}/start", json={"Detach": False, "Tty": False}, timeout=None
         )
         frames = list(_frames(_content(answer)))
+        code = api.exec_inspect(made)["ExitCode"]
+        if code is None:
+            raise EngineGone(CUT_OFF)
         streams = [b"".join(text for stream, text in frames if stream == wanted) for wanted in (OUT, ERR)]
         output = tuple(streams) if demux else b"".join(text for _, text in frames)
-        return Ended(api.exec_inspect(made)["ExitCode"], output)
+        return Ended(code, output)
 
 
 def _content(answer: Response) -> bytes:
@@ -63,10 +115,12 @@ def _content(answer: Response) -> bytes:
 def _frames(content: bytes) -> Iterator[tuple[int, bytes]]:
     at = 0
     while at < len(content):
-        stream, length = FRAME.unpack_from(content, at)
-        at += FRAME.size
-        yield stream, content[at : at + length]
-        at += length
+        head, at = content[at : at + FRAME.size], at + FRAME.size
+        stream, length = FRAME.unpack(head) if len(head) == FRAME.size else (OUT, 1)
+        text, at = content[at : at + length], at + length
+        if len(text) < length:
+            raise EngineGone(CUT_OFF)
+        yield stream, text
 
 
 class Containers(ContainerCollection):
@@ -75,8 +129,29 @@ class Containers(ContainerCollection):
     model = WholeOutput
 
 
+class Api(docker.APIClient):
+    """The SDK's requests; every error of their connection is raised as EngineGone, also while an answer is read."""
+
+    def send(self, *request: Any, **options: Any) -> Response:
+        """Send a request as the SDK does."""
+        with unreachable_told():
+            answer = super().send(*request, **options)
+        read = answer.iter_content
+
+        def chunks(*size: Any, **how: Any) -> Iterator[Any]:
+            with unreachable_told():
+                yield from read(*size, **how)
+
+        # The SDK takes an answer's content, its lines and its chunks from there.
+        answer.iter_content = chunks  # type: ignore[method-assign]
+        return answer
+
+
 class Client(docker.DockerClient):
-    """The SDK's client with such containers."""
+    """The SDK's client with such containers and such requests."""
+
+    def __init__(self, *arguments: Any, **options: Any) -> None:
+        self.api = Api(*arguments, **options)
 
     @property
     def containers(self) -> Containers:

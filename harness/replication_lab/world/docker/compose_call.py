@@ -18,6 +18,7 @@ from replication_lab.model.compose_project import Project, Running
 from replication_lab.model.errors import LabError
 from replication_lab.world.clock import wait_until
 from replication_lab.world.docker import engine, labels
+from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.signals import signals_deferred
 
 HASH, ONE_OFF = "com.docker.compose.config-hash", "com.docker.compose.oneoff"
@@ -55,6 +56,8 @@ def run(
         env=_environment(environment),
         start_new_session=True,
     )
+    if any(each in done.stderr for each in UNANSWERED):
+        raise EngineGone(done.stderr.strip().splitlines()[-1])
     if done.returncode:
         last = "\n  ".join(done.stderr.strip().splitlines()[-6:])
         raise LabError(

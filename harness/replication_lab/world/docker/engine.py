@@ -38,7 +38,7 @@ def client() -> Client:
     try:
         found = cast("Client", Client.from_env(timeout=120))
         version = found.version()
-    except (DockerException, OSError) as error:
+    except (DockerException, OSError, LabError) as error:
         raise _unreachable(error) from error
     _refuse_kind(version)
     if compose_version.numbers(version["Version"]) < NEEDED:
@@ -120,7 +120,7 @@ def is_running() -> bool:
     try:
         with closing(Client.from_env(timeout=5)) as found:
             return bool(found.ping())
-    except (DockerException, OSError):
+    except (DockerException, OSError, LabError):
         return False
 
 
@@ -156,7 +156,7 @@ def _answers() -> bool:
     try:
         with closing(Client.from_env(timeout=5)) as found:
             found.ping()
-    except (DockerException, OSError) as error:
+    except (DockerException, OSError, LabError) as error:
         return "Permission" in str(error)
     return True
 

@@ -3,11 +3,8 @@
 import re
 from typing import Any
 
-import requests
-from docker.errors import DockerException
 from docker.models.containers import Container
 
-from replication_lab.model.errors import LabError
 from replication_lab.world.docker import engine as docker_engine
 
 LABEL, ENGINE_LABEL = "replication-lab", "replication-lab.engine"
@@ -41,10 +38,7 @@ def _health(listed: dict[str, Any]) -> str:
 
 def _listed(project: str) -> list[dict[str, Any]]:
     only = {"label": [LABEL, f"{PROJECT}={project}"]}
-    try:
-        return docker_engine.client().api.containers(all=True, filters=only)
-    except (DockerException, requests.RequestException) as error:
-        raise LabError(f"the Docker engine does not answer: {error}", "an answer", "./lab doctor") from error
+    return docker_engine.client().api.containers(all=True, filters=only)
 
 
 def containers(project: str | None = None) -> list[Container]:

@@ -85,6 +85,8 @@ def _unless_gone(thing: Any, act: str, **options: Any) -> None:
     try:
         clock.wait_until(is_gone, f"{thing.name} to be removed", REMOVAL_SECONDS, POLL_SECONDS)
     except (DockerException, LabError) as error:
+        if not refusals:
+            raise
         raise LabError(
             f"the Docker engine cannot {act} {thing.name}: {refusals[-1]}",
             "an engine that removes it",

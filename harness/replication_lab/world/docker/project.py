@@ -19,6 +19,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import attached, attachments, compose, images, labels, mixed, servers
 from replication_lab.world.docker import engine as docker_engine
+from replication_lab.world.docker.client import UNANSWERED, EngineGone
 from replication_lab.world.docker.lab import DEATH_LINES, Lab
 from replication_lab.world.docker.leftovers import owner
 from replication_lab.world.files import write_whole
@@ -61,15 +62,14 @@ def start(asked: LabRequest) -> Lab:
                 started.up(lambda: _has_lost_one(name), arrays)
             started.up(lambda: _has_lost_one(name))
         _refuse_another_server(lab)
-    except subprocess.CalledProcessError as error:
-        reason = _why_not_started(lab, error)
-        with signals_held():
-            lab.down()
-        raise reason from error
-    except BaseException:
-        with signals_held():
-            lab.down()
-        raise
+    except BaseException as error:
+        try:
+            if isinstance(error, subprocess.CalledProcessError):
+                raise _why_not_started(lab, error) from error
+            raise
+        finally:
+            with signals_held():
+                lab.down()
     return lab
 
 
@@ -201,6 +201,8 @@ def _settings(lab: Lab) -> dict[str, str]:
 def _why_not_started(lab: Lab, error: subprocess.CalledProcessError) -> LabError:
     said = (error.stderr or b"").decode(errors="replace").strip()
     last = "\n  ".join(said.splitlines()[-4:])
+    if any(each in said for each in UNANSWERED):
+        return EngineGone(last)
     if "address already in use" in said or "port is already allocated" in said:
         return LabError(
             f"a host port is taken:\n  {last}", "free ports", "unset LAB_PORT_*: the lab then chooses free ports itself"

@@ -1,0 +1,107 @@
+"""The Docker engine is gone in the middle of a command: one error, what was recorded is kept, and nothing is left."""
+
+import functools
+import json
+import tempfile
+from pathlib import Path
+
+import pytest
+from replication_lab.world import journal
+from replication_lab.world.clock import wait_until
+from replication_lab.world.docker import labels, leftovers, project
+
+from tests.browser.forwarder import SocketForwarder
+from tests.lab.conftest import read_until
+
+SECONDS = 120
+ENGINE = "/var/run/docker.sock"
+# A command, and what it prints or does when its way to the engine is cut.
+RECORDED = {
+    "run": (["run", "semisync_wan"], "round 1 of"),
+    "drill": (["drill", "single", "--fault", "kill"], "kill on server: verified"),
+    "ask": (["ask", "single", "--vary", "sync_binlog=0,1"], "round 1 of"),
+}
+
+
+@pytest.fixture
+def way():
+    """Yield a way to the engine that can be cut; the path of a socket must be short."""
+    with tempfile.TemporaryDirectory() as folder, SocketForwarder(Path(folder) / "engine", ENGINE) as found:
+        yield found
+
+
+@pytest.fixture
+def start(way, start_command):
+    """Start `lab …` on that way."""
+    return functools.partial(start_command, DOCKER_HOST=way.address)
+
+
+def ended(process):
+    """Return how a command ended: its status, and what else it printed."""
+    said = process.stdout.read()
+    return process.wait(SECONDS), said
+
+
+def own_labs(process):
+    """Return the labs that a process made, as the engine knows them."""
+    return {
+        container.labels[labels.PROJECT]
+        for container in labels.containers()
+        if container.labels[labels.LABEL].startswith(f"{process.pid}-")
+    }
+
+
+def is_one_error(said):
+    return said.count("error:") == 1 and "the Docker engine does not answer any more" in said and "Trace" not in said
+
+
+@pytest.mark.parametrize(
+    "words", ["run", *(pytest.param(name, marks=pytest.mark.long) for name in RECORDED if name != "run")]
+)
+def test_a_run_without_its_engine_is_recorded_and_swept_later(way, start, command, words):
+    """Cut while it measures, for good: status 3, a record that says why, verdicts UNKNOWN; then nothing is left."""
+    asked, moment = RECORDED[words]
+    process = start(*asked)
+    read_until(process, moment)
+    made = own_labs(process)
+    way.close()
+
+    status, said = ended(process)
+    folder = Path(journal.record_file("latest")).parent.resolve()
+    judged = command("judge", folder.name, "--json")
+    command("down", "--lab", "no-such-lab")
+
+    assert status == 3 and is_one_error(said), said
+    assert "the Docker engine does not answer any more" in (journal.read(folder)[1].crashed or "")
+    summary = json.loads(judged.stdout)
+    assert summary["verdict"] in ("CRASHED", "UNKNOWN") and judged.returncode == 3
+    assert {path.name for path in folder.iterdir()} >= {"record.jsonl", "summary.json", "report.html"}
+    assert made and not made & {*leftovers.left_behind(), *project.projects()}
+    assert [path.name for name in made for path in leftovers.STATE.glob(f"{name}*")] == []
+
+
+def test_a_start_without_its_engine_is_one_error(way, start, command, name):
+    """Cut while containers come up, as `docker compose` notices as well; the next command removes them."""
+    process = start("up", "semisync", "--lab", name)
+    wait_until(lambda: own_labs(process), "the first container")
+    way.close()
+
+    status, said = ended(process)
+    command("down", "--lab", "no-such-lab")
+
+    assert status == 3 and is_one_error(said), said
+    assert name not in project.projects()
+    assert list(leftovers.STATE.glob(f"{name}*")) == []
+
+
+def test_a_start_whose_engine_comes_back_leaves_nothing(way, start, name):
+    """As when it restarts and keeps the containers: one error, and the command itself removes its lab."""
+    process = start("up", "semisync", "--lab", name)
+    wait_until(lambda: own_labs(process), "the first container")
+    way.close()
+    way.open()
+
+    status, said = ended(process)
+
+    assert status == 3 and said.count("error:") == 1 and "Trace" not in said, said
+    assert name not in project.projects()
