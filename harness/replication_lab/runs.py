@@ -142,15 +142,23 @@ def _reported(
     journal: Journal, act: Callable[[], object], summed_up: Callable[[], tuple[Found, Timelines]]
 ) -> tuple[Path, Found]:
     """Run, and write the report in any case; raise any error again after that."""
+
+    def reported() -> Found:
+        summary, timelines = summed_up()
+        write_report(journal.folder, summary, journal.record, timelines)
+        write_index()
+        return summary
+
     try:
         act()
-    finally:
-        # Without a single event not even the machine could be described; then only that error counts.
+    except BaseException:
+        # Without a single event not even the machine could be described. The first error is the one to tell: a full
+        # disk also prevents the report.
         if journal.record.events:
-            summary, timelines = summed_up()
-            write_report(journal.folder, summary, journal.record, timelines)
-            write_index()
-    return journal.folder, summary
+            with suppress(LabError):
+                reported()
+        raise
+    return journal.folder, reported()
 
 
 def raise_interruption(summary: Summary) -> None:

@@ -10,6 +10,7 @@ import msgspec
 import pytest
 from junitparser import JUnitXml
 from replication_lab import report
+from replication_lab.model.errors import LabError
 from replication_lab.model.event import End
 from replication_lab.model.noise import Noise
 from replication_lab.model.quantities import throughput
@@ -215,7 +216,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     (tmp_path / "summary.json").write_text("old")
     monkeypatch.setattr(Path, "replace", _no_space)
 
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(LabError, match=r"summary\.json cannot be written: no space"):
         write_report(tmp_path, summary_of(OPEN), record(3), {})
 
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]

@@ -34,6 +34,7 @@ from replication_lab.model.question_files import CNF
 from replication_lab.model.run_request import RunRequest
 from replication_lab.model.server_name import lab_text, server_text
 from replication_lab.world import catalogue, given_texts
+from replication_lab.world.files import write_for_user, writing
 
 IMAGE = "image"
 # What a saved question begins with, before the path of its schema.
@@ -270,14 +271,12 @@ def _given(path: str | None) -> GivenFile | None:
 
 
 def _write(path: Path, question: Question) -> None:
-    try:
+    with writing(path):
         if path.exists() and not path.read_bytes().startswith(FIRST_LINE.encode()):
             raise LabError(
                 f"{path} exists, and is not a question that `lab ask` saved", "a new file, or a saved question"
             )
-        path.write_bytes(_schema_for(path).encode() + msgspec.yaml.encode(question))
-    except OSError as error:
-        raise LabError(f"{path} cannot be written: {error.strerror}", "a file in an existing folder") from error
+    write_for_user(path, _schema_for(path).encode() + msgspec.yaml.encode(question))
 
 
 def _schema_for(path: Path) -> str:

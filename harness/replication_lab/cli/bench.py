@@ -139,7 +139,7 @@ def _ledger_load(lab: Lab) -> tuple[int, float]:
             clock.pause(LEDGER_SECONDS)
     cpu = host.own_cpu_seconds() - cpu
     with lines.open("rb") as written:
-        acknowledged = sum(attempt.acknowledged for attempt in history.parse(written)[0])
+        acknowledged = sum(attempt.acknowledged for attempt in history.parse(written).attempts)
     lines.unlink()
     return acknowledged, cpu
 

@@ -14,6 +14,7 @@ from replication_lab.model.comparison import Comparison, compare
 from replication_lab.model.digest import Digest, decode, encode
 from replication_lab.model.errors import LabError
 from replication_lab.report import compared
+from replication_lab.world.files import write_for_user
 
 MOST_MARGIN = 0.9
 of_margin = click.option(
@@ -83,10 +84,7 @@ def save(file: Path, run: str, json_: bool) -> None:
     Example: lab baseline save baseline.json
     """
     found = runs.digest_of(run)
-    try:
-        file.write_bytes(encode(found))
-    except OSError as error:
-        raise LabError(f"{file} cannot be written: {error.strerror}", "a file in an existing folder") from error
+    write_for_user(file, encode(found))
     if json_:
         print_json({"baseline": str(file), "run": found.run})
     else:

@@ -1,7 +1,6 @@
 """What is shown, recorded as a run of its own: samples, explanations, what viewers did, and the ledger's statements."""
 
 from pathlib import Path
-from typing import IO
 
 from replication_lab.live.tally import LoadTally, nowhere
 from replication_lab.model.errors import LabError
@@ -10,7 +9,7 @@ from replication_lab.model.live import Span, State
 from replication_lab.model.live_record import Acted, Live, Second
 from replication_lab.world import clock, host
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.files import open_private
+from replication_lab.world.files import LineByLine
 from replication_lab.world.journal import Journal, ledger
 
 
@@ -20,7 +19,7 @@ class Recorder:
     def __init__(self, lab: Lab, tally: LoadTally):
         self._lab, self._tally = lab, tally
         self._journal: Journal | None = None
-        self._ledger: IO[bytes] | None = None
+        self._ledger: LineByLine | None = None
 
     @property
     def folder(self) -> Path | None:
@@ -44,7 +43,7 @@ class Recorder:
                 began=at,
             )
         )
-        self._ledger = open_private(ledger(journal.folder, "live"), "ab", buffering=0)
+        self._ledger = LineByLine(ledger(journal.folder, "live"))
         self._tally.also = self._ledger.write
         self._journal = journal
         return journal.folder

@@ -78,15 +78,15 @@ def not_proved(result: Result) -> list[str]:
     return list(dict.fromkeys(result.doubts or [*wrong, *lacking]))
 
 
-def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = ()) -> Result:
-    """Judge a drill from its evidence and its ledger, nothing else."""
+def judge(evidence: Evidence, history: Sequence[Attempt], looks: Sequence[Look] = (), damage: str = "") -> Result:
+    """Judge a drill from its evidence and its ledger, nothing else; `damage` is why the ledger is not whole."""
     rows, row_failures = checkers.rows(history, evidence.copies)
     service, service_failures = checkers.service(history, evidence.load, evidence.windows)
     reads, read_failures = checkers.reads(history, looks, evidence.copies, evidence.mended)
     figures = {**rows, **service, **reads, **_of_nodes(evidence)}
     figures |= application.figures(evidence.application, evidence.windows)
     failures = [*row_failures, *service_failures, *read_failures]
-    doubts = [*evidence.doubts, *_unproved(evidence)]
+    doubts = [*evidence.doubts, *_unproved(evidence), *filter(None, [damage])]
     if not any(attempt.acknowledged for attempt in history):
         doubts.append("no statement was acknowledged at all")
     judgements = [_judge(each, figures, evidence, doubts, failures) for each in (*evidence.drill.expected, QUIET_LOGS)]

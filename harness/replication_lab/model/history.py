@@ -7,11 +7,12 @@ without a second line was in flight when the recording stopped: its outcome is u
 import math
 from collections.abc import Iterable
 from enum import StrEnum
+from typing import NamedTuple
 
 import msgspec
 
 from replication_lab.model.errors import LabError
-from replication_lab.model.lines import Lines
+from replication_lab.model.lines import UNREADABLE, Lines
 
 
 class Outcome(StrEnum):
@@ -102,26 +103,37 @@ def encode(line: Invoked | Ended | Look) -> bytes:
     return _encoder.encode(line) + b"\n"
 
 
-def parse(lines: Iterable[bytes]) -> tuple[list[Attempt], list[Look]]:
-    """Return the attempts and the reads of a history in their order; LabError for an unreadable line.
+class History(NamedTuple):
+    """The attempts and the reads of a ledger in their order, as far as it can be read; else the reason why it ends."""
 
-    A truncated last line is left out.
-    """
+    attempts: list[Attempt]
+    looks: list[Look]
+    damage: str = ""
+
+
+def parse(lines: Iterable[bytes]) -> History:
+    """Return the history in these lines, up to the first one that cannot be read or that breaks off."""
     attempts: dict[int, Attempt] = {}
     looks: list[Look] = []
-    for number, line in Lines(lines):
-        event = _decode(line, number)
-        if isinstance(event, Look):
-            looks.append(event)
-        else:
-            _add(attempts, event, number)
-    return list(attempts.values()), looks
+    whole, damage = Lines(lines), ""
+    try:
+        for number, line in whole:
+            event = _decode(line, number)
+            if isinstance(event, Look):
+                looks.append(event)
+            else:
+                _add(attempts, event, number)
+    except LabError as error:
+        damage = error.found
+    if whole.torn:
+        damage = "the ledger breaks off in the middle of a line"
+    return History(list(attempts.values()), looks, damage)
 
 
 def _decode(line: bytes, number: int) -> Invoked | Ended | Look:
     try:
         event: Invoked | Ended | Look = _decoder.decode(line)
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         raise LabError(
             f"line {number} of the ledger cannot be read: {error}", "an event invoked, ended or look"
         ) from error

@@ -1,5 +1,7 @@
 """What was measured once: its figures, the evidence of its faults, the noise meanwhile."""
 
+from collections.abc import Mapping
+
 import msgspec
 
 from replication_lab.model.event import Event
@@ -60,7 +62,7 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     round: int
     case: str
     figures: dict[str, float | None] = {}
-    samples: dict[str, list[float]] = {}
+    samples: Mapping[str, list[float]] = {}
     faults: list[Fault] = []
     proofs: list[Proof] = []
     noise: Noise = Noise()

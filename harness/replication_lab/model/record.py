@@ -6,9 +6,9 @@ may contain evidence against the figures.
 """
 
 import math
-from collections.abc import Iterable
-from functools import cached_property
-from typing import Any, TypeVar
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from functools import cached_property, partial
+from typing import Any, TypeVar, cast
 
 import msgspec
 
@@ -30,7 +30,7 @@ from replication_lab.model.event import (
 )
 from replication_lab.model.evidence import Drills, Evidence
 from replication_lab.model.given_file import GivenFile
-from replication_lab.model.lines import Lines
+from replication_lab.model.lines import UNREADABLE, Lines
 from replication_lab.model.live_record import Acted, Live, Second
 from replication_lab.model.measurement import Measurement
 from replication_lab.model.only import Only
@@ -59,6 +59,10 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
 
 
 Kind = TypeVar("Kind", bound=Event)
+# Reads so many bytes of a file from a place on.
+Again = Callable[[int, int], bytes]
+# The samples of the first 16 MiB of a record stay in memory.
+HELD = 1 << 24
 AnyEvent = Run | Drills | Live | Lab | Measurement | Evidence | Second | Acted | Doubt | End
 
 _encoder = msgspec.json.Encoder()
@@ -69,6 +73,29 @@ _KNOWN = {kind.__struct_config__.tag for kind in AnyEvent.__args__} | old_record
 def encode(event: Event) -> bytes:
     """Return one line of the record, newline included."""
     return _encoder.encode(event) + b"\n"
+
+
+class _Unread(Mapping[str, list[float]]):
+    """The samples of a measurement, read from its line each time: they are nine tenths of a record."""
+
+    def __init__(self, measured: Measurement, line: Callable[[], bytes]) -> None:
+        self._names, self._line = tuple(measured.samples), line
+
+    def __getitem__(self, name: str) -> list[float]:
+        if name not in self._names:
+            raise KeyError(name)
+        [measured] = _decode(self._line(), 0)
+        return cast("Measurement", measured).samples[name]
+
+    def __iter__(self) -> Iterator[str]:
+        return iter(self._names)
+
+    def __len__(self) -> int:
+        return len(self._names)
+
+
+def _without_samples(event: Event, line: Callable[[], bytes]) -> Event:
+    return msgspec.structs.replace(event, samples=_Unread(event, line)) if isinstance(event, Measurement) else event
 
 
 class Record:
@@ -82,10 +109,18 @@ class Record:
         self.torn = torn
 
     @classmethod
-    def parse(cls, lines: Iterable[bytes]) -> "Record":
-        """Read a record from its lines. Raise LabError for a bad line that is not the last one."""
-        whole = Lines(lines)
-        events = [event for number, line in whole for event in _decode(line, number)]
+    def parse(cls, lines: Iterable[bytes], again: Again | None = None) -> "Record":
+        """Read a record from its lines. Raise LabError for a bad line that is not the last one.
+
+        `again` reads a part of the file once more. With it the samples beyond the first HELD bytes are not kept in
+        memory but read when they are needed.
+        """
+        whole, events = Lines(lines), list[Event]()
+        for number, line in whole:
+            found = _decode(line, number)
+            if again and whole.begin > HELD:
+                found = [_without_samples(event, partial(again, whole.begin, len(line))) for event in found]
+            events += found
         return cls(events, whole.torn)
 
     def plus(self, event: Event) -> "Record":
@@ -218,7 +253,7 @@ def _number(figure: float | None) -> float:
 def _decode(line: bytes, number: int) -> list[Event]:
     try:
         events = [_decoder.decode(line)]
-    except msgspec.DecodeError as error:
+    except UNREADABLE as error:
         events = _of_another_version(line, number, error)
     event = events[0]
     if isinstance(event, Opening) and event.schema > SCHEMA:
@@ -234,7 +269,7 @@ def _of_another_version(line: bytes, number: int, error: Exception) -> list[Even
     """Return the events of an older version's line; a doubt if a newer version seems to have written it."""
     try:
         return old_record.events(line)
-    except msgspec.MsgspecError as old_error:
+    except (msgspec.MsgspecError, *UNREADABLE) as old_error:
         kind = _event_name(line)
         if kind is not None and kind not in _KNOWN:
             return [Doubt(reason=f"line {number} of the record is an event {kind!r} that this version does not know")]
@@ -248,7 +283,7 @@ def _of_another_version(line: bytes, number: int, error: Exception) -> list[Even
 def _event_name(line: bytes) -> str | None:
     try:
         found = msgspec.json.decode(line, type=dict)
-    except msgspec.DecodeError:
+    except UNREADABLE:
         return None
     name = found.get("event")
     return name if isinstance(name, str) else None

@@ -5,6 +5,7 @@ from collections import Counter
 from collections.abc import Iterator, Sequence
 from datetime import datetime
 
+from replication_lab.model.latencies import Ordered
 from replication_lab.model.measurement import Measurement
 from replication_lab.model.record import Record
 from replication_lab.model.timeline import quantile
@@ -127,12 +128,13 @@ def words(cases: Sequence[CaseRow]) -> dict[tuple[str, str], str]:
     }
 
 
-def pooled(record: Record, case: CaseRow, name: str) -> list[float]:
+def pooled(record: Record, case: CaseRow, name: str) -> Ordered:
     """Return the samples of all quiet rounds of a case, in order of size."""
-    return sorted(ms for m in record.quiet(case.engine, case.name).values() for ms in m.samples.get(name, []) if ms > 0)
+    quiet = record.quiet(case.engine, case.name).values()
+    return Ordered([ms for ms in m.samples.get(name, []) if ms > 0] for m in quiet)
 
 
-def _shares(ordered: list[float]) -> list[tuple[float, float | None]]:
+def _shares(ordered: Sequence[float]) -> list[tuple[float, float | None]]:
     return [(quantile(ordered, share), share) for share in SHARES]
 
 

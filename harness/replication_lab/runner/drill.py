@@ -44,7 +44,7 @@ from replication_lab.runner.watched import watching
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host, signals
 from replication_lab.world.docker.lab import Lab
-from replication_lab.world.files import open_private, write_whole
+from replication_lab.world.files import LineByLine, write_whole
 from replication_lab.world.mysql.client import Client
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
@@ -151,7 +151,7 @@ class DrillRun:
         """Do T1 to T5 of each step, while clients write."""
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
-        with open_private(ledger_file, "ab", buffering=0) as file:
+        with LineByLine(ledger_file) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
                 self._noise = NoiseMeter.start([self.lab])

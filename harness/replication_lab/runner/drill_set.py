@@ -30,6 +30,7 @@ from replication_lab.world import catalogue, clock, given_texts, own, signals
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import packet_ability, servers
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.files import reading
 from replication_lab.world.journal import Journal, ledger
 
 TRIES = 3
@@ -300,15 +301,15 @@ def _result(folder: Path, record: Record, what: Drill) -> Result:
 
 def judged_as_found(evidence: Evidence, ledger_file: Path) -> Result:
     """Return the result of a drill, even if its ledger is missing or damaged."""
+    if not ledger_file.exists():
+        return drill_result.judge(evidence, [])
     try:
         return judged(evidence, ledger_file)
-    except FileNotFoundError:
-        return drill_result.judge(evidence, [])
     except LabError as error:
         return drill_result.not_done(evidence.drill, error.found)
 
 
 def judged(evidence: Evidence, ledger_file: Path) -> Result:
     """Return the result of a drill. Read the ledger line by line: with many clients it is too large for memory."""
-    with ledger_file.open("rb") as lines:
+    with reading(ledger_file) as lines:
         return drill_result.judge(evidence, *history.parse(lines))

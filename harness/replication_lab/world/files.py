@@ -1,14 +1,22 @@
-"""Files that only their owner can read, some written atomically; and commands timed from outside."""
+"""Files that only their owner can read, written whole or line by line; and commands timed from outside."""
 
+import errno
 import os
+import shutil
+import stat
 import subprocess
+import threading
 import time
-from collections.abc import Sequence
-from contextlib import suppress
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from typing import IO, Any
 
 from replication_lab.model.errors import LabError
+
+MIB = 1 << 20
+# What a write reports if the file system, or the user's share of it, is full.
+FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
 
 def seconds_of(command: Sequence[str], folder: Path) -> float:
@@ -24,26 +32,115 @@ def seconds_of(command: Sequence[str], folder: Path) -> float:
     return seconds
 
 
+@contextmanager
+def writing(path: Path) -> Iterator[None]:
+    """Raise LabError for what cannot be written at that path within the block; of a full disk, with what is free."""
+    try:
+        yield
+    except OSError as error:
+        raise _unwritable(path, error) from error
+
+
+def _unwritable(path: Path, error: OSError) -> LabError:
+    said = f"{path} cannot be written: {error.strerror or error}"
+    if error.errno not in FULL:
+        return LabError(said, "a folder in which you may write", f"ls -ld {path.parent}")
+    there = next(each for each in (path, *path.absolute().parents) if each.exists())
+    mount = next(each for each in (there.absolute(), *there.absolute().parents) if each.is_mount())
+    free, size = shutil.disk_usage(mount).free, shutil.disk_usage(mount).total
+    return LabError(
+        f"{said}; the file system {mount} has {free / MIB:.1f} of {size / MIB:.1f} MiB free",
+        "a file system with free space",
+        f"df -h {mount}",
+    )
+
+
+@contextmanager
+def reading(path: Path) -> Iterator[IO[bytes]]:
+    """Open a file; LabError if it cannot be read, or is none: a pipe would be waited for without an end."""
+    try:
+        # Before it is opened: that alone waits for a pipe's other end.
+        if not stat.S_ISREG(path.stat().st_mode):
+            raise LabError(f"{path} is no regular file", "a file", f"ls -ld {path}")
+        opened = path.open("rb")
+    except OSError as error:
+        raise LabError(f"{path} cannot be read: {error.strerror}", "a file to read", f"ls -l {path}") from error
+    with opened:
+        yield opened
+
+
 def private_folder(path: Path) -> Path:
     """Make a folder, and those above it, that only its owner can enter; one that exists stays as it is."""
     for folder in (*reversed(path.parents), path):
-        with suppress(FileExistsError):
+        with writing(folder), suppress(FileExistsError):
             folder.mkdir(mode=0o700)
     return path
 
 
 def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
     """Open a file as `open` does; if it is made here, only its owner can read it, from the first moment on."""
-    return open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags, 0o600))
+    with writing(path):
+        return open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags, 0o600))
 
 
 def write_whole(path: Path, content: bytes) -> None:
     """Write a file that only its owner can read; a reader sees the old file or the new one, also on a full disk."""
-    beside = private_folder(path.parent) / f".{path.name}.{os.getpid()}"
-    beside.unlink(missing_ok=True)
-    try:
-        with open_private(beside, "xb") as file:
-            file.write(content)
-        beside.replace(path)
-    finally:
-        beside.unlink(missing_ok=True)
+    private_folder(path.parent)
+    _replace(path, content, open_private)
+
+
+def write_for_user(path: Path, content: bytes) -> None:
+    """Write a file that the user asked for, in an existing folder, in the same way; a device is written to."""
+    target = path.resolve()
+    if target.exists() and not target.is_file():
+        with writing(path):
+            target.write_bytes(content)
+    else:
+        _replace(target, content, open)
+
+
+def _replace(path: Path, content: bytes, opened: Callable[[Path, str], IO[Any]]) -> None:
+    beside = path.with_name(f".{path.name}.{os.getpid()}")
+    with writing(path):
+        try:
+            beside.unlink(missing_ok=True)
+            with opened(beside, "xb") as file:
+                file.write(content)
+            beside.replace(path)
+        finally:
+            beside.unlink(missing_ok=True)
+
+
+class LineByLine:
+    """A file to which several threads append lines. Of a line that does not fit on the disk no part is left."""
+
+    def __init__(self, path: Path):
+        self._path, self._lock = path, threading.Lock()
+        self._file = open_private(path, "ab", buffering=0)
+        self._size = self._file.tell()
+
+    def write(self, line: bytes, sync: bool = False) -> None:
+        """Hand a line to the operating system, with `sync` to the disk; LabError if that is impossible."""
+        with self._lock, writing(self._path):
+            try:
+                self._append(line)
+                if sync:
+                    os.fsync(self._file.fileno())
+            except BaseException:
+                self._file.truncate(self._size)
+                raise
+            self._size += len(line)
+
+    def _append(self, line: bytes) -> None:
+        # On a disk that gets full, a part is written first; the error comes with the next part.
+        while line:
+            line = line[self._file.write(line) :]
+
+    def close(self) -> None:
+        self._file.close()
+
+    def __enter__(self) -> "LineByLine":
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()

@@ -2,15 +2,16 @@
 
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import CRASHED, INTERRUPTED, OLD_RECORD, RECORD, End, Event, Opening
 from replication_lab.model.record import Record, encode
 from replication_lab.world import catalogue, signals
-from replication_lab.world.files import open_private, private_folder
+from replication_lab.world.files import LineByLine, private_folder, reading, writing
 
 LATEST = "latest"
 
@@ -25,12 +26,10 @@ class Journal:
         self._runs = runs or catalogue.RUNS
         self.folder = _new_folder(self._runs, f"{now():%Y%m%d-%H%M%S}-{what}")
         self.record = Record()
-        self._file = open_private(self.folder / RECORD, "ab")
+        self._file = LineByLine(self.folder / RECORD)
 
     def write(self, event: Event) -> None:
-        self._file.write(encode(event))
-        self._file.flush()
-        os.fsync(self._file.fileno())
+        self._file.write(encode(event), sync=True)
         if not self.record.events:
             _point_latest(self._runs, self.folder)
         self.record = self.record.plus(event)
@@ -48,7 +47,9 @@ class Journal:
             signals.noticed()
             self.write(End(why=INTERRUPTED, reason=str(stop) or "SIGINT"))
         except BaseException as error:
-            self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {error}"))
+            # The error may be that nothing can be written; it is the one to tell.
+            with suppress(LabError):
+                self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {error}"))
             raise
         finally:
             self.close()
@@ -67,10 +68,11 @@ def _new_folder(runs: Path, name: str) -> Path:
     private_folder(runs)
     for number in range(1, 100):
         folder = runs / (name if number == 1 else f"{name}-{number}")
-        try:
-            folder.mkdir(mode=0o700)
-        except FileExistsError:
-            continue
+        with writing(folder):
+            try:
+                folder.mkdir(mode=0o700)
+            except FileExistsError:
+                continue
         return folder
     raise LabError(
         f"{runs / name} exists with 99 numbered variants", "a new folder for the run", f"remove old runs from {runs}"
@@ -79,29 +81,40 @@ def _new_folder(runs: Path, name: str) -> Path:
 
 def _point_latest(runs: Path, folder: Path) -> None:
     beside = runs / f".{LATEST}.{os.getpid()}"
-    beside.unlink(missing_ok=True)
-    beside.symlink_to(folder.name)
-    beside.replace(runs / LATEST)
+    with writing(runs / LATEST):
+        beside.unlink(missing_ok=True)
+        beside.symlink_to(folder.name)
+        beside.replace(runs / LATEST)
 
 
 def names() -> list[str]:
     """Return the names of the runs under runs/ whose record has begun, the newest last."""
     records = [path for name in (RECORD, OLD_RECORD) for path in catalogue.RUNS.glob(f"*/{name}")]
-    return sorted(path.parent.name for path in records if not path.parent.is_symlink() and path.stat().st_size)
+    begun = [path for path in records if path.is_file() and path.stat().st_size]
+    return sorted(path.parent.name for path in begun if not path.parent.is_symlink())
 
 
 def read(run: str | Path) -> tuple[Path, Record]:
     """Return the folder and the record of a run: a path, a name under runs/, or `latest`."""
     found = record_file(run)
-    with found.open("rb") as lines:
-        return found.parent.resolve(), Record.parse(lines)
+    with reading(found) as lines:
+        try:
+            return found.parent.resolve(), Record.parse(lines, partial(_part, found))
+        except LabError as error:
+            raise LabError(f"{found}: {error.found}", error.expected, error.next_step) from error
+
+
+def _part(file: Path, begin: int, length: int) -> bytes:
+    with reading(file) as whole:
+        whole.seek(begin)
+        return whole.read(length)
 
 
 def record_file(run: str | Path) -> Path:
     """Return the file of a run's record; LabError if there is none."""
     for folder in (Path(run), catalogue.RUNS / run):
         for name in (RECORD, OLD_RECORD):
-            if (folder / name).is_file():
+            if os.path.exists(folder / name):
                 return folder / name
     known = ", ".join(names()[-5:])
     raise LabError(

@@ -11,7 +11,7 @@ from zipfile import ZipFile
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import places
-from replication_lab.world.files import private_folder
+from replication_lab.world.files import private_folder, writing
 
 # The name of a topology at a revision: semisync@1a2b3c….
 SEPARATOR = "@"
@@ -79,7 +79,11 @@ def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:
         raise _missing(inside, commit)
     private_folder(copies.parent)
     # A copy is there as a whole or not at all: another command may make it now, and a lab may use it.
-    with TemporaryDirectory(dir=copies.parent) as beside, ZipFile(BytesIO(packed.stdout)) as archive:
+    with (
+        writing(copies),
+        TemporaryDirectory(dir=copies.parent) as beside,
+        ZipFile(BytesIO(packed.stdout)) as archive,
+    ):
         whole = Path(beside) / "whole"
         archive.extractall(whole)
         try:
