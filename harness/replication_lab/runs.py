@@ -8,7 +8,7 @@ from typing import TypeVar
 
 import msgspec
 
-from replication_lab import experiments
+from replication_lab import VERSION, experiments
 from replication_lab.model.digest import Digest, digest
 from replication_lab.model.drill import Drill
 from replication_lab.model.drill_result import Drilled, Result
@@ -39,6 +39,7 @@ from replication_lab.world.journal import LATEST, Journal, names, read, record_f
 
 Found = TypeVar("Found", bound=Summary)
 Timelines = dict[str, Timeline]
+DIGEST = "digest.json"
 
 
 class _Verdict(msgspec.Struct):
@@ -146,6 +147,7 @@ def _reported(
     def reported() -> Found:
         summary, timelines = summed_up()
         write_report(journal.folder, summary, journal.record, timelines)
+        _keep_digest(journal.folder, journal.record)
         write_index()
         return summary
 
@@ -187,6 +189,7 @@ def report(run: str) -> list[str]:
         return _write(folder, [("report.html", live_page.render(record.opening, record).encode())])
     summary, timelines = summed_up(folder, record)
     written = write_report(folder, summary, record, timelines)
+    _keep_digest(folder, record)
     if folder.parent == catalogue.RUNS.resolve():
         write_index()
     return written
@@ -242,17 +245,51 @@ def _has_results(name: str) -> bool:
 
 def digest_of(run: str | Path) -> Digest:
     """Return what of a recorded run is compared with other runs. Raise LabError for a record of drills."""
-    folder, record = read(run)
+    return _digest(*read(run))
+
+
+def _digest(folder: Path, record: Record) -> Digest:
     return digest(folder.name, experiments.of(record), record)
 
 
 def digests() -> list[Digest]:
-    """Return what can be compared of each recorded run of an experiment; a record that cannot be read is left out."""
-    found = []
-    for name in names():
-        with suppress(LabError):
-            found.append(digest_of(catalogue.RUNS / name))
+    """Return what can be compared of each recorded run of an experiment; a record that cannot be read is left out.
+
+    Of a record that has not changed since its report was written, or since this was asked for, the digest is kept
+    beside it, and the record is not read: it may be a gigabyte.
+    """
+    return [found for name in names() if (found := _kept_digest(catalogue.RUNS / name)) is not None]
+
+
+class _Kept(msgspec.Struct):
+    """The contents of digest.json: the digest of a record of that size, None where there is nothing to compare."""
+
+    made_from: tuple[int, str]
+    digest: Digest | None
+
+
+def _kept_digest(folder: Path) -> Digest | None:
+    with suppress(OSError, msgspec.MsgspecError):
+        kept = msgspec.json.decode((folder / DIGEST).read_bytes(), type=_Kept)
+        if kept.made_from == _made_from(folder):
+            return kept.digest
+    return _keep_digest(folder)
+
+
+def _keep_digest(folder: Path, record: Record | None = None) -> Digest | None:
+    """Compute the digest of a run and keep it, where that is possible."""
+    made_from, found = _made_from(folder), None
+    with suppress(LabError):
+        found = _digest(folder, record or read(folder)[1])
+    with suppress(LabError):
+        write_whole(folder / DIGEST, msgspec.json.encode(_Kept(made_from, found)))
     return found
+
+
+def _made_from(folder: Path) -> tuple[int, str]:
+    """Return what a digest depends on: the record by its size, this version, and the user's own experiments."""
+    own_files = [(str(path), path.stat().st_mtime) for path in experiments.own_files().values()]
+    return record_file(folder).stat().st_size, repr((VERSION, own_files))
 
 
 def write_index() -> Path:

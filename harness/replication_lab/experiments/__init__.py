@@ -25,16 +25,16 @@ QUESTIONS = (".yaml", ".yml")
 
 
 def names() -> list[str]:
-    return sorted({*(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_")), *_own()})
+    return sorted({*(path.stem for path in FOLDER.glob("*.py") if not path.stem.startswith("_")), *own_files()})
 
 
-def _own() -> dict[str, Path]:
+def own_files() -> dict[str, Path]:
     """Return the user's own experiments and questions, by name."""
     return own.files("experiments", ".py", *QUESTIONS)
 
 
 def file_of(name: str) -> Path:
-    return _own().get(name, FOLDER / f"{name}.py")
+    return own_files().get(name, FOLDER / f"{name}.py")
 
 
 def question_file(asked: str | Path) -> Path | None:

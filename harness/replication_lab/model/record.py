@@ -61,8 +61,8 @@ class Run(Opening, frozen=True, kw_only=True, tag="run"):
 Kind = TypeVar("Kind", bound=Event)
 # Reads so many bytes of a file from a place on.
 Again = Callable[[int, int], bytes]
-# The samples of the first 16 MiB of a record stay in memory.
-HELD = 1 << 24
+# The samples of the first 4 MiB of a record stay in memory.
+HELD = 1 << 22
 AnyEvent = Run | Drills | Live | Lab | Measurement | Evidence | Second | Acted | Doubt | End
 
 _encoder = msgspec.json.Encoder()
