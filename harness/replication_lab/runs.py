@@ -147,7 +147,8 @@ def _reported(
     def reported() -> Found:
         summary, timelines = summed_up()
         write_report(journal.folder, summary, journal.record, timelines)
-        _keep_digest(journal.folder, journal.record)
+        if isinstance(summary, ExperimentSummary):
+            _keep_digest(journal.folder, journal.record)
         write_index()
         return summary
 
@@ -189,7 +190,8 @@ def report(run: str) -> list[str]:
         return _write(folder, [("report.html", live_page.render(record.opening, record).encode())])
     summary, timelines = summed_up(folder, record)
     written = write_report(folder, summary, record, timelines)
-    _keep_digest(folder, record)
+    if isinstance(summary, ExperimentSummary):
+        _keep_digest(folder, record)
     if folder.parent == catalogue.RUNS.resolve():
         write_index()
     return written
@@ -199,7 +201,12 @@ def write_report(folder: Path, summary: Summary, record: Record, timelines: Time
     """Write summary.json, junit.xml and report.html into the folder of a run; return the paths."""
     from replication_lab.report import files
 
-    return _write(folder, files.of_run(summary, record, timelines))
+    try:
+        return _write(folder, files.of_run(summary, record, timelines))
+    except ArithmeticError as error:
+        raise LabError(
+            f"figures of {folder.name} cannot be drawn: {error}", "measured figures", "./lab judge"
+        ) from error
 
 
 def _write(folder: Path, found: Iterable[tuple[str, bytes]]) -> list[str]:

@@ -270,7 +270,7 @@ def test_a_copy_of_a_revision_that_was_interrupted_is_no_copy(own_project, monke
     """Sabotage: the disk is full after the first files; the next command does not take them for all."""
     whole = revisions.ZipFile.extractall
     monkeypatch.setattr(revisions.ZipFile, "extractall", partly)
-    with pytest.raises(OSError, match="no space"):
+    with pytest.raises(LabError, match="no space"):
         catalogue.commit("HEAD", "async")
     monkeypatch.setattr(revisions.ZipFile, "extractall", whole)
 

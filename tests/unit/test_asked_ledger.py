@@ -63,7 +63,7 @@ def test_a_transaction_that_writes_has_its_row_and_one_that_reads_is_not_recorde
     client = Acknowledging()
     with Ledger({"node1": 1}, transactions=transactions(SHOP), seed=7).writing(lambda _node: client, lines.append):
         assert client.done.wait(5)
-    attempts, _ = parse(lines)
+    attempts = parse(lines).attempts
     writing = [statements for statements in client.sent if len(statements) > 1]
 
     assert [statements[-1] for statements in writing] == [

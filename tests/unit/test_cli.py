@@ -134,14 +134,10 @@ def test_the_version_is_that_of_the_project(lab):
 
 def test_an_installed_package_names_its_own_command(lab, monkeypatch, tmp_path):
     """It has no launcher: texts and errors say `lab`, and paths that look like it stay."""
-    streams = sys.stdout, sys.stderr
     monkeypatch.setattr(cli, "LAUNCHER", tmp_path / "lab")
-    try:
-        _, _, err = lab("up", "semisink")
-        out = io.StringIO()
-        cli.streams.Output(out, installed=True).write("./lab up; /x/./lab ./lab/mine ./lab-a `./lab`")
-    finally:
-        sys.stdout, sys.stderr = streams
+    _, _, err = lab("up", "semisink")
+    out = io.StringIO()
+    cli.streams.Output(out, installed=True).write("./lab up; /x/./lab ./lab/mine ./lab-a `./lab`")
 
     assert "next: lab list topologies" in err
     assert out.getvalue() == "lab up; /x/./lab ./lab/mine ./lab-a `lab`"

@@ -118,7 +118,7 @@ def test_clients_look_for_their_own_row_and_for_anothers():
     ledger = Ledger({"source": 1}, reads={"source": "replica"})
     with ledger.writing(lambda node: reader if node == "replica" else writer, lines.append):
         assert writer.done.wait(5)
-    _, looks = parse(lines)
+    looks = parse(lines).looks
 
     assert [(look.reader, look.writer, look.node, look.seen) for look in looks] == [
         (1, 1, "replica", IDS_PER_CLIENT),
@@ -137,7 +137,7 @@ def test_watchers_look_for_every_clients_rows():
         assert writer.done.wait(5)
         while watcher.found:
             pass
-    _, looks = parse(lines)
+    looks = parse(lines).looks
 
     assert [(look.reader, look.writer, look.node) for look in looks[:2]] == [(3, 1, "replica"), (3, 2, "replica")]
     assert watcher.seen == [] and watcher.closed
@@ -160,7 +160,7 @@ def test_many_clients_use_ids_of_their_own():
 
     with Ledger({"node1": 1, "node2": 2}).writing(connect, lines.append):
         done.wait()
-    attempts, _ = parse(lines)
+    attempts = parse(lines).attempts
 
     assert connected == ["node1", "node2", "node2"]
     assert {1, 2, 3} == {one.client for one in attempts}

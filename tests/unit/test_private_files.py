@@ -81,7 +81,7 @@ def test_nobody_else_reads_what_only_the_owner_of_a_lock_needs(tmp_path, monkeyp
 
 
 # What the user names, or what is not read by path: a baseline, a question, an archive of images.
-NAMED_BY_THE_USER = {"cli/compare.py", "cli/ask.py", "world/docker/archives.py"}
+NAMED_BY_THE_USER = {"world/files.py", "world/docker/archives.py"}
 
 
 def test_every_file_is_written_by_the_functions_for_private_files():

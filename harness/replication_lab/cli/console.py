@@ -15,6 +15,9 @@ from rich.table import Table
 # NO_COLOR: no escape sequence at all, not for bold text either.
 STYLES: Literal["auto"] | None = None if os.environ.get("NO_COLOR") else "auto"
 
+# Between two columns.
+GAP = 2
+
 
 class Out(Console):
     """Standard output; a table that does not fit without cutting words is printed a row after the other."""
@@ -34,7 +37,7 @@ def _width(console: Console, room: ConsoleOptions, table: Table) -> int:
     for column in table.columns:
         sizes = [Measurement.get(console, unbound, cell) for cell in (column.header, *column.cells)]
         wanted += max((size.maximum if column.no_wrap else size.minimum for size in sizes), default=0)
-    return wanted + len(table.columns) - 1
+    return wanted + GAP * (len(table.columns) - 1)
 
 
 def _row_by_row(table: Table) -> Table:

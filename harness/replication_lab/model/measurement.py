@@ -1,6 +1,7 @@
 """What was measured once: its figures, the evidence of its faults, the noise meanwhile."""
 
 from collections.abc import Mapping
+from typing import Annotated
 
 import msgspec
 
@@ -8,6 +9,9 @@ from replication_lab.model.event import Event
 from replication_lab.model.load_timeline import LoadTimeline
 from replication_lab.model.noise import Noise
 from replication_lab.model.proof import Proof
+
+# What can be measured; sums and squares of it are numbers, too.
+Number = Annotated[float, msgspec.Meta(ge=-1e30, le=1e30)]
 
 
 class Spread(msgspec.Struct, frozen=True):
@@ -61,8 +65,8 @@ class Measurement(Event, frozen=True, kw_only=True, tag="measurement"):
     engine: str
     round: int
     case: str
-    figures: dict[str, float | None] = {}
-    samples: Mapping[str, list[float]] = {}
+    figures: dict[str, Number | None] = {}
+    samples: Mapping[str, list[Number]] = {}
     faults: list[Fault] = []
     proofs: list[Proof] = []
     noise: Noise = Noise()

@@ -110,5 +110,5 @@ def _rename(drill: dict[str, Any]) -> None:
         return
     drill["initial_primary"] = drill.pop("serves")
     for expectation in drill.get("expected", ()):
-        name, dot, node = expectation["figure"].partition(".")
+        name, dot, node = str(expectation["figure"]).partition(".")
         expectation["figure"] = FIGURES_BEFORE_SCHEMA_5.get(name, name) + dot + node

@@ -44,7 +44,7 @@ def writing(path: Path) -> Iterator[None]:
 def _unwritable(path: Path, error: OSError) -> LabError:
     said = f"{path} cannot be written: {error.strerror or error}"
     if error.errno not in FULL:
-        return LabError(said, "a folder in which you may write", f"ls -ld {path.parent}")
+        return LabError(said, "an existing folder in which you may write", f"ls -ld {path.parent}")
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
     mount = next(each for each in (there.absolute(), *there.absolute().parents) if each.is_mount())
     free, size = shutil.disk_usage(mount).free, shutil.disk_usage(mount).total
@@ -57,11 +57,11 @@ def _unwritable(path: Path, error: OSError) -> LabError:
 
 @contextmanager
 def reading(path: Path) -> Iterator[IO[bytes]]:
-    """Open a file; LabError if it cannot be read, or is none: a pipe would be waited for without an end."""
+    """Open a file; LabError for what is not a file: a pipe would be waited for without an end."""
     try:
         # Before it is opened: that alone waits for a pipe's other end.
         if not stat.S_ISREG(path.stat().st_mode):
-            raise LabError(f"{path} is no regular file", "a file", f"ls -ld {path}")
+            raise LabError(f"{path} is not a regular file", "a file", f"ls -ld {path}")
         opened = path.open("rb")
     except OSError as error:
         raise LabError(f"{path} cannot be read: {error.strerror}", "a file to read", f"ls -l {path}") from error
