@@ -4,6 +4,7 @@
 here by its line in COMMANDS until it is used.
 """
 
+import errno
 import gc
 import importlib
 import sys
@@ -225,9 +226,13 @@ def _status(command: click.Command, name: str) -> Any:
 
 
 def _explained(error: Exception) -> LabError | None:
-    """Return the error of a missing extra, or of an engine that failed; None for a defect."""
+    """Return the error of a missing extra, a name that is too long, an engine that failed; None for a defect."""
     if extra := _missing_extra(error):
         return _without(extra)
+    if isinstance(error, OSError) and error.errno == errno.ENAMETOOLONG:
+        from replication_lab.world import files
+
+        return files.too_long(error.filename)
     # Its library is loaded if the error is one of Docker's; to load it takes long.
     client = sys.modules.get("replication_lab.world.docker.client")
     return client.explained(error) if client else None

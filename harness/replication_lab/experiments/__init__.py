@@ -12,7 +12,7 @@ import msgspec
 
 from replication_lab.experiments import _own_module as own_module
 from replication_lab.model.against import Against
-from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.errors import LabError, refuse_long, unknown_name
 from replication_lab.model.experiment import Experiment
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.only import Only
@@ -47,6 +47,7 @@ def load(name: str, rtt: str = "") -> Experiment:
     """Return the experiment of that name, with another round trip on its WAN if one is given."""
     if name not in names():
         raise unknown_name("experiment", name, names(), "./lab list experiments")
+    refuse_long(name, "experiment")
     found = _loaded(name)
     if not rtt:
         return found

@@ -9,7 +9,7 @@ from typing import Any
 
 import msgspec
 
-from replication_lab.model.errors import LabError, unknown_name
+from replication_lab.model.errors import LabError, refuse_long, unknown_name
 from replication_lab.model.fault import FaultKind, Value, setting_names
 from replication_lab.model.topology import Topology
 from replication_lab.model.verdict import Expected, Verdict
@@ -177,6 +177,7 @@ def parse_drill(
     `where` is the file that messages name; empty for the lab's own.
     """
     where = where or file_of(topology.name, name)
+    refuse_long(name, "drill")
     try:
         given = msgspec.yaml.decode(text)
         own = {"name": name, "topology": topology.name, **with_settings_apart(given, setting_names(kinds))}

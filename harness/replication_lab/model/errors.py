@@ -7,6 +7,8 @@ from collections.abc import Iterable
 # Of two names that share a few letters only ("nothing", "chain": 0.5), one is not what was meant by the other.
 NEAR = 0.6
 SHORTEST_BEGINNING = 3
+# A container's name is a host name on the lab's network.
+LONGEST_NAME = 63
 
 
 class LabError(Exception):
@@ -27,6 +29,12 @@ class LabError(Exception):
 
 class TooSlow(LabError):
     """An error that a slow moment of the machine can cause: a measurement is repeated, and decides nothing."""
+
+
+def refuse_long(name: str, kind: str) -> None:
+    """Raise LabError for a name that is too long for a host name, and for the names of files made of it."""
+    if (size := len(name.encode())) > LONGEST_NAME:
+        raise LabError(f"the name {name[:20]}… of a {kind} has {size} bytes", f"at most {LONGEST_NAME} bytes")
 
 
 def unknown_name(kind: str, name: str, known: Iterable[str], next_step: str = "", other: str = "") -> LabError:

@@ -3,7 +3,7 @@
 import re
 from dataclasses import dataclass, field
 
-from replication_lab.model.errors import LabError
+from replication_lab.model.errors import LabError, refuse_long
 from replication_lab.model.given_file import GivenFile
 from replication_lab.model.option_file import StartOptions
 from replication_lab.model.storage import Storage
@@ -40,6 +40,7 @@ class LabRequest:
             self.topology.node(node)
         for options in self.options.values():
             options.refuse_reserved()
+        refuse_long(self.name, "lab")
         if not re.fullmatch(r"[a-z0-9][a-z0-9_-]*", self.name):
             raise LabError(
                 f"{self.name!r} is not a valid name of a lab", "lowercase letters, digits, - and _", "./lab up --help"

@@ -15,6 +15,8 @@ from typing import IO, Any
 from replication_lab.model.errors import LabError
 
 MIB = 1 << 20
+# Bytes of a file's name, on nearly every file system.
+LONGEST = 255
 # What a write reports if the file system, or the user's share of it, is full.
 FULL = (errno.ENOSPC, errno.EDQUOT, errno.EFBIG)
 
@@ -43,6 +45,8 @@ def writing(path: Path) -> Iterator[None]:
 
 def _unwritable(path: Path, error: OSError) -> LabError:
     said = f"{path} cannot be written: {error.strerror or error}"
+    if error.errno == errno.ENAMETOOLONG:
+        return too_long(path)
     if error.errno not in FULL:
         return LabError(said, "an existing folder in which you may write", f"ls -ld {path.parent}")
     there = next(each for each in (path, *path.absolute().parents) if each.exists())
@@ -67,6 +71,16 @@ def reading(path: Path) -> Iterator[IO[bytes]]:
         raise LabError(f"{path} cannot be read: {error.strerror}", "a file to read", f"ls -l {path}") from error
     with opened:
         yield opened
+
+
+def too_long(path: str | bytes | Path) -> LabError:
+    """Return the error for a path that no file can have."""
+    name = max(Path(os.fsdecode(path)).parts, key=len)
+    return LabError(
+        f"{name[:20]}… has {len(name.encode())} bytes",
+        f"the name of a file, of at most {LONGEST} bytes",
+        "./lab --help",
+    )
 
 
 def private_folder(path: Path) -> Path:

@@ -8,7 +8,7 @@ import sys
 from collections.abc import Iterable
 from pathlib import Path
 
-from docker.errors import DockerException, ImageNotFound
+from docker.errors import APIError, DockerException, ImageNotFound
 from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
@@ -76,6 +76,8 @@ def is_present(image: str) -> bool:
         engine.client().images.get(image)
     except ImageNotFound:
         return False
+    except APIError as error:
+        raise LabError(f"image {image[:60]}: {error.explanation}", "a name of an image", "docker images") from error
     return True
 
 
