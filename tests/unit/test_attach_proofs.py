@@ -92,9 +92,8 @@ def test_a_project_whose_proof_fails_is_restored(monkeypatch):
     restored = []
     shop = SimpleNamespace(compose=SimpleNamespace(project="shop"), links=[])
     monkeypatch.setattr(attach.images, "ensure", lambda _: None)
-    monkeypatch.setattr(attach.attachments, "write", lambda *_: attach.os.path)
+    monkeypatch.setattr(attach.attachments, "write", lambda *_: attach.places.RUNS)
     monkeypatch.setattr(attach.leftovers, "owner", lambda: "me")
-    monkeypatch.setattr(attach.os.path, "relpath", str)
     monkeypatch.setattr(attach.attachments, "restore", restored.append)
 
     def interrupted(_attached):

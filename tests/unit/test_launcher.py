@@ -103,6 +103,30 @@ def test_of_two_first_commands_one_makes_the_environment_and_the_other_waits(new
     assert (first.returncode, second.returncode, (folder / "log").read_text()) == (0, 0, "pip\n")
 
 
+def test_a_checkout_at_a_path_with_a_colon_is_refused_in_words(new_checkout):
+    """Python refuses to make an environment there, with status 1, which would be a changed verdict."""
+    folder, environment = new_checkout
+    odd = folder / "a:b"
+    odd.mkdir()
+    for each in ("lab", "harness", "compose"):
+        (folder / each).rename(odd / each)
+    said = _launched(odd, environment)
+
+    assert said.communicate()[1].startswith(f"error: the path of this checkout has a colon: {odd}\nexpected: a path ")
+    assert said.returncode == 3 and not (odd / ".venv").exists()
+
+
+def test_an_environment_that_python_cannot_make_is_one_error(new_checkout):
+    """As on a full disk."""
+    folder, environment = new_checkout
+    failing = MAKES_ENVIRONMENTS.replace('  "-m venv "*) ', '  "-m venv "*) exit 1 ;;\n  "-m never "*) ')
+    (folder / "bin" / "python").write_text(failing)
+    said = _launched(folder, environment)
+
+    assert "error: the Python environment could not be made in " in said.communicate()[1]
+    assert said.returncode == 3
+
+
 @pytest.mark.parametrize("spoilt", ["bin/python", "installed.txt"])
 def test_an_environment_that_is_not_whole_is_made_again(new_checkout, spoilt):
     """Without its Python it cannot be used; without its list it may have been interrupted."""

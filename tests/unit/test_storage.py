@@ -120,6 +120,19 @@ def overlay_of(backend, launcher=""):
     return yaml.load(storage_overlay.overlay("lab-x", "fanout", storages), Loader)
 
 
+@pytest.mark.parametrize("backend", ["btrfs", "vm"])
+def test_an_overlay_extends_files_of_a_checkout_at_any_path(monkeypatch, tmp_path, backend):
+    """A comma ends a value in YAML's braces, and a dollar sign would be a variable of Compose's."""
+    odd = tmp_path / "It's a lab, $HOME: {é🐬} #1" / "storage"
+    odd.parent.mkdir()
+    odd.symlink_to(catalogue.STORAGE)
+    monkeypatch.setattr(catalogue, "STORAGE", odd)
+
+    found = [one["extends"]["file"] for one in overlay_of(backend)["services"].values() if "extends" in one]
+    assert found and {file.rpartition("/")[0].replace("$$", "$") for file in found} == {str(odd)}
+    assert all("$$HOME" in file for file in found)
+
+
 @pytest.fixture(params=sorted({*catalogue.backends()} - {"vm"}))
 def overlay(request):
     """Return the overlay and its backend: arrays of the engine's host."""

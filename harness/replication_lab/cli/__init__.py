@@ -7,6 +7,7 @@ here by its line in COMMANDS until it is used.
 import errno
 import gc
 import importlib
+import os
 import sys
 import traceback
 from pathlib import Path
@@ -199,6 +200,7 @@ def main(command: click.Command = cli, name: str = "lab") -> None:
 def _status(command: click.Command, name: str) -> Any:
     """Run a command; return the status with which it ends, after its error was told."""
     try:
+        _refuse_deleted_folder()
         command(prog_name=name, standalone_mode=False)
         return 0
     except SystemExit as end:
@@ -223,6 +225,13 @@ def _status(command: click.Command, name: str) -> Any:
         else:
             traceback.print_exc()
     return FAILED
+
+
+def _refuse_deleted_folder() -> None:
+    try:
+        os.getcwd()
+    except FileNotFoundError:
+        raise LabError("the current folder was deleted", "a folder that exists", "cd, then the same command") from None
 
 
 def _explained(error: Exception) -> LabError | None:

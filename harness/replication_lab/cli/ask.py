@@ -33,7 +33,7 @@ from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
 from replication_lab.model.run_request import RunRequest
 from replication_lab.model.server_name import lab_text, server_text
-from replication_lab.world import catalogue, given_texts
+from replication_lab.world import catalogue, given_texts, places
 from replication_lab.world.files import write_for_user, writing
 
 IMAGE = "image"
@@ -183,7 +183,7 @@ def ask(
         _write(Path(save), question)
     folder, summary = runs.run(RunRequest(experiment, experiment.engines, NAME, seed, noise, keep), tell)
     print_summary(summary, json_)
-    tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
+    tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
 
 

@@ -1,6 +1,5 @@
 """The command for drills; and `make drills`, which runs this module."""
 
-import os
 import sys
 from collections.abc import Callable, Mapping
 from pathlib import Path
@@ -118,7 +117,7 @@ def _run(once: Callable[[int], tuple[Path, DrillsSummary]], count: int, keep: bo
         summaries.append(summary)
         if not json_:
             print_summary(summary, json_)
-        tell(f"record, ledgers and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
+        tell(f"record, ledgers and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
         if summary.interrupted or (keep and summary.exit_code):
             break
     if json_:
@@ -185,7 +184,7 @@ def _do_all(topology: str) -> DrillsSummary:
     folder, summary = runs.drill(topology, catalogue.default_engine(topology), drills, SEED, tell)
     # The run is recorded. The drills of other topologies must not follow.
     runs.raise_interruption(summary)
-    tell(f"{topology}: {wording.overall(summary)}; record: {os.path.relpath(folder)}")
+    tell(f"{topology}: {wording.overall(summary)}; record: {places.from_here(folder)}")
     return summary
 
 

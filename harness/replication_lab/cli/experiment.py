@@ -1,6 +1,5 @@
 """The command for experiments."""
 
-import os
 import sys
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -33,7 +32,7 @@ from replication_lab.model.question_disks import DISK, STORAGE
 from replication_lab.model.question_files import CNF
 from replication_lab.model.run_request import RunRequest
 from replication_lab.model.server_name import server_text
-from replication_lab.world import catalogue, given_texts
+from replication_lab.world import catalogue, given_texts, places
 
 DECIDED_BY_A_FILE = (
     *("engine", "image", "preset", "rounds", "cases", "claims", "settings", CNF, STORAGE, DISK, "rtt", "against"),
@@ -154,7 +153,7 @@ def run(
         _refuse_the_same(engines)
     folder, summary = runs.run(RunRequest(found, engines, preset, seed, noise, keep), tell)
     print_summary(summary, json_)
-    tell(f"record and report: {os.path.relpath(folder)} (report.html, summary.json, junit.xml)")
+    tell(f"record and report: {places.from_here(folder)} (report.html, summary.json, junit.xml)")
     sys.exit(summary.exit_code)
 
 

@@ -1,6 +1,5 @@
 """The commands that show a lab while it runs: live, top, watch, metrics."""
 
-import os
 import queue
 import sys
 from collections.abc import Callable, Iterator
@@ -23,7 +22,7 @@ from replication_lab.live.viewed import Shown
 from replication_lab.model import metrics as prometheus
 from replication_lab.model.errors import LabError
 from replication_lab.model.live import Gone, State
-from replication_lab.world import catalogue
+from replication_lab.world import catalogue, places
 
 LIBRARIES = ("starlette", "uvicorn")
 CLIENTS, RATE = 4, 400.0
@@ -177,7 +176,7 @@ def _report(folder: Path) -> None:
     from replication_lab import runs
 
     runs.report(str(folder))
-    tell(f"recorded: {os.path.relpath(folder)} (report.html)")
+    tell(f"recorded: {places.from_here(folder)} (report.html)")
 
 
 def _print_address(address: str, json_: bool) -> None:

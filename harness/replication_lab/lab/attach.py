@@ -1,6 +1,5 @@
 """A Compose project that the lab did not write: attached, proved, detached."""
 
-import os
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import partial
@@ -11,7 +10,7 @@ from replication_lab.model.attachment import Attachment
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.proof import Proof
-from replication_lab.world import clock, signals
+from replication_lab.world import clock, places, signals
 from replication_lab.world.docker import attachments, images, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker.attached import AttachedLab
@@ -28,7 +27,7 @@ def attach(found: Plan, condition: str, tell: Tell) -> tuple[AttachedLab, list[P
     images.ensure(["toxiproxy"])
     attached = found.attached
     path = attachments.write(attached, leftovers.owner(), found.kept, found.linked)
-    tell(f"override file: {os.path.relpath(path)}")
+    tell(f"override file: {places.from_here(path)}")
     try:
         attachments.start(attached)
         lab = project.find(attached.compose.project)

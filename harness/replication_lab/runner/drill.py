@@ -12,7 +12,6 @@ T1 to T5 repeat with each step, and clients write all the time. On the right are
 (`FaultEvidence`). After the last step the clients stop, and the copies, the logs and the counters are compared with T0.
 """
 
-import os
 from collections.abc import Collection, Iterator, Sequence
 from contextlib import AbstractContextManager, ExitStack, closing, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, field
@@ -42,7 +41,7 @@ from replication_lab.replication.kind import Nodes
 from replication_lab.runner.application import Probe
 from replication_lab.runner.watched import watching
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import clock, host, signals
+from replication_lab.world import clock, host, places, signals
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.files import LineByLine, write_whole
 from replication_lab.world.mysql.client import Client
@@ -351,7 +350,7 @@ class DrillRun:
             with suppress(LabError):
                 path = folder / f"{self.what.name}-{name}.log"
                 write_whole(path, self.lab.node(name).logs("all").encode())
-                kept.append(os.path.relpath(path))
+                kept.append(places.from_here(path))
         return kept
 
     def _returns(self, logged: dict[str, int]) -> dict[str, Return]:

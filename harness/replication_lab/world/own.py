@@ -34,7 +34,7 @@ def folder() -> Path | None:
     It is lab/ beside the nearest pyproject.toml or .git, or what pyproject.toml names there:
     [tool.replication-lab] path. A file called lab, as the launcher of this project's checkout, is none.
     """
-    return _folder_from(_start[-1] if _start else Path.cwd())
+    return _folder_from(_start[-1] if _start else places.here())
 
 
 @cache
@@ -105,5 +105,5 @@ def file_of(path: Path) -> str:
 
 def shown(path: Path) -> str:
     """Return a path as a message names it: from the current folder if it is there."""
-    here = Path.cwd()
+    here = places.here()
     return str(path.relative_to(here)) if path.is_relative_to(here) else str(path)

@@ -3,6 +3,8 @@
 An installed package is never written to.
 """
 
+import os
+from contextlib import suppress
 from pathlib import Path
 
 import platformdirs
@@ -16,9 +18,22 @@ CHECKOUT = PACKAGE.parents[1]
 INSTALLED = (PACKAGE / "compose").is_dir()
 DATA = PACKAGE if INSTALLED else CHECKOUT
 # Results, for people to read.
-RUNS = Path.cwd() / "runs" if INSTALLED else CHECKOUT / "runs"
+_seen = [Path.cwd()]
+RUNS = _seen[0] / "runs" if INSTALLED else CHECKOUT / "runs"
 # What commands in any directory have to find again: the settings of running labs, locks, facts about this host.
 KEPT = platformdirs.user_cache_path("replication-lab", appauthor=False) if INSTALLED else RUNS
+
+
+def here() -> Path:
+    """Return the current folder; the last one that there was if it was deleted while the command runs."""
+    with suppress(FileNotFoundError):
+        _seen[0] = Path.cwd()
+    return _seen[0]
+
+
+def from_here(path: Path) -> str:
+    """Return a path as seen from the current folder."""
+    return os.path.relpath(path, here())
 
 
 def need_checkout(what: str) -> None:

@@ -35,7 +35,14 @@ def resolved(text: str, file: Path) -> str:
 
 def at(commit: str, file: Path) -> Path:
     """Return a copy of a Compose file, and of the files around it, as they were at a commit."""
-    root = Path(_git(file.parent, "rev-parse", "--show-toplevel").stdout.decode().strip())
+    top = _git(file.parent, "rev-parse", "--show-toplevel").stdout.decode().strip()
+    if not top:
+        raise LabError(
+            f"{commit[:40]} would be a revision of {file}, which is not in a git repository",
+            "a checkout by git, and git installed",
+            f"git -C {file.parent} status",
+        )
+    root = Path(top)
     inside = file.resolve().relative_to(root)
     copies = _copies() / "-".join([commit, *inside.parent.parts])
     if not copies.is_dir():

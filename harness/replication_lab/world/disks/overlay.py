@@ -80,12 +80,17 @@ def overlay(lab: str, topology: str, storages: dict[str, Storage]) -> str:
 
     template = (catalogue.STORAGE / "overlay.yaml.j2").read_text()
     environment = jinja2.Environment(undefined=jinja2.StrictUndefined, keep_trailing_newline=True, autoescape=False)
+    environment.filters["placed"] = lambda name: quoted(str(catalogue.STORAGE / name))
     return environment.from_string(template).render(
         lab=lab,
         topology=catalogue.compose_file(topology),
-        folder=catalogue.STORAGE,
         arrays=[_described(lab, node, storage) for node, storage in storages.items()],
     )
+
+
+def quoted(text: str) -> str:
+    """Return a text as a YAML scalar in which Compose replaces nothing: a checkout may be anywhere."""
+    return "'{}'".format(text.replace("'", "''").replace("$", "$$"))
 
 
 def disk_names(node: str, storage: Storage) -> list[str]:
