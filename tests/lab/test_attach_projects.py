@@ -130,7 +130,14 @@ def test_two_projects_are_attached_at_once(command, attach, started):
     attaching.restored(command, "replicas", names["replicas"], before["replicas"])
 
 
-@pytest.mark.parametrize("sent", [signal.SIGINT, signal.SIGKILL])
+@pytest.mark.parametrize(
+    "sent",
+    [
+        signal.SIGINT,
+        signal.SIGKILL,
+        *(pytest.param(each, marks=pytest.mark.long) for each in (signal.SIGTERM, signal.SIGHUP)),
+    ],
+)
 def test_an_attach_that_is_stopped_leaves_the_project_and_no_proxy(command, start_command, started, monkeypatch, sent):
     """After SIGKILL the next command restores the project; after Ctrl-C the command itself."""
     for variable, value in attaching.ENVIRONMENT.items():
