@@ -73,6 +73,7 @@ def test_a_run_without_its_engine_is_recorded_and_swept_later(way, start, comman
 
     assert status == 3 and is_one_error(said), said
     assert "the Docker engine does not answer any more" in (journal.read(folder)[1].crashed or "")
+    assert words != "drill" or journal.read(folder)[1].evidence["kill"].doubts, "what clients saw is judged as well"
     summary = json.loads(judged.stdout)
     assert summary["verdict"] in ("CRASHED", "UNKNOWN") and judged.returncode == 3
     assert {path.name for path in folder.iterdir()} >= {"record.jsonl", "summary.json", "report.html"}

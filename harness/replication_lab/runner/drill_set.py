@@ -186,7 +186,7 @@ def run(
             for each in drills:
                 if own.left_up:
                     break
-                journal.write(own.do(DrillRequest(each, seed), ledger(journal.folder, each.name)))
+                own.do(DrillRequest(each, seed), ledger(journal.folder, each.name), journal.write)
         journal.write(End(why=KEPT if own.left_up else "done", reason=own.left_up))
 
 
@@ -241,9 +241,13 @@ class Labs:
             signals.raise_interruption(error)
             raise
 
-    def do(self, asked: DrillRequest, ledger: Path) -> Evidence:
-        """Run one drill on the lab, and remove the lab if nothing can be proved on it afterwards."""
+    def do(self, asked: DrillRequest, ledger: Path, record: Callable[[Evidence], object] = lambda _: None) -> Evidence:
+        """Run one drill on the lab, record it, and remove the lab if nothing can be proved on it afterwards.
+
+        It is recorded first: an engine that is gone cannot remove the lab either.
+        """
         evidence = run_drill(self.lab(), asked, ledger, self._tell)
+        record(evidence)
         if self._keep and judged_as_found(evidence, ledger).exit_code:
             self._leave_up()
         elif evidence.doubts or evidence.failed_proofs or asked.drill.changes_roles:

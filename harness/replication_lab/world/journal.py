@@ -49,7 +49,8 @@ class Journal:
         except BaseException as error:
             # The error may be that nothing can be written; it is the one to tell.
             with suppress(LabError):
-                self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {error}"))
+                said = error.found if isinstance(error, LabError) else error
+                self.write(End(why=CRASHED, reason=f"{type(error).__name__}: {said}"))
             raise
         finally:
             self.close()
