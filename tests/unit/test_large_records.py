@@ -20,6 +20,8 @@ from tests.records import golden
 KEPT = "semisync_wan"
 # What a process that judges may use; Python, numpy and scipy take a third of it.
 MOST_MIB = 300
+# So many times the samples of the kept run are those of a load of ten minutes.
+MOST_SAMPLES = 256
 # Judges a run, and prints its exit code and the most memory that it used; not as a child of this process, whose
 # memory would be counted.
 JUDGE = """
@@ -31,15 +33,22 @@ print(*(line.split()[1] for line in open("/proc/self/status") if line.startswith
 
 
 def lengthened(folder: Path, mib: int) -> Path:
-    """Make the record of a kept run that long by repeating its samples, a measurement at a time; return its folder."""
+    """Make the record of a kept run that long, by repeating its samples and then its rounds; return its folder."""
     run = golden.unpack(KEPT, folder)
     short = (run / journal.RECORD).read_bytes()
-    times = (mib << 20) * 5 // 4 // len(short) + 1
+    wanted = (mib << 20) * 5 // 4 // len(short) + 1
+    times, again = min(wanted, MOST_SAMPLES), -(-wanted // MOST_SAMPLES)
+    events = [json.loads(line) for line in short.splitlines()]
+    measured = [event for event in events if event["event"] == "measurement"]
+    most = max(event["round"] for event in measured)
+    for event in measured:
+        event["samples"] = {name: found * times for name, found in event["samples"].items()}
     with (run / journal.RECORD).open("wb") as file:
-        for line in short.splitlines():
-            event = json.loads(line)
-            event |= {"samples": {name: found * times for name, found in event.get("samples", {}).items()}}
-            file.write(json.dumps(event).encode() + b"\n" if event["samples"] else line + b"\n")
+        for event in [event for event in events if event not in measured]:
+            file.write(json.dumps(event).encode() + b"\n")
+        for number in range(again):
+            for event in measured:
+                file.write(json.dumps(event | {"round": event["round"] + most * number}).encode() + b"\n")
     return run
 
 

@@ -118,7 +118,7 @@ class Record:
         whole, events = Lines(lines), list[Event]()
         for number, line in whole:
             found = _decode(line, number)
-            if again and whole.begin > HELD:
+            if again and whole.begin + len(line) > HELD:
                 found = [_without_samples(event, partial(again, whole.begin, len(line))) for event in found]
             events += found
         return cls(events, whole.torn)
