@@ -369,9 +369,10 @@ def test_no_lab_is_no_error(lab, monkeypatch):
     """`status` and `down` say so and end well."""
     monkeypatch.setattr(engine, "client", lambda: None)
     monkeypatch.setattr(leftovers, "sweep", list)
-    monkeypatch.setattr(project, "projects", set)
+    monkeypatch.setattr(project, "others", dict)
+    monkeypatch.setattr(labels, "owners", dict)
     monkeypatch.setattr(array, "sweep", lambda kept: [])
-    monkeypatch.setattr(labels, "compose_files", set)
+    monkeypatch.setattr(labels, "compose_files", list)
     monkeypatch.setattr(revisions, "unused", lambda _in_use: [])
 
     assert json.loads(lab("status", "--json")[1]) == []

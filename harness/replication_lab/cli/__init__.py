@@ -185,9 +185,9 @@ def cli() -> None:
                  lab list          the topologies, experiments, drills and so on
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
-    from replication_lab.world import viewed_files
+    from replication_lab.world import lab_files
 
-    if viewed_files.files():
+    if lab_files.views():
         # Only then: it imports Docker and SQL.
         from replication_lab.cli.console import tell
         from replication_lab.lab import killed_views

@@ -317,9 +317,16 @@ def _in_service(lab: Lab, node: str) -> Array | None:
 
 def known(lab: Lab, node: str) -> list[Array]:
     """Return all arrays that were made for a node, in service or not."""
-    mine = [one for one in lab.containers.values() if STORAGE in one.labels and one.labels[NODE] == node]
-    storages = [msgspec.json.decode(one.labels[STORAGE], type=Storage) for one in mine]
+    mine = [one.labels.get(STORAGE, "") for one in lab.containers.values() if one.labels.get(NODE) == node]
+    storages = [found for text in mine if (found := _storage(text))]
     return [(MachineArray if each.backend == MACHINE else Array)(lab, node, each) for each in storages]
+
+
+def _storage(label: str) -> Storage | None:
+    """Return the storage that a label holds; None for what the lab did not write."""
+    with suppress(msgspec.DecodeError, LabError):
+        return msgspec.json.decode(label, type=Storage)
+    return None
 
 
 def array(lab: Lab, node: str) -> Array:
