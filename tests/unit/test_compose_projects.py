@@ -7,7 +7,7 @@ import subprocess
 from types import SimpleNamespace
 
 import pytest
-from replication_lab.lab import up
+from replication_lab.lab import down as removal
 from replication_lab.model.errors import LabError
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.proof import Proof
@@ -161,14 +161,14 @@ def test_a_lab_in_use_is_one_whose_process_lives(engine):
 def test_what_clean_would_remove_is_listed_and_stays(engine, state, monkeypatch):
     """Leftovers, labs that no running command uses, what arrays left, and images where those are asked for."""
     monkeypatch.setattr(images, "all_tags", lambda: ["replication-lab/load"])
-    monkeypatch.setattr(up.array, "left_in_dev", lambda kept: [f"{len(kept)} kept"])
-    monkeypatch.setattr(up.revisions, "unused", lambda _in_use: [])
+    monkeypatch.setattr(removal.array, "left_in_dev", lambda kept: [f"{len(kept)} kept"])
+    monkeypatch.setattr(removal.revisions, "unused", lambda _in_use: [])
     (state / "lab-b.json").write_text("{}")
     used, kept = Thing("lab-a", mark()), Thing("lab-b", dead())
     things = engine(used, kept, Thing("lab-c", "compose"), Thing("d", dead()), Thing("lab-e", OLD))
 
-    assert up.removable(with_images=False) == ["d", "lab-b", "5 kept"]
-    assert up.removable(with_images=True) == ["d", "lab-b", "5 kept", "replication-lab/load"]
+    assert removal.removable(with_images=False) == ["d", "lab-b", "5 kept"]
+    assert removal.removable(with_images=True) == ["d", "lab-b", "5 kept", "replication-lab/load"]
     assert not any(thing.removed for thing in things)
 
 

@@ -3,7 +3,8 @@
 import json
 
 import pytest
-from replication_lab.lab import doctor, up
+from replication_lab.lab import doctor
+from replication_lab.lab import down as removal
 from replication_lab.world import lab_files
 from replication_lab.world.docker import compose_call, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
@@ -46,9 +47,9 @@ def engine(monkeypatch, tmp_path):
     monkeypatch.setattr(compose_call, "wait_for_others", lambda _path: None)
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path / "labs")
     (tmp_path / "labs").mkdir()
-    monkeypatch.setattr(up.array, "left_in_dev", lambda _kept: [])
-    monkeypatch.setattr(up.array, "sweep", lambda _kept: [])
-    monkeypatch.setattr(up.revisions, "unused", lambda _in_use: [])
+    monkeypatch.setattr(removal.array, "left_in_dev", lambda _kept: [])
+    monkeypatch.setattr(removal.array, "sweep", lambda _kept: [])
+    monkeypatch.setattr(removal.revisions, "unused", lambda _in_use: [])
     return holds
 
 
@@ -115,9 +116,9 @@ COMMANDS = {
     "left behind": leftovers.left_behind,
     "listed": project.all_labs,
     "doctor": lambda: list(doctor._labs()),
-    "dry run": lambda: up.removable(with_images=False),
-    "clean": lambda: up.clean(with_images=False, tell=lambda _line: None),
-    "down": lambda: up.down(None, lambda _line: None),
+    "dry run": lambda: removal.removable(with_images=False),
+    "clean": lambda: removal.clean(with_images=False, tell=lambda _line: None),
+    "down": lambda: removal.down(None, lambda _line: None),
 }
 
 
@@ -167,4 +168,4 @@ def test_an_image_of_others_with_a_label_of_the_labs_is_not_removed(engine, tag)
     found = engine()
     found.images = lambda: [{"RepoTags": [tag], "Labels": {"replication-lab.recipe": tag[8:].partition("-")[0]}}]
 
-    assert up.images.all_tags() == []
+    assert removal.images.all_tags() == []

@@ -4,7 +4,7 @@ import pytest
 from replication_lab.faults.toxic_calibration import bodies_of
 from replication_lab.lab import killed_views
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, lab_files, owners
+from replication_lab.world import catalogue, files, lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 
@@ -39,7 +39,7 @@ def killed(lab, monkeypatch):
     lab.link(LINK).cut()
     lab.died["replica"] = "it was stopped"
     view.__exit__(None, None, None)
-    kept.write_bytes(content)
+    files.write_whole(kept, content)
     monkeypatch.setattr(owners, "is_dead", lambda _owner: True)
     return lab
 

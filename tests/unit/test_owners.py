@@ -7,6 +7,7 @@ from contextlib import contextmanager
 
 import psutil
 import pytest
+from replication_lab.lab import down as removal
 from replication_lab.lab import up
 from replication_lab.world import lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
@@ -15,7 +16,7 @@ from replication_lab.world.docker import leftovers, project
 from tests.fakes.docker_engine import Holding, Thing
 from tests.fakes.owners import dead, mark
 
-OLD = f"{os.getpid()}-1795901026.97@/somewhere/runs/labs"
+OLD = "1-1795901026.97@/somewhere/runs/labs"
 # It prints its mark, and runs until its input ends.
 OWNER = "import sys; from replication_lab.world import owners; print(owners.owner(), flush=True); sys.stdin.read()"
 ELSEWHERE = {
@@ -47,8 +48,8 @@ def engine(monkeypatch, tmp_path):
         return things
 
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
-    monkeypatch.setattr(up.array, "sweep", lambda _kept: [])
-    monkeypatch.setattr(up.revisions, "unused", lambda _in_use: [])
+    monkeypatch.setattr(removal.array, "sweep", lambda _kept: [])
+    monkeypatch.setattr(removal.revisions, "unused", lambda _in_use: [])
     return holds
 
 
@@ -123,7 +124,7 @@ def test_an_owner_that_cannot_be_seen_is_neither_alive_nor_dead(engine, what):
     (thing,) = engine(Thing("lab-x", owner))
 
     assert not owners.is_dead(owner) and leftovers.left_behind() == []
-    assert leftovers.sweep() == [] and up.clean(False, lambda _line: None) == [] and not thing.removed
+    assert leftovers.sweep() == [] and removal.clean(False, lambda _line: None) == [] and not thing.removed
     assert project.others()["lab-x"].startswith("of ")
 
 
@@ -137,20 +138,20 @@ def test_what_is_not_known_to_be_dead_is_removed_by_its_name_only(engine, owner)
     """Without a name it is named; of an earlier version, of Compose alone, of another machine or container."""
     (thing,) = engine(Thing("lab-x", owner if isinstance(owner, str) else owner()))
 
-    assert "--lab only: lab-x" in told(up.down, None) and not thing.removed
-    assert "left lab-x: " in told(up.clean, False) and not thing.removed
-    assert "lab-x is stopped" in told(up.down, "lab-x") and thing.removed
+    assert "--lab only: lab-x" in told(removal.down, None) and not thing.removed
+    assert "left lab-x: " in told(removal.clean, False) and not thing.removed
+    assert "lab-x is stopped" in told(removal.down, "lab-x") and thing.removed
 
 
 def test_another_checkouts_lab_is_removed_by_its_name_only(engine):
     """Its folder is compared and never opened: whether it was saved there is not known here."""
     (thing,) = engine(Thing("lab-x", dead(folder="/another/runs/labs")))
 
-    assert leftovers.sweep() == [] and "left lab-x: of another checkout" in told(up.clean, False)
-    assert "lab-x is stopped" in told(up.down, "lab-x") and thing.removed
+    assert leftovers.sweep() == [] and "left lab-x: of another checkout" in told(removal.clean, False)
+    assert "lab-x is stopped" in told(removal.down, "lab-x") and thing.removed
 
 
-@pytest.mark.parametrize("act", [lambda: up.down("lab-x"), lambda: up.refuse_in_use(project.find("lab-x"))])
+@pytest.mark.parametrize("act", [lambda: removal.down("lab-x"), lambda: up.refuse_in_use(project.find("lab-x"))])
 def test_another_users_lab_is_not_removed_by_its_name_either(engine, refused, act):
     """Also if its process has ended; root acts as that user."""
     (thing,) = engine(Thing("lab-x", dead(user="4711")))
@@ -175,8 +176,8 @@ def test_what_is_of_no_topology_of_this_checkout_is_removed_by_its_name(engine):
         Thing("n", dead(folder="/x"), kind="network"), Thing("o", OLD, labels={"replication-lab.engine": "none-such"})
     )
 
-    assert "n is stopped" in told(up.down, "n") and network.removed
-    assert "o is stopped" in told(up.down, "o") and other.removed
+    assert "n is stopped" in told(removal.down, "n") and network.removed
+    assert "o is stopped" in told(removal.down, "o") and other.removed
 
 
 # --- another namespace, for real --------------------------------------------------------------------------------------

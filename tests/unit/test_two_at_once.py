@@ -6,6 +6,7 @@ from types import SimpleNamespace
 
 import pytest
 from replication_lab.lab import attach, up
+from replication_lab.lab import down as removal
 from replication_lab.model.lab_request import LabRequest
 from replication_lab.replication import failover as succession
 from replication_lab.world import catalogue, lab_files, lock
@@ -57,8 +58,8 @@ def engine(monkeypatch):
         monkeypatch.setattr(docker_engine, "ensure", lambda: None)
         return things
 
-    monkeypatch.setattr(up.array, "sweep", lambda _kept: [])
-    monkeypatch.setattr(up.revisions, "unused", lambda _in_use: [])
+    monkeypatch.setattr(removal.array, "sweep", lambda _kept: [])
+    monkeypatch.setattr(removal.revisions, "unused", lambda _in_use: [])
     return holds
 
 
@@ -114,8 +115,8 @@ def test_a_lab_that_another_command_changes_is_not_removed(other, engine, refuse
     first = other("lab-x")
 
     assert leftovers.left_behind() == ["lab-x"]
-    assert f"process {first.number}" in refused(up.down, "lab-x", lambda _line: None).found
-    assert up.clean(False, lambda _line: None) == [] and leftovers.sweep() == []
+    assert f"process {first.number}" in refused(removal.down, "lab-x", lambda _line: None).found
+    assert removal.clean(False, lambda _line: None) == [] and leftovers.sweep() == []
     assert not thing.removed
     first.end("")
     assert leftovers.sweep() == ["lab-x"] and thing.removed

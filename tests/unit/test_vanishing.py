@@ -1,7 +1,8 @@
 """Does every listing survive what goes away, or is only half made, between two requests to the engine?"""
 
 import pytest
-from replication_lab.lab import attach, doctor, up
+from replication_lab.lab import attach, doctor
+from replication_lab.lab import down as removal
 from replication_lab.world import lab_files
 from replication_lab.world.docker import attachments, compose_call, labels, leftovers, project
 from replication_lab.world.docker import engine as docker_engine
@@ -17,9 +18,9 @@ COMMANDS = {
     "left behind": leftovers.left_behind,
     "listed": lambda: [lab.is_in_use() for lab in project.all_labs().values()],
     "doctor": lambda: list(doctor._labs()),
-    "dry run": lambda: up.removable(with_images=False),
-    "clean": lambda: up.clean(with_images=False, tell=lambda _line: None),
-    "down": lambda: up.down("lab-a", lambda _line: None),
+    "dry run": lambda: removal.removable(with_images=False),
+    "clean": lambda: removal.clean(with_images=False, tell=lambda _line: None),
+    "down": lambda: removal.down("lab-a", lambda _line: None),
 }
 
 
@@ -39,9 +40,9 @@ def engine(monkeypatch, tmp_path):
 
     monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
     monkeypatch.setattr(compose_call, "wait_for_others", lambda _path: None)
-    monkeypatch.setattr(up.array, "left_in_dev", lambda _kept: [])
-    monkeypatch.setattr(up.array, "sweep", lambda _kept: [])
-    monkeypatch.setattr(up.revisions, "unused", lambda _in_use: [])
+    monkeypatch.setattr(removal.array, "left_in_dev", lambda _kept: [])
+    monkeypatch.setattr(removal.array, "sweep", lambda _kept: [])
+    monkeypatch.setattr(removal.revisions, "unused", lambda _in_use: [])
     return holds
 
 

@@ -22,11 +22,10 @@ from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, clock, host, lock, owners, packet_rules, revisions, signals, vm
-from replication_lab.world.disks import array, overlay
+from replication_lab.world import at_once, catalogue, clock, host, lock, owners, packet_rules, signals, vm
+from replication_lab.world.disks import overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, packet_ability, project, servers
-from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker import images, leftovers, packet_ability, project, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 
@@ -306,43 +305,6 @@ def _shared(link: RunningLink, toxic: Toxic) -> str:
     return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
 
 
-def down(name: str | None, tell: Tell = print) -> list[str]:
-    """Remove a lab with its data; the only idle one of this user when no name is given, and no error without any.
-
-    By its name also a lab whose owner is not known to have ended, or that is of no topology of this checkout.
-    """
-    docker_engine.client()
-    tidy(tell)
-    labs = project.all_labs()
-    if name is None:
-        idle = [known for known, lab in labs.items() if lab.is_idle()]
-        if not idle and not any(lab.is_in_use() for lab in labs.values()):
-            others = ", ".join(project.others())
-            tell(f"no lab of yours is running; by --lab only: {others}" if others else "no lab is running")
-            return []
-        name = idle[0] if len(idle) == 1 else project.find(None).name
-    if name not in labs and name not in labels.owners():
-        project.find(name)
-    with lock.lab_held(name, "lab down"):
-        _remove(name, labs.get(name))
-    tell(f"{name} is stopped; its containers, networks and volumes are removed")
-    return [name]
-
-
-def _remove(name: str, lab: Lab | None) -> None:
-    if isinstance(lab, AttachedLab):
-        raise LabError(
-            f"{name} is an attached project, and `lab down` deletes a lab with its data",
-            "`lab detach`, which restores the project",
-            f"./lab detach --lab {name}",
-        )
-    marks = lab.owners if lab else labels.owners().get(name, set())
-    refuse_other_user(name, marks)
-    if any(map(owners.is_alive, marks)) and owners.owner() not in marks:
-        raise _in_use(name)
-    lab.down() if lab else leftovers.remove(name)
-
-
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
     lab.save_state([], lab.topology.toxics)
@@ -354,10 +316,10 @@ def refuse_in_use(lab: Lab) -> None:
     """Raise LabError for a lab of another user, or if another command that still runs has started it."""
     refuse_other_user(lab.name, lab.owners)
     if lab.is_in_use() and not lab.is_own():
-        raise _in_use(lab.name)
+        raise in_use(lab.name)
 
 
-def _in_use(name: str) -> LabError:
+def in_use(name: str) -> LabError:
     return LabError(f"{name} is in use by another lab command", "that command to finish", "./lab status")
 
 
@@ -379,37 +341,3 @@ def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
 def known_toxic(name: str) -> Toxic:
     """Return the toxic for a name, a condition by number, or none; LabError for anything else."""
     return catalogue.toxic("lan" if name == "none" else name)
-
-
-def removable(with_images: bool) -> list[str]:
-    """Return what `clean` would remove; change nothing."""
-    docker_engine.client()
-    # A lab that is removed frees its own devices.
-    of_arrays = array.left_in_dev(sorted(labels.owners()))
-    copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
-    found = [*leftovers.left_behind(), *_idle(), *of_arrays, *copies, *(images.all_tags() if with_images else [])]
-    return list(dict.fromkeys(found))
-
-
-def _idle() -> dict[str, Lab]:
-    return {name: lab for name, lab in project.all_labs().items() if lab.is_idle()}
-
-
-def clean(with_images: bool, tell: Tell = print) -> list[str]:
-    """Remove what killed commands of this checkout left behind, and its labs that no command uses; return the names."""
-    # In step with `removable`.
-    docker_engine.client()
-    gone = leftovers.sweep()
-    for name, lab in _idle().items():
-        with lock.held_if_free(lock.of_lab(name), "lab clean") as by:
-            if not by:
-                tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
-                lab.down()
-                gone.append(name)
-    for name, why in project.others().items():
-        tell(f"left {name}: {why}")
-    gone += array.sweep(sorted(labels.owners()))
-    gone += revisions.remove(revisions.unused(labels.compose_files()))
-    if with_images:
-        gone += images.remove_all()
-    return gone

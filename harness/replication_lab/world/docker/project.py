@@ -273,7 +273,7 @@ def _why_not(name: str) -> str:
     if name in attachments.containers():
         return f"; {name} was attached from another checkout, or its file in {lab_files.FOLDER} is lost"
     return (
-        f"; {name} has containers, networks or volumes, but is no lab that is known here"
+        f"; {name} has containers, networks or volumes, but is not a lab that is known here"
         if name in labels.owners()
         else ""
     )
