@@ -1,6 +1,7 @@
 """Does the override change one service only, and is the attachment a topology like the lab's own?"""
 
 import json
+from pathlib import Path
 
 import msgspec
 import pytest
@@ -8,8 +9,9 @@ import yaml
 from replication_lab import replication
 from replication_lab.model.attachment import LABEL, OWNER, AttachedLink, Consumer, override
 from replication_lab.world import lab_files
-from replication_lab.world.docker import attachments
+from replication_lab.world.docker import attachments, compose_call
 
+from tests.fakes.docker_engine import Holding, Thing
 from tests.unit.attached_projects import attachment
 
 REPLICATED = attachment(
@@ -148,3 +150,26 @@ def test_an_attachment_is_believed_only_from_a_file_that_is_this_user_s_alone(mo
     assert attachments.kept("shop") is None and "shop" not in attachments.all_kept()
     assert attachments.kept("other") is None
     attachments.restore("shop")
+
+
+def test_only_the_network_of_the_project_itself_is_removed(monkeypatch):
+    """The engine finds a name by a part of it: that of another attached project contains it."""
+    networks = [Thing(each, None, kind="network", labels={OWNER: "1-2"}) for each in ("shop", "myshop", "shop2")]
+    for network in networks:
+        network.name = f"{network.labels['com.docker.compose.project']}_lab-attach"
+    monkeypatch.setattr(attachments.engine, "client", lambda: Holding(networks))
+    attachments.remove_added("shop")
+
+    assert [network.removed for network in networks] == [True, False, False]
+
+
+def test_the_files_of_a_project_are_found_in_a_path_with_a_comma(tmp_path):
+    """Compose puts commas between them; a file that is gone stays as it was named."""
+    folder = tmp_path / "a, b,c"
+    folder.mkdir()
+    files = [str(folder / name) for name in ("compose.yaml", "more.yaml")]
+    for file in files:
+        Path(file).write_text("{}")
+
+    assert compose_call.split_files(",".join(files)) == files
+    assert compose_call.split_files("/gone.yaml") == ["/gone.yaml"] and compose_call.split_files("") == []

@@ -172,6 +172,48 @@ def test_what_clean_would_remove_is_listed_and_stays(engine, state, monkeypatch)
     assert not any(thing.removed for thing in things)
 
 
+def test_a_project_of_others_is_not_started_over(engine, refused):
+    """Compose would recreate its containers: whatever they are, the name is taken."""
+    engine(Thing("lab-a", None, "app"), Thing("lab-b", "compose", kind="volume"))
+
+    assert (
+        "lab-a is a Compose project that is not a lab of yours: lab-a-app-1"
+        in refused(project.refuse_taken, "lab-a").found
+    )
+    assert "data of an earlier lab-b exists" in refused(project.refuse_taken, "lab-b").found
+    project.refuse_taken("lab-c")
+
+
+def test_a_topology_is_not_read_from_a_file_that_a_label_names(engine, state, tmp_path):
+    """Only its name is used, among the topologies of this checkout; a file that `lab up` kept is read."""
+    mine = tmp_path / "far.yaml"
+    mine.write_text(catalogue.compose_file("async").read_text())
+    named = {labels.CONFIG_FILES: f"{mine},/x/lab-a.servers.yaml"}
+    engine(Thing("lab-a", "compose", labels=named), Thing("lab-b", "compose", folder="/a,b/compose"))
+
+    assert {name: lab.topology.name for name, lab in project.all_labs().items()} == {"lab-b": "semisync"}
+    files.write_whole(state / "lab-a.env", f"LAB_TOPOLOGY={mine}\n".encode())
+    assert project.find("lab-a").topology.name == "far"
+    (state / "lab-a.env").chmod(0o666)
+    assert "lab-a" not in project.all_labs()
+
+
+def test_a_container_beside_another_has_none_of_its_image_s_labels():
+    """Those of the lab only: an image could make it one of an attached project."""
+    model = Thing("lab-a", "compose", labels={"replication-lab.attachment": "shop", "x": "y"})
+    added = Thing("shop", None, labels={"replication-lab.attachment": "shop", "replication-lab.attached-by": "me"})
+
+    assert labels.of_beside("lab-a", model, "load") == {
+        labels.PROJECT: "lab-a",
+        labels.LABEL: "compose",
+        labels.SERVICE: "load",
+    }
+    assert labels.of_beside("shop", added, "packets").keys() == {
+        *(labels.PROJECT, labels.SERVICE, labels.HASH),
+        *("replication-lab.attachment", "replication-lab.attached-by"),
+    }
+
+
 def test_unknown_services_and_stopped_ones_are_worded(engine, refused):
     """A container that is not there, and one that publishes nothing because it stopped."""
     engine(Thing("lab-a", "compose"))

@@ -122,7 +122,7 @@ def up(
 @of_lab
 @as_json
 def down(name: str | None, json_: bool) -> None:
-    """Stop a lab and delete its data; --lab is optional if only one lab is running.
+    """Stop a lab and delete its data; --lab is optional if only one lab of this checkout is running.
 
     Example: lab down --lab lab-semisync
     """
@@ -273,7 +273,10 @@ def doctor(json_: bool, undo: bool) -> None:
 @click.option("--dry-run", is_flag=True, help="Print what would be removed, and remove nothing.")
 @as_json
 def clean(images_: bool, dry_run: bool, json_: bool) -> None:
-    """Remove every lab that no running command uses, and the leftovers of killed commands.
+    """Remove this checkout's labs that no running command uses, and the leftovers of killed commands.
+
+    Labs of other checkouts, machines and users, and labs started by Compose alone, are listed: `lab down` removes one
+    by its name.
 
     Example: lab clean --dry-run
     """
