@@ -138,7 +138,7 @@ def test_the_busiest_processes_are_those_that_used_most_since_then():
 def test_a_step_of_the_clock_makes_no_process_a_new_one(monkeypatch):
     """All that a process has ever used would count as used since."""
     before, boot_time = set(CpuByProcess.read().used), psutil.boot_time()
-    monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot_time + 90)
+    monkeypatch.setattr("psutil._psplatform.boot_time", lambda: boot_time + 90)
     psutil.process_iter.cache_clear()
 
     assert before & set(CpuByProcess.read().used)

@@ -79,7 +79,7 @@ def test_a_mark_that_is_no_owner_is_neither_alive_nor_dead(text):
 def test_a_step_of_the_clock_kills_nobody(monkeypatch, seconds):
     """The kernel's time of boot moves with the clock; ticks since boot do not."""
     before, boot_time = owners.owner(), psutil.boot_time()
-    monkeypatch.setattr(psutil._psplatform, "boot_time", lambda: boot_time + seconds)
+    monkeypatch.setattr("psutil._psplatform.boot_time", lambda: boot_time + seconds)
     owners._by_process.cache_clear()
 
     assert owners.owner() == before and owners.is_alive(before)
