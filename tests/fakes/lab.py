@@ -133,6 +133,7 @@ class FakeLab:
     """A topology that came up. Commits go through `commit`, whichever client makes them."""
 
     password = "fake"
+    owners: frozenset[str] = frozenset()
 
     def __init__(self, world: "FakeWorld", topology: Topology, engine: str):
         self.name, self.topology, self.engine = f"fake-{topology.name}", topology, engine

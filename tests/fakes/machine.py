@@ -30,6 +30,8 @@ class Machine(LabOfNames):
     def _ended(self, code):
         self.status, self.code = "exited", code
 
+    owners = ()
+
     def is_in_use(self):
         return self.in_use
 

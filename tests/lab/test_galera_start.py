@@ -11,7 +11,6 @@ from replication_lab.model.errors import LabError
 from replication_lab.probes.galera import wait_until_synced
 from replication_lab.world import catalogue
 from replication_lab.world.clock import STALLED_SECONDS, wait_until
-from replication_lab.world.docker import leftovers
 from replication_lab.world.mysql.galera import GaleraNode
 
 # What a node decides at its start is tested on the image (tests/images/test_galera_start.py); here on whole clusters.
@@ -99,7 +98,7 @@ def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole)
     """LAB_SST is the joiner's; its data directory was lost."""
     whole.node("node3").kill()
     at_data_of(whole, "node3", f"find {DATA} -mindepth 1 -delete")
-    docker_compose = ["docker", "compose", "--env-file", str(leftovers.STATE / f"{whole.name}.env")]
+    docker_compose = ["docker", "compose", "--env-file", str(whole.env_file)]
     subprocess.run(
         [*docker_compose, "-f", "compose/galera.yaml", "up", "--detach", "--no-deps", "node3"],
         cwd=catalogue.ROOT,

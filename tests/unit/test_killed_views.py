@@ -4,7 +4,7 @@ import pytest
 from replication_lab.faults.toxic_calibration import bodies_of
 from replication_lab.lab import killed_views
 from replication_lab.model.errors import LabError
-from replication_lab.world import catalogue, viewed_files
+from replication_lab.world import catalogue, files, lab_files, owners
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import leftovers, project
 
@@ -19,7 +19,7 @@ def lab(fake_world, tmp_path, monkeypatch):
     lab = FakeLab(fake_world(), catalogue.topology("semisync"), "mariadb")
     for body in catalogue.toxic("wan-85ms").bodies:
         lab.link(LINK).add(body)
-    monkeypatch.setattr(viewed_files, "FOLDER", tmp_path)
+    monkeypatch.setattr(lab_files, "FOLDER", tmp_path)
     monkeypatch.setattr(project, "all_labs", lambda: {lab.name: lab})
     monkeypatch.setattr(killed_views, "by_node", lambda _lab: {})
     monkeypatch.setattr(docker_engine, "client", lambda: None)
@@ -32,15 +32,15 @@ def killed(lab, monkeypatch):
     """Change a lab in a view, and kill the view."""
     view = killed_views.kept(lab, writes=False)
     view.__enter__()
-    [kept] = viewed_files.files()
+    [kept] = lab_files.views()
     content = kept.read_bytes()
     for found in lab.link(LINK).toxics():
         lab.link(LINK).remove(found["name"])
     lab.link(LINK).cut()
     lab.died["replica"] = "it was stopped"
     view.__exit__(None, None, None)
-    kept.write_bytes(content)
-    monkeypatch.setattr(leftovers, "is_alive", lambda _owner: False)
+    files.write_whole(kept, content)
+    monkeypatch.setattr(owners, "is_dead", lambda _owner: True)
     return lab
 
 
@@ -57,31 +57,31 @@ def test_links_and_nodes_are_as_before_the_view(killed):
     ]
     assert bodies_of(killed.link(LINK)) == [*catalogue.toxic("wan-85ms").bodies] and killed.link(LINK).enabled()
     assert killed.node("replica").state()[0] == "running"
-    assert restored() == [] and viewed_files.files() == []
+    assert restored() == [] and lab_files.views() == []
 
 
 def test_a_view_that_is_alive_keeps_its_lab(killed, monkeypatch):
     """A command beside it must not undo what its viewers do."""
-    monkeypatch.setattr(leftovers, "is_alive", lambda _owner: True)
+    monkeypatch.setattr(owners, "is_dead", lambda _owner: False)
 
-    assert restored() == [] and len(viewed_files.files()) == 1
+    assert restored() == [] and len(lab_files.views()) == 1
     assert killed.node("replica").state()[0] == "exited"
 
 
 def test_a_view_that_ends_leaves_no_file(lab):
     """It restores the lab itself."""
     with killed_views.kept(lab, writes=False):
-        assert len(viewed_files.files()) == 1
+        assert len(lab_files.views()) == 1
 
-    assert viewed_files.files() == []
+    assert lab_files.views() == []
 
 
 def test_a_lab_that_is_gone_or_a_broken_file_is_forgotten(killed, monkeypatch):
     """Neither stands in the way of a command."""
-    (viewed_files.FOLDER / f"other.1{viewed_files.SUFFIX}").write_text("{")
+    (lab_files.FOLDER / f"other.1{lab_files.VIEWED}").write_text("{")
     monkeypatch.setattr(project, "all_labs", dict)
 
-    assert restored() == [] and viewed_files.files() == []
+    assert restored() == [] and lab_files.views() == []
 
 
 def test_without_an_engine_a_later_command_restores(killed, monkeypatch):
@@ -92,7 +92,7 @@ def test_without_an_engine_a_later_command_restores(killed, monkeypatch):
 
     monkeypatch.setattr(docker_engine, "client", fail)
 
-    assert restored() == [] and len(viewed_files.files()) == 1
+    assert restored() == [] and len(lab_files.views()) == 1
 
 
 def test_a_lab_that_the_killed_command_started_is_not_restored(killed, monkeypatch):

@@ -30,14 +30,14 @@ click.UsageError.exit_code = FAILED
 COMMANDS = {
     "lab": {
         "up": "Start a topology, verify it, and print connection details.",
-        "down": "Stop a lab and delete its data; --lab is optional if only one lab is running.",
+        "down": "Stop a lab and delete its data; --lab is optional if only one lab of this checkout is running.",
         "status": "Show the running labs: nodes, links, toxics, replication.",
         "show": "Show one lab as a tree: roles, links, toxics, state.",
         "env": "Print how to connect to a lab as assignments for the shell.",
         "toxic": "List toxics, or replace the toxics of a LINK; CONDITION none removes them.",
         "engines": "List the engines: version, source, processor, features, when tested, image state, what is missing.",
         "doctor": "Check prerequisites and leftovers on this host and suggest fixes.",
-        "clean": "Remove every lab that no running command uses, and the leftovers of killed commands.",
+        "clean": "Remove this checkout's labs that no running command uses, and the leftovers of killed commands.",
         "completion": "Print the completion script for a shell.",
     },
     "images": {
@@ -185,9 +185,9 @@ def cli() -> None:
                  lab list          the topologies, experiments, drills and so on
                  lab run semisync_wan
     """  # noqa: D301, D401 - click needs the \b itself; it is the heading of --help
-    from replication_lab.world import viewed_files
+    from replication_lab.world import lab_files
 
-    if viewed_files.files():
+    if lab_files.views():
         # Only then: it imports Docker and SQL.
         from replication_lab.cli.console import tell
         from replication_lab.lab import killed_views

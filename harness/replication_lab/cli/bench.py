@@ -23,7 +23,7 @@ from replication_lab.model.lab_request import LabRequest
 from replication_lab.model.run_request import RunRequest
 from replication_lab.model.storage import Storage
 from replication_lab.workloads.ledger import Ledger
-from replication_lab.world import catalogue, clock, files, host, journal, places
+from replication_lab.world import catalogue, clock, files, host, journal, owners, places
 from replication_lab.world.disks import array, overlay
 from replication_lab.world.docker import engine as docker_engine
 from replication_lab.world.docker import images, leftovers, project
@@ -150,7 +150,7 @@ def _timed_raw(topology: str, engine: str, memory: list[float]) -> float:
     compose = ["docker", "compose", "-p", NAME, "-f", str(catalogue.compose_file(topology))]
     try:
         seconds = files.seconds_of(
-            ["env", f"ENGINE={engine}", f"LAB_OWNER={leftovers.owner()}", *compose, "up", "--wait"], catalogue.ROOT
+            ["env", f"ENGINE={engine}", f"LAB_OWNER={owners.owner()}", *compose, "up", "--wait"], catalogue.ROOT
         )
         lab = project.find(NAME)
         memory += [lab.node(node.name).memory_mib() for node in lab.topology.nodes]

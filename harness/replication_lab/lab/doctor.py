@@ -10,7 +10,7 @@ from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.world import catalogue, host, installing, packet_rules, vm
 from replication_lab.world.disks import overlay
-from replication_lab.world.docker import compose_version, engine, images, leftovers, project, servers
+from replication_lab.world.docker import compose_version, engine, images, labels, leftovers, project, servers
 from replication_lab.world.docker import machine as machine_of_engine
 from replication_lab.world.docker.machine import EngineMachine
 
@@ -135,7 +135,19 @@ def _in_engine(found: EngineMachine) -> Iterator[Finding]:
             why = "" if name in tools else servers.foreign(name)
             yield Finding(f"image {name}", f"refused: {why}" if why else images.state(name), True)
     yield _attempt("virtual machines", _launcher, "unset LAB_VM")
-    yield Finding("labs", ", ".join(project.all_labs()) or "none running", True)
+    yield from _labs()
+
+
+def _labs() -> Iterator[Finding]:
+    others = project.others()
+    mine = [name for name in project.all_labs() if name not in others]
+    yield Finding("labs", ", ".join(mine) or "none running", True)
+    if others:
+        said = ", ".join(f"{name} ({why})" for name, why in others.items())
+        yield Finding("other labs", f"{said}; removed only by ./lab down --lab NAME", True)
+    if unknown := labels.strangers():
+        said = f"{', '.join(unknown)}: labels of an image, or without a project; never touched"
+        yield Finding("unknown, with the lab's label", said, True)
     stale = leftovers.left_behind()
     yield Finding("leftovers", ", ".join(stale) or "nothing", not stale, "./lab clean" if stale else "")
 

@@ -13,11 +13,11 @@ from replication_lab.lab import disks
 from replication_lab.model.errors import LabError
 from replication_lab.model.progress import Tell
 from replication_lab.model.storage import Storage
-from replication_lab.world import clock, files, signals
+from replication_lab.world import clock, files, lab_files, signals
 from replication_lab.world.disks import array as arrays
 from replication_lab.world.disks import overlay
 from replication_lab.world.disks.overlay import MACHINE, array_name, volume_name
-from replication_lab.world.docker import images, leftovers, project, volumes
+from replication_lab.world.docker import images, project, volumes
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.service import Node
 from replication_lab.world.mysql.binary_log import BinaryLog
@@ -88,7 +88,7 @@ def unfinished(lab: Lab) -> Plan | None:
 
 
 def _plan_file(lab: Lab) -> Path:
-    return leftovers.STATE / f"{lab.name}.migration.json"
+    return lab_files.file_of(lab.name, ".migration.json")
 
 
 def _plan(lab: Lab, node: str, storage: Storage) -> Plan:

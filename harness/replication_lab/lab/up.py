@@ -1,6 +1,6 @@
 """Labs as a user wants them: up and proved, changed, and removed."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from contextlib import closing
 from dataclasses import replace
 from typing import Unpack
@@ -22,11 +22,10 @@ from replication_lab.model.toxic import Toxic
 from replication_lab.probes.round_trip import PINGS, RoundTrip
 from replication_lab.replication import fitting_servers
 from replication_lab.replication.abilities import RunsMachines
-from replication_lab.world import at_once, catalogue, clock, host, packet_rules, revisions, signals, vm
-from replication_lab.world.disks import array, overlay
+from replication_lab.world import at_once, catalogue, clock, host, lock, owners, packet_rules, signals, vm
+from replication_lab.world.disks import overlay
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker import images, labels, leftovers, packet_ability, project, servers
-from replication_lab.world.docker.attached import AttachedLab
+from replication_lab.world.docker import images, leftovers, packet_ability, project, servers
 from replication_lab.world.docker.lab import Lab
 from replication_lab.world.docker.link import RunningLink
 
@@ -63,7 +62,14 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
     storage = topology.storage | asked.storage
     docker_engine.ensure()
     tidy(tell)
+    with lock.lab_held(name, f"lab up {topology.name}"):
+        return _up(asked, storage, tell)
+
+
+def _up(asked: LabRequest, storage: dict[str, Storage], tell: Tell) -> Lab:
+    topology, engine, name = asked.topology, asked.engine, asked.name
     if running := project.all_labs().get(name):
+        refuse_other_user(name, running.owners)
         return _again(running, asked, tell)
     servers.make_ready(topology, engine)
     images.ensure(image_names(engine, asked.load, topology, storage))
@@ -74,7 +80,7 @@ def up(asked: LabRequest, tell: Tell = print) -> Lab:
         start_options.refuse_unable(topology, placed.storage)
     _warn_of_stale_rules(topology, tell)
     tell(f"starting {name}: {topology.name}, {engine}{by}{_stored(placed.storage)}")
-    project.refuse_old_data(name)
+    project.refuse_taken(name)
     lab = project.start(placed)
     try:
         proofs = _proofs_with_options(lab, asked, tell)
@@ -299,27 +305,6 @@ def _shared(link: RunningLink, toxic: Toxic) -> str:
     return " for each connection" + (f" on each of its {ports} ports" if ports > 1 else "")
 
 
-def down(name: str | None, tell: Tell = print) -> list[str]:
-    """Remove a lab with its data; the only one when no name is given, and no error when there is none."""
-    docker_engine.client()
-    tidy(tell)
-    if name is None and not project.all_labs():
-        tell("no lab is running")
-        return []
-    idle = [known for known, lab in project.all_labs().items() if not lab.is_in_use()]
-    lab = project.find(name or (idle[0] if len(idle) == 1 else None))
-    refuse_in_use(lab)
-    if isinstance(lab, AttachedLab):
-        raise LabError(
-            f"{lab.name} is an attached project, and `lab down` deletes a lab with its data",
-            "`lab detach`, which restores the project",
-            f"./lab detach --lab {lab.name}",
-        )
-    lab.down()
-    tell(f"{lab.name} is stopped; its containers, networks and volumes are removed")
-    return [lab.name]
-
-
 def leave_up(lab: Lab, tell: Tell) -> str:
     """Let a run's own lab stay up when its command ends, until `lab down`; return why the run ends, for its record."""
     lab.save_state([], lab.topology.toxics)
@@ -328,9 +313,22 @@ def leave_up(lab: Lab, tell: Tell) -> str:
 
 
 def refuse_in_use(lab: Lab) -> None:
-    """Raise LabError if another command that still runs has started the lab: a run or a test of its own."""
+    """Raise LabError for a lab of another user, or if another command that still runs has started it."""
+    refuse_other_user(lab.name, lab.owners)
     if lab.is_in_use() and not lab.is_own():
-        raise LabError(f"{lab.name} is in use by another lab command", "that command to finish", "./lab status")
+        raise in_use(lab.name)
+
+
+def in_use(name: str) -> LabError:
+    return LabError(f"{name} is in use by another lab command", "that command to finish", "./lab status")
+
+
+def refuse_other_user(name: str, marks: Iterable[str]) -> None:
+    """Raise LabError for a lab of another user; root, too, acts for that user by name only."""
+    if user := next(filter(None, map(owners.other_user, marks)), ""):
+        raise LabError(
+            f"{name} is a lab of user {user}", "a lab of yours", f"as root: sudo -u '#{user}' ./lab down --lab {name}"
+        )
 
 
 def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
@@ -343,31 +341,3 @@ def set_toxics(lab: Lab, toxics: dict[str, str]) -> list[Proof]:
 def known_toxic(name: str) -> Toxic:
     """Return the toxic for a name, a condition by number, or none; LabError for anything else."""
     return catalogue.toxic("lan" if name == "none" else name)
-
-
-def removable(with_images: bool) -> list[str]:
-    """Return what `clean` would remove; change nothing."""
-    docker_engine.client()
-    idle = [name for name, lab in project.all_labs().items() if not lab.is_in_use()]
-    # A lab that is removed frees its own devices.
-    of_arrays = array.left_in_dev(sorted(project.projects()))
-    copies = [revisions.shown(copy) for copy in revisions.unused(labels.compose_files())]
-    found = [*leftovers.left_behind(), *idle, *of_arrays, *copies, *(images.all_tags() if with_images else [])]
-    return list(dict.fromkeys(found))
-
-
-def clean(with_images: bool, tell: Tell = print) -> list[str]:
-    """Remove what killed commands left behind, and every lab that no running command uses; return what was removed."""
-    # In step with `removable`.
-    docker_engine.client()
-    gone = leftovers.sweep()
-    for name, lab in project.all_labs().items():
-        if not lab.is_in_use():
-            tell(f"{'detaching' if isinstance(lab, AttachedLab) else 'removing'} {name}")
-            lab.down()
-            gone.append(name)
-    gone += array.sweep(sorted(project.projects()))
-    gone += revisions.remove(revisions.unused(labels.compose_files()))
-    if with_images:
-        gone += images.remove_all()
-    return gone

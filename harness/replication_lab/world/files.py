@@ -1,9 +1,11 @@
 """Files written atomically, and commands timed from outside."""
 
 import os
+import stat
 import subprocess
 import time
 from collections.abc import Sequence
+from contextlib import suppress
 from pathlib import Path
 
 from replication_lab.model.errors import LabError
@@ -20,6 +22,15 @@ def seconds_of(command: Sequence[str], folder: Path) -> float:
             f"`{' '.join(command)}` ended with status {ended.returncode}:\n  {last}", "exit status 0", "./lab doctor"
         )
     return seconds
+
+
+def read_own(path: Path) -> bytes | None:
+    """Return the content of a file that is this user's alone; None for any other, and for a link."""
+    with suppress(OSError), open(os.open(path, os.O_RDONLY | os.O_NOFOLLOW | os.O_NONBLOCK), "rb") as file:
+        found = os.fstat(file.fileno())
+        if stat.S_ISREG(found.st_mode) and found.st_uid == os.getuid() and not found.st_mode & 0o077:
+            return file.read()
+    return None
 
 
 def write_whole(path: Path, content: bytes) -> None:

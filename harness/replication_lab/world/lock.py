@@ -1,31 +1,84 @@
-"""A lock between a user's processes: one builds an image, or starts the engine, while the others wait."""
+"""Locks between a user's processes: one builds an image, starts the engine or changes a lab; others wait or end."""
 
 import fcntl
+import os
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
+from functools import cache
+from io import TextIOWrapper
 
 from replication_lab.model.errors import LabError
-from replication_lab.world import places
+from replication_lab.world import clock, places
 
 FOLDER = places.KEPT / "locks"
+# What is held until the process ends.
+_kept = ExitStack()
+
+
+@contextmanager
+def _opened(name: str) -> Iterator[TextIOWrapper]:
+    FOLDER.mkdir(parents=True, exist_ok=True)
+    with (FOLDER / name).open("a+") as file:
+        yield file
 
 
 @contextmanager
 def held(name: str) -> Iterator[None]:
     """Hold the lock of that name within the block; wait while another process holds it. It ends with its process."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / name).open("a") as file:
+    with _opened(name) as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
 
 @contextmanager
-def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
-    """Hold the lock of that name within the block; raise `taken` if it is held elsewhere."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / name).open("a") as file:
+def held_if_free(name: str, doing: str = "") -> Iterator[str | None]:
+    """Hold the lock of that name within the block, if it is free; give None, or by whom it is held, in words.
+
+    `doing` is the command, for others that ask for the lock meanwhile.
+    """
+    with _opened(name) as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
-            raise taken from None
+            file.seek(0)
+            yield file.read() or "another command"
+            return
+        file.truncate(0)
+        file.write(f"`{doing or 'lab'}` (process {os.getpid()}, since {clock.now()[:19]} UTC)")
+        file.flush()
+        yield None
+
+
+@contextmanager
+def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
+    """Hold the lock of that name within the block; raise `taken` if it is held elsewhere."""
+    with held_if_free(name) as by:
+        if by:
+            raise taken
         yield
+
+
+def of_lab(name: str) -> str:
+    """Return the lock of a lab's name: one command at a time starts, changes or removes it."""
+    return f"lab-{name}"
+
+
+@contextmanager
+def lab_held(name: str, doing: str) -> Iterator[None]:
+    """Hold the name of a lab within the block; LabError with the command that holds it already."""
+    with held_if_free(of_lab(name), doing) as by:
+        if by:
+            raise LabError(f"{name} is in use by {by}", "that command to finish", "./lab status")
+        yield
+
+
+@cache
+def keep_shared(name: str) -> None:
+    """Hold the lock of that name until this process ends; others may hold it in this way, too."""
+    file = _kept.enter_context(_opened(name))
+    fcntl.flock(file, fcntl.LOCK_SH)
+
+
+def is_free(name: str) -> bool:
+    with held_if_free(name) as by:
+        return not by

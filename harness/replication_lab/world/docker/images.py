@@ -224,12 +224,13 @@ def _last_lines(text: str, count: int = 15) -> str:
 
 def all_tags() -> list[str]:
     """Return the names of the lab's images in the engine, with those under which they were pulled."""
-    return sorted({tag for image in engine.client().images.list() for tag in image.tags if _is_own(image.labels, tag)})
+    found = engine.client().api.images()
+    return sorted({tag for image in found for tag in image["RepoTags"] or () if _is_own(image["Labels"] or {}, tag)})
 
 
 def _is_own(labels: dict[str, str], tag: str) -> bool:
-    recipe = labels.get(RECIPE)
-    return tag.startswith(PREFIX) or (recipe is not None and f":{recipe}-" in tag)
+    recipe = labels.get(RECIPE, "")
+    return tag.startswith(PREFIX) or (re.fullmatch(r"[0-9a-f]{16}", recipe) is not None and f":{recipe}-" in tag)
 
 
 def remove_all() -> list[str]:

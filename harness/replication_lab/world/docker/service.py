@@ -262,7 +262,7 @@ class Node(Service):
     @property
     def dialect(self) -> Dialect:
         """The dialect of the engine whose files it was started with; the start verified it by the server's version."""
-        return dialects()[catalogue.engine(self.container.labels[ENGINE_LABEL]).dialect]
+        return dialects()[catalogue.engine(self.container.labels.get(ENGINE_LABEL, "")).dialect]
 
     def set_clock(self, seconds: int) -> None:
         """Set a server's clock this many seconds ahead, within about a second; only in a lab with movable clocks."""
