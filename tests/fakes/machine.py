@@ -20,12 +20,15 @@ class Connection:
 class Machine(LabOfNames):
     """A lab of one node whose container obeys, and whose server answers while it runs."""
 
-    name, topology, password = "lab-single", catalogue.topology("single"), "fake"
+    name, topology, is_attached = "lab-single", catalogue.topology("single"), False
 
     def __init__(self):
         self.status, self.code, self.starts = "running", 0, 1
         self.quota, self.memory, self.periods, self.commands = 0, 0, 0, []
         self.ahead, self.in_use = 0, False
+
+    def administrator(self, node):
+        return "root", "fake"
 
     def _ended(self, code):
         self.status, self.code = "exited", code

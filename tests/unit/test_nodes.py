@@ -1,5 +1,6 @@
 """Do the commands for a node act, verify it, say how to undo it, and refuse what would do nothing?"""
 
+import dataclasses
 import json
 import os
 
@@ -9,6 +10,7 @@ from replication_lab import replication
 from replication_lab.cli import cli
 from replication_lab.lab import nodes
 from replication_lab.model.errors import LabError
+from replication_lab.replication.drbd import AS_ROOT
 from replication_lab.world import catalogue
 from replication_lab.world.docker import project
 
@@ -153,11 +155,19 @@ def test_a_command_runs_in_a_node_with_options_of_its_own(machine, became):
     assert machine.commands == [("ls", "-l")]
 
 
+def test_a_command_in_another_service_gets_no_password(machine, became):
+    """Only a node has an administrator."""
+    machine.topology = dataclasses.replace(machine.topology, nodes=())
+    typed("exec", "server", "ls")
+
+    assert became == [["docker", "exec", "-i", "lab-single-server-1", "ls"]]
+
+
 def test_a_command_for_a_virtual_machine_runs_in_its_guest():
-    """A proxy beside it is a container alone."""
+    """A proxy beside it is a container alone. The password is the guest's own: no argument holds it."""
     lab = type("Lab", (), {"topology": catalogue.topology("drbd")})()
     pair = replication.of(lab)
 
     assert pair.inside("node1", ["ls", "-l"]) == ["guest", "ls", "-l"]
-    assert pair.inside("node1", ["sh"], terminal=True) == ["guest", "--terminal", "sh"]
+    assert pair.inside("node1", ["sh"], terminal=True) == [*AS_ROOT, "sh"]
     assert pair.inside("toxiproxy", ["ls"]) == ["ls"]

@@ -132,15 +132,22 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
         inside = replication.of(lab).inside(node, command)
         print_json({"node": node, "output": lab.service(node).run(*inside)})
         return
-    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), lab.password)
+    is_own_node = not lab.is_attached and node in {each.name for each in lab.topology.nodes}
+    _, password = lab.administrator(node) if is_own_node else ("", None)
+    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), password)
 
 
-def _become(lab: Lab, service: str, command: list[str], password: str) -> None:
-    """Replace this process by a command in a container, with the caller's terminal; the password is in MYSQL_PWD."""
+def _become(lab: Lab, service: str, command: list[str], password: str | None) -> None:
+    """Replace this process by a command in a container, with the caller's terminal.
+
+    A password becomes the variable MYSQL_PWD there. Docker gets only its name: arguments are visible to other users.
+    """
     terminal = "-it" if sys.stdin.isatty() else "-i"
-    os.environ["MYSQL_PWD"] = password
+    variable = []
+    if password is not None:
+        os.environ["MYSQL_PWD"], variable = password, ["-e", "MYSQL_PWD"]
     container = str(lab.service(service).container.name)
-    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", container, *command])
+    os.execvp("docker", ["docker", "exec", terminal, *variable, container, *command])
 
 
 def _of_nodes(command: Callable[..., Any]) -> Callable[..., Any]:

@@ -42,7 +42,7 @@ def server_at(name: str, address: tuple[str, int], account: Account) -> Attached
             f"{name} refuses the account {account.user} ({account.origin})", f"--dsn {FORM}", "./lab attach --help"
         )
     known = dialects()[dialect_of(version)]
-    found = AttachedServer(name, address, known, account.password, user=account.user)
+    found = AttachedServer(name, address, known, {account.user: account.password}, user=account.user)
     if known.file_position and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":
         found.dialect = _without_gtids(found)
     return found
@@ -318,4 +318,4 @@ def refuse_attached(lab: Lab, command: str) -> None:
 def lab_of(project: str, containers: list[Container]) -> AttachedLab:
     """Return the attached lab that the added containers of a project belong to."""
     attached = attachments.of(containers)
-    return AttachedLab(project, attached.topology, text_of_nodes(attached.images), "", attached=attached)
+    return AttachedLab(project, attached.topology, text_of_nodes(attached.images), {}, attached=attached)

@@ -19,7 +19,7 @@ from replication_lab.world import catalogue
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import attached, attachments, compose, images, labels, mixed, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.lab import DEATH_LINES, Lab
+from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
 from replication_lab.world.docker.leftovers import owner
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
@@ -42,8 +42,9 @@ def start(asked: LabRequest) -> Lab:
 
     `asked` must name the backends of its storage: `auto` is not resolved here.
     """
-    name, topology, password = asked.name, asked.topology, secrets.token_urlsafe(12)
-    lab = Lab(name, topology, asked.engine, password, asked.launcher, asked.clocks_move)
+    name, topology = asked.name, asked.topology
+    passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
+    lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
     files = [catalogue.compose_file(topology.name)]
     if differing := mixed.overlay(topology, asked.engine):
@@ -191,7 +192,7 @@ def _settings(lab: Lab) -> dict[str, str]:
         # Empty for the engine's own image and for different nodes, so that an exported LAB_IMAGE is not used.
         "LAB_IMAGE": "" if mixes else server.image,
         **({"LAB_CHARACTERS": mixed.CHARACTERS} if mixes else {}),
-        "LAB_PASSWORD": lab.password,
+        **{PASSWORDS[user]: password for user, password in lab.passwords.items()},
         "LAB_OWNER": owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),
         **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
@@ -278,9 +279,15 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
     variables = dict(entry.split("=", 1) for entry in node.attrs["Config"]["Env"])
     nodes = {one.labels[labels.SERVICE]: one for one in containers if labels.ENGINE_LABEL in one.labels}
     running = {each.name: _server_of(nodes[each.name]) for each in known.nodes if each.name in nodes}
-    lab = Lab(name, known, text_of_nodes(running), variables["MYSQL_ROOT_PASSWORD"])
+    lab = Lab(name, known, text_of_nodes(running), _passwords(variables))
     lab.__dict__["containers"] = {container.labels[labels.SERVICE]: container for container in containers}
     return lab
+
+
+def _passwords(variables: Mapping[str, str]) -> dict[str, str]:
+    """Return the passwords of a lab's accounts from a server's environment; an older version's are all root's."""
+    root = variables["MYSQL_ROOT_PASSWORD"]
+    return {user: variables.get(variable, root) for user, variable in PASSWORDS.items()}
 
 
 def _server_of(node: Container) -> str:

@@ -249,7 +249,7 @@ class Node(Service):
         """Return its server, the same object for all callers; LabError if the container does not run."""
         self.lab.topology.node(self.name)
         if self.name not in self.lab.servers:
-            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.password)
+            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.passwords)
         return self.lab.servers[self.name]
 
     def answers(self) -> bool:
