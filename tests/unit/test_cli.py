@@ -283,7 +283,7 @@ def test_the_status_of_a_run_is_its_verdict(lab, world, monkeypatch, status):
     from msgspec.structs import replace
 
     real = running.summarise
-    monkeypatch.setattr(running, "write", lambda *_: [])
+    monkeypatch.setattr(running, "write_report", lambda *_: [])
     monkeypatch.setattr(running, "summarise", lambda *parts: replace(real(*parts), exit_code=status))
 
     assert lab("run", "semisync_wan")[0] == status

@@ -135,7 +135,7 @@ def _ledger_load(lab: Lab) -> tuple[int, float]:
     ledger, lines = Ledger({"server": 8}), catalogue.RUNS / f"{NAME}.ledger"
     ledger.prepare(lab.node("server").server())
     cpu = host.own_cpu_seconds()
-    with lines.open("wb", buffering=0) as file:
+    with files.open_private(lines, "wb", buffering=0) as file:
         with ledger.writing(lambda node: Client(lambda: lab.node(node).server().as_application()), file.write):
             clock.pause(LEDGER_SECONDS)
     cpu = host.own_cpu_seconds() - cpu

@@ -6,6 +6,7 @@ from contextlib import contextmanager
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import places
+from replication_lab.world.files import open_private, private_folder
 
 FOLDER = places.KEPT / "locks"
 
@@ -13,8 +14,7 @@ FOLDER = places.KEPT / "locks"
 @contextmanager
 def held(name: str) -> Iterator[None]:
     """Hold the lock of that name within the block; wait while another process holds it. It ends with its process."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / name).open("a") as file:
+    with open_private(private_folder(FOLDER) / name, "ab") as file:
         fcntl.flock(file, fcntl.LOCK_EX)
         yield
 
@@ -22,8 +22,7 @@ def held(name: str) -> Iterator[None]:
 @contextmanager
 def held_or_refused(name: str, taken: LabError) -> Iterator[None]:
     """Hold the lock of that name within the block; raise `taken` if it is held elsewhere."""
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / name).open("a") as file:
+    with open_private(private_folder(FOLDER) / name, "ab") as file:
         try:
             fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except BlockingIOError:
