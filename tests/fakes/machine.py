@@ -66,6 +66,10 @@ class Machine(LabOfNames):
     def logs(self, node, lines=12):
         return "\n".join(["its first words", "its last words"][-lines if lines != "all" else 0 :])
 
+    def follow_logs(self, node, lines):
+        yield self.logs(node, lines)
+        yield "\nits newest words\x1b[2J\n"
+
     def cpu_quota_us(self, node):
         return self.quota
 

@@ -98,6 +98,7 @@ def test_help_loads_no_command():
         "replication_lab.model",
         "replication_lab.model.command",
         "replication_lab.model.errors",
+        "replication_lab.model.visible",
         "replication_lab.world",
         "replication_lab.world.signals",
     }

@@ -1,5 +1,6 @@
 """One service of a lab: its container and the actions on it. A node is a service that runs a database server."""
 
+import codecs
 import io
 import socket
 import tarfile
@@ -200,6 +201,11 @@ class Service:
     def logs(self, lines: int | Literal["all"] = 12) -> str:
         """Return the last lines of a container's log, or "all" of them."""
         return self.container.logs(tail=lines).decode(errors="replace")
+
+    def follow_logs(self, lines: int | Literal["all"]) -> Iterator[str]:
+        """Yield the last lines of a container's log, then new ones as they come, until the container ends."""
+        chunks = self.container.logs(tail=lines, stream=True, follow=True)
+        yield from codecs.iterdecode(chunks, "utf-8", errors="replace")
 
     def logs_since_start(self) -> str:
         """Return a container's log since it was last started."""
