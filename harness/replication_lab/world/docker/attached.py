@@ -295,7 +295,7 @@ def no_account(node: str, project: str) -> LabError:
     return LabError(
         f"{node} of {project} accepts none of the accounts in its container's environment",
         f"--dsn {FORM}: an account that may read the state of replication, and create a schema for drills",
-        f"./lab detach --lab {project}, then lab attach with --dsn {node}=mysql://root:PASSWORD@",
+        f"./lab detach --lab {project}, then lab attach with --dsn {node}=@FILE",
     )
 
 
