@@ -1,9 +1,6 @@
 """Accounts and their passwords: each its own, and none where another user of the host can read it."""
 
 import json
-import threading
-from contextlib import contextmanager
-from pathlib import Path
 
 import pymysql
 import pytest
@@ -11,39 +8,9 @@ from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 
+from tests.lab.processes import processes_watched, with_password
+
 USERS = ("root", "lab", "replicator")
-
-
-def arguments():
-    """Yield the command line of each process of this host, as `ps` shows it."""
-    for process in Path("/proc").glob("[0-9]*"):
-        try:
-            yield (process / "cmdline").read_bytes()
-        except OSError:
-            continue
-
-
-@contextmanager
-def processes_watched():
-    """Yield a set that gets every command line that runs within the block."""
-    seen, over = set(), threading.Event()
-
-    def watch():
-        while not over.is_set():
-            seen.update(arguments())
-
-    watching = threading.Thread(target=watch)
-    watching.start()
-    try:
-        yield seen
-    finally:
-        over.set()
-        watching.join()
-
-
-def with_password(lab, seen):
-    """Return the command lines in which one of the lab's passwords is."""
-    return [line for line in seen if any(secret.encode() in line for secret in lab.passwords.values())]
 
 
 OLTP = SysbenchOltp("source", rows=200, seconds=1)
