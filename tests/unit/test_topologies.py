@@ -325,3 +325,13 @@ def test_no_password_is_written_down():
     for path in COMPOSE.rglob("*.yaml"):
         for found in re.findall(r"(?:IDENTIFIED BY '|PASSWORD='|PASSWORD: )([^'\n]*)", path.read_text()):
             assert re.fullmatch(r"\$\{LAB_(ROOT_|REPLICATOR_)?PASSWORD" + re.escape(NONE_SET), found), path
+
+
+def test_no_password_is_an_argument_of_a_process():
+    """Every user of the host can read arguments; options files and the environment only the process's own user."""
+    given = re.compile(r"--[a-z-]*(?:password|auth)[= ]\S|\s-p[\"$]")
+    folders = (catalogue.COMPOSE, catalogue.IMAGES, catalogue.PACKAGE)
+    files = [file for folder in folders for file in folder.rglob("*") if file.is_file() and file.suffix != ".pyc"]
+    found = {file.name: given.findall(file.read_text(errors="replace")) for file in files}
+
+    assert {name: lines for name, lines in found.items() if lines} == {}
