@@ -329,6 +329,15 @@ def test_following_another_server_names_account_password_and_gtids(dialled, dial
 
 
 @pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
+def test_a_source_that_is_refused_is_told_without_the_password(dialled, dialect, refused):
+    """The statement is in the error, up to the password."""
+    server, _ = dialled({"CHANGE": pymysql.err.OperationalError(1201, "Could not initialize master info")}, dialect)
+    error = refused(Replica(server).follow, "toxiproxy", 22001)
+
+    assert error.found.startswith("`CHANGE ") and "of replicator" not in str(error)
+
+
+@pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
 def test_a_copied_server_forgets_its_own_log(dialled, dialect):
     """And begins at the copy's GTIDs."""
     server, connections = dialled(dialect=dialect)

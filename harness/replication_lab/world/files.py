@@ -4,7 +4,6 @@ import os
 import subprocess
 import time
 from collections.abc import Sequence
-from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -27,8 +26,8 @@ def seconds_of(command: Sequence[str], folder: Path) -> float:
 def private_folder(path: Path) -> Path:
     """Make a folder, and those above it, that only its owner can enter; one that exists stays as it is."""
     for folder in (*reversed(path.parents), path):
-        with suppress(FileExistsError):
-            folder.mkdir(mode=0o700)
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
     return path
 
 
