@@ -32,6 +32,7 @@ def processes_watched():
         watching.join()
 
 
-def with_password(lab, seen):
-    """Return the command lines in which one of the lab's passwords is."""
-    return [line for line in seen if any(secret.encode() in line for secret in lab.passwords.values())]
+def check_no_password(lab, seen, program):
+    """Check that a program was seen, and that no command line has one of the lab's passwords."""
+    assert [line for line in seen if program in line], f"{program} was not seen at all"
+    assert [line for line in seen if any(secret.encode() in line for secret in lab.passwords.values())] == []

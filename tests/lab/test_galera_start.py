@@ -14,7 +14,7 @@ from replication_lab.world.clock import STALLED_SECONDS, wait_until
 from replication_lab.world.docker import leftovers
 from replication_lab.world.mysql.galera import GaleraNode
 
-from tests.lab.processes import processes_watched, with_password
+from tests.lab.processes import check_no_password, processes_watched
 
 # What a node decides at its start is tested on the image (tests/images/test_galera_start.py); here on whole clusters.
 pytestmark = pytest.mark.long
@@ -113,8 +113,7 @@ def test_an_empty_node_joins_by_rsync_where_that_is_asked_for(whole, make_whole)
         make_whole(whole)
 
     assert "wsrep_sst_rsync --role 'joiner'" in since_restart(whole, "node3")
-    assert [line for line in seen if b"wsrep_sst_rsync" in line], "the transfer was not seen at all"
-    assert with_password(whole, seen) == []
+    check_no_password(whole, seen, b"wsrep_sst_rsync")
     assert 1 == len(rows(whole))
 
 

@@ -8,7 +8,7 @@ from replication_lab.workloads.mysqlslap import Slap
 from replication_lab.workloads.row_updates import RowChanges
 from replication_lab.workloads.sysbench_oltp import SysbenchOltp
 
-from tests.lab.processes import processes_watched, with_password
+from tests.lab.processes import check_no_password, processes_watched
 
 USERS = ("root", "lab", "replicator")
 
@@ -42,8 +42,7 @@ def test_no_load_shows_a_password_in_the_list_of_processes(loaded, program, load
     with processes_watched() as seen:
         load(loaded)
 
-    assert [line for line in seen if program in line], "the load was not seen at all"
-    assert with_password(loaded, seen) == []
+    check_no_password(loaded, seen, program)
 
 
 @pytest.mark.parametrize("user", USERS)
