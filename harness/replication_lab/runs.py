@@ -1,7 +1,7 @@
 """Runs: from the name of an experiment, or from drills, to a judged run on disk, and again from its record."""
 
 import os
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from contextlib import suppress
 from pathlib import Path
 from typing import TypeVar
@@ -27,8 +27,6 @@ from replication_lab.report import (
     formats,
     summarise,
     summarise_drills,
-    write,
-    write_live,
 )
 from replication_lab.runner import asked_drills, attached, drill_set
 from replication_lab.runner.application import Probe
@@ -36,6 +34,7 @@ from replication_lab.runner.rounds import Run, World
 from replication_lab.world import catalogue, places
 from replication_lab.world.docker.attached import AttachedLab
 from replication_lab.world.docker.project import exported
+from replication_lab.world.files import write_whole
 from replication_lab.world.journal import LATEST, Journal, names, read, record_file
 
 Found = TypeVar("Found", bound=Summary)
@@ -149,7 +148,7 @@ def _reported(
         # Without a single event not even the machine could be described; then only that error counts.
         if journal.record.events:
             summary, timelines = summed_up()
-            write(journal.folder, summary, journal.record, timelines)
+            write_report(journal.folder, summary, journal.record, timelines)
             write_index()
     return journal.folder, summary
 
@@ -174,11 +173,30 @@ def report(run: str) -> list[str]:
     """Write a run's report again; return the paths."""
     folder, record = read(run)
     if isinstance(record.opening, Live):
-        return [str(folder / name) for name in write_live(folder, record.opening, record)]
+        from replication_lab.report import live_page
+
+        # There is no verdict to write.
+        return _write(folder, [("report.html", live_page.render(record.opening, record).encode())])
     summary, timelines = summed_up(folder, record)
-    written = [str(folder / name) for name in write(folder, summary, record, timelines)]
+    written = write_report(folder, summary, record, timelines)
     if folder.parent == catalogue.RUNS.resolve():
         write_index()
+    return written
+
+
+def write_report(folder: Path, summary: Summary, record: Record, timelines: Timelines) -> list[str]:
+    """Write summary.json, junit.xml and report.html into the folder of a run; return the paths."""
+    from replication_lab.report import files
+
+    return _write(folder, files.of_run(summary, record, timelines))
+
+
+def _write(folder: Path, found: Iterable[tuple[str, bytes]]) -> list[str]:
+    """Write the files of a report into the folder of a run; return the paths."""
+    written = []
+    for name, content in found:
+        write_whole(folder / name, content)
+        written.append(str(folder / name))
     return written
 
 
@@ -231,14 +249,14 @@ def digests() -> list[Digest]:
 
 def write_index() -> Path:
     """Write runs/index.html, the page of all runs, from their summaries; return its path."""
-    from replication_lab.report import files, index
+    from replication_lab.report import index
 
     summaries = {name: catalogue.RUNS / name / "summary.json" for name in names()}
     found = [
         index.Run(name, index.decode(file.read_bytes()) if file.is_file() else None) for name, file in summaries.items()
     ]
     path = catalogue.RUNS / "index.html"
-    files.replace(path, places.as_typed(index.render(found)).encode())
+    write_whole(path, places.as_typed(index.render(found)).encode())
     return path
 
 

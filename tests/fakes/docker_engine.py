@@ -47,7 +47,10 @@ class Engine:
 
 # --- an engine with containers, networks and volumes ------------------------------------------------------------------
 
-CONFIG = {"Env": ["MYSQL_ROOT_PASSWORD=secret=1"], "Image": "replication-lab/mariadb"}
+CONFIG = {
+    "Env": ["MYSQL_ROOT_PASSWORD=secret=1", "LAB_PASSWORD=secret=2", "LAB_REPLICATOR_PASSWORD=secret=3"],
+    "Image": "replication-lab/mariadb",
+}
 
 
 class Thing:

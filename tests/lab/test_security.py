@@ -11,8 +11,9 @@ import pytest
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, owners
 from replication_lab.world.docker import engine, labels
+from replication_lab.world.docker.lab import PASSWORDS
 
-PASSWORD = "a-password-of-this-test"
+GIVEN = {variable: f"of-{user}-in-this-test" for user, variable in PASSWORDS.items()}
 ALLOWED = {"NET_ADMIN"}
 
 
@@ -20,7 +21,7 @@ ALLOWED = {"NET_ADMIN"}
 def rendered(request):
     """Return a topology as Compose would start it for `lab up`."""
     file = catalogue.compose_file(request.param)
-    settings = {"ENGINE": "mariadb", "LAB_PASSWORD": PASSWORD, "LAB_OWNER": "1-1"}
+    settings = {"ENGINE": "mariadb", **GIVEN, "LAB_OWNER": "1-1"}
     done = subprocess.run(
         ["docker", "compose", "-f", str(file), "--profile", "*", "config", "--format", "json"],
         env={**os.environ, **settings},
@@ -59,8 +60,10 @@ def test_passwords_are_the_labs_own(rendered):
     ]
     accounts = rendered["configs"]["accounts"]["content"]
 
-    assert {value for _, _, value in found} == {PASSWORD}
-    assert accounts.count(f"IDENTIFIED BY '{PASSWORD}'") == accounts.count("CREATE USER")
+    assert {value for _, _, value in found} == set(GIVEN.values())
+    for user in ("lab", "replicator"):
+        assert f"CREATE USER '{user}'@'%' IDENTIFIED BY '{GIVEN[PASSWORDS[user]]}'" in accounts
+    assert accounts.count("IDENTIFIED BY") == accounts.count("CREATE USER") == 2
 
 
 # --- a lab that runs --------------------------------------------------------------------------------------------------
@@ -118,13 +121,13 @@ def content(path):
 
 def test_a_labs_password_is_in_no_other_lab_and_in_nothing_that_is_kept(semisync):
     """Records and reports of this checkout, and the other labs' containers."""
-    secret = semisync.password.encode()
+    secrets = semisync.passwords.values()
     everything = engine.client().containers.list(all=True, ignore_removed=True)
     others = [one for one in everything if semisync.name not in one.name]
     kept = [path for path in catalogue.RUNS.glob("*/*") if path.parent.name != "labs"]
 
-    assert [one.name for one in others if semisync.password in json.dumps(one.attrs)] == []
-    assert [path for path in kept if secret in content(path)] == []
+    assert [one.name for one in others for secret in secrets if secret in json.dumps(one.attrs)] == []
+    assert [path for path in kept for secret in secrets if secret.encode() in content(path)] == []
     assert semisync.env_file.stat().st_mode & 0o077 == 0
 
 

@@ -98,6 +98,7 @@ def test_help_loads_no_command():
         "replication_lab.model",
         "replication_lab.model.command",
         "replication_lab.model.errors",
+        "replication_lab.model.visible",
         "replication_lab.world",
         "replication_lab.world.signals",
     }
@@ -283,7 +284,7 @@ def test_the_status_of_a_run_is_its_verdict(lab, world, monkeypatch, status):
     from msgspec.structs import replace
 
     real = running.summarise
-    monkeypatch.setattr(running, "write", lambda *_: [])
+    monkeypatch.setattr(running, "write_report", lambda *_: [])
     monkeypatch.setattr(running, "summarise", lambda *parts: replace(real(*parts), exit_code=status))
 
     assert lab("run", "semisync_wan")[0] == status

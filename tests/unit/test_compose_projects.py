@@ -48,7 +48,7 @@ def state(monkeypatch, tmp_path):
 
 @pytest.fixture
 def lab() -> Lab:
-    return Lab("lab-a", SEMISYNC, "mariadb", "secret")
+    return Lab("lab-a", SEMISYNC, "mariadb", {"lab": "one", "root": "two", "replicator": "three"})
 
 
 # --- who owns what ----------------------------------------------------------------------------------------------------
@@ -92,17 +92,20 @@ def test_sweeping_takes_the_dead_and_leaves_the_living(engine, state):
 
 
 def test_a_lab_is_found_by_its_labels(engine):
-    """Topology, engine and password come from the containers themselves, whichever process started them."""
+    """Topology, engine and passwords come from the containers themselves, whichever process started them."""
     engine(Thing("lab-a", "compose"), Thing("lab-a", "compose", "toxiproxy"))
     found = project.find("lab-a")
 
-    assert (found.name, found.topology.name, found.engine, found.password) == (
-        "lab-a",
-        "semisync",
-        "mariadb",
-        "secret=1",
-    )
+    assert (found.name, found.topology.name, found.engine) == ("lab-a", "semisync", "mariadb")
+    assert found.passwords == {"root": "secret=1", "lab": "secret=2", "replicator": "secret=3"}
     assert set(found.containers) == {"source", "toxiproxy"}
+
+
+def test_a_lab_of_an_older_version_has_one_password(engine):
+    """It can still be used, and removed."""
+    engine(Thing("lab-a", "compose", **{"Config": {**CONFIG, "Env": ["MYSQL_ROOT_PASSWORD=one"]}}))
+
+    assert project.find("lab-a").passwords == {"root": "one", "lab": "one", "replicator": "one"}
 
 
 def test_a_lab_of_another_image_is_found_with_it(engine):
@@ -273,7 +276,9 @@ def test_the_environment_of_a_lab_says_whose_it_is(lab):
         "COMPOSE_PROJECT_NAME": "lab-a",
         "ENGINE": "mariadb",
         "LAB_IMAGE": "",
-        "LAB_PASSWORD": "secret",
+        "LAB_PASSWORD": "one",
+        "LAB_ROOT_PASSWORD": "two",
+        "LAB_REPLICATOR_PASSWORD": "three",
         "LAB_COMPOSE": FOLDER,
         "LAB_TOPOLOGY": f"{FOLDER}/semisync.yaml",
     } | {"LAB_OWNER": mark()}

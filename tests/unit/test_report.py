@@ -14,9 +14,10 @@ from replication_lab.model.event import End
 from replication_lab.model.noise import Noise
 from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record
-from replication_lab.report import charts, files, junit, summarise, terminal, wording
+from replication_lab.report import charts, junit, summarise, terminal, wording
 from replication_lab.report.rows import DrillRow, DrillsSummary, ExperimentSummary
 from replication_lab.report.summary import encode, schema
+from replication_lab.runs import write_report
 from rich.console import Console
 
 from tests.unit.synthetic import DATA, claim, experiment, lab, record, replaced, run
@@ -215,7 +216,7 @@ def test_files_are_written_whole_or_not_at_all(tmp_path, monkeypatch):
     monkeypatch.setattr(Path, "replace", _no_space)
 
     with pytest.raises(OSError, match="no space"):
-        files.write(tmp_path, summary_of(OPEN), record(3))
+        write_report(tmp_path, summary_of(OPEN), record(3), {})
 
     assert [path.name for path in tmp_path.iterdir()] == ["summary.json"]
     assert (tmp_path / "summary.json").read_text() == "old"
@@ -226,7 +227,7 @@ def test_a_chart_that_fails_costs_no_verdict(tmp_path, monkeypatch):
     monkeypatch.setattr(charts, "of_engine", _no_space)
 
     with pytest.raises(OSError, match="no space"):
-        files.write(tmp_path, summary_of(OPEN), record(3))
+        write_report(tmp_path, summary_of(OPEN), record(3), {})
 
     assert sorted(path.name for path in tmp_path.iterdir()) == ["junit.xml", "summary.json"]
     assert stat.S_ISREG((tmp_path / "summary.json").stat().st_mode)

@@ -14,7 +14,8 @@ from replication_lab.model.quantities import throughput
 from replication_lab.model.record import Record, encode
 from replication_lab.model.run_request import RunRequest
 from replication_lab.model.verdict import Verdict
-from replication_lab.report import terminal, write
+from replication_lab.report import terminal
+from replication_lab.runs import write_report
 from replication_lab.world import catalogue
 from replication_lab.world.docker import engine
 from rich.console import Console
@@ -183,8 +184,8 @@ def test_the_reports_say_it_first(at_40ms, tmp_path):
     """In the terminal and on the page, before any figure."""
     summary, record = at_40ms
     page = StringIO()
-    terminal.show(summary, Console(file=page, width=200))
-    write(tmp_path, summary, record)
+    Console(file=page, width=200).print(terminal.render(summary))
+    write_report(tmp_path, summary, record, {})
     html = (tmp_path / "report.html").read_text()
 
     assert CHANGED in page.getvalue() and CHANGED in html

@@ -14,6 +14,7 @@ from replication_lab.world.mysql.replica import Replica
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
 
+PASSWORDS = {"root": "of root", "lab": "of lab", "replicator": "of replicator"}
 LOST = pymysql.err.OperationalError(2013, "Lost connection to server during query")
 REFUSED = pymysql.err.OperationalError(1045, "Access denied for user 'root'")
 
@@ -57,7 +58,7 @@ def dialled(monkeypatch):
             return connections[-1]
 
         monkeypatch.setattr(tls, "Connection", connect)
-        return Server("replica", ("127.0.0.1", 1), dialects()[dialect], "secret"), connections
+        return Server("replica", ("127.0.0.1", 1), dialects()[dialect], PASSWORDS), connections
 
     return make
 
@@ -281,7 +282,7 @@ def test_a_server_that_does_not_come_back_is_an_error(monkeypatch, refused):
         raise pymysql.err.OperationalError(2003, "Can't connect to server on '127.0.0.1'")
 
     monkeypatch.setattr(tls, "Connection", gone)
-    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], "secret")
+    server = Server("source", ("127.0.0.1", 1), dialects()["mysql"], PASSWORDS)
 
     assert "Can't connect" in refused(server.version).found
 
@@ -321,9 +322,19 @@ def test_following_another_server_names_account_password_and_gtids(dialled, dial
     Replica(server).follow("toxiproxy", 22001)
 
     change, start = connections[0].asked[:2]
-    assert all(word in change for word in ("toxiproxy", "22001", "replicator", "secret"))
+    assert all(word in change for word in ("toxiproxy", "22001", "replicator", "of replicator"))
+    assert not [word for word in ("of root", "of lab") if word in change]
     assert "AUTO_POSITION=1" in change or "USE_GTID=slave_pos" in change
     assert start.startswith("START")
+
+
+@pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
+def test_a_source_that_is_refused_is_told_without_the_password(dialled, dialect, refused):
+    """The statement is in the error, up to the password."""
+    server, _ = dialled({"CHANGE": pymysql.err.OperationalError(1201, "Could not initialize master info")}, dialect)
+    error = refused(Replica(server).follow, "toxiproxy", 22001)
+
+    assert error.found.startswith("`CHANGE ") and "of replicator" not in str(error)
 
 
 @pytest.mark.parametrize("dialect", ["mariadb", "mysql", "mysql-5.6"])
@@ -356,9 +367,13 @@ def test_a_reset_that_is_refused_in_every_spelling_is_told(dialled, refused):
     assert len(connections[0].asked) == 1
 
 
-def test_an_applications_account_is_no_administrators(dialled):
-    """The same server, the same password, another user."""
+def test_an_applications_account_is_no_administrators(dialled, monkeypatch):
+    """The same server, another user with another password."""
     server, _ = dialled()
+    asked = []
+    monkeypatch.setattr(tls, "Connection", lambda **options: asked.append((options["user"], options["password"])))
+    server.connect()
+    server.as_application().connect()
 
-    assert server.as_application()._user == "lab"
+    assert asked == [("root", "of root"), ("lab", "of lab")]
     assert server.as_application().address == server.address

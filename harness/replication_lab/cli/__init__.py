@@ -9,6 +9,7 @@ import importlib
 import signal
 import sys
 import traceback
+from contextlib import redirect_stderr, redirect_stdout
 from pathlib import Path
 from typing import Any, TextIO
 
@@ -17,6 +18,7 @@ import click
 from replication_lab import VERSION
 from replication_lab.model import command as typed
 from replication_lab.model.errors import LabError
+from replication_lab.model.visible import visible
 from replication_lab.world import signals
 
 # The checkout's launcher. An installed package has the command `lab` instead, which texts then name.
@@ -130,6 +132,25 @@ class Installed:
         return getattr(self._stream, name)
 
 
+class Visible:
+    """A stream that shows the characters that a terminal would obey. All that a command prints goes through one.
+
+    Rich's own colours must arrive: it writes to `rich_proxied_file`, and `world.console` shows these characters itself.
+    Bytes would go past `write`, so there is no `buffer`.
+    """
+
+    def __init__(self, stream: TextIO) -> None:
+        self._stream = self.rich_proxied_file = stream
+
+    def write(self, text: str) -> int:
+        return self._stream.write(visible(text))
+
+    def __getattr__(self, name: str) -> Any:
+        if name == "buffer":
+            raise AttributeError(name)
+        return getattr(self._stream, name)
+
+
 class Deferred(click.Command):
     """A command whose module is imported only when it is used; its name and short help are known before."""
 
@@ -197,8 +218,14 @@ def cli() -> None:
 
 def main(command: click.Command = cli, name: str = "lab") -> None:
     """Run a command and exit: errors are three lines and status 3, defects a traceback; signals clean up first."""
+    streams: list[Any] = [sys.stdout, sys.stderr]
     if not LAUNCHER.is_file():
-        sys.stdout, sys.stderr = Installed(sys.stdout), Installed(sys.stderr)
+        streams = [Installed(each) for each in streams]
+    with redirect_stdout(Visible(streams[0])), redirect_stderr(Visible(streams[1])):
+        _main(command, name)
+
+
+def _main(command: click.Command, name: str) -> None:
     # What a command imports stays. To look for garbage in it, as often as by default, takes 40 ms.
     gc.set_threshold(50_000)
     for number in (signal.SIGTERM, signal.SIGINT):

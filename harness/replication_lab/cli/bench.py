@@ -8,13 +8,12 @@ from datetime import datetime
 
 import click
 import msgspec
-from rich.console import Console
 from rich.table import Table
 
 from replication_lab import experiments, runs
 from replication_lab.cli import bench_live, bench_watched, main
 from replication_lab.cli.bench_figure import Figure, figure
-from replication_lab.cli.console import tell
+from replication_lab.cli.console import out, tell
 from replication_lab.lab import up
 from replication_lab.model import history
 from replication_lab.model.errors import LabError
@@ -135,7 +134,7 @@ def _ledger_load(lab: Lab) -> tuple[int, float]:
     ledger, lines = Ledger({"server": 8}), catalogue.RUNS / f"{NAME}.ledger"
     ledger.prepare(lab.node("server").server())
     cpu = host.own_cpu_seconds()
-    with lines.open("wb", buffering=0) as file:
+    with files.open_private(lines, "wb", buffering=0) as file:
         with ledger.writing(lambda node: Client(lambda: lab.node(node).server().as_application()), file.write):
             clock.pause(LEDGER_SECONDS)
     cpu = host.own_cpu_seconds() - cpu
@@ -234,7 +233,7 @@ def bench() -> None:
         interval = "" if one.interval is None else "{:g} to {:g}".format(*one.interval)
         readings = ", ".join(f"{each:g}" for each in one.readings)
         table.add_row(one.what, f"{one.value:g} {one.unit}", interval, goal, met, readings)
-    Console(width=None if sys.stdout.isatty() else 160).print(table)
+    out.print(table)
     now = datetime.now()
     written = {"day": f"{now:%Y-%m-%d}", "environment": host.describe(), "figures": found}
     path = catalogue.RUNS / f"{now:%Y%m%d-%H%M%S}-bench.json"

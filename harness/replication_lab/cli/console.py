@@ -6,7 +6,8 @@ from typing import Any
 
 import click
 import msgspec
-from rich.console import Console
+
+from replication_lab.world.console import Console
 
 # A pipe has no width of its own; addresses and sentences must not be broken.
 out = Console(highlight=False, width=None if sys.stdout.isatty() else 140)
@@ -26,4 +27,4 @@ def tell(line: str) -> None:
 
 def print_json(data: Any) -> None:
     """Print data for programs."""
-    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2))
+    click.echo(msgspec.json.format(msgspec.json.encode(data), indent=2).decode())

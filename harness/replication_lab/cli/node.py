@@ -99,7 +99,8 @@ def load(node: str, file: str, name: str | None, json_: bool) -> None:
 def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_: bool) -> None:
     """Print the log of a node's container.
 
-    NODE may also be another service of the lab, such as toxiproxy.
+    NODE may also be another service of the lab, such as toxiproxy. Control characters other than newline and tab are
+    shown escaped.
 
     Example: lab logs replica --lines 20
     """
@@ -107,8 +108,9 @@ def logs(*, node: str, lines: int | None, follow: bool, name: str | None, json_:
         raise LabError("--follow with --json", "one of them", f"./lab logs {node} --follow")
     service = project.find(name).service(node)
     if follow:
-        asked = ["docker", "logs", "--follow", "--tail", str(lines or "all"), str(service.container.name)]
-        os.execvp("docker", asked)
+        for found in service.follow_logs(lines or "all"):
+            click.echo(found, nl=False)
+        return
     found = service.logs(lines or "all")
     print_json({"node": node, "lines": found.splitlines()}) if json_ else click.echo(found, nl=False)
 
@@ -122,7 +124,7 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
     """Run a command in a node's container, or in its virtual machine.
 
     Options of `lab exec` come before NODE, which may also be another service of the lab. The exit status is the
-    command's; with --json a command that fails is an error.
+    command's; with --json a command that fails is an error. Its output arrives at the terminal as it is.
 
     Example: lab exec replica ls /var/lib/mysql
     """
@@ -132,15 +134,22 @@ def execute(node: str, command: tuple[str, ...], name: str | None, json_: bool) 
         inside = replication.of(lab).inside(node, command)
         print_json({"node": node, "output": lab.service(node).run(*inside)})
         return
-    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), lab.password)
+    is_own_node = not lab.is_attached and node in {each.name for each in lab.topology.nodes}
+    _, password = lab.administrator(node) if is_own_node else ("", None)
+    _become(lab, node, replication.of(lab).inside(node, command, terminal=sys.stdin.isatty()), password)
 
 
-def _become(lab: Lab, service: str, command: list[str], password: str) -> None:
-    """Replace this process by a command in a container, with the caller's terminal; the password is in MYSQL_PWD."""
+def _become(lab: Lab, service: str, command: list[str], password: str | None) -> None:
+    """Replace this process by a command in a container, with the caller's terminal.
+
+    A password becomes the variable MYSQL_PWD there. Docker gets only its name: arguments are visible to other users.
+    """
     terminal = "-it" if sys.stdin.isatty() else "-i"
-    os.environ["MYSQL_PWD"] = password
+    variable = []
+    if password is not None:
+        os.environ["MYSQL_PWD"], variable = password, ["-e", "MYSQL_PWD"]
     container = str(lab.service(service).container.name)
-    os.execvp("docker", ["docker", "exec", terminal, "-e", "MYSQL_PWD", container, *command])
+    os.execvp("docker", ["docker", "exec", terminal, *variable, container, *command])
 
 
 def _of_nodes(command: Callable[..., Any]) -> Callable[..., Any]:

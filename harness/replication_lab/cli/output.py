@@ -27,7 +27,8 @@ if TYPE_CHECKING:  # one command needs each of these
 CONNECT = """
 {name} is up.
   connect   {addresses}
-            user lab or root, password {password}; as variables: eval "$(./lab env --lab {name})"
+            user {user}, password {password}; as variables: eval "$(./lab env --lab {name})"
+            as root: ./lab sql {node}
 {service}  inspect   ./lab show
   query     ./lab sql {node} -e "SELECT VERSION()"
 {links}  measure   ./lab {measure}
@@ -42,11 +43,14 @@ def how_to_connect(out: Console, lab: Lab, toxics: Mapping[str, str]) -> None:
     addresses = ", ".join(
         f"{node.name} {':'.join(map(str, lab.node(node.name).published(3306)))}" for node in lab.topology.nodes
     )
+    node = replication.of(lab).written_at()
+    user, password = lab.application(node)
     text = CONNECT.format(
         name=lab.name,
         addresses=addresses,
-        password=lab.password,
-        node=replication.of(lab).written_at(),
+        user=user,
+        password=password,
+        node=node,
         measure=_measure(lab.topology),
         service=SERVICE if lab.topology.manager else "",
         links="".join(

@@ -87,8 +87,8 @@ def _remark(run: str) -> None:
 def print_summary(summary: Summary, json_: bool) -> None:
     """Print a run's summary, for people or as data."""
     if json_:
-        click.echo(summaries.encode(summary))
+        click.echo(summaries.encode(summary).decode())
     elif isinstance(summary, DrillsSummary):
         click.echo(drill_text.text(summary))
     else:
-        terminal.show(summary)
+        out.print(terminal.render(summary), width=None if out.is_terminal else terminal.pipe_width(summary))

@@ -10,6 +10,7 @@ from replication_lab.model.live import Span, State
 from replication_lab.model.live_record import Acted, Live, Second
 from replication_lab.world import clock, host
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.files import open_private
 from replication_lab.world.journal import Journal, ledger
 
 
@@ -43,7 +44,7 @@ class Recorder:
                 began=at,
             )
         )
-        self._ledger = ledger(journal.folder, "live").open("ab", buffering=0)
+        self._ledger = open_private(ledger(journal.folder, "live"), "ab", buffering=0)
         self._tally.also = self._ledger.write
         self._journal = journal
         return journal.folder

@@ -255,7 +255,8 @@ class LabLink:
         link = self.lab.raw.link(self.name)
         if link.model.echoes or link.model.server not in {node.name for node in self.lab.raw.topology.nodes}:
             raise LabError(f"no database server answers across {self.name}", "another link")
-        return dsn(self.lab.raw.password, *self.lab.raw.service("toxiproxy").published(link.model.port))
+        _, password = self.lab.raw.application(link.model.server)
+        return dsn(password, *self.lab.raw.service("toxiproxy").published(link.model.port))
 
     def toxic(self, condition: str) -> Acting:
         """Put a condition (200ms, 40ms±5ms, 20mbit, a toxic's name; none) on the link in place of its own.

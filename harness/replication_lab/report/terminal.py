@@ -1,9 +1,8 @@
 """A summary in the terminal: per engine a table of figures, then the claims; made for 100 columns and for pipes."""
 
-import sys
 from typing import Any
 
-from rich.console import Console, Group, RenderableType
+from rich.console import Group, RenderableType
 from rich.table import Table
 from rich.text import Text
 
@@ -20,10 +19,9 @@ PIPE_WIDTH = 100  # a pipe has no width of its own, and 80 columns would break t
 WIDE_PIPE = 120  # a table with what drills found has two columns more
 
 
-def show(summary: ExperimentSummary, console: Console | None = None) -> None:
-    width = WIDE_PIPE if summary.drilled else PIPE_WIDTH
-    console = console or (Console() if sys.stdout.isatty() else Console(width=width))
-    console.print(render(summary))
+def pipe_width(summary: ExperimentSummary) -> int:
+    """Return the number of columns for a pipe."""
+    return WIDE_PIPE if summary.drilled else PIPE_WIDTH
 
 
 def render(summary: ExperimentSummary) -> RenderableType:

@@ -26,6 +26,7 @@ from replication_lab.runner import drill_set
 from replication_lab.runner.drill import DrillRequest, run_drill
 from replication_lab.world import catalogue, clock, signals
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.files import private_folder
 from replication_lab.world.journal import ledger
 from replication_lab.world.mysql.semisync import SemiSync
 
@@ -193,8 +194,7 @@ def _prove_link(lab: Lab, link: str, name: str) -> Proof:
 
 def done(experiment: Experiment[Lab], engine: str, what: Planned, seed: int, folder: Path, tell: Tell) -> Evidence:
     """Run one drill on a dedicated lab; return its evidence. A lab that does not start gives a doubt, not an error."""
-    own = folder / what.folder
-    own.mkdir()
+    own = private_folder(folder / what.folder)
     file = ledger(own, what.drill.name)
     try:
         found = _drilled(experiment, engine, what, seed, file, tell)

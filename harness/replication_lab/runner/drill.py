@@ -44,6 +44,7 @@ from replication_lab.runner.watched import watching
 from replication_lab.workloads.ledger import Ledger
 from replication_lab.world import clock, host, signals
 from replication_lab.world.docker.lab import Lab
+from replication_lab.world.files import open_private, write_whole
 from replication_lab.world.mysql.client import Client
 from replication_lab.world.mysql.semisync import SemiSync
 from replication_lab.world.mysql.server import Server
@@ -150,7 +151,7 @@ class DrillRun:
         """Do T1 to T5 of each step, while clients write."""
         # Each line is in the operating system's cache when the call returns, so it survives a crash of this process. A
         # crash of the whole host would end the servers as well.
-        with ledger_file.open("ab", buffering=0) as file:
+        with open_private(ledger_file, "ab", buffering=0) as file:
             with self.ledger.writing(self._client, file.write) as self._began:
                 used = host.own_cpu_seconds()
                 self._noise = NoiseMeter.start([self.lab])
@@ -349,7 +350,7 @@ class DrillRun:
         for name in self.nodes.names:
             with suppress(LabError):
                 path = folder / f"{self.what.name}-{name}.log"
-                path.write_text(self.lab.node(name).logs("all"))
+                write_whole(path, self.lab.node(name).logs("all").encode())
                 kept.append(os.path.relpath(path))
         return kept
 

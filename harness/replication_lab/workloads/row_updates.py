@@ -10,7 +10,7 @@ from random import Random
 from replication_lab.model.errors import LabError
 from replication_lab.workloads import _sysbench
 from replication_lab.world import at_once, clock
-from replication_lab.world.docker.lab import Lab
+from replication_lab.world.docker.lab import USER, Lab
 from replication_lab.world.mysql.server import Server
 
 SCRIPT = Path(__file__).with_suffix(".lua")
@@ -48,6 +48,8 @@ class RowChanges:
                     f"DROP TABLE IF EXISTS {table}",
                     f"CREATE TABLE {table} (id INT PRIMARY KEY, text VARCHAR({self.width}) NOT NULL, "
                     f"rest VARCHAR({ROW_BYTES}) NOT NULL) ENGINE=InnoDB CHARACTER SET latin1",
+                    # All that a change needs: applications have rights in their own database only.
+                    f"GRANT SELECT, UPDATE ON {table} TO '{USER}'@'%'",
                 )
                 server.execute(*(self._insert(table, first, rows) for first in range(1, rows + 1, ROWS_A_STATEMENT)))
         finally:
@@ -61,7 +63,7 @@ class RowChanges:
     def change(self, lab: Lab, seed: int, rows: int) -> int:
         """Change this many rows on the source as fast as it takes them; return their number, LabError if one failed."""
         printed = lab.service("load").run(
-            *_sysbench.command(lab, f"/tmp/{SCRIPT.name}", (lab.topology.source.name,), "root", CLIENTS),
+            *_sysbench.command(f"/tmp/{SCRIPT.name}", (lab.topology.source.name,), CLIENTS),
             f"--events={rows}",
             "--time=0",
             f"--rand-seed={seed}",

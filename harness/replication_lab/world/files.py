@@ -1,4 +1,4 @@
-"""Files written atomically, and commands timed from outside."""
+"""Files that only their owner can read, some written atomically; and commands timed from outside."""
 
 import os
 import stat
@@ -7,6 +7,7 @@ import time
 from collections.abc import Sequence
 from contextlib import suppress
 from pathlib import Path
+from typing import IO, Any
 
 from replication_lab.model.errors import LabError
 
@@ -33,10 +34,26 @@ def read_own(path: Path) -> bytes | None:
     return None
 
 
+def private_folder(path: Path) -> Path:
+    """Make a folder, and those above it, that only its owner can enter; one that exists stays as it is."""
+    for folder in (*reversed(path.parents), path):
+        if not folder.is_dir():
+            folder.mkdir(mode=0o700, exist_ok=True)
+    return path
+
+
+def open_private(path: Path, mode: str, buffering: int = -1) -> IO[Any]:
+    """Open a file as `open` does; if it is made here, only its owner can read it, from the first moment on."""
+    return open(path, mode, buffering, opener=lambda name, flags: os.open(name, flags, 0o600))
+
+
 def write_whole(path: Path, content: bytes) -> None:
-    """Write a file atomically, readable by its owner only."""
-    path.parent.mkdir(parents=True, exist_ok=True)
-    temporary = path.with_name(f".{path.name}.{os.getpid()}")
-    temporary.write_bytes(content)
-    temporary.chmod(0o600)
-    temporary.replace(path)
+    """Write a file that only its owner can read; a reader sees the old file or the new one, also on a full disk."""
+    beside = private_folder(path.parent) / f".{path.name}.{os.getpid()}"
+    beside.unlink(missing_ok=True)
+    try:
+        with open_private(beside, "xb") as file:
+            file.write(content)
+        beside.replace(path)
+    finally:
+        beside.unlink(missing_ok=True)

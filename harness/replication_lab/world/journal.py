@@ -5,12 +5,12 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from datetime import datetime
 from pathlib import Path
-from typing import IO
 
 from replication_lab.model.errors import LabError
 from replication_lab.model.event import CRASHED, INTERRUPTED, OLD_RECORD, RECORD, End, Event, Opening
 from replication_lab.model.record import Record, encode
 from replication_lab.world import catalogue, signals
+from replication_lab.world.files import open_private, private_folder
 
 LATEST = "latest"
 
@@ -25,7 +25,7 @@ class Journal:
         self._runs = runs or catalogue.RUNS
         self.folder = _new_folder(self._runs, f"{now():%Y%m%d-%H%M%S}-{what}")
         self.record = Record()
-        self._file: IO[bytes] = (self.folder / RECORD).open("ab")
+        self._file = open_private(self.folder / RECORD, "ab")
 
     def write(self, event: Event) -> None:
         self._file.write(encode(event))
@@ -64,11 +64,11 @@ def ledger(folder: Path, drill: str) -> Path:
 
 def _new_folder(runs: Path, name: str) -> Path:
     """Make a folder of that name, with a number appended if it exists: two runs may begin within a second."""
-    runs.mkdir(parents=True, exist_ok=True)
+    private_folder(runs)
     for number in range(1, 100):
         folder = runs / (name if number == 1 else f"{name}-{number}")
         try:
-            folder.mkdir()
+            folder.mkdir(mode=0o700)
         except FileExistsError:
             continue
         return folder

@@ -5,10 +5,11 @@ import os
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
 from functools import cache
-from io import TextIOWrapper
+from typing import IO, Any
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import clock, places
+from replication_lab.world.files import open_private, private_folder
 
 FOLDER = places.KEPT / "locks"
 # What is held until the process ends.
@@ -16,9 +17,8 @@ _kept = ExitStack()
 
 
 @contextmanager
-def _opened(name: str) -> Iterator[TextIOWrapper]:
-    FOLDER.mkdir(parents=True, exist_ok=True)
-    with (FOLDER / name).open("a+") as file:
+def _opened(name: str) -> Iterator[IO[Any]]:
+    with open_private(private_folder(FOLDER) / name, "a+") as file:
         yield file
 
 

@@ -10,6 +10,7 @@ from zipfile import ZipFile
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import lock, places
+from replication_lab.world.files import private_folder
 
 # The name of a topology at a revision: semisync@1a2b3c….
 SEPARATOR = "@"
@@ -82,7 +83,7 @@ def _extract(root: Path, commit: str, inside: Path, copies: Path) -> None:
     packed = _git(root, "archive", "--format=zip", commit, *folders, *([str(inside.parent)] if not folders else []))
     if packed.returncode or not packed.stdout:
         raise _missing(inside, commit)
-    copies.parent.mkdir(parents=True, exist_ok=True)
+    private_folder(copies.parent)
     # A copy is there as a whole or not at all: another command may make it now, and a lab may use it.
     with TemporaryDirectory(dir=copies.parent, prefix=commit) as beside, ZipFile(BytesIO(packed.stdout)) as archive:
         whole = Path(beside) / "whole"

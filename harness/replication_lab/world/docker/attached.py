@@ -42,7 +42,7 @@ def server_at(name: str, address: tuple[str, int], account: Account) -> Attached
             f"{name} refuses the account {account.user} ({account.origin})", f"--dsn {FORM}", "./lab attach --help"
         )
     known = dialects()[dialect_of(version)]
-    found = AttachedServer(name, address, known, account.password, user=account.user)
+    found = AttachedServer(name, address, known, {account.user: account.password}, user=account.user)
     if known.file_position and found.settings("gtid_mode").get("gtid_mode", "OFF") != "ON":
         found.dialect = _without_gtids(found)
     return found
@@ -297,7 +297,7 @@ def no_account(node: str, project: str) -> LabError:
     return LabError(
         f"{node} of {project} accepts none of the accounts in its container's environment",
         f"--dsn {FORM}: an account that may read the state of replication, and create a schema for drills",
-        f"./lab detach --lab {project}, then lab attach with --dsn {node}=mysql://root:PASSWORD@",
+        f"./lab detach --lab {project}, then lab attach with --dsn {node}=@FILE",
     )
 
 
@@ -326,4 +326,4 @@ def labs() -> dict[str, AttachedLab]:
 
 def _lab_of(project: str, attached: Attachment, owner: str) -> AttachedLab:
     engine = text_of_nodes(attached.images)
-    return AttachedLab(project, attached.topology, engine, "", attached=attached, attached_by=owner)
+    return AttachedLab(project, attached.topology, engine, {}, attached=attached, attached_by=owner)

@@ -9,12 +9,12 @@ from collections.abc import Iterable
 from pathlib import Path
 
 from docker.errors import DockerException, ImageNotFound
-from rich.console import Console
 from rich.markup import escape
 from rich.status import Status
 
 from replication_lab.model.errors import LabError
 from replication_lab.world import catalogue, installing, lock
+from replication_lab.world.console import Console
 from replication_lab.world.docker import bake_file, engine, machine, registry
 from replication_lab.world.docker.bake_file import RECIPE
 

@@ -1,8 +1,9 @@
 """A running lab: a Compose project with its containers by service, its servers and its links."""
 
 import os
+from collections.abc import Mapping
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from pathlib import Path
 
@@ -28,6 +29,8 @@ from replication_lab.world.toxiproxy import Toxiproxy
 DEATH_LINES = 60
 # The account of applications, and their database.
 USER = "lab"
+# The variable with the password of each account: in a lab's settings, then in the environment of its servers.
+PASSWORDS = {USER: "LAB_PASSWORD", "root": "LAB_ROOT_PASSWORD", "replicator": "LAB_REPLICATOR_PASSWORD"}
 DATABASE = "lab"
 # The load tool that comes with a server, in the server's own version, by family.
 SLAPS = {"mariadb": "mariadb-slap", "mysql": "mysqlslap"}
@@ -51,7 +54,8 @@ class Lab:
     name: str
     topology: Topology
     engine: str
-    password: str
+    # Of the accounts that the lab made, by user.
+    passwords: Mapping[str, str] = field(repr=False, hash=False)
     # What starts its virtual machines, if the topology has any.
     launcher: str = ""
     # Whether `Node.set_clock` moves its servers' time.
@@ -135,11 +139,11 @@ class Lab:
 
     def application(self, _node: str) -> tuple[str, str]:
         """Return the user and the password with which applications use a node."""
-        return USER, self.password
+        return USER, self.passwords[USER]
 
     def administrator(self, _node: str) -> tuple[str, str]:
         """Return the user and the password of a node's administrator."""
-        return "root", self.password
+        return "root", self.passwords["root"]
 
     def database(self, _node: str) -> str:
         """Return the default database of clients on a node; an empty string if there is none."""

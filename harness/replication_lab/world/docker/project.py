@@ -21,7 +21,7 @@ from replication_lab.world import catalogue, lab_files, owners
 from replication_lab.world.disks import overlay as storage_overlay
 from replication_lab.world.docker import attached, attachments, compose, images, labels, mixed, servers
 from replication_lab.world.docker import engine as docker_engine
-from replication_lab.world.docker.lab import DEATH_LINES, Lab
+from replication_lab.world.docker.lab import DEATH_LINES, PASSWORDS, Lab
 from replication_lab.world.files import write_whole
 from replication_lab.world.mysql.dialects import dialect_of
 from replication_lab.world.mysql.features import BY_VARIABLE, features_of
@@ -47,8 +47,9 @@ def start(asked: LabRequest) -> Lab:
 
     `asked` must name the backends of its storage: `auto` is not resolved here.
     """
-    name, topology, password = asked.name, asked.topology, secrets.token_urlsafe(12)
-    lab = Lab(name, topology, asked.engine, password, asked.launcher, asked.clocks_move)
+    name, topology = asked.name, asked.topology
+    passwords = {user: secrets.token_urlsafe(12) for user in PASSWORDS}
+    lab = Lab(name, topology, asked.engine, passwords, asked.launcher, asked.clocks_move)
     write_whole(lab.env_file, _environment(lab).encode())
     files = [catalogue.compose_file(topology.name)]
     if differing := mixed.overlay(topology, asked.engine):
@@ -204,7 +205,7 @@ def _settings(lab: Lab) -> dict[str, str]:
         # Empty for the engine's own image and for different nodes, so that an exported LAB_IMAGE is not used.
         "LAB_IMAGE": "" if mixes else server.image,
         **({"LAB_CHARACTERS": mixed.CHARACTERS} if mixes else {}),
-        "LAB_PASSWORD": lab.password,
+        **{PASSWORDS[user]: password for user, password in lab.passwords.items()},
         "LAB_OWNER": owners.owner(),
         **({"LAB_VM": lab.launcher} if lab.launcher else {}),
         **({"LAB_CLOCK": "adjustable"} if lab.clocks_move else {}),
@@ -306,11 +307,11 @@ def _lab_of(name: str, containers: list[Container]) -> Lab | None:
         if labels.SERVICE in one.labels and one.labels.get(labels.ENGINE_LABEL) in catalogue.engines()
     }
     known = _topology(name, next(iter(nodes.values()))) if nodes else None
-    password = next((found for one in nodes.values() if (found := _password(one))), None)
-    if known is None or password is None:
+    passwords = next(filter(None, map(_passwords, nodes.values())), None)
+    if known is None or passwords is None:
         return None
     running = {each.name: _server_of(nodes[each.name]) for each in known.nodes if each.name in nodes}
-    lab = Lab(name, known, text_of_nodes(running), password)
+    lab = Lab(name, known, text_of_nodes(running), passwords)
     lab.__dict__["containers"] = {container.labels.get(labels.SERVICE, ""): container for container in containers}
     return lab
 
@@ -327,9 +328,14 @@ def _topology(name: str, node: Container) -> Topology | None:
     return catalogue.topology(stem) if stem else None
 
 
-def _password(node: Container) -> str | None:
+def _passwords(node: Container) -> dict[str, str]:
+    """Return the passwords of a lab's accounts from a server's environment; an older version's are all root's.
+
+    Empty if it has none of root's.
+    """
     variables = dict(entry.partition("=")[::2] for entry in node.attrs["Config"].get("Env") or [])
-    return variables.get("MYSQL_ROOT_PASSWORD")
+    root = variables.get("MYSQL_ROOT_PASSWORD", "")
+    return {user: variables.get(variable, root) for user, variable in PASSWORDS.items()} if root else {}
 
 
 def _server_of(node: Container) -> str:

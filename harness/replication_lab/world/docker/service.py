@@ -1,5 +1,6 @@
 """One service of a lab: its container and the actions on it. A node is a service that runs a database server."""
 
+import codecs
 import io
 import socket
 import tarfile
@@ -201,6 +202,11 @@ class Service:
         """Return the last lines of a container's log, or "all" of them."""
         return self.container.logs(tail=lines).decode(errors="replace")
 
+    def follow_logs(self, lines: int | Literal["all"]) -> Iterator[str]:
+        """Yield the last lines of a container's log, then new ones as they come, until the container ends."""
+        chunks = self.container.logs(tail=lines, stream=True, follow=True)
+        yield from codecs.iterdecode(chunks, "utf-8", errors="replace")
+
     def logs_since_start(self) -> str:
         """Return a container's log since it was last started."""
         began = datetime.fromisoformat(self.started_at()).timestamp()
@@ -249,7 +255,7 @@ class Node(Service):
         """Return its server, the same object for all callers; LabError if the container does not run."""
         self.lab.topology.node(self.name)
         if self.name not in self.lab.servers:
-            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.password)
+            self.lab.servers[self.name] = Server(self.name, self.published(3306), self.dialect, self.lab.passwords)
         return self.lab.servers[self.name]
 
     def answers(self) -> bool:

@@ -162,7 +162,8 @@ class Replica:
 
     def follow(self, host: str, port: int) -> None:
         """Replicate all transactions that this server lacks from the server at this address."""
-        self.server.execute(self.server.dialect.follow.format(host=host, port=port, password=self.server.password))
+        password = self.server.passwords["replicator"]
+        self.server.execute(self.server.dialect.follow.format(host=host, port=port, password=password))
         self.start()
         wait_until(lambda: self._is_connected_to(host), f"{self.server.name} to be connected to {host}:{port}", 30)
 

@@ -3,7 +3,7 @@
 import copy
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from typing import Any
 
@@ -20,20 +20,23 @@ CONNECT_SECONDS, ANSWER_SECONDS = 5, 60
 
 
 class Server:
-    """One database server by a published port; it connects on the first query, as root by default."""
+    """One database server by a published port; it connects on the first query, as root by default.
+
+    `passwords` has those of the accounts that are known there, by user.
+    """
 
     def __init__(
         self,
         name: str,
         address: tuple[str, int],
         dialect: Dialect,
-        password: str,
+        passwords: Mapping[str, str],
         *,
         user: str = "root",
         encrypted: bool = True,
     ):
         self.name, self.address, self.dialect = name, address, dialect
-        self.password, self._user, self._encrypted = password, user, encrypted
+        self.passwords, self._user, self._encrypted = passwords, user, encrypted
         self._connection: pymysql.Connection | None = None
         self._lock = threading.RLock()
 
@@ -57,7 +60,7 @@ class Server:
             host=host,
             port=port,
             user=self._user,
-            password=self.password,
+            password=self.passwords[self._user],
             database=database,
             autocommit=True,
             ssl_disabled=not self._encrypted,
@@ -71,7 +74,7 @@ class Server:
 
         It connects without TLS, whose handshake a load of 256 clients on loopback would measure.
         """
-        return Server(self.name, self.address, self.dialect, self.password, user="lab", encrypted=False)
+        return Server(self.name, self.address, self.dialect, self.passwords, user="lab", encrypted=False)
 
     def at(self, address: tuple[str, int]) -> "Server":
         """Return the same server by another address, such as that of a link."""
