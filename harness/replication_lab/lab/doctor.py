@@ -18,7 +18,7 @@ from replication_lab.world.docker.machine import EngineMachine
 BUSY, LEAST_GB = 0.25, 3
 # What keeps neighbours from the ports of labs: a newer engine, or a rule for the interface that leads to them.
 CLOSE = (
-    "upgrade Docker to 28.3.3 or newer; or as root: "
+    "upgrade Docker to 28.3.3 or newer; or as root:\n"
     "iptables -I DOCKER-USER -i INTERFACE -m conntrack --ctstate NEW -j DROP"
 )
 
