@@ -5,7 +5,7 @@
 #
 # LAB               the lab's command; by default the one of the checkout that this script is in
 # LAB_CACHE         folder for archives of the images, which the pipeline keeps; empty for none
-# LAB_CACHE_SHA256  what `lab images save` printed last; without it the content of the folder is believed
+# LAB_CACHE_SHA256  what `lab images save` printed last; without it the content of the images is not verified
 # LAB_ENGINES       engines whose images are kept in it, separated by spaces
 # LAB_TOPOLOGIES    topologies that need further images, separated by spaces
 # LAB_BASELINE      file of `lab baseline save` to compare the run with

@@ -109,7 +109,7 @@ def load(folder: Path, sha256: str, json_: bool) -> None:
 
     An archive is current if its image was built from this checkout's recipe, for this processor. Other images are built
     when they are first needed. An archive that names another image than its own is not loaded. Without --sha256 the
-    content of an image is believed: whoever can write to DIR decides what runs in the labs.
+    content of an image is not verified: any user with write access to DIR decides what runs in the labs.
 
     Example: lab images load .lab-images --sha256 HEX
     """

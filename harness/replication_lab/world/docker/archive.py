@@ -180,7 +180,7 @@ def _header(block: bytes) -> tarfile.TarInfo:
     try:
         return tarfile.TarInfo.frombuf(block, "utf-8", "strict")
     except (tarfile.HeaderError, ValueError) as error:
-        raise Unfit("it is no tar archive, or a compressed one") from error
+        raise Unfit("it is not a tar archive, or it is compressed") from error
 
 
 def _refuse_kind(entry: tarfile.TarInfo) -> None:
