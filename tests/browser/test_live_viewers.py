@@ -99,6 +99,15 @@ def test_a_new_address_in_an_ended_tab_opens_the_page(served, browser, lab):
     browser.shows("#lab", "lab-semisync")
 
 
+def test_the_link_to_the_figures_does_not_load_the_page_again(page):
+    """It changes the same part of the address as a token does."""
+    page.run("window.mark = 'same page'; document.querySelector('.skip').click()")
+    page.until(lambda: page.driver.current_url.endswith("#figures"), "the address to change")
+
+    assert page.run("return window.mark") == "same page"
+    page.shows("#connection", "live")
+
+
 def test_a_reload_keeps_everything(page, lab):
     """State, history and the chosen colours: the first two come from the server."""
     page.run("const t = document.querySelector('#theme'); t.value = 'dark'; t.dispatchEvent(new Event('change'))")

@@ -10,25 +10,26 @@ const session = sessionStorage.getItem(KEY) ?? secret();
 
 export const HEADERS = { Authorization: `Bearer ${session}` };
 
+const token = () => new URLSearchParams(location.hash.slice(1)).get("token");
+
 /** Send the token of the address once, and take it out of the address. */
 export async function begin() {
-  const token = new URLSearchParams(location.hash.slice(1)).get("token");
-  if (!token) return;
+  if (!token()) return;
   sessionStorage.setItem(KEY, session);
-  await send(token, TRIES);
+  await send(token(), TRIES);
   history.replaceState(null, "", location.pathname);
 }
 
 /** Send it again if no answer came: the server lets the same session in as often as it asks. */
-async function send(token, tries) {
+async function send(once, tries) {
   try {
-    await fetch("/session", { method: "POST", headers: { ...HEADERS, "X-Lab-Token": token } });
+    await fetch("/session", { method: "POST", headers: { ...HEADERS, "X-Lab-Token": once } });
   } catch {
     if (tries <= 1) return;
     await new Promise((done) => setTimeout(done, PAUSE_MS));
-    await send(token, tries - 1);
+    await send(once, tries - 1);
   }
 }
 
 // Another address that lab live printed, typed into this tab: it differs in the token only, so the browser loads nothing.
-addEventListener("hashchange", () => location.reload());
+addEventListener("hashchange", () => token() && location.reload());
