@@ -9,7 +9,7 @@ class Forwarder:
     """Forwards connections to `address`; `close` ends them and refuses new ones, `open` takes them again."""
 
     def __init__(self, address: str):
-        self._target = int(address.partition("/?")[0].rpartition(":")[2])
+        self._target = int(address.partition("/#")[0].rpartition(":")[2])
         self._port, self._ends = 0, []
         self.open()
         self.address = address.replace(f":{self._target}/", f":{self._port}/")

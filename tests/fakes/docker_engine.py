@@ -1,13 +1,25 @@
-"""Docker engines of the fake world: one that knows images by name, one that holds containers, networks, volumes."""
+"""Docker engines of the fake world.
 
+`Engine` knows images by name, and loads archives as `docker load` does: every name in them is taken. `Holding` has
+containers, networks and volumes.
+"""
+
+import hashlib
+import io
+import json
+import tarfile
 from types import SimpleNamespace
 
 from docker.errors import ImageNotFound, NotFound
 
 
 class Image:
-    def __init__(self, labels=None, tags=()):
+    def __init__(self, labels=None, tags=(), engine=None):
         self.labels, self.tags, self.attrs = labels or {}, tags, {}
+        self.id, self._engine = "", engine
+
+    def tag(self, name):
+        self._engine.known[name] = self
 
 
 class Engine:
@@ -22,7 +34,7 @@ class Engine:
         return [{"RepoTags": list(each.tags) or None, "Labels": each.labels or None} for each in self.known.values()]
 
     def version(self):
-        return {"Version": self._version}
+        return {"Version": self._version, "Arch": "amd64"}
 
     def ping(self):
         return True
@@ -34,6 +46,7 @@ class Engine:
         return {"DockerRootDir": "/nowhere/docker"}
 
     def get(self, name):
+        name = name if name in self.known else name.removesuffix(":latest")
         if name not in self.known:
             raise ImageNotFound(name)
         return self.known[name]
@@ -41,8 +54,26 @@ class Engine:
     def list(self):
         return list(self.known.values())
 
-    def remove(self, tag, force):
-        del self.known[tag]
+    def remove(self, tag, force=False):
+        del self.known[tag.removesuffix(":latest")]
+
+    def load(self, archive):
+        """Take every image of an archive, under every name that it claims."""
+        content = archive.read() if hasattr(archive, "read") else b"".join(archive)
+        with tarfile.open(fileobj=io.BytesIO(content)) as tar:
+            for entry in json.load(tar.extractfile("manifest.json")):
+                text = tar.extractfile(entry["Config"]).read()
+                config = json.loads(text)
+                image = Image(config["config"].get("Labels"), entry["RepoTags"], self)
+                image.id = f"sha256:{hashlib.sha256(text).hexdigest()}"
+                image.attrs = {
+                    "Architecture": config["architecture"],
+                    "RootFS": {"Layers": config["rootfs"]["diff_ids"]},
+                }
+                for layer in entry["Layers"]:
+                    assert tar.extractfile(layer) is not None
+                for name in entry["RepoTags"]:
+                    self.known[name.removesuffix(":latest")] = image
 
 
 # --- an engine with containers, networks and volumes ------------------------------------------------------------------

@@ -57,9 +57,9 @@ def machine(monkeypatch):
 # --- finding an engine ------------------------------------------------------------------------------------------------
 
 
-@pytest.mark.parametrize("version", ["25.0.0", "26.1.5+dfsg1", "29.0.0-rc.1"])
+@pytest.mark.parametrize("version", ["25.0.0", "26.1.5+dfsg1", "29.0.0-rc.1", "dev"])
 def test_an_engine_that_is_new_enough_is_taken(engine, compose, version):
-    """Distributions' suffixes and release candidates are versions too; the engine that answers is used as it is."""
+    """As it is: a distribution's suffix, a release candidate, and an own build without a number are versions too."""
     found = engine(version=version)
     compose("2.26.1-4")
 

@@ -16,6 +16,11 @@ from replication_lab.world.docker.machine import EngineMachine
 
 # A share of the last 10 s in which tasks waited for a CPU, and the space that images take.
 BUSY, LEAST_GB = 0.25, 3
+# What keeps neighbours from the ports of labs: a newer engine, or a rule for the interface that leads to them.
+CLOSE = (
+    "upgrade Docker to 28.3.3 or newer; or as root:\n"
+    "iptables -I DOCKER-USER -i INTERFACE -m conntrack --ctstate NEW -j DROP"
+)
 
 
 class Finding(msgspec.Struct, frozen=True):
@@ -49,7 +54,7 @@ def examine() -> list[Finding]:
         return [*seen, _noise(), _packet_rules()]
     found = machine_of_engine.facts()
     load = _unknown(found) if found.elsewhere else _noise()
-    return [*seen, _engine_machine(found), load, _packet_rules(), *_in_engine(found)]
+    return [*seen, _engine_machine(found), _published(found), load, _packet_rules(), *_in_engine(found)]
 
 
 def _attempt(what: str, look: Callable[[], str], next_step: str) -> Finding:
@@ -66,6 +71,12 @@ def _engine_machine(found: EngineMachine) -> Finding:
     if found.rootless:
         said += "; the engine is rootless: no emulated disks, no virtual machines, no dedicated CPUs for sites"
     return Finding("engine's machine", said, True)
+
+
+def _published(found: EngineMachine) -> Finding:
+    """Return whether only the engine's machine reaches a lab's ports; a remark, because few networks are hostile."""
+    exposed = machine_of_engine.reached_by_neighbours(found)
+    return Finding("published ports", exposed or "only the engine's machine reaches them", True, exposed and CLOSE)
 
 
 def _unknown(found: EngineMachine) -> Finding:

@@ -41,7 +41,7 @@ def client() -> Client:
     except (DockerException, OSError) as error:
         raise _unreachable(error) from error
     _refuse_kind(version)
-    if compose_version.numbers(version["Version"]) < NEEDED:
+    if compose_version.is_older(version["Version"], NEEDED):
         raise LabError(
             f"the Docker engine is version {version['Version']}",
             f"{NEEDED[0]} or newer (health checks with start_interval); the lab never replaces an engine",

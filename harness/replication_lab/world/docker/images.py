@@ -5,7 +5,7 @@ import re
 import shutil
 import subprocess
 import sys
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from docker.errors import DockerException, ImageNotFound
@@ -109,8 +109,12 @@ def is_current(name: str) -> bool:
         image = engine.client().images.get(PREFIX + name)
     except ImageNotFound:
         return False
-    is_foreign = image.attrs.get("Architecture", engine.processor()) != engine.processor()
-    return not is_foreign and image.labels.get(RECIPE) == bake_file.digest(name)
+    return fits(name, image.attrs.get("Architecture", engine.processor()), image.labels)
+
+
+def fits(name: str, processor_: str, labels: Mapping[str, str]) -> bool:
+    """Return whether an image is for the engine's processor, and its label says that it has the current recipe."""
+    return processor_ == engine.processor() and labels.get(RECIPE) == bake_file.digest(name)
 
 
 def published(name: str) -> list[str]:

@@ -333,7 +333,8 @@ def _passwords(node: Container) -> dict[str, str]:
 
     Empty if it has none of root's.
     """
-    variables = dict(entry.partition("=")[::2] for entry in node.attrs["Config"].get("Env") or [])
+    entries: list[str] = node.attrs["Config"].get("Env") or []
+    variables = dict(entry.partition("=")[::2] for entry in entries)
     root = variables.get("MYSQL_ROOT_PASSWORD", "")
     return {user: variables.get(variable, root) for user, variable in PASSWORDS.items()} if root else {}
 
